@@ -1,0 +1,78 @@
+# Everything a machine needs beside Python >= 3.11, a C/C++ compiler and make is put into .venv.
+# Choose the Python with BASE_PYTHON=/path/to/python. Package indexes come from pip's settings.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PARITY_VENV := .venv-parity
+PARITY_PYTHON := $(PARITY_VENV)/bin/python
+ARGS ?=
+PYTEST_ARGS ?=
+
+# The environment is self-contained: a sourced ROS would mix two client libraries.
+ifdef AMENT_PREFIX_PATH
+unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH LD_LIBRARY_PATH
+endif
+unexport PYTHONPATH PYTHONHOME _ROS_WHEELS_BOOTSTRAP_COMPLETE
+# ROS writes its logs below HOME and refuses to start without.
+ifeq ($(strip $(HOME)),)
+export HOME := $(CURDIR)/$(VENV)
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup sim test bench parity lint format clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(VENV)/.ready ## Make .venv with ROS 2, all packages and the missing message packages
+
+sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1 real_time_factor:=0")
+	@$(PYTHON) -m crazyflow_ros.demo $(ARGS)
+
+test: $(VENV)/.ready ## Run all tests (PYTEST_ARGS="-k launch")
+	@$(PYTHON) -m pytest test $(PYTEST_ARGS)
+
+bench: $(VENV)/.ready ## Run the benchmarks
+	@$(PYTHON) -m benchmark.run $(ARGS)
+
+parity: $(VENV)/.ready $(PARITY_VENV)/.ready ## Compare with Crazyflow, in a .venv-parity of its own
+	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q $(PYTEST_ARGS)
+
+lint: $(VENV)/.ready ## Check style, types and the direction of imports
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+	@$(VENV)/bin/lint-imports
+
+format: $(VENV)/.ready ## Format the code and fix what can be fixed
+	@$(PYTHON) -m ruff format .
+	@$(PYTHON) -m ruff check --fix .
+
+clean: ## Remove everything that the Makefile makes
+	rm -rf $(VENV) $(PARITY_VENV) out build install log *.egg-info
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps in an environment: .empty (made, nothing in it), .installed (pip is done), .ready.
+# While pip runs there is none, so an interrupted installation starts again from an empty folder.
+
+$(VENV)/.empty $(PARITY_VENV)/.empty:
+	@sh tools/make_venv.sh $(@D)
+	@touch $@
+
+$(VENV)/.installed: setup.py package.xml constraints.txt | $(VENV)/.empty
+	@$(PYTHON) interfaces/build.py --check
+	@rm $(VENV)/.empty
+	@sh tools/pip_install.sh $(VENV) constraints.txt setuptools
+	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,dev]'
+	@touch $(VENV)/.empty $@
+
+$(VENV)/.ready: $(VENV)/.installed interfaces/build.py $(shell find interfaces/*/ -type f)
+	@$(PYTHON) interfaces/build.py
+	@touch $@
+
+$(PARITY_VENV)/.ready: parity-constraints.txt | $(PARITY_VENV)/.empty
+	@rm $(PARITY_VENV)/.empty
+	@sh tools/pip_install.sh $(PARITY_VENV) parity-constraints.txt crazyflow
+	@touch $(PARITY_VENV)/.empty $@

