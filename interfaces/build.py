@@ -110,7 +110,8 @@ def is_installed(package: Path) -> bool:
     """Whether the package is there, from elsewhere or as built from these definitions."""
     if marker(package).exists():
         return marker(package).read_text() == digest(package)
-    return find_spec(package.name) is not None
+    module = find_spec(package.name)
+    return module is not None and module.origin is not None  # else this folder's own
 
 
 def build(package: Path, cmake: str) -> None:
