@@ -1,0 +1,184 @@
+"""Assembly of the scene: any number of drones in a world, as a MuJoCo specification.
+
+The drawings in `urdf_mjcf/` hold shapes, frames and sensors; masses, inertias and limits come from
+the figures of `crazyflow_ros.dynamics`. Every element of the drone called cf0 has the suffix
+":cf0". The drones share their materials, which carry the drone model's name as a prefix.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.resources import resource
+from crazyflow_ros.scene.drone import load_drawing
+from crazyflow_ros.scene.frames import xyzw_to_wxyz
+
+_PER_DRONE = {"worldbody", "sensor", "actuator"}  # sections of the drawing; the others are shared
+_REFERENCES = {"name", "site", "objname", "joint"}  # attributes that get the drone's name
+_MANY_DRONES = 64  # from here on MJX collides only the nearest pairs of geoms
+
+
+def build_spec(
+    drone_model: str,
+    names: Sequence[str],
+    *,
+    scene: str | Path = "floor",
+    mocap: bool = False,
+    poses: ArrayLike | None = None,
+) -> mujoco.MjSpec:
+    """Assemble a scene with one drone per name.
+
+    With `mocap` the drones are driven from outside by their poses alone, as the batched MJX scene
+    needs it: no joints, no sensors, a sphere as collision shape (see also `unweld`). Otherwise
+    drone cf0 has the free joint "free:cf0", rotor joints "rotor0:cf0"..., velocity actuators of
+    the same names (ctrl: rotor speed [rad/s]), the sensors "gyro:cf0", "accelerometer:cf0" and
+    "orientation:cf0" and a box as collision shape.
+
+    Args:
+        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`.
+        names: Names of the drones: letters, digits and underscores.
+        scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
+        mocap: See above.
+        poses: Initial position [m] and attitude (xyzw) in the world, shape (len(names), 7), as
+            body poses and keyframe "home". Default: upright on the floor, on a 1 m grid.
+
+    Returns:
+        The specification, for additions of the caller and `compile()`.
+
+    Raises:
+        ValueError: Unknown drone model or scene, or unusable names or poses.
+    """
+    _check_names(names)
+    spec = _load_scene(scene)
+    foot_z = load_drone(drone_model)["geometry"]["foot_z"]
+    resolved = _grid(len(names), -foot_z) if poses is None else _checked_poses(poses, len(names))
+    swarm = mujoco.MjSpec.from_string(
+        _swarm_xml(load_drawing(drone_model, mocap=mocap), names, resolved)
+    )
+    prefix = f"{drone_model}/"
+    spec.attach(swarm, prefix=prefix, frame=spec.worldbody.add_frame())
+    _drop_prefix(spec, prefix)
+    # The caller may attach the same body several times, as in Crazyflow's documentation.
+    spec.copy_during_attach = True
+    if mocap:
+        _fit_to_mjx(spec, len(names))
+    else:
+        spec.add_key(name="home")  # without values it holds the initial poses
+    return spec
+
+
+def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
+    """Let MJX report contacts between mocap drones, and of mocap drones with the world.
+
+    MuJoCo takes mocap bodies for parts of the world, which doesn't collide with itself. This gives
+    each drone an identity of its own, in place; call it before `mjx.put_model`.
+    """
+    for name in names:
+        root = model.body(f"drone:{name}").id
+        in_drone = np.asarray(model.body_rootid) == root
+        model.body_weldid[in_drone] = root
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if isinstance(names, str) or not names:
+        raise ValueError(f"expected at least one drone name in a list, got {names!r}")
+    for name in names:
+        if not re.fullmatch(r"\w+", name, re.ASCII):
+            raise ValueError(f"drone name {name!r}: expected letters, digits and underscores only")
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise ValueError(f"drone names must differ, given more than once: {', '.join(twice)}")
+
+
+def _grid(n_drones: int, height: float) -> np.ndarray:
+    """Upright poses (n_drones, 7) on a centred 1 m grid at `height` [m]."""
+    columns = math.ceil(math.sqrt(n_drones))
+    row, column = np.divmod(np.arange(n_drones), columns)
+    poses = np.zeros((n_drones, 7))
+    poses[:, 0] = column - column.mean()
+    poses[:, 1] = row - row.mean()
+    poses[:, 2] = height
+    poses[:, 6] = 1.0
+    return poses
+
+
+def _checked_poses(poses: ArrayLike, n_drones: int) -> np.ndarray:
+    checked = np.asarray(poses, dtype=float)
+    if checked.shape != (n_drones, 7):
+        raise ValueError(f"poses: expected shape ({n_drones}, 7), got {checked.shape}")
+    if not np.isfinite(checked).all() or not np.linalg.norm(checked[:, 3:], axis=1).all():
+        raise ValueError(f"poses: expected finite values and non-zero quaternions, got {checked}")
+    return checked
+
+
+def _load_scene(scene: str | Path) -> mujoco.MjSpec:
+    known = {p.stem: p for p in resource("urdf_mjcf").glob("*.xml") if p.stem not in set(Drone)}
+    path = known.get(str(scene), Path(scene))
+    if not path.is_file():
+        raise ValueError(f"unknown scene {str(scene)!r}: neither a file nor one of {sorted(known)}")
+    return mujoco.MjSpec.from_file(str(path))
+
+
+def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> str:
+    """MJCF of all drones: the shared sections of the drawing once, the others once per drone."""
+    body = drawing.find("worldbody/body")
+    assert body is not None
+    body.set("pos", "{position}")
+    body.set("quat", "{attitude}")
+    shared, per_drone = [], []
+    for section in drawing:
+        if section.tag in _PER_DRONE:
+            for element in section.iter():
+                for key in _REFERENCES & element.attrib.keys():
+                    element.set(key, f"{element.get(key)}:{{name}}")
+            per_drone.append(ET.tostring(section, encoding="unicode"))
+        else:
+            shared.append(ET.tostring(section, encoding="unicode"))
+    template = "".join(per_drone)
+    positions, attitudes = poses[:, :3], xyzw_to_wxyz(poses[:, 3:])
+    drones = [
+        template.format(name=name, position=_numbers(position), attitude=_numbers(attitude))
+        for name, position, attitude in zip(names, positions, attitudes, strict=True)
+    ]
+    return f"<mujoco>{''.join(shared + drones)}</mujoco>"
+
+
+def _numbers(values: np.ndarray) -> str:
+    return " ".join(f"{value:.17g}" for value in values)
+
+
+def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:
+    """Keep within what MJX can do: at least one degree of freedom, and not too many pairs."""
+    anchor = spec.worldbody.add_body(name="anchor", mass=1.0, inertia=[1.0, 1.0, 1.0])
+    anchor.explicitinertial = True
+    anchor.add_joint(name="anchor", type=mujoco.mjtJoint.mjJNT_SLIDE)
+    if n_drones >= _MANY_DRONES:
+        spec.add_numeric(name="max_geom_pairs", size=1, data=[2.0 * n_drones])
+
+
+def _drop_prefix(spec: mujoco.MjSpec, prefix: str) -> None:
+    """Give the drones' elements their own names back; shared materials keep the prefix."""
+    for elements in (
+        spec.bodies,
+        spec.joints,
+        spec.geoms,
+        spec.sites,
+        spec.cameras,
+        spec.sensors,
+        spec.actuators,
+    ):
+        for element in elements:
+            element.name = element.name.removeprefix(prefix)
+    for sensor in spec.sensors:
+        sensor.objname = sensor.objname.removeprefix(prefix)
+    for actuator in spec.actuators:
+        actuator.target = actuator.target.removeprefix(prefix)

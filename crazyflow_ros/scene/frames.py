@@ -1,0 +1,154 @@
+"""Quaternion order and frames: the only place where they are converted.
+
+World is ENU (x east, y north, z up), bodies are FLU (x forward, y left, z up), as in REP 103.
+A quaternion is the active rotation from world to body, so that it carries body coordinates into
+world coordinates. It is scalar-last (xyzw) in this package and in ROS, scalar-first (wxyz) in
+MuJoCo. Every function takes NumPy or JAX arrays with any leading axes and returns the same kind;
+quaternions are taken as normalised.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+import jax
+import numpy as np
+
+Array: TypeAlias = np.ndarray | jax.Array
+A = TypeVar("A", np.ndarray, jax.Array)
+
+OPTICAL_IN_LINK = np.array([-0.5, 0.5, -0.5, 0.5])
+"""Attitude (xyzw) of a camera's optical frame (z forward, x right, y down) in its FLU link."""
+
+_LINK_IN_MUJOCO_CAMERA = np.array([-0.5, 0.5, 0.5, 0.5])
+"""Attitude (xyzw) of the FLU link of a camera in MuJoCo's camera frame (-z forward, y up)."""
+
+
+def xyzw_to_wxyz(quat: A) -> A:
+    """Reorder quaternions (..., 4) from this package and ROS to MuJoCo."""
+    xp = quat.__array_namespace__()
+    return xp.concat([quat[..., 3:], quat[..., :3]], axis=-1)
+
+
+def wxyz_to_xyzw(quat: A) -> A:
+    """Reorder quaternions (..., 4) from MuJoCo to this package and ROS."""
+    xp = quat.__array_namespace__()
+    return xp.concat([quat[..., 1:], quat[..., :1]], axis=-1)
+
+
+def multiply(first: A, second: A) -> A:
+    """Hamilton product (..., 4) of quaternions xyzw: the attitude `second`, given in `first`."""
+    xp = first.__array_namespace__()
+    x, y, z, w = _components(first)
+    a, b, c, d = _components(second)
+    return xp.stack(
+        [
+            w * a + x * d + y * c - z * b,
+            w * b - x * c + y * d + z * a,
+            w * c + x * b - y * a + z * d,
+            w * d - x * a - y * b - z * c,
+        ],
+        axis=-1,
+    )
+
+
+def rotation_matrix(quat: A) -> A:
+    """Rotation matrix (..., 3, 3) of quaternions xyzw (..., 4).
+
+    It takes body to world coordinates: its columns are the body's axes in the world.
+    """
+    xp = quat.__array_namespace__()
+    x, y, z, w = _components(quat)
+    elements = [
+        1 - 2 * (y * y + z * z),
+        2 * (x * y - w * z),
+        2 * (x * z + w * y),
+        2 * (x * y + w * z),
+        1 - 2 * (x * x + z * z),
+        2 * (y * z - w * x),
+        2 * (x * z - w * y),
+        2 * (y * z + w * x),
+        1 - 2 * (x * x + y * y),
+    ]
+    return xp.stack(elements, axis=-1).reshape(*quat.shape[:-1], 3, 3)
+
+
+def body_to_world(quat: A, vector: A) -> A:
+    """Vectors (..., 3) given in body axes, in world axes; `quat` (..., 4) is the attitude xyzw."""
+    x, y, z, w = _components(quat)
+    return _rotate(x, y, z, w, vector)
+
+
+def world_to_body(quat: A, vector: A) -> A:
+    """Vectors (..., 3) given in world axes, in body axes; `quat` (..., 4) is the attitude xyzw."""
+    x, y, z, w = _components(quat)
+    return _rotate(x, y, z, -w, vector)
+
+
+def heading_to_world(yaw: A, vector: A) -> A:
+    """Vectors (..., 3) given in the heading frame, in world axes.
+
+    The heading frame is level and turned by `yaw` (...) [rad] about the world's z axis.
+    """
+    xp = vector.__array_namespace__()
+    x, y, z = vector[..., 0], vector[..., 1], vector[..., 2]
+    cos, sin = xp.cos(yaw), xp.sin(yaw)
+    return xp.stack([cos * x - sin * y, sin * x + cos * y, z], axis=-1)
+
+
+def yaw(quat: A) -> A:
+    """Heading (...) [rad] in (-pi, pi] of quaternions xyzw (..., 4): the yaw of `rpy`."""
+    xp = quat.__array_namespace__()
+    x, y, z, w = _components(quat)
+    return xp.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
+
+def rpy(quat: A) -> A:
+    """Roll, pitch, yaw (..., 3) [rad] of quaternions xyzw (..., 4).
+
+    Rotations about the fixed axes x, y, z in this order (REP 103). Positive pitch is nose down.
+    """
+    xp = quat.__array_namespace__()
+    x, y, z, w = _components(quat)
+    roll = xp.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
+    pitch = xp.asin(xp.clip(2 * (w * y - x * z), -1.0, 1.0))
+    return xp.stack([roll, pitch, yaw(quat)], axis=-1)
+
+
+def quat_from_rpy(angles: A) -> A:
+    """Quaternions xyzw (..., 4) of roll, pitch, yaw (..., 3) [rad] about the fixed axes x, y, z."""
+    xp = angles.__array_namespace__()
+    cos, sin = xp.cos(angles / 2), xp.sin(angles / 2)
+    cr, cp, cy = cos[..., 0], cos[..., 1], cos[..., 2]
+    sr, sp, sy = sin[..., 0], sin[..., 1], sin[..., 2]
+    return xp.stack(
+        [
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+            cr * cp * cy + sr * sp * sy,
+        ],
+        axis=-1,
+    )
+
+
+def camera_link(quat: np.ndarray) -> np.ndarray:
+    """Attitude xyzw (..., 4) of a camera's FLU link, given that of the MuJoCo camera.
+
+    A MuJoCo camera looks along its -z axis with +y up, its link along +x with +z up.
+    """
+    return multiply(quat, _LINK_IN_MUJOCO_CAMERA)
+
+
+def _components(quat: A) -> tuple[A, A, A, A]:
+    return quat[..., 0], quat[..., 1], quat[..., 2], quat[..., 3]
+
+
+def _rotate(x: A, y: A, z: A, w: A, vector: A) -> A:
+    """Rotate by the quaternion (u, w): v + 2 w (u x v) + 2 u x (u x v)."""
+    xp = vector.__array_namespace__()
+    a, b, c = vector[..., 0], vector[..., 1], vector[..., 2]
+    p, q, r = 2 * (y * c - z * b), 2 * (z * a - x * c), 2 * (x * b - y * a)
+    return xp.stack(
+        [a + w * p + y * r - z * q, b + w * q + z * p - x * r, c + w * r + x * q - y * p], axis=-1
+    )
