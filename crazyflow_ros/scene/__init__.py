@@ -1,5 +1,16 @@
 """The scene in MuJoCo: assembly of drones and world, the mirror of the physics, frames."""
 
 from crazyflow_ros.scene.assembly import build_spec, unweld
+from crazyflow_ros.scene.controls import Controls
+from crazyflow_ros.scene.mirror import Imu, Mirror, PhysicsRequests
+from crazyflow_ros.scene.state import MirrorState
 
-__all__ = ["build_spec", "unweld"]
+__all__ = [
+    "Controls",
+    "Imu",
+    "Mirror",
+    "MirrorState",
+    "PhysicsRequests",
+    "build_spec",
+    "unweld",
+]

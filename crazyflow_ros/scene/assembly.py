@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.dynamics import Drone, load_drone
 from crazyflow_ros.resources import resource
-from crazyflow_ros.scene.drone import load_drawing
+from crazyflow_ros.scene.drone import load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 _PER_DRONE = {"worldbody", "sensor", "actuator"}  # sections of the drawing; the others are shared
@@ -146,14 +146,10 @@ def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> 
     template = "".join(per_drone)
     positions, attitudes = poses[:, :3], xyzw_to_wxyz(poses[:, 3:])
     drones = [
-        template.format(name=name, position=_numbers(position), attitude=_numbers(attitude))
+        template.format(name=name, position=numbers(position), attitude=numbers(attitude))
         for name, position, attitude in zip(names, positions, attitudes, strict=True)
     ]
     return f"<mujoco>{''.join(shared + drones)}</mujoco>"
-
-
-def _numbers(values: np.ndarray) -> str:
-    return " ".join(f"{value:.17g}" for value in values)
 
 
 def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:

@@ -89,8 +89,8 @@ def _point_inertia(mass: float, position: np.ndarray) -> np.ndarray:
 
 def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np.ndarray) -> None:
     upper_triangle = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    figures = {"mass": [mass], "pos": centre, "fullinertia": upper_triangle}
-    text = {key: " ".join(f"{v:.17g}" for v in values) for key, values in figures.items()}
+    figures = {"mass": np.array([mass]), "pos": centre, "fullinertia": upper_triangle}
+    text = {key: numbers(values) for key, values in figures.items()}
     body.insert(0, ET.Element("inertial", text))
 
 
@@ -100,6 +100,11 @@ def _set_collision(drone: ET.Element, active: str) -> None:
         geom = _child(drone, f"geom[@name='{name}']")
         geom.set("contype", mask)
         geom.set("conaffinity", mask)
+
+
+def numbers(values: np.ndarray) -> str:
+    """Values as XML attribute, to the last bit."""
+    return " ".join(f"{value:.17g}" for value in values)
 
 
 def _child(element: ET.Element, path: str) -> ET.Element:

@@ -1,0 +1,53 @@
+"""A lock that knows how long it was held."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+
+import numpy as np
+
+_HISTORY = 256
+
+
+class TimedLock:
+    """Re-entrant lock, used in a `with` statement, with the times of its latest holds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._owner = 0
+        self._since = 0
+        self._count = 0
+        self._holds = np.zeros(_HISTORY)  # s, ring buffer
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        if self._depth == 1:
+            self._owner = threading.get_ident()
+            self._since = time.perf_counter_ns()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._holds[self._count % _HISTORY] = (time.perf_counter_ns() - self._since) * 1e-9
+            self._count += 1
+            self._owner = 0
+        self._lock.release()
+
+    @property
+    def held(self) -> bool:
+        """Whether the calling thread holds the lock."""
+        return self._owner == threading.get_ident()
+
+    def hold_times(self) -> np.ndarray:
+        """How long the lock was held lately [s], at most the last 256 times, in no order."""
+        with self._lock:
+            return self._holds[: self._count].copy()

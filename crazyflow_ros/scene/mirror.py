@@ -1,0 +1,243 @@
+"""The mirror: a C MuJoCo model and data of one world that follow the physics.
+
+The physics thread writes the state of the drones, sensors, viewers and the hardware interface read
+it. The thread fills a second `MjData` without any lock and exchanges the two under the lock, so
+that computing never keeps a reader waiting, and a reader only ever keeps the thread waiting for a
+copy. Velocities and accelerations of the physics are written too, hence MuJoCo's own sensors are
+exact without MuJoCo's dynamics.
+
+The interface is that of `MujocoSimulation` of mujoco_ros2_control, with two differences: changes of
+the state are handed to the physics thread, which owns it, and simulation time never jumps back.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.controls import Controls, ControlStage
+from crazyflow_ros.scene.frames import wxyz_to_xyzw
+from crazyflow_ros.scene.lock import TimedLock
+from crazyflow_ros.scene.state import DroneIndex, MirrorState
+
+ResetCallback = Callable[[bool], None]
+"""Called after a reset with `fill_initial_state`: False if a keyframe has set the state."""
+
+
+class PhysicsRequests(Protocol):
+    """What the mirror asks of the physics thread; each call returns once it is done."""
+
+    def set_state(self, state: MirrorState) -> None:
+        """Set the state of all drones between two ticks; time goes on, accelerations are unused."""
+
+    def capture_initial_state(self) -> None:
+        """Make the current state the one that `reset` restores."""
+
+    def reset(self) -> None:
+        """Reset all drones to the initial state, then call `Mirror.notify_reset(True)`."""
+
+
+class Imu(NamedTuple):
+    """Readings of all IMUs at one instant."""
+
+    orientation: np.ndarray
+    """Attitude xyzw in the world, shape (M, 4)."""
+    angular_velocity: np.ndarray
+    """Angular velocity in sensor axes [rad/s], shape (M, 3)."""
+    linear_acceleration: np.ndarray
+    """Specific force in sensor axes [m/s^2], +g upwards at rest, shape (M, 3)."""
+
+
+class Mirror:
+    """Copy of one world of the physics in MuJoCo, to be read from any thread.
+
+    Args:
+        model: Compiled from `build_spec(..., mocap=False)`, kept as it is.
+        names: Names of the drones; they give the order of all arrays.
+    """
+
+    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+        self._model = model
+        self._names = tuple(names)
+        self._index = DroneIndex(model, names)
+        self._stage = ControlStage(model, self._index)
+        self._mutex = TimedLock()
+        self._sensors = {
+            model.sensor(i).name: slice(adr, adr + dim)
+            for i, (adr, dim) in enumerate(zip(model.sensor_adr, model.sensor_dim, strict=True))
+        }
+        self._orientation = wxyz_to_xyzw(self._sensor_index("orientation"))
+        self._gyro = self._sensor_index("gyro")
+        self._accelerometer = self._sensor_index("accelerometer")
+        self._front, self._back = mujoco.MjData(model), mujoco.MjData(model)
+        self._time_ns = 0
+        self._reset_callback: ResetCallback | None = None
+        self.requests: PhysicsRequests | None = None
+        """The physics thread, set by whoever runs it."""
+
+        initial = self._front
+        self.write(self._index.read(initial.qpos, initial.qvel, initial.qacc, initial.time))
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """The model. Nobody may change it; `copy_physics_model` gives one to change."""
+        return self._model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the drones, in the order of all arrays."""
+        return self._names
+
+    @property
+    def mutex(self) -> TimedLock:
+        """The lock. Holding it keeps several reads at the same instant, and the physics waiting."""
+        return self._mutex
+
+    @property
+    def time_ns(self) -> int:
+        """Simulation time of the mirrored state [ns]."""
+        return self._time_ns
+
+    # For the physics thread.
+
+    def write(self, state: MirrorState) -> None:
+        """Mirror the state, and compute frames, velocities and sensors. Physics thread only."""
+        model, data = self._model, self._back
+        self._index.write(state, data)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_camlight(model, data)
+        mujoco.mj_comVel(model, data)
+        mujoco.mj_sensorPos(model, data)
+        mujoco.mj_sensorVel(model, data)
+        mujoco.mj_sensorAcc(model, data)
+        with self._mutex:
+            self._front, self._back = data, self._front
+            self._time_ns = state.time_ns
+
+    def staged_controls(self) -> Controls | None:
+        """What `apply_control_data` staged since the last call. Physics thread only."""
+        with self._mutex:
+            return self._stage.take(self._front)
+
+    def notify_reset(self, fill_initial_state: bool) -> None:
+        """Drop staged controls and run the reset callback, under the lock."""
+        with self._mutex:
+            self._stage.clear()
+            if self._reset_callback is not None:
+                self._reset_callback(fill_initial_state)
+
+    # For everyone.
+
+    def read_sensor(self, name: str) -> np.ndarray:
+        """Copy of the readings of one sensor of the model, for example "gyro:cf0"."""
+        if name not in self._sensors:
+            raise ValueError(f"unknown sensor {name!r}, have {', '.join(self._sensors)}")
+        with self._mutex:
+            return self._front.sensordata[self._sensors[name]].copy()
+
+    def imu(self) -> Imu:
+        """Copy of the readings of all drones' IMUs."""
+        with self._mutex:
+            readings = self._front.sensordata
+            return Imu(
+                readings[self._orientation], readings[self._gyro], readings[self._accelerometer]
+            )
+
+    def copy_physics_model(self) -> mujoco.MjModel:
+        """Copy of the model."""
+        return copy.copy(self._model)
+
+    def copy_physics_data(self, destination: mujoco.MjData | None = None) -> mujoco.MjData:
+        """Copy of the data: state, accelerations, frames and sensors; made if not given."""
+        destination = mujoco.MjData(self._model) if destination is None else destination
+        self._check_sizes(destination)
+        with self._mutex:
+            mujoco.mj_copyData(destination, self._model, self._front)
+        return destination
+
+    def apply_control_data(self, source: mujoco.MjData) -> None:
+        """Stage ctrl, qfrc_applied and xfrc_applied of `source` for the physics; the latest wins.
+
+        Raises:
+            ValueError: Some entry isn't finite, or acts where the physics has no freedom; then
+                nothing is staged.
+        """
+        self._check_sizes(source)
+        with self._mutex:
+            self._stage.put(source)
+
+    def overwrite_physics_data(self, source: mujoco.MjData) -> None:
+        """Let the physics go on from positions, velocities and rotors of `source`.
+
+        Raises:
+            ValueError: `source` is of another model, or isn't a state.
+        """
+        self._check_sizes(source)
+        index = self._index
+        state = index.read(source.qpos, source.qvel, source.qacc, source.time)
+        self._physics().set_state(self._checked(state))
+
+    def apply_keyframe(self, name: str) -> bool:
+        """Let the physics go on from a keyframe of the model, if there is one of this name."""
+        try:
+            key = self._model.key(name)
+        except KeyError:
+            return False
+        state = self._index.read(key.qpos, key.qvel, np.zeros(self._model.nv), key.time[0])
+        self._physics().set_state(self._checked(state))
+        return True
+
+    def capture_initial_state(self) -> None:
+        """Make the current state the one that a reset restores."""
+        self._physics().capture_initial_state()
+
+    def reset_world_state(self, fill_initial_state: bool = True) -> None:
+        """Reset the physics to the initial state and run the reset callback.
+
+        Args:
+            fill_initial_state: False keeps the state, which a keyframe has set, and only drops
+                staged controls and runs the callback.
+        """
+        if fill_initial_state:
+            self._physics().reset()
+        else:
+            self.notify_reset(False)
+
+    def set_reset_callback(self, callback: ResetCallback | None) -> None:
+        """Have `callback` run after each reset, in the physics thread, with the lock held."""
+        with self._mutex:
+            self._reset_callback = callback
+
+    def _physics(self) -> PhysicsRequests:
+        if self.requests is None:
+            raise RuntimeError("no physics thread is connected to the mirror")
+        if self._mutex.held:
+            raise RuntimeError("release the mirror's lock before asking something of the physics")
+        return self.requests
+
+    def _sensor_index(self, kind: str) -> np.ndarray:
+        """Of a sensor of each drone in sensordata, shape (M, dim)."""
+        missing = [name for name in self._names if f"{kind}:{name}" not in self._sensors]
+        if missing:
+            raise ValueError(f"the model has no sensor {kind!r} of {', '.join(missing)}")
+        slices = [self._sensors[f"{kind}:{name}"] for name in self._names]
+        return np.array([np.arange(s.start, s.stop) for s in slices])
+
+    def _check_sizes(self, data: mujoco.MjData) -> None:
+        given = (data.qpos.size, data.qvel.size, data.ctrl.size, len(data.xfrc_applied))
+        model = self._model
+        expected = (model.nq, model.nv, model.nu, model.nbody)
+        if given != expected:
+            raise ValueError(f"data of another model: nq, nv, nu, nbody {given}, not {expected}")
+
+    def _checked(self, state: MirrorState) -> MirrorState:
+        bad = ~state.valid()
+        if bad.any():
+            names = ", ".join(np.array(self._names)[bad])
+            raise ValueError(f"state of {names}: expected finite values and non-zero quaternions")
+        return state
