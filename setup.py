@@ -25,7 +25,10 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),
         (share, ["package.xml"]),
-        *(entry for folder in ("launch", "config", "rviz", "urdf_mjcf") for entry in installed(folder)),
+        *installed("launch"),
+        *installed("config"),
+        *installed("rviz"),
+        *installed("urdf_mjcf"),
     ],
     entry_points={
         "console_scripts": [

@@ -133,16 +133,19 @@ def build(package: Path, cmake: str) -> None:
     marker(package).parent.mkdir(parents=True, exist_ok=True)
     marker(package).write_text("incomplete")
     _run(folder, cmake, "--install", folder)
-    _run(folder, sys.executable, "-c", _TRY, package.name)
+    kinds = [kind for kind in ("msg", "srv", "action") if (package / kind).is_dir()]
+    _run(folder, sys.executable, "-c", _TRY, package.name, *kinds)
     marker(package).write_text(digest(package))
 
 
 _TRY = """
 import importlib, inspect, sys
 from rclpy.type_support import check_for_type_support
-module = importlib.import_module(f"{sys.argv[1]}.msg")
-for _, message in inspect.getmembers(module, inspect.isclass):
-    check_for_type_support(message)
+package, *kinds = sys.argv[1:]
+for kind in kinds:
+    module = importlib.import_module(f"{package}.{kind}")
+    for _, interface in inspect.getmembers(module, inspect.isclass):
+        check_for_type_support(interface)
 """
 
 

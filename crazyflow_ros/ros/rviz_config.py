@@ -1,0 +1,58 @@
+"""The RViz configuration for any number of drones.
+
+`rviz/crazyflow.rviz` shows cf0 to cf3, each in a display group of its own. Here its first group is
+repeated for the drones that there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+_TRAIL_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
+"""RGB, repeated from the start for more drones."""
+
+
+def expand(template: str, drones: Sequence[str], namespace: str = "") -> str:
+    """Write the configuration for the given drones.
+
+    Args:
+        template: A configuration whose display groups each show one drone and bear its name.
+        drones: Names of the drones to show.
+        namespace: Namespace of the simulator, where the topics of the drones are.
+
+    Returns:
+        The configuration as text, in the format of an `.rviz` file.
+
+    Raises:
+        ValueError: The template has no display group.
+    """
+    config = yaml.safe_load(template)
+    manager = config["Visualization Manager"]
+    groups = [d for d in manager["Displays"] if d["Class"] == "rviz_common/Group"]
+    if not groups:
+        raise ValueError("the RViz configuration has no display group to repeat for each drone")
+    root = f"/{namespace.strip('/')}".rstrip("/")
+    manager["Displays"] = [d for d in manager["Displays"] if d not in groups]
+    for index, drone in enumerate(drones):
+        group = _renamed(groups[0], groups[0]["Name"], drone, root)
+        for display in group["Displays"]:
+            if "Shape" in display:
+                display["Shape"]["Color"] = _TRAIL_COLORS[index % len(_TRAIL_COLORS)]
+        manager["Displays"].append(group)
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def _renamed(node: Any, old: str, new: str, root: str) -> Any:
+    """A copy of a YAML tree with the drone `old` and its topics replaced."""
+    if isinstance(node, dict):
+        return {key: _renamed(value, old, new, root) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_renamed(value, old, new, root) for value in node]
+    if node == old:
+        return new
+    if isinstance(node, str) and node.startswith(f"/{old}/"):
+        return f"{root}/{new}/{node.removeprefix(f'/{old}/')}"
+    return node

@@ -1,0 +1,169 @@
+"""Start the simulator, and with `rviz:=true` also RViz on all drones.
+
+    ros2 launch crazyflow_ros sim.launch.py n_drones:=4 real_time_factor:=2.0 rviz:=true
+
+Every argument overrides the parameter of the same name in `params_file`; `ros2 launch -s` lists
+them. Everything but the simulator itself, which publishes it, runs on simulated time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from crazyflow_ros.resources import resource
+
+NODE = "crazyflow"
+ARGUMENTS = {
+    "n_drones": "How many drones, named cf0, cf1 and so on",
+    "drones": "Names of the drones, as in [alpha,beta]; instead of n_drones",
+    "drone_model": "Model of all drones, for example cf2x_L250",
+    "real_time_factor": "Simulated over wall time; 0 is as fast as possible",
+    "start_paused": "true or false: wait for a call of ~/pause before the first tick",
+    "scene": "Name of a scene in urdf_mjcf, or path of an MJCF file",
+}
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Declare the arguments; what they ask for is started in `_start`."""
+    return LaunchDescription(
+        [
+            *(
+                DeclareLaunchArgument(
+                    name, default_value="", description=f"{text} (default: as in params_file)"
+                )
+                for name, text in ARGUMENTS.items()
+            ),
+            DeclareLaunchArgument(
+                "namespace", default_value="", description="Namespace of all nodes and topics"
+            ),
+            DeclareLaunchArgument(
+                "params_file",
+                default_value=str(resource("config", "simulator.yaml")),
+                description="YAML file with the parameters of the simulator",
+            ),
+            DeclareLaunchArgument(
+                "rviz",
+                default_value="false",
+                choices=["true", "false"],
+                description="Also start RViz, and a robot_state_publisher per drone",
+            ),
+            OpaqueFunction(function=_start),
+        ]
+    )
+
+
+def _start(context: LaunchContext) -> list[Node]:
+    given = context.launch_configurations
+    namespace = given["namespace"].strip("/")
+    params_file = Path(given["params_file"]).expanduser()
+    from_file = _read_parameters(params_file, namespace)
+    overrides = _parse(given)
+    simulator = Node(
+        package="crazyflow_ros",
+        executable="simulator",
+        name=NODE,
+        namespace=namespace,
+        parameters=[str(params_file), {key: _typed(value) for key, value in overrides.items()}],
+        output="screen",
+        on_exit=Shutdown(),
+    )
+    if given["rviz"] == "false":
+        return [simulator]
+    parameters = {"drones": ["cf0"], "drone_model": "cf2x_L250", **from_file, **overrides}
+    return [
+        simulator,
+        *_visualisation(parameters["drones"], parameters["drone_model"], namespace),
+    ]
+
+
+def _visualisation(drones: list[str], drone_model: str, namespace: str) -> list[Node]:
+    # Only here: they need the physics and MuJoCo, which start slowly.
+    from crazyflow_ros.hardware.description import urdf
+    from crazyflow_ros.ros.rviz_config import expand
+
+    template = resource("rviz", "crazyflow.rviz").read_text()
+    config = Path(tempfile.mkdtemp(prefix="crazyflow_ros_")) / "crazyflow.rviz"
+    config.write_text(expand(template, drones, namespace))
+    state_publishers = [
+        Node(
+            package="robot_state_publisher",
+            executable="robot_state_publisher",
+            namespace=f"{namespace}/{drone}".strip("/"),
+            parameters=[
+                {"robot_description": _typed(urdf(drone_model, drone)), "use_sim_time": True}
+            ],
+        )
+        for drone in drones
+    ]
+    rviz = Node(
+        package="rviz2",
+        executable="rviz2",
+        namespace=namespace,
+        arguments=["-d", str(config)],
+        parameters=[{"use_sim_time": True}],
+    )
+    return [*state_publishers, rviz]
+
+
+def _parse(given: dict[str, str]) -> dict[str, Any]:
+    """The parameters that launch arguments set, as values of the right type."""
+    parameters: dict[str, Any] = {}
+    if given["drones"]:
+        parameters["drones"] = _drone_names(given["drones"])
+    elif text := given["n_drones"]:
+        if not text.isdecimal() or int(text) < 1:
+            raise ValueError(f"n_drones: expected a whole number of at least 1, got {text!r}")
+        parameters["drones"] = [f"cf{index}" for index in range(int(text))]
+    if text := given["real_time_factor"]:
+        parameters["real_time_factor"] = _factor(text)
+    if text := given["start_paused"]:
+        if text not in ("true", "false"):
+            raise ValueError(f"start_paused: expected true or false, got {text!r}")
+        parameters["start_paused"] = text == "true"
+    parameters.update({key: given[key] for key in ("drone_model", "scene") if given[key]})
+    return parameters
+
+
+def _drone_names(text: str) -> list[str]:
+    names = [name.strip(" '\"") for name in text.strip("[] ").split(",")]
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+            raise ValueError(f"drones: expected names like [cf0,cf1], got {name!r} in {text!r}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"drones: names must differ, got {text!r}")
+    return names
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not 0 <= factor < math.inf:
+        raise ValueError(f"real_time_factor: expected a number of at least 0, got {text!r}")
+    return factor
+
+
+def _typed(value: Any) -> ParameterValue:
+    """A parameter whose type launch does not guess from how the value reads."""
+    return ParameterValue(value, value_type=list[str] if isinstance(value, list) else type(value))
+
+
+def _read_parameters(params_file: Path, namespace: str) -> dict[str, Any]:
+    if not params_file.is_file():
+        raise FileNotFoundError(f"params_file: there is no file {str(params_file)!r}")
+    content = yaml.safe_load(params_file.read_text()) or {}
+    parameters: dict[str, Any] = {}
+    for node in ("/**", NODE, f"/{NODE}", f"/{namespace}/{NODE}"):
+        parameters.update(content.get(node, {}).get("ros__parameters", {}))
+    return parameters
