@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.resources import resource
@@ -44,8 +45,8 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
     else:
         drone.insert(0, ET.Element("freejoint", name="free"))
         actuators = ET.SubElement(mjcf, "actuator")
-        speed_limit = f"0 {max_rotor_speed(figures):.17g}"
-        gain = f"{figures['prop_inertia'] / ROTOR_TIME_CONSTANT:.17g}"  # N m/(rad/s)
+        speed_limit = f"0 {numbers(max_rotor_speed(figures))}"
+        gain = numbers(figures["prop_inertia"] / ROTOR_TIME_CONSTANT)  # N m/(rad/s)
         for i in range(N_ROTORS):
             name = f"rotor{i}"
             ET.SubElement(
@@ -89,7 +90,7 @@ def _point_inertia(mass: float, position: np.ndarray) -> np.ndarray:
 
 def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np.ndarray) -> None:
     upper_triangle = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    figures = {"mass": np.array([mass]), "pos": centre, "fullinertia": upper_triangle}
+    figures: dict[str, ArrayLike] = {"mass": mass, "pos": centre, "fullinertia": upper_triangle}
     text = {key: numbers(values) for key, values in figures.items()}
     body.insert(0, ET.Element("inertial", text))
 
@@ -102,9 +103,9 @@ def _set_collision(drone: ET.Element, active: str) -> None:
         geom.set("conaffinity", mask)
 
 
-def numbers(values: np.ndarray) -> str:
-    """Values as XML attribute, to the last bit."""
-    return " ".join(f"{value:.17g}" for value in values)
+def numbers(values: ArrayLike) -> str:
+    """A value or values as XML attribute, to the last bit."""
+    return " ".join(str(value) for value in np.atleast_1d(values))
 
 
 def _child(element: ET.Element, path: str) -> ET.Element:

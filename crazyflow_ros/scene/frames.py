@@ -20,7 +20,7 @@ A = TypeVar("A", np.ndarray, jax.Array)
 OPTICAL_IN_LINK = np.array([-0.5, 0.5, -0.5, 0.5])
 """Attitude (xyzw) of a camera's optical frame (z forward, x right, y down) in its FLU link."""
 
-_LINK_IN_MUJOCO_CAMERA = np.array([-0.5, 0.5, 0.5, 0.5])
+_LINK_IN_MUJOCO_CAMERA = np.array([0.5, -0.5, -0.5, -0.5])
 """Attitude (xyzw) of the FLU link of a camera in MuJoCo's camera frame (-z forward, y up)."""
 
 
