@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import mujoco
@@ -26,7 +27,10 @@ class ControlStage:
         self._model = model
         self._index = index
         self._bodies = np.array([np.flatnonzero(model.body_rootid == root) for root in index.body])
-        self._driven = index.qvel[:, :6]
+        self._free = index.qvel[:, :6]  # in qfrc_applied
+        self._low, self._high = np.moveaxis(model.actuator_ctrlrange[index.ctrl], -1, 0)
+        self._fixed = np.ones(model.nv, dtype=bool)
+        self._fixed[self._free] = False
         self._staged: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def put(self, source: mujoco.MjData) -> None:
@@ -35,30 +39,17 @@ class ControlStage:
         Raises:
             ValueError: Some entry isn't finite, or acts where the physics has no freedom.
         """
-        model = self._model
-        ctrl, qfrc, xfrc = (
-            source.ctrl.copy(),
-            source.qfrc_applied.copy(),
-            source.xfrc_applied.copy(),
-        )
-        bad = [f"ctrl of {model.actuator(i).name}" for i in np.flatnonzero(~np.isfinite(ctrl))]
-        bad += [
-            f"qfrc_applied of {model.joint(j).name}"
-            for j in np.unique(model.dof_jntid[~np.isfinite(qfrc)])
-        ]
-        bad += [
-            f"xfrc_applied of {model.body(b).name}"
-            for b in np.flatnonzero(~np.isfinite(xfrc).all(axis=1))
-        ]
-        if bad:
-            raise ValueError(f"not finite: {', '.join(bad)}")
-        beyond = qfrc != 0.0
-        beyond[self._driven] = False
-        if beyond.any():
-            names = {model.joint(j).name for j in model.dof_jntid[beyond]}
+        ctrl = source.ctrl.copy()
+        qfrc = source.qfrc_applied.copy()
+        xfrc = source.xfrc_applied.copy()
+        if not all(np.isfinite(values).all() for values in (ctrl, qfrc, xfrc)):
+            bad = ", ".join(self._not_finite(ctrl, qfrc, xfrc))
+            raise ValueError(f"expected finite values, but they are not in {bad}")
+        if qfrc[self._fixed].any():
+            joints = np.unique(self._model.dof_jntid[self._fixed & (qfrc != 0.0)])
             raise ValueError(
-                f"qfrc_applied of {', '.join(sorted(names))}: forces act on the drones' free "
-                "joints only, rotors follow ctrl"
+                f"qfrc_applied of {', '.join(self._model.joint(j).name for j in joints)}: expected "
+                "zero, as only the free joints of drones take forces (rotors follow ctrl)"
             )
         self._staged = (ctrl, qfrc, xfrc)
 
@@ -68,20 +59,29 @@ class ControlStage:
             return None
         ctrl, qfrc, xfrc = self._staged
         self._staged = None
-        index = self._index
-        low, high = np.moveaxis(self._model.actuator_ctrlrange[index.ctrl], -1, 0)
+        body = self._index.body
         # A free joint's generalised force: force in world axes and torque in body axes at the
         # body's origin, which is the drone's centre of mass.
-        wrench = qfrc[self._driven]
-        rotation = data.xmat[index.body].reshape(-1, 3, 3)
-        wrench[:, 3:] = np.einsum("mij,mj->mi", rotation, wrench[:, 3:])
+        wrench = qfrc[self._free]
+        rotation = data.xmat[body].reshape(-1, 3, 3)
+        wrench[:, 3:] = (rotation @ wrench[:, 3:, None])[..., 0]
         # xfrc_applied acts at the centre of mass of each body, in world axes.
-        forces = xfrc[self._bodies]
-        arms = data.xipos[self._bodies] - data.xpos[index.body][:, None]
-        wrench += forces.sum(axis=1)
-        wrench[:, 3:] += np.cross(arms, forces[..., :3]).sum(axis=1)
-        return Controls(np.clip(ctrl[index.ctrl], low, high), wrench)
+        if xfrc.any():
+            arms = data.xipos[self._bodies] - data.xpos[body][:, None]
+            loads = xfrc[self._bodies]
+            wrench += loads.sum(axis=1)
+            wrench[:, 3:] += np.cross(arms, loads[..., :3]).sum(axis=1)
+        return Controls(ctrl[self._index.ctrl].clip(self._low, self._high), wrench)
 
     def clear(self) -> None:
         """Forget what is staged."""
         self._staged = None
+
+    def _not_finite(self, ctrl: np.ndarray, qfrc: np.ndarray, xfrc: np.ndarray) -> Iterator[str]:
+        model = self._model
+        for i in np.flatnonzero(~np.isfinite(ctrl)):
+            yield f"ctrl of {model.actuator(i).name}"
+        for i in np.unique(model.dof_jntid[~np.isfinite(qfrc)]):
+            yield f"qfrc_applied of {model.joint(i).name}"
+        for i in np.flatnonzero(~np.isfinite(xfrc).all(axis=1)):
+            yield f"xfrc_applied of {model.body(i).name}"

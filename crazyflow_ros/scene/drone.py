@@ -89,10 +89,14 @@ def _point_inertia(mass: float, position: np.ndarray) -> np.ndarray:
 
 
 def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np.ndarray) -> None:
-    upper_triangle = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    figures: dict[str, ArrayLike] = {"mass": mass, "pos": centre, "fullinertia": upper_triangle}
-    text = {key: numbers(values) for key, values in figures.items()}
-    body.insert(0, ET.Element("inertial", text))
+    """`inertia` (3, 3) is about the centre, in the axes of the body."""
+    principal = np.diag(inertia)
+    element = ET.Element("inertial", mass=numbers(mass), pos=numbers(centre))
+    if np.array_equal(inertia, np.diag(principal)):
+        element.set("diaginertia", numbers(principal))
+    else:
+        element.set("fullinertia", numbers(inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]))
+    body.insert(0, element)
 
 
 def _set_collision(drone: ET.Element, active: str) -> None:
