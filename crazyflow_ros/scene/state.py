@@ -75,7 +75,7 @@ class DroneIndex:
 
     def write(self, state: MirrorState, data: mujoco.MjData) -> None:
         """Put the state into qpos, qvel, qacc and time of `data`; rotor accelerations are left."""
-        data.time = state.time_ns * 1e-9
+        data.time = state.time_ns / 1e9
         data.qpos[self.qpos] = np.concatenate((state.pos, state.quat, state.rotor_angle), axis=1)
         data.qvel[self.qvel] = np.concatenate((state.vel, state.ang_vel, state.rotor_vel), axis=1)
         data.qacc[self.qvel[:, :6]] = np.concatenate((state.acc, state.ang_acc), axis=1)

@@ -1,0 +1,274 @@
+"""Assembly of scenes: names, figures, geometry, contacts, refusals."""
+
+import time
+from pathlib import Path
+
+import jax
+import mujoco
+import numpy as np
+import pytest
+from mujoco import mjx
+
+from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.scene import build_spec, unweld
+
+MODELS = [Drone.cf2x_L250, Drone.cf21B_500]
+N_FREE = 6  # degrees of freedom of a free joint
+
+
+@pytest.fixture(params=MODELS)
+def drone_model(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def names_of(model: mujoco.MjModel, kind: str, n: int) -> list[str]:
+    return [getattr(model, kind)(i).name for i in range(n)]
+
+
+def test_every_element_of_a_drone_carries_its_name(drone_model: str) -> None:
+    model = build_spec(drone_model, ["cf0", "b"]).compile()
+    rotors = [f"rotor{i}" for i in range(4)]
+    expected = [f"{part}:{name}" for name in ("cf0", "b") for part in ("drone", *rotors)]
+    assert names_of(model, "body", model.nbody) == ["world", *expected]
+    expected = [f"{part}:{name}" for name in ("cf0", "b") for part in ("free", *rotors)]
+    assert names_of(model, "joint", model.njnt) == expected
+    expected = [f"{part}:{name}" for name in ("cf0", "b") for part in rotors]
+    assert names_of(model, "actuator", model.nu) == expected
+    for name in ("cf0", "b"):
+        for sensor in ("gyro", "accelerometer", "orientation"):
+            assert model.sensor(f"{sensor}:{name}").objid == model.site(f"imu:{name}").id
+        assert model.camera(f"fpv_cam:{name}").bodyid == model.body(f"drone:{name}").id
+        assert model.site(f"CoM:{name}").bodyid == model.body(f"drone:{name}").id
+
+
+def test_drones_share_their_materials(drone_model: str) -> None:
+    one, many = (build_spec(drone_model, list(names)).compile() for names in ("a", "abc"))
+    assert one.nmat == many.nmat > 0
+
+
+def test_mass_and_inertia_with_held_rotors_are_those_of_the_dynamics(drone_model: str) -> None:
+    model = build_spec(drone_model, ["cf0"]).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    matrix = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, matrix)
+    figures = load_drone(drone_model)
+    expected = np.zeros((N_FREE, N_FREE))
+    expected[:3, :3] = figures["mass"] * np.eye(3)
+    expected[3:, 3:] = figures["J"]  # about the origin, which is the centre of mass
+    np.testing.assert_allclose(matrix[:N_FREE, :N_FREE], expected, atol=1e-17, rtol=1e-12)
+    np.testing.assert_allclose(
+        matrix[N_FREE:, N_FREE:], figures["prop_inertia"] * np.eye(4), atol=1e-20, rtol=1e-12
+    )
+    origin = data.xpos[model.body("drone:cf0").id]
+    np.testing.assert_allclose(data.subtree_com[model.body("drone:cf0").id], origin, atol=1e-15)
+
+
+def test_rotors_follow_the_mixing_matrix(drone_model: str) -> None:
+    figures = load_drone(drone_model)
+    arm, height = figures["L"], figures["geometry"]["rotor_z"]
+    model = build_spec(drone_model, ["cf0"]).compile()
+    roll, pitch, yaw = figures["mixing_matrix"].astype(int)
+    for i in range(4):
+        x, y, z = model.body(f"rotor{i}:cf0").pos
+        # Thrust f at (x, y) has the moment (y f, -x f, 0), drag turns the body against the rotor.
+        np.testing.assert_allclose([y, -x, z], [roll[i] * arm, pitch[i] * arm, height], atol=1e-9)
+        np.testing.assert_allclose(model.joint(f"rotor{i}:cf0").axis, [0, 0, -yaw[i]])
+        np.testing.assert_allclose(model.joint(f"rotor{i}:cf0").pos, 0)
+
+
+def test_drawing_fits_the_geometry_of_the_dynamics(drone_model: str) -> None:
+    geometry = load_drone(drone_model)["geometry"]
+    model = build_spec(drone_model, ["cf0"], poses=[[0, 0, 0, 0, 0, 0, 1]]).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    for i in range(4):
+        radius = model.geom(f"disc{i}:cf0").size[0]
+        assert radius == pytest.approx(geometry["rotor_radius"])
+        blade = model.geom(f"blade{i}_a:cf0")
+        assert 0.9 * radius < blade.pos[0] + blade.size[0] <= radius
+        foot = model.geom(f"foot{i}:cf0")
+        assert foot.pos[2] - foot.size[1] == pytest.approx(geometry["foot_z"], abs=1e-9)
+    box, half = model.geom("col_box:cf0"), geometry["hull_half_width"]
+    low, high = geometry["foot_z"], geometry["rotor_z"]
+    np.testing.assert_allclose(box.size, [half, half, (high - low) / 2])
+    np.testing.assert_allclose(box.pos, [0, 0, (high + low) / 2], atol=1e-12)
+    # Where the rotors reach farthest, diagonally, the box has its corners.
+    reach = load_drone(drone_model)["L"] + geometry["rotor_radius"] / np.sqrt(2)
+    assert half == pytest.approx(reach, abs=1e-3)
+    for name in names_of(model, "geom", model.ngeom):
+        geom = model.geom(name)
+        if geom.group == 2:
+            assert geom.contype == geom.conaffinity == 0
+            assert data.geom(name).xpos[2] >= low
+
+
+def test_camera_looks_forward(drone_model: str) -> None:
+    model = build_spec(drone_model, ["cf0"], poses=[[0, 0, 1, 0, 0, 0, 1]]).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    right, up, backward = data.camera("fpv_cam:cf0").xmat.reshape(3, 3).T
+    np.testing.assert_allclose(
+        [right, up, backward], [[0, -1, 0], [0, 0, 1], [-1, 0, 0]], atol=1e-9
+    )
+    camera = model.camera("fpv_cam:cf0")
+    np.testing.assert_allclose(camera.pos, [0.03, 0, 0])
+    assert camera.fovy == 70
+    assert list(model.cam_resolution[camera.id]) == [640, 480]
+
+
+def test_actuators_drive_rotors_to_their_commanded_speed(drone_model: str) -> None:
+    model = build_spec(drone_model, ["cf0"], poses=[[0, 0, 100, 0, 0, 0, 1]]).compile()
+    data = mujoco.MjData(model)
+    figures = load_drone(drone_model)
+    highest = model.actuator("rotor0:cf0").ctrlrange[1]
+    rpm = highest * 60 / (2 * np.pi)
+    k0, k1, k2 = figures["rpm2thrust"]
+    assert k0 + k1 * rpm + k2 * rpm**2 == pytest.approx(figures["thrust_max"])
+    data.ctrl[:] = [0.3 * highest, 0.5 * highest, 2 * highest, 0.0]
+    while data.time < 0.6:
+        mujoco.mj_step(model, data)
+    speeds = [data.joint(f"rotor{i}:cf0").qvel[0] for i in range(4)]
+    np.testing.assert_allclose(speeds, highest * np.array([0.3, 0.5, 1.0, 0.0]), rtol=1e-2, atol=5)
+
+
+def test_initial_poses_are_body_poses_and_keyframe() -> None:
+    poses = [[1, 2, 3, 0.1, 0.2, 0.3, 0.9], [4, 5, 6, 0, 0, 0, 2]]
+    model = build_spec(Drone.cf2x_L250, ["a", "b"], poses=poses).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, model.key("home").id)
+    quat = np.array([0.9, 0.1, 0.2, 0.3]) / np.linalg.norm([0.9, 0.1, 0.2, 0.3])
+    np.testing.assert_allclose(data.joint("free:a").qpos, [1, 2, 3, *quat])
+    np.testing.assert_allclose(data.joint("free:b").qpos, [4, 5, 6, 1, 0, 0, 0])
+    np.testing.assert_array_equal(data.qvel, 0)
+
+
+def test_default_poses_stand_on_the_floor_apart(drone_model: str) -> None:
+    model = build_spec(drone_model, [f"cf{i}" for i in range(7)]).compile()
+    data = mujoco.MjData(model)
+    position = np.array([data.joint(f"free:cf{i}").qpos[:3] for i in range(7)])
+    np.testing.assert_allclose(position[:, 2], -load_drone(drone_model)["geometry"]["foot_z"])
+    distance = np.linalg.norm(position[:, None] - position, axis=-1)
+    assert distance[~np.eye(7, dtype=bool)].min() >= 1.0 - 1e-9
+    for _ in range(500):  # at rest, it stays
+        mujoco.mj_step(model, data)
+    after = np.array([data.joint(f"free:cf{i}").qpos[:3] for i in range(7)])
+    np.testing.assert_allclose(after, position, atol=1e-3)
+
+
+def test_free_drones_touch_the_floor_and_each_other(drone_model: str) -> None:
+    poses = [[0, 0, 0.01, 0, 0, 0, 1], [0, 0, 1, 0, 0, 0, 1], [0.09, 0, 1, 0, 0, 0, 1]]
+    model = build_spec(drone_model, ["low", "left", "right"], poses=poses).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    pairs = {frozenset(model.geom(g).name for g in contact.geom) for contact in data.contact}
+    assert pairs == {
+        frozenset({"floor", "col_box:low"}),
+        frozenset({"col_box:left", "col_box:right"}),
+    }
+
+
+def test_mocap_drones_have_neither_joints_nor_sensors(drone_model: str) -> None:
+    model = build_spec(drone_model, ["0", "1"], mocap=True).compile()
+    assert model.nmocap == 2
+    assert [model.body(f"drone:{i}").mocapid[0] for i in range(2)] == [0, 1]
+    assert (model.nu, model.nsensor, model.nkey) == (0, 0, 0)
+    assert not any(joint.startswith("rotor") for joint in names_of(model, "joint", model.njnt))
+
+
+def test_mjx_reports_contacts_of_mocap_drones() -> None:
+    names = ["0", "1", "2"]
+    model = build_spec(Drone.cf2x_L250, names, mocap=True).compile()
+    unweld(model, names)
+    data = mujoco.MjData(model)
+    data.mocap_pos[:] = [[0, 0, 0.06], [3, 0, 1], [3.1, 0, 1]]
+    mjx_model, mjx_data = mjx.put_model(model), mjx.put_data(model, data)
+    collide = jax.jit(lambda data: mjx.collision(mjx_model, mjx.kinematics(mjx_model, data)))
+    mjx_data = collide(mjx_data)
+    contact = mjx_data._impl.contact
+    touching = {
+        frozenset(model.geom(int(g)).name for g in geoms): float(dist)
+        for geoms, dist in zip(contact.geom, contact.dist, strict=True)
+        if dist < 0
+    }
+    assert touching == {
+        frozenset({"floor", "col_sphere:0"}): pytest.approx(-0.01, abs=1e-5),
+        frozenset({"col_sphere:1", "col_sphere:2"}): pytest.approx(-0.04, abs=1e-5),
+    }
+    assert len(contact.dist) == 6  # 3 with the floor, 3 among the drones; none inside a drone
+
+
+def test_hundred_drones_assemble_quickly() -> None:
+    names = [f"cf{i}" for i in range(100)]
+    start = time.process_time()
+    model = build_spec(Drone.cf2x_L250, names).compile()
+    assert time.process_time() - start < 1.5
+    assert model.nv == 1000
+
+
+def test_callers_add_to_the_scene_as_in_crazyflows_documentation() -> None:
+    spec = build_spec(Drone.cf2x_L250, ["0"], mocap=True)
+    obstacle_spec = mujoco.MjSpec.from_string(
+        "<mujoco><worldbody><body name='obstacle'><geom type='box' size='.1 .1 .1'/></body>"
+        "</worldbody></mujoco>"
+    )
+    frame = spec.worldbody.add_frame()
+    for i, pos in enumerate([[1.0, 0.0, 0.5], [2.0, 0.0, 0.5]]):
+        attached = frame.attach_body(obstacle_spec.body("obstacle"), "p", f":{i}")
+        attached.pos = pos
+    model = spec.compile()
+    np.testing.assert_allclose(model.body("pobstacle:1").pos, [2.0, 0.0, 0.5])
+    assert model.body("drone:0").mocapid[0] == 0
+
+
+def test_scene_of_ones_own_keeps_its_compiler_settings(tmp_path: Path) -> None:
+    path = tmp_path / "gate.xml"
+    path.write_text(
+        "<mujoco><compiler angle='radian'/><default><geom rgba='1 0 0 1'/></default><worldbody>"
+        "<body name='gate'><joint name='gate' axis='0 1 0'/>"
+        "<geom name='gate' type='box' size='.1 .1 .1' euler='0 0 1'/></body></worldbody></mujoco>"
+    )
+    model = build_spec(Drone.cf2x_L250, ["cf0"], scene=path).compile()
+    np.testing.assert_allclose(model.geom("gate").quat, [np.cos(0.5), 0, 0, np.sin(0.5)])
+    quarter = np.cos(np.pi / 8)
+    np.testing.assert_allclose(
+        model.geom("arm_a:cf0").quat, [quarter, 0, 0, np.sqrt(1 - quarter**2)]
+    )
+    assert model.joint("gate").id >= 0
+    assert model.nkey == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("cf9", ["a"]), "cf9"),
+        ((Drone.cf2x_L250, []), "at least one"),
+        ((Drone.cf2x_L250, "cf0"), "cf0"),
+        ((Drone.cf2x_L250, ["a", ""]), "''"),
+        ((Drone.cf2x_L250, ["a", "b c"]), "'b c'"),
+        ((Drone.cf2x_L250, ["a", "{name}"]), "{name}"),
+        ((Drone.cf2x_L250, ["cf0", "cf1", "cf0"]), "more than once: cf0"),
+    ],
+)
+def test_refusals(arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_spec(*arguments)
+
+
+@pytest.mark.parametrize("scene", ["nowhere", "cf2x_L250", "/nowhere/scene.xml"])
+def test_unknown_scenes_are_refused(scene: str) -> None:
+    with pytest.raises(ValueError, match=f"{scene}.*floor"):
+        build_spec(Drone.cf2x_L250, ["a"], scene=scene)
+
+
+@pytest.mark.parametrize(
+    ("poses", "message"),
+    [
+        ([[0, 0, 0, 0, 0, 0]], r"shape \(1, 7\), got \(1, 6\)"),
+        ([[0, 0, np.nan, 0, 0, 0, 1]], "finite"),
+        ([[0, 0, 1, 0, 0, 0, 0]], "non-zero"),
+    ],
+)
+def test_bad_poses_are_refused(poses: list, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_spec(Drone.cf2x_L250, ["a"], poses=poses)

@@ -1,0 +1,205 @@
+"""The drone's description for ROS, against its compiled MuJoCo model."""
+
+import xml.etree.ElementTree as ET
+
+import mujoco
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.hardware.description import fixed_frames, urdf
+from crazyflow_ros.scene import build_spec
+
+ROTORS = [f"rotor{i}" for i in range(4)]
+
+
+@pytest.fixture(params=[Drone.cf2x_L250, Drone.cf21B_500])
+def drone_model(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def parse(drone_model: str, name: str = "cf3") -> ET.Element:
+    return ET.fromstring(urdf(drone_model, name))
+
+
+def vector(text: str | None) -> np.ndarray:
+    assert text is not None
+    return np.array([float(v) for v in text.split()])
+
+
+def find(element: ET.Element, path: str) -> ET.Element:
+    found = element.find(path)
+    assert found is not None, path
+    return found
+
+
+def pose(element: ET.Element) -> np.ndarray:
+    """Homogeneous transformation (4, 4) of an origin."""
+    origin = find(element, "origin")
+    result = np.eye(4)
+    result[:3, :3] = Rotation.from_euler("xyz", vector(origin.get("rpy", "0 0 0"))).as_matrix()
+    result[:3, 3] = vector(origin.get("xyz"))
+    return result
+
+
+def link_poses(robot: ET.Element) -> dict[str, np.ndarray]:
+    """Transformations (4, 4) of all links in the root link, with joints at zero."""
+    joints = {find(j, "child").get("link"): j for j in robot.findall("joint")}
+    poses = {}
+    for link in robot.findall("link"):
+        name = link.get("name")
+        assert name is not None
+        transform, at = np.eye(4), name
+        while at in joints:
+            transform = pose(joints[at]) @ transform
+            at = find(joints[at], "parent").get("link") or ""
+        assert at.endswith("/base_link")
+        poses[name] = transform
+    return poses
+
+
+def test_links_and_joints_have_the_agreed_names(drone_model: str) -> None:
+    robot = parse(drone_model)
+    assert robot.get("name") == "cf3"
+    parts = ["base_link", "imu_link", "fpv_camera_link", "fpv_camera_optical_frame", *ROTORS]
+    assert {link.get("name") for link in robot.findall("link")} == {f"cf3/{p}" for p in parts}
+    kinds = {joint.get("name"): joint.get("type") for joint in robot.findall("joint")}
+    assert {name for name, kind in kinds.items() if kind == "continuous"} == {
+        f"cf3_{rotor}" for rotor in ROTORS
+    }
+    assert sorted(kinds.values()) == ["continuous"] * 4 + ["fixed"] * 3
+
+
+def test_the_text_is_taken_by_parsers_that_refuse_an_encoding(drone_model: str) -> None:
+    first_line = urdf(drone_model, "cf3").splitlines()[0]
+    assert first_line == '<?xml version="1.0"?>'
+
+
+def test_masses_and_inertias_are_those_of_the_mujoco_model(drone_model: str) -> None:
+    robot = parse(drone_model)
+    model = build_spec(drone_model, ["x"]).compile()
+    total = 0.0
+    for link, body in [("base_link", "drone"), *((r, r) for r in ROTORS)]:
+        inertial = find(robot, f"link[@name='cf3/{link}']/inertial")
+        mass = float(find(inertial, "mass").get("value", "nan"))
+        total += mass
+        ours = model.body(f"{body}:x")
+        assert mass == pytest.approx(ours.mass[0], rel=1e-12)
+        np.testing.assert_allclose(
+            vector(find(inertial, "origin").get("xyz")), ours.ipos, atol=1e-12
+        )
+        w, x, y, z = ours.iquat
+        axes = Rotation.from_quat([x, y, z, w]).as_matrix()
+        element = find(inertial, "inertia")
+        xx, xy, xz, yy, yz, zz = (
+            float(element.get(key, "nan")) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        np.testing.assert_allclose(
+            [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]],
+            axes @ np.diag(ours.inertia) @ axes.T,
+            rtol=1e-9,
+            atol=1e-15,
+        )
+    assert total == pytest.approx(load_drone(drone_model)["mass"], rel=1e-12)
+
+
+def test_frames_are_those_of_the_mujoco_model(drone_model: str) -> None:
+    poses = link_poses(parse(drone_model))
+    model = build_spec(drone_model, ["x"], poses=[[0, 0, 0, 0, 0, 0, 1]]).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    camera = data.camera("fpv_cam:x")
+    optical = camera.xmat.reshape(3, 3) @ np.diag([1, -1, -1])
+    expected = {
+        "imu_link": (data.site("imu:x").xpos, data.site("imu:x").xmat.reshape(3, 3)),
+        "fpv_camera_optical_frame": (camera.xpos, optical),
+        "fpv_camera_link": (camera.xpos, np.eye(3)),
+    }
+    for rotor in ROTORS:
+        body = data.body(f"{rotor}:x")
+        expected[rotor] = body.xpos, body.xmat.reshape(3, 3)
+    for link, (position, rotation) in expected.items():
+        np.testing.assert_allclose(poses[f"cf3/{link}"][:3, 3], position, atol=1e-12)
+        np.testing.assert_allclose(poses[f"cf3/{link}"][:3, :3], rotation, atol=1e-12)
+
+
+def test_fixed_frames_are_the_fixed_joints(drone_model: str) -> None:
+    robot = parse(drone_model)
+    fixed = {
+        find(joint, "child").get("link"): joint
+        for joint in robot.findall("joint")
+        if joint.get("type") == "fixed"
+    }
+    frames = fixed_frames(drone_model, "cf3")
+    assert {frame.child for frame in frames} == set(fixed)
+    for frame in frames:
+        joint = fixed[frame.child]
+        assert frame.parent == find(joint, "parent").get("link")
+        transform = pose(joint)
+        np.testing.assert_allclose(frame.pos, transform[:3, 3], atol=1e-12)
+        rotation = Rotation.from_quat(frame.quat).as_matrix()
+        np.testing.assert_allclose(rotation, transform[:3, :3], atol=1e-12)
+
+
+def test_rotors_turn_about_their_axes_at_positive_speed(drone_model: str) -> None:
+    robot = parse(drone_model)
+    figures = load_drone(drone_model)
+    for i, rotor in enumerate(ROTORS):
+        joint = find(robot, f"joint[@name='cf3_{rotor}']")
+        axis = vector(find(joint, "axis").get("xyz"))
+        np.testing.assert_array_equal(axis, [0, 0, -figures["mixing_matrix"][2, i]])
+        limit = find(joint, "limit")
+        rpm = float(limit.get("velocity", "nan")) * 60 / (2 * np.pi)
+        thrust, drag = (np.polyval(figures[key][::-1], rpm) for key in ("rpm2thrust", "rpm2torque"))
+        assert thrust == pytest.approx(figures["thrust_max"])
+        assert float(limit.get("effort", "nan")) == pytest.approx(drag)
+
+
+def test_shapes_and_colours_are_those_of_the_mujoco_model(drone_model: str) -> None:
+    robot = parse(drone_model)
+    model = build_spec(drone_model, ["x"]).compile()
+    colours = {
+        material.get("name"): vector(find(material, "color").get("rgba"))
+        for material in robot.findall("material")
+    }
+    for link, body in [("base_link", "drone"), *((r, r) for r in ROTORS)]:
+        element = find(robot, f"link[@name='cf3/{link}']")
+        ours = model.body(f"{body}:x")
+        geoms = [model.geom(ours.geomadr[0] + i) for i in range(ours.geomnum[0])]
+        visuals = element.findall("visual")
+        drawn = [geom for geom in geoms if geom.group == 2]
+        assert len(visuals) == len(drawn) > 0
+        for visual, geom in zip(visuals, drawn, strict=True):
+            check_shape(visual, geom)
+            rgba = colours[find(visual, "material").get("name")]
+            np.testing.assert_allclose(rgba, model.mat_rgba[geom.matid[0]], atol=1e-6)
+        assert len(element.findall("collision")) == (1 if body == "drone" else 0)
+    collision = find(robot, "link[@name='cf3/base_link']/collision")
+    check_shape(collision, model.geom("col_box:x"))
+
+
+def check_shape(element: ET.Element, geom: mujoco._structs._MjModelGeomViews) -> None:
+    shape = find(element, "geometry")[0]
+    match shape.tag:
+        case "box":
+            assert geom.type == mujoco.mjtGeom.mjGEOM_BOX
+            np.testing.assert_allclose(vector(shape.get("size")), 2 * geom.size)
+        case "cylinder":
+            assert geom.type == mujoco.mjtGeom.mjGEOM_CYLINDER
+            assert float(shape.get("radius", "nan")) == pytest.approx(geom.size[0])
+            assert float(shape.get("length", "nan")) == pytest.approx(2 * geom.size[1])
+        case "sphere":
+            assert geom.type == mujoco.mjtGeom.mjGEOM_SPHERE
+            assert float(shape.get("radius", "nan")) == pytest.approx(geom.size[0])
+    w, x, y, z = geom.quat
+    transform = pose(element)
+    np.testing.assert_allclose(transform[:3, 3], geom.pos, atol=1e-12)
+    np.testing.assert_allclose(
+        transform[:3, :3], Rotation.from_quat([x, y, z, w]).as_matrix(), atol=1e-9
+    )
+
+
+def test_unknown_drones_are_refused() -> None:
+    with pytest.raises(ValueError, match="cf9"):
+        urdf("cf9", "cf0")

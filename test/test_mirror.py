@@ -1,0 +1,476 @@
+"""The mirror: locking, consistency for readers, control inputs, requests to the physics."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.scene import Mirror, MirrorState, build_spec
+from crazyflow_ros.scene import mirror as mirror_module
+
+NAMES = ["cf0", "cf1", "cf2"]
+N = len(NAMES)
+
+
+class Physics:
+    """Stands for the physics thread: carries requests out at once."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self.mirror = mirror
+        self.initial: MirrorState | None = None
+        self.set: list[MirrorState] = []
+        self.log: list[str] = []
+
+    def set_state(self, state: MirrorState) -> None:
+        self.set.append(state)
+        self.mirror.write(state)
+
+    def capture_initial_state(self) -> None:
+        self.log.append("capture")
+
+    def reset(self) -> None:
+        self.log.append("reset")
+        self.mirror.notify_reset(True)
+
+
+@pytest.fixture
+def mirror() -> Mirror:
+    return Mirror(build_spec(Drone.cf2x_L250, NAMES).compile(), NAMES)
+
+
+@pytest.fixture
+def physics(mirror: Mirror) -> Physics:
+    mirror.requests = Physics(mirror)
+    return mirror.requests
+
+
+def numbered(k: int) -> MirrorState:
+    """A state that says `k` everywhere, so that a mix of two states shows."""
+    value = float(k)
+    return MirrorState(
+        time_ns=k * 1_000_000_000,
+        pos=np.full((N, 3), value),
+        quat=np.tile([0.0, 0.0, np.sin(value), np.cos(value)], (N, 1)),
+        vel=np.full((N, 3), value),
+        ang_vel=np.full((N, 3), value),
+        acc=np.full((N, 3), value),
+        ang_acc=np.full((N, 3), value),
+        rotor_angle=np.full((N, 4), value),
+        rotor_vel=np.full((N, 4), value),
+    )
+
+
+def in_thread(function: Callable[[], object], timeout: float = 5.0) -> bool:
+    """Run in another thread; whether it came to an end."""
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    thread.join(timeout)
+    return not thread.is_alive()
+
+
+# State and time
+
+
+def test_starts_at_the_initial_poses(mirror: Mirror) -> None:
+    data = mirror.copy_physics_data()
+    height = -load_drone(Drone.cf2x_L250)["geometry"]["foot_z"]
+    assert data.body("drone:cf1").xpos[2] == pytest.approx(height)
+    assert mirror.time_ns == 0
+    np.testing.assert_allclose(mirror.imu().linear_acceleration, [[0, 0, 9.81]] * N, atol=1e-12)
+
+
+def test_order_is_that_of_the_names() -> None:
+    model = build_spec(Drone.cf2x_L250, NAMES).compile()
+    names = ["cf2", "cf0", "cf1"]
+    mirror = Mirror(model, names)
+    state = numbered(0)
+    state.pos[:, 0] = [20, 0, 10]
+    state.ang_vel[:, 2] = [0.2, 0.0, 0.1]
+    state.rotor_vel[:] = np.array([[2], [0], [1]]) * 100 + np.arange(4)
+    mirror.write(state)
+    data = mirror.copy_physics_data()
+    for i in range(N):
+        assert data.body(f"drone:cf{i}").xpos[0] == 10 * i
+        assert mirror.read_sensor(f"gyro:cf{i}")[2] == pytest.approx(0.1 * i)
+        assert [data.joint(f"rotor{j}:cf{i}").qvel[0] for j in range(4)] == [
+            100 * i + j for j in range(4)
+        ]
+    np.testing.assert_allclose(mirror.imu().angular_velocity[:, 2], [0.2, 0.0, 0.1])
+    assert mirror.names == ("cf2", "cf0", "cf1")
+
+
+def test_time_is_kept_to_the_nanosecond(mirror: Mirror) -> None:
+    mirror.write(replace(numbered(1), time_ns=86_400_000_000_001))
+    assert mirror.time_ns == 86_400_000_000_001
+    assert mirror.copy_physics_data().time == pytest.approx(86_400.0)
+
+
+def test_other_joints_of_the_scene_stay(tmp_path: Path) -> None:
+    scene = tmp_path / "gate.xml"
+    scene.write_text(
+        "<mujoco><worldbody><body><joint name='gate' type='slide' ref='0.5'/>"
+        "<geom size='.1'/></body></worldbody></mujoco>"
+    )
+    mirror = Mirror(build_spec(Drone.cf2x_L250, NAMES, scene=scene).compile(), NAMES)
+    for k in range(3):
+        mirror.write(numbered(k))
+        data = mirror.copy_physics_data()
+        assert data.joint("gate").qpos[0] == 0.5
+        assert data.body("drone:cf2").xpos[0] == k
+
+
+def test_a_model_without_the_drones_is_refused() -> None:
+    model = build_spec(Drone.cf2x_L250, NAMES).compile()
+    with pytest.raises(ValueError, match="free:cf7"):
+        Mirror(model, ["cf0", "cf7"])
+    model = build_spec(Drone.cf2x_L250, NAMES, mocap=True).compile()
+    with pytest.raises(ValueError, match="free:cf0"):
+        Mirror(model, NAMES)
+
+
+# Locking
+
+
+def test_nothing_is_computed_under_the_lock(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = []
+    compute = mujoco.mj_kinematics
+
+    def kinematics(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        ended.append(in_thread(mirror.imu))
+        compute(model, data)
+
+    monkeypatch.setattr(mirror_module.mujoco, "mj_kinematics", kinematics)
+    mirror.write(numbered(1))
+    assert ended == [True]
+
+
+def test_readers_see_one_state_or_another_but_no_mixture(mirror: Mirror) -> None:
+    mirror.write(numbered(0))
+    stop = threading.Event()
+    failures: list[str] = []
+    reads = [0, 0, 0]
+
+    def check(condition: bool, what: str) -> None:
+        if not condition:
+            failures.append(what)
+            stop.set()
+
+    def read_data() -> None:
+        data = mirror.copy_physics_data()
+        while not stop.is_set():
+            mirror.copy_physics_data(data)
+            k = data.time
+            check((data.xpos[data.body("drone:cf2").id] == k).all(), "frames")
+            check((data.qvel == k).all(), "velocities")
+            check((data.sensor("gyro:cf2").data.round(6) == k).all(), "sensors")
+            reads[0] += 1
+
+    def read_imu() -> None:
+        while not stop.is_set():
+            imu = mirror.imu()
+            check(np.ptp(imu.angular_velocity.round(6)) == 0, "imu")
+            quat = imu.orientation
+            k = imu.angular_velocity[0, 0].round()
+            check(abs(quat[:, 2] - np.sin(k)).max() < 1e-9, "imu and attitude")
+            reads[1] += 1
+
+    def read_together() -> None:
+        while not stop.is_set():
+            with mirror.mutex:
+                k = mirror.time_ns // 1_000_000_000
+                check((mirror.read_sensor("gyro:cf0").round(6) == k).all(), "two reads")
+            reads[2] += 1
+
+    threads = [threading.Thread(target=t) for t in (read_data, read_imu, read_together)]
+    for thread in threads:
+        thread.start()
+    k = 0
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end and not stop.is_set():
+        k += 1
+        mirror.write(numbered(k))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert k > 100
+    assert min(reads) > 10
+
+
+def test_holding_the_lock_keeps_the_state(mirror: Mirror) -> None:
+    mirror.write(numbered(1))
+    with mirror.mutex:
+        assert not in_thread(lambda: mirror.write(numbered(2)), timeout=0.2)
+        assert mirror.time_ns == 1_000_000_000
+        with mirror.mutex:  # re-entrant
+            assert mirror.read_sensor("gyro:cf0")[0] == pytest.approx(1.0)
+    while mirror.time_ns != 2_000_000_000:
+        time.sleep(0.001)
+
+
+def test_hold_times_are_known(mirror: Mirror) -> None:
+    with mirror.mutex, mirror.mutex:
+        time.sleep(0.02)
+    times = mirror.mutex.hold_times()
+    assert 0.02 <= times.max() < 1.0
+    for _ in range(1000):
+        mirror.imu()
+    assert len(mirror.mutex.hold_times()) == 256
+    assert mirror.mutex.hold_times().max() < 0.02
+
+
+def test_the_lock_is_released_after_an_error(mirror: Mirror) -> None:
+    with pytest.raises(KeyError), mirror.mutex:
+        raise KeyError
+    assert not mirror.mutex.held
+    assert in_thread(mirror.imu)
+
+
+# Reading
+
+
+def test_unknown_sensors_are_refused(mirror: Mirror) -> None:
+    with pytest.raises(ValueError, match=r"'gyro:cf9'.*gyro:cf0"):
+        mirror.read_sensor("gyro:cf9")
+
+
+def test_copies_are_of_the_right_kind(mirror: Mirror) -> None:
+    mirror.write(numbered(3))
+    destination = mujoco.MjData(mirror.model)
+    assert mirror.copy_physics_data(destination) is destination
+    assert destination.time == 3
+    copied = mirror.copy_physics_model()
+    copied.opt.gravity[2] = 0
+    assert mirror.model.opt.gravity[2] == -9.81
+
+
+def test_a_copy_can_be_collided_and_simulated_on(mirror: Mirror) -> None:
+    state = numbered(0)
+    state.pos[:] = [[0, 0, 0.01], [0, 0, 1], [0.09, 0, 1]]
+    mirror.write(state)
+    data = mirror.copy_physics_data()
+    mujoco.mj_collision(mirror.model, data)
+    pairs = {frozenset(mirror.model.geom(g).name for g in contact.geom) for contact in data.contact}
+    assert pairs == {
+        frozenset({"floor", "col_box:cf0"}),
+        frozenset({"col_box:cf1", "col_box:cf2"}),
+    }
+    mujoco.mj_step(mirror.model, data)
+    assert mirror.copy_physics_data().ncon == 0
+
+
+def test_data_of_another_model_is_refused(mirror: Mirror, physics: Physics) -> None:
+    other = mujoco.MjData(build_spec(Drone.cf2x_L250, ["cf0"]).compile())
+    for use in (
+        mirror.copy_physics_data,
+        mirror.apply_control_data,
+        mirror.overwrite_physics_data,
+    ):
+        with pytest.raises(ValueError, match="another model"):
+            use(other)
+    assert mirror.staged_controls() is None
+    assert not physics.set
+
+
+# Control inputs
+
+
+def test_rotor_commands_are_staged_and_taken_once(mirror: Mirror) -> None:
+    assert mirror.staged_controls() is None
+    source = mujoco.MjData(mirror.model)
+    source.ctrl[:] = np.arange(12)
+    mirror.apply_control_data(source)
+    source.ctrl[:] = 100 + np.arange(12)
+    mirror.apply_control_data(source)  # the latest wins
+    source.ctrl[:] = -1  # staged is a copy
+    controls = mirror.staged_controls()
+    assert controls is not None
+    np.testing.assert_array_equal(controls.rotor_speed, 100 + np.arange(12).reshape(3, 4))
+    np.testing.assert_array_equal(controls.wrench, np.zeros((3, 6)))
+    assert mirror.staged_controls() is None
+
+
+def test_rotor_commands_stay_in_range(mirror: Mirror) -> None:
+    source = mujoco.MjData(mirror.model)
+    source.ctrl[:4] = [-10, 1e9, 5, 0]
+    mirror.apply_control_data(source)
+    controls = mirror.staged_controls()
+    assert controls is not None
+    highest = mirror.model.actuator("rotor1:cf0").ctrlrange[1]
+    np.testing.assert_array_equal(controls.rotor_speed[0], [0, highest, 5, 0])
+
+
+def test_wrenches_have_the_effect_they_have_in_mujoco(mirror: Mirror) -> None:
+    """All loads that MuJoCo knows, against the accelerations that MuJoCo itself gives them."""
+    rng = np.random.default_rng(20)
+    model = mirror.model
+    state = numbered(0)
+    state.pos[:] = [[0, 0, 10], [5, 0, 10], [0, 5, 10]]
+    state.quat[:] = rng.normal(size=(N, 4))
+    state.quat[:] /= np.linalg.norm(state.quat, axis=1, keepdims=True)
+    mirror.write(state)
+    source = mujoco.MjData(model)  # without frames of its own
+    for name in NAMES:
+        source.joint(f"free:{name}").qfrc_applied[:] = rng.normal(size=6) * ([1] * 3 + [1e-3] * 3)
+        for body in ("drone", "rotor2"):
+            load = rng.normal(size=6) * ([1] * 3 + [1e-3] * 3)
+            source.body(f"{body}:{name}").xfrc_applied[:] = load
+    mirror.apply_control_data(source)
+    controls = mirror.staged_controls()
+    assert controls is not None
+
+    data = mirror.copy_physics_data()
+    data.qfrc_applied[:] = source.qfrc_applied
+    data.xfrc_applied[:] = source.xfrc_applied
+    mujoco.mj_forward(model, data)
+    generalised = data.qfrc_applied.copy()
+    for body in range(model.nbody):
+        load = data.xfrc_applied[body]
+        point = data.xipos[body]
+        mujoco.mj_applyFT(model, data, load[:3], load[3:], point, body, generalised)
+    for i, name in enumerate(NAMES):
+        dofs = model.joint(f"free:{name}").dofadr[0] + np.arange(6)
+        rotation = data.body(f"drone:{name}").xmat.reshape(3, 3)
+        np.testing.assert_allclose(controls.wrench[i, :3], generalised[dofs[:3]], rtol=1e-9)
+        np.testing.assert_allclose(
+            controls.wrench[i, 3:], rotation @ generalised[dofs[3:]], rtol=1e-9, atol=1e-15
+        )
+
+
+def test_bad_controls_are_refused_as_a_whole_with_their_names(mirror: Mirror) -> None:
+    source = mujoco.MjData(mirror.model)
+    source.ctrl[:] = 7
+    mirror.apply_control_data(source)
+    source.actuator("rotor2:cf1").ctrl[0] = np.nan
+    source.body("drone:cf2").xfrc_applied[3] = np.inf
+    source.joint("free:cf0").qfrc_applied[5] = np.nan
+    with pytest.raises(ValueError, match="finite") as caught:
+        mirror.apply_control_data(source)
+    for name in ("rotor2:cf1", "drone:cf2", "free:cf0"):
+        assert name in str(caught.value)
+    assert "rotor1:cf1" not in str(caught.value)
+    controls = mirror.staged_controls()
+    assert controls is not None
+    assert (controls.rotor_speed == 7).all()
+
+
+def test_joint_torques_on_rotors_are_refused(mirror: Mirror) -> None:
+    source = mujoco.MjData(mirror.model)
+    source.joint("rotor3:cf1").qfrc_applied[0] = 1e-3
+    with pytest.raises(ValueError, match="rotor3:cf1"):
+        mirror.apply_control_data(source)
+    assert mirror.staged_controls() is None
+
+
+# Requests to the physics
+
+
+def test_overwriting_hands_the_state_to_the_physics(mirror: Mirror, physics: Physics) -> None:
+    source = mujoco.MjData(mirror.model)
+    rng = np.random.default_rng(21)
+    source.qpos[:] = rng.normal(size=mirror.model.nq)
+    source.qvel[:] = rng.normal(size=mirror.model.nv)
+    mirror.overwrite_physics_data(source)
+    (state,) = physics.set
+    for i, name in enumerate(NAMES):
+        free = source.joint(f"free:{name}")
+        np.testing.assert_array_equal(state.pos[i], free.qpos[:3])
+        w, x, y, z = free.qpos[3:] / np.linalg.norm(free.qpos[3:])
+        np.testing.assert_allclose(state.quat[i], [x, y, z, w])
+        np.testing.assert_array_equal(state.vel[i], free.qvel[:3])
+        np.testing.assert_array_equal(state.ang_vel[i], free.qvel[3:])
+        rotors = [source.joint(f"rotor{j}:{name}") for j in range(4)]
+        assert list(state.rotor_angle[i]) == [rotor.qpos[0] for rotor in rotors]
+        assert list(state.rotor_vel[i]) == [rotor.qvel[0] for rotor in rotors]
+
+
+def test_a_copy_put_back_is_the_same_state(mirror: Mirror, physics: Physics) -> None:
+    before = numbered(5)
+    mirror.write(before)
+    mirror.overwrite_physics_data(mirror.copy_physics_data())
+    (state,) = physics.set
+    assert state.time_ns == before.time_ns
+    for field in ("pos", "quat", "vel", "ang_vel", "acc", "ang_acc", "rotor_angle", "rotor_vel"):
+        np.testing.assert_allclose(getattr(state, field), getattr(before, field), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("array", "joint", "values"),
+    [("qpos", "free:cf1", [0, 0, 1, 0, 0, 0, 0]), ("qvel", "rotor0:cf1", np.nan)],
+)
+def test_what_is_no_state_is_refused(
+    mirror: Mirror, physics: Physics, array: str, joint: str, values: float | list[float]
+) -> None:
+    source = mujoco.MjData(mirror.model)
+    getattr(source.joint(joint), array)[:] = values
+    with pytest.raises(ValueError, match="state of cf1:"):
+        mirror.overwrite_physics_data(source)
+    assert not physics.set
+
+
+def test_keyframe(mirror: Mirror, physics: Physics) -> None:
+    initial = mirror.copy_physics_data().qpos.copy()
+    mirror.write(numbered(9))
+    assert not mirror.apply_keyframe("nonsense")
+    assert not physics.set
+    assert mirror.apply_keyframe("home")
+    assert len(physics.set) == 1
+    data = mirror.copy_physics_data()
+    np.testing.assert_allclose(data.qpos, initial, atol=1e-15)
+    assert not data.qvel.any()
+
+
+def test_capture_and_reset(mirror: Mirror, physics: Physics) -> None:
+    calls = []
+
+    def callback(fill_initial_state: bool) -> None:
+        calls.append((fill_initial_state, mirror.mutex.held))
+
+    mirror.set_reset_callback(callback)
+    mirror.capture_initial_state()
+    mirror.reset_world_state()
+    assert physics.log == ["capture", "reset"]
+    mirror.reset_world_state(fill_initial_state=False)
+    assert physics.log == ["capture", "reset"]
+    assert calls == [(True, True), (False, True)]
+    mirror.set_reset_callback(None)
+    mirror.reset_world_state()
+    assert len(calls) == 2
+
+
+def test_a_reset_drops_staged_controls(mirror: Mirror, physics: Physics) -> None:
+    mirror.apply_control_data(mujoco.MjData(mirror.model))
+    mirror.reset_world_state()
+    assert physics.log == ["reset"]
+    assert mirror.staged_controls() is None
+
+
+def test_requests_need_a_physics_thread_and_a_free_lock(mirror: Mirror) -> None:
+    with pytest.raises(RuntimeError, match="no physics thread"):
+        mirror.apply_keyframe("home")
+    mirror.requests = Physics(mirror)
+    with mirror.mutex, pytest.raises(RuntimeError, match="release"):
+        mirror.reset_world_state()
+    assert mirror.requests.log == []
+
+
+def test_cost_of_a_hundred_drones() -> None:
+    """Far above what it takes on an idle machine; a mass matrix (nv = 1000) would not fit."""
+    names = [f"cf{i}" for i in range(100)]
+    mirror = Mirror(build_spec(Drone.cf2x_L250, names).compile(), names)
+    data = mirror.copy_physics_data()
+    state = mirror._index.read(data.qpos, data.qvel, data.qacc, data.time)
+    times = []
+    for _ in range(50):
+        start = time.perf_counter()
+        mirror.write(state)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 1e-3
