@@ -64,7 +64,7 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 $(VENV)/.installed: setup.py package.xml constraints.txt | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm $(VENV)/.empty
-	@sh tools/pip_install.sh $(VENV) constraints.txt setuptools
+	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools
 	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,dev]'
 	@touch $(VENV)/.empty $@
 
@@ -74,5 +74,6 @@ $(VENV)/.ready: $(VENV)/.installed interfaces/build.py $(shell find interfaces/*
 
 $(PARITY_VENV)/.ready: parity-constraints.txt | $(PARITY_VENV)/.empty
 	@rm $(PARITY_VENV)/.empty
+	@sh tools/pip_install.sh $(PARITY_VENV) parity-constraints.txt --upgrade pip
 	@sh tools/pip_install.sh $(PARITY_VENV) parity-constraints.txt crazyflow
 	@touch $(PARITY_VENV)/.empty $@

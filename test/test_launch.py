@@ -81,7 +81,8 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launcher:
         marker.touch()
     inherited = os.environ.get("AMENT_PREFIX_PATH", "")
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path}:{inherited}".rstrip(":"))
-    launch_config.log_dir = str(tmp_path / "log")
+    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "log"))
+    launch_config.reset()
 
     def run(n: int, expected: int = 0, **arguments: str) -> list[Process]:
         processes = []

@@ -8,12 +8,13 @@ log=$folder/pip.log
 
 echo "setup: installing $* (log: $log)"
 "$folder/bin/python" -m pip install --disable-pip-version-check --no-input \
-    --constraint "$constraints" "$@" >"$log" 2>&1 && exit
+    --no-compile --constraint "$constraints" "$@" >"$log" 2>&1 && exit
 
-reason=$(grep '^ERROR' "$log" | tail -n 1)
 if grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError' "$log"; then
-    echo "setup: no network: pip cannot reach the package index ($reason)" >&2
+    echo "setup: no network: pip cannot reach the package index (log: $log)" >&2
 else
-    echo "setup: pip failed: ${reason:-see $log}" >&2
+    reason=$(grep '^ERROR' "$log" | tail -n 1)
+    echo "setup: pip failed: ${reason:-see below} (log: $log)" >&2
+    [ -n "$reason" ] || tail -n 20 "$log" >&2
 fi
 exit 1
