@@ -1,0 +1,229 @@
+"""The Mellinger controller of the Crazyflie firmware, component by component.
+
+D. Mellinger, V. Kumar, "Minimum snap trajectory generation and control for quadrotors", ICRA 2011,
+with the firmware's gains, PWM scaling and limits as Crazyflow 0.4 reproduces them. All functions
+are pure; what a controller remembers is passed in and returned.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics.components import (
+    Matrix3,
+    Vec3,
+    Vec4,
+    add,
+    cross,
+    dot,
+    normalize,
+    rotation_matrix,
+    rotation_matrix_from_rpy,
+    rpy_from_rotation_matrix,
+    scale,
+    transpose,
+    yaw,
+)
+
+Params = dict[str, Array]
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("params.toml").read_text())
+
+
+def load_params(stage: str, drone: str) -> Params:
+    """Parameters of one stage of the cascade, shared by all worlds.
+
+    Args:
+        stage: `state`, `attitude` (also of body rates) or `force_torque`.
+        drone: Name of the drone.
+    """
+    figures, tables = load_drone(drone), _tables()
+    shared = {k: v for k, v in tables["shared"].items() if not isinstance(v, dict)}
+    airframe = {k: figures[k] for k in ("gravity_vec", "L", "mixing_matrix", "rpm2thrust")}
+    limits = {k: figures[k] for k in ("thrust_min", "thrust_max")}
+    merged = airframe | limits | shared | tables["shared"].get(stage, {}) | tables[drone]
+    names = {
+        "state": "mass kp kd ki gravity_vec mass_thrust int_err_max thrust_max pwm_max",
+        "attitude": "kR kw ki_m kd_omega int_err_max torque_pwm_max thrust_max pwm_min pwm_max L "
+        "thrust2torque mixing_matrix",
+        "force_torque": "thrust_min thrust_max L rpm2thrust thrust2torque mixing_matrix",
+    }[stage].split()
+    return {name: jnp.array(np.asarray(merged[name], float)) for name in names}
+
+
+def _row(params: Params, name: str) -> Vec3:
+    value = params[name]
+    return (value[..., 0], value[..., 1], value[..., 2])
+
+
+def _clip(v: Vec3, limit: Vec3) -> Vec3:
+    a, b, c = (jnp.clip(x, -m, m) for x, m in zip(v, limit))
+    return (a, b, c)
+
+
+def _times(a: Vec3, b: Vec3) -> Vec3:
+    return (a[0] * b[0], a[1] * b[1], a[2] * b[2])
+
+
+def _mix(torque: Vec3, mixing: Array) -> list[Array]:
+    """Share of each rotor in a torque: mixing^T torque."""
+    return [
+        mixing[..., 0, i] * torque[0]
+        + mixing[..., 1, i] * torque[1]
+        + mixing[..., 2, i] * torque[2]
+        for i in range(4)
+    ]
+
+
+def state2attitude(
+    pos: Vec3,
+    quat: Vec4,
+    vel: Vec3,
+    setpoint: tuple[Vec3, Vec3, Vec3, Vec4],
+    pos_err_i: Vec3,
+    dt: float,
+    params: Params,
+) -> tuple[Vec3, Array, Vec3]:
+    """Position controller.
+
+    Args:
+        pos: World frame, m.
+        quat: xyzw.
+        vel: World frame, m/s.
+        setpoint: Position, velocity, acceleration (world frame, SI) and attitude, of which only
+            the yaw counts.
+        pos_err_i: Integral of the position error, m s.
+        dt: Period of the controller, s.
+        params: `load_params("state", ...)`.
+
+    Returns:
+        Roll, pitch and yaw [rad], collective thrust [N], the new `pos_err_i`.
+    """
+    pos_sp, vel_sp, acc_sp, quat_sp = setpoint
+    pos_err, vel_err = add(pos_sp, scale(pos, -1)), add(vel_sp, scale(vel, -1))
+    pos_err_i = _clip(add(pos_err_i, scale(pos_err, dt)), _row(params, "int_err_max"))
+    feed_forward = scale(add(acc_sp, scale(_row(params, "gravity_vec"), -1)), params["mass"])
+    proportional = _times(_row(params, "kp"), pos_err)
+    derivative = _times(_row(params, "kd"), vel_err)
+    integral = _times(_row(params, "ki"), pos_err_i)
+    thrust_vec = add(add(feed_forward, proportional), add(derivative, integral))
+
+    body_z = transpose(rotation_matrix(quat))[2]
+    # The firmware sends PWM = mass_thrust * newtons, whatever the motors make of that PWM: the
+    # thrust is rescaled, and so it is here.
+    gain = params["mass_thrust"] * 4 * params["thrust_max"] / params["pwm_max"]
+    thrust = gain * dot(thrust_vec, body_z)
+
+    heading = yaw(quat_sp)
+    z_des = normalize(thrust_vec)
+    x_heading = (jnp.cos(heading), jnp.sin(heading), jnp.zeros_like(heading))
+    y_des = normalize(cross(z_des, x_heading))
+    x_des = cross(y_des, z_des)
+    rpy = rpy_from_rotation_matrix(transpose((x_des, y_des, z_des)))
+    return rpy, thrust, pos_err_i
+
+
+def attitude2force_torque(
+    quat: Vec4,
+    ang_vel: Vec3,
+    setpoint: tuple[Vec3 | None, Vec3, Array],
+    ang_vel_change: Vec3,
+    r_int_error: Vec3,
+    dt: float,
+    params: Params,
+) -> tuple[Array, Vec3, Vec3]:
+    """Attitude and body rate controller.
+
+    Args:
+        quat: xyzw.
+        ang_vel: Body frame, rad/s.
+        setpoint: Roll, pitch, yaw [rad] (None: level at the present yaw), body rates [rad/s] and
+            collective thrust [N].
+        ang_vel_change: Change of the body rate error since the controller's previous run, rad/s.
+        r_int_error: Integral of the attitude error, s.
+        dt: Period of the controller, s.
+        params: `load_params("attitude", ...)`.
+
+    Returns:
+        Collective thrust [N], torque about the body axes [N m], the new `r_int_error`.
+    """
+    rpy_sp, ang_vel_sp, thrust_sp = setpoint
+    if rpy_sp is None:
+        level = jnp.zeros_like(thrust_sp)
+        rpy_sp = (level, level, yaw(quat))
+    error = _attitude_error(rotation_matrix_from_rpy(rpy_sp), rotation_matrix(quat))
+    r_int_error = _clip(add(r_int_error, scale(error, -dt)), _row(params, "int_err_max"))
+    rate_error_dot = scale((ang_vel_change[0], ang_vel_change[1], 0 * ang_vel_change[2]), 1 / dt)
+
+    torque_pwm = add(
+        add(
+            scale(_times(_row(params, "kR"), error), -1),
+            _times(_row(params, "kw"), add(ang_vel_sp, scale(ang_vel, -1))),
+        ),
+        add(
+            _times(_row(params, "ki_m"), r_int_error),
+            _times(_row(params, "kd_omega"), rate_error_dot),
+        ),
+    )
+    x, y, z = _clip(torque_pwm, _row(params, "torque_pwm_max"))
+    x, y, z = (jnp.where(thrust_sp > 0, t, 0.0) for t in (x, y, z))
+    # Legacy power distribution of the firmware: roll and pitch count half.
+    mixing, to_newton = params["mixing_matrix"], params["thrust_max"] / params["pwm_max"]
+    thrust_pwm = thrust_sp / 4 / to_newton
+    pwm = [thrust_pwm + share for share in _mix((x / 2, y / 2, z), mixing)]
+    idle = (pwm[0] == 0) & (pwm[1] == 0) & (pwm[2] == 0) & (pwm[3] == 0)
+    forces = [
+        jnp.where(idle, 0.0, jnp.clip(p, params["pwm_min"], params["pwm_max"])) * to_newton
+        for p in pwm
+    ]
+    levers = (params["L"], params["L"], params["thrust2torque"])
+    tx, ty, tz = (
+        sum(mixing[..., axis, i] * f for i, f in enumerate(forces)) * lever
+        for axis, lever in enumerate(levers)
+    )
+    return forces[0] + forces[1] + forces[2] + forces[3], (tx, ty, tz), r_int_error
+
+
+def _attitude_error(desired: Matrix3, actual: Matrix3) -> Vec3:
+    """vee(Rd^T R - R^T Rd); the firmware leaves out the paper's factor of one half."""
+    d, r = transpose(desired), transpose(actual)  # columns: body axes in the world frame
+    return (
+        dot(d[2], r[1]) - dot(r[2], d[1]),
+        dot(d[0], r[2]) - dot(r[0], d[2]),
+        dot(d[1], r[0]) - dot(r[1], d[0]),
+    )
+
+
+def force_torque2rotor_vel(force: Array, torque: Vec3, params: Params) -> Vec4:
+    """Rotor speeds for a thrust and torque, each rotor's thrust clipped to what it can make.
+
+    Args:
+        force: Collective thrust, N; exactly 0 stops the rotors.
+        torque: About the body axes, N m.
+        params: `load_params("force_torque", ...)`.
+
+    Returns:
+        RPM of each rotor.
+    """
+    k0, k1, k2 = (params["rpm2thrust"][..., i] for i in range(3))
+    tx, ty, tz = torque
+    shares = _mix(
+        (tx / params["L"], ty / params["L"], tz / params["thrust2torque"]), params["mixing_matrix"]
+    )
+    rotor_vel = []
+    for share in shares:
+        f = jnp.clip((share + force) / 4, params["thrust_min"], params["thrust_max"])
+        speed = (-k1 + jnp.sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
+        rotor_vel.append(jnp.where(force == 0, 0.0, speed))
+    return (rotor_vel[0], rotor_vel[1], rotor_vel[2], rotor_vel[3])

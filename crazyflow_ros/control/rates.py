@@ -1,0 +1,23 @@
+"""Rates that fire on exact multiples of the physics tick."""
+
+from __future__ import annotations
+
+
+def ticks_per_period(freq: int, rate: int, name: str) -> int:
+    """Ticks between two events of a rate.
+
+    Args:
+        freq: Physics ticks per second.
+        rate: Events per second.
+        name: What the rate is called in the error.
+
+    Raises:
+        ValueError: `rate` does not divide `freq`; the message names the nearest rates that do.
+    """
+    if rate >= 1 and freq % rate == 0:
+        return freq // rate
+    divisors = [r for r in range(1, freq + 1) if freq % r == 0]
+    below = [r for r in divisors if r < rate][-1:]
+    above = [r for r in divisors if r > rate][:1]
+    nearest = " or ".join(str(r) for r in below + above)
+    raise ValueError(f"{name} must divide the physics rate of {freq} Hz, got {rate}; try {nearest}")

@@ -1,0 +1,159 @@
+"""Rigid-body quadrotor with measured thrust, torque and rotor curves ("first principles").
+
+Newton-Euler equations with quadratic rotor curves, linear drag and the rotors' gyroscopic and
+reaction torque, as in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
+"""
+
+from __future__ import annotations
+
+from math import pi
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Vec4,
+    Wrench,
+    add,
+    cross,
+    matrix_rows,
+    rotation_matrix,
+    scale,
+    split,
+    transform,
+    transpose,
+)
+from crazyflow_ros.dynamics.parameters import load_drone
+from crazyflow_ros.struct import Struct
+
+RPM = 2 * pi / 60  # rad/s
+
+
+class Params(Struct):
+    """Parameters of the model. Any of them may carry leading (n_worlds, n_drones) axes.
+
+    Per-rotor figures have an axis of size 1 when the rotors share them, of size 4 otherwise.
+    """
+
+    mass: Array
+    """(1,) kg."""
+    L: Array
+    """(1,) or (4,) m, distance of the rotors from the body's x and y axes."""
+    prop_inertia: Array
+    """(1,) or (4,) kg m^2, one rotor about its spin axis."""
+    gravity_vec: Array
+    """(3,) m/s^2, world frame."""
+    J: Array
+    """(3, 3) kg m^2, inertia about the centre of mass, body frame."""
+    J_inv: Array
+    """(3, 3) 1/(kg m^2)."""
+    rpm2thrust: Array
+    """(1, 3) or (4, 3), thrust in N as a polynomial in RPM."""
+    rpm2torque: Array
+    """(1, 3) or (4, 3), drag torque in N m as a polynomial in RPM."""
+    mixing_matrix: Array
+    """(3, 4), signs of the rotors in roll, pitch and yaw."""
+    drag_matrix: Array
+    """(3, 3) N/(m/s), body frame, air at rest."""
+    rotor_dyn_coef: Array
+    """(1, 4) or (4, 4): linear [1/s] and quadratic [1/(RPM s)] rise, the same of the fall."""
+    rotor_vel_limits: Array
+    """(2,) RPM, slowest and fastest a turning rotor can be commanded."""
+
+    @staticmethod
+    def create(drone: str) -> Params:
+        """Parameters of a drone in `drones.toml`."""
+        p = load_drone(drone)
+        k0, k1, k2 = p["rpm2thrust"]
+        thrust = np.array([p["thrust_min"], p["thrust_max"]])
+        limits = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust))) / (2 * k2)
+        return Params(
+            mass=jnp.array([p["mass"]]),
+            L=jnp.array([p["L"]]),
+            prop_inertia=jnp.array([p["prop_inertia"]]),
+            gravity_vec=jnp.array(p["gravity_vec"]),
+            J=jnp.array(p["J"]),
+            J_inv=jnp.array(np.linalg.inv(p["J"])),
+            rpm2thrust=jnp.array(p["rpm2thrust"])[None],
+            rpm2torque=jnp.array(p["rpm2torque"])[None],
+            mixing_matrix=jnp.array(p["mixing_matrix"]),
+            drag_matrix=jnp.array(p["drag_matrix"]),
+            rotor_dyn_coef=jnp.array(p["rotor_dyn_coef"])[None],
+            rotor_vel_limits=jnp.array(limits),
+        )
+
+
+def rotor_acceleration(rotor_vel: Vec4, rotor_vel_cmd: Vec4, coef: Array) -> Vec4:
+    """Angular acceleration of the rotors towards their commands.
+
+    Args:
+        rotor_vel: Rotor speeds, RPM.
+        rotor_vel_cmd: Commanded rotor speeds, RPM.
+        coef: (..., 1 or 4, 4) coefficients, see `Params.rotor_dyn_coef`.
+
+    Returns:
+        RPM/s for each rotor.
+    """
+    acceleration = []
+    for (o, cmd), i in zip(zip(rotor_vel, rotor_vel_cmd), range(4)):
+        rise, rise2, fall, fall2 = split(coef[..., i % coef.shape[-2], :])
+        linear, quadratic = cmd - o, cmd * cmd - o * o
+        acceleration.append(
+            jnp.where(cmd > o, rise * linear + rise2 * quadratic, fall * linear + fall2 * quadratic)
+        )
+    return (acceleration[0], acceleration[1], acceleration[2], acceleration[3])
+
+
+def derivative(
+    state: BodyState, rotor_vel_cmd: Vec4, external: Wrench, params: Params
+) -> BodyDerivative:
+    """Time derivative of the state.
+
+    Args:
+        state: State of the drones.
+        rotor_vel_cmd: Commanded rotor speeds, RPM.
+        external: Wrench on the centre of mass, world frame.
+        params: Parameters of the drones.
+    """
+    R = rotation_matrix(state.quat)
+    rotor_acc = rotor_acceleration(state.rotor_vel, rotor_vel_cmd, params.rotor_dyn_coef)
+    mixing = params.mixing_matrix
+
+    thrust = roll = pitch = yaw = momentum = momentum_rate = jnp.zeros_like(state.pos[0])
+    for i, (o, o_dot) in enumerate(zip(state.rotor_vel, rotor_acc)):
+        f0, f1, f2 = split(params.rpm2thrust[..., i % params.rpm2thrust.shape[-2], :])
+        t0, t1, t2 = split(params.rpm2torque[..., i % params.rpm2torque.shape[-2], :])
+        f = f0 + o * (f1 + o * f2)
+        lever = f * params.L[..., i % params.L.shape[-1]]
+        spin = mixing[..., 2, i] * params.prop_inertia[..., i % params.prop_inertia.shape[-1]] * RPM
+        thrust += f
+        roll += mixing[..., 0, i] * lever
+        pitch += mixing[..., 1, i] * lever
+        yaw += mixing[..., 2, i] * (t0 + o * (t1 + o * t2))
+        momentum += spin * o
+        momentum_rate += spin * o_dot
+
+    # `momentum` is minus the rotors' angular momentum (a rotor's drag torque opposes its spin), so
+    # the gyroscopic torque -w x h and the reaction -dh/dt both enter with a plus here.
+    wx, wy, _ = state.ang_vel
+    drag = transform(matrix_rows(params.drag_matrix), transform(transpose(R), state.vel))
+    body_force = (drag[0], drag[1], drag[2] + thrust)
+    force = add(transform(R, body_force), external.force)
+    acc = add(
+        scale(force, 1 / params.mass[..., 0]),
+        (params.gravity_vec[..., 0], params.gravity_vec[..., 1], params.gravity_vec[..., 2]),
+    )
+
+    torque = add(
+        (roll + wy * momentum, pitch - wx * momentum, yaw + momentum_rate),
+        transform(transpose(R), external.torque),
+    )
+    spin_torque = cross(state.ang_vel, transform(matrix_rows(params.J), state.ang_vel))
+    torque = add(torque, scale(spin_torque, -1))
+    ang_acc = transform(matrix_rows(params.J_inv), torque)
+    return BodyDerivative(
+        vel=state.vel, ang_vel=state.ang_vel, acc=acc, ang_acc=ang_acc, rotor_acc=rotor_acc
+    )

@@ -1,0 +1,55 @@
+"""Drone parameters: the figures in `drones.toml`, as NumPy arrays."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Drone(StrEnum):
+    """Drones with identified parameters."""
+
+    cf2x_L250 = "cf2x_L250"
+    """Crazyflie 2.x with L250 motors, 32.8 g."""
+    cf21B_500 = "cf21B_500"
+    """Crazyflie 2.1 Brushless, 43.4 g."""
+    default = cf21B_500
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("drones.toml").read_text())
+
+
+def load_drone(drone: str) -> dict[str, Any]:
+    """Read the figures of one drone.
+
+    Args:
+        drone: Name of the drone, a member of `Drone`.
+
+    Returns:
+        mass [kg], J (3, 3) [kg m^2], L [m], prop_inertia [kg m^2], thrust_min and thrust_max
+        [N, one rotor], rpm2thrust (3,) [N], rpm2torque (3,) [N m], rotor_dyn_coef (4,),
+        drag_matrix (3, 3) [N/(m/s)], mixing_matrix (3, 4), gravity_vec (3,) [m/s^2] and the table
+        `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width).
+
+    Raises:
+        ValueError: There is no such drone.
+    """
+    tables = _tables()
+    if drone not in Drone.__members__.values():
+        raise ValueError(f"unknown drone {str(drone)!r}, have {', '.join(d for d in Drone)}")
+    figures = dict(tables[drone])
+    principal_inertia, drag = figures.pop("J"), figures.pop("drag")
+    return {
+        **{key: np.array(v) if isinstance(v, list) else v for key, v in figures.items()},
+        "J": np.diag(principal_inertia),
+        "drag_matrix": np.diag(drag),
+        "mixing_matrix": np.array(tables["mixing_matrix"]),
+        "gravity_vec": np.array(tables["gravity_vec"]),
+    }

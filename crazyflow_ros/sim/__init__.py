@@ -1,0 +1,7 @@
+"""Batched, differentiable quadrotor simulation in JAX."""
+
+from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.sim import Sim
+
+__all__ = ["Integrator", "Sim", "SimData"]

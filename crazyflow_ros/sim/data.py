@@ -1,0 +1,268 @@
+"""The state of a simulation: `SimData`, one immutable JAX pytree.
+
+Shapes: N worlds, M drones per world. Units are SI, rotor speeds RPM.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.control import Control, mellinger
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    split,
+    stack,
+)
+from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.struct import Struct, static_field
+
+
+class SimState(Struct):
+    """Kinematic state of the drones, and the external wrench on them."""
+
+    pos: Array
+    """(N, M, 3) centre of mass, world frame, m."""
+    quat: Array
+    """(N, M, 4) body to world, xyzw."""
+    vel: Array
+    """(N, M, 3) world frame, m/s."""
+    ang_vel: Array
+    """(N, M, 3) body frame, rad/s."""
+    force: Array
+    """(N, M, 3) external force on the centre of mass, world frame, N. Stays until changed."""
+    torque: Array
+    """(N, M, 3) external torque, world frame, N m. Stays until changed."""
+    rotor_vel: Array
+    """(N, M, 4) RPM."""
+
+    @staticmethod
+    def create(n_worlds: int, n_drones: int) -> SimState:
+        """Drones at rest and level, side by side on a grid of 1 m."""
+        zeros = jnp.zeros((n_worlds, n_drones, 3))
+        return SimState(
+            pos=zeros.at[..., :2].set(grid_2d(n_drones)),
+            quat=jnp.zeros((n_worlds, n_drones, 4)).at[..., 3].set(1),
+            vel=zeros,
+            ang_vel=zeros,
+            force=zeros,
+            torque=zeros,
+            rotor_vel=jnp.zeros((n_worlds, n_drones, 4)),
+        )
+
+    @property
+    def components(self) -> BodyState:
+        """The state as tuples of component arrays of shape (N, M)."""
+        fields = (self.pos, self.quat, self.vel, self.ang_vel, self.rotor_vel)
+        return BodyState(*(split(field) for field in fields))  # type: ignore[arg-type]
+
+    def with_components(self, state: BodyState) -> SimState:
+        """Copy that takes its kinematic state from component arrays."""
+        return self.replace(**{k: stack(v) for k, v in state._asdict().items()})
+
+
+class SimStateDeriv(Struct):
+    """Time derivative of `SimState` at the current state and command."""
+
+    vel: Array
+    """(N, M, 3) m/s, world frame."""
+    ang_vel: Array
+    """(N, M, 3) rad/s, body frame."""
+    acc: Array
+    """(N, M, 3) m/s^2, world frame."""
+    ang_acc: Array
+    """(N, M, 3) rad/s^2, body frame."""
+    rotor_acc: Array
+    """(N, M, 4) RPM/s."""
+
+    @staticmethod
+    def create(n_worlds: int, n_drones: int) -> SimStateDeriv:
+        """All zero."""
+        zeros = jnp.zeros((n_worlds, n_drones, 3))
+        return SimStateDeriv(zeros, zeros, zeros, zeros, jnp.zeros((n_worlds, n_drones, 4)))
+
+    @staticmethod
+    def from_components(derivative: BodyDerivative) -> SimStateDeriv:
+        """From component arrays of shape (N, M)."""
+        return SimStateDeriv(**{k: stack(v) for k, v in derivative._asdict().items()})
+
+
+class StateControl(Struct):
+    """Command and memory of the position controller."""
+
+    cmd: Array
+    """(N, M, 16) the command in force, see `Control.state`."""
+    staged_cmd: Array
+    """(N, M, 16) the latest command; the controller takes it over when it runs next."""
+    pos_err_i: Array
+    """(N, M, 3) integral of the position error, m s."""
+    params: dict[str, Array]
+    freq: int = static_field()
+
+    @staticmethod
+    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> StateControl:
+        """Hover at the origin."""
+        cmd = jnp.zeros((n_worlds, n_drones, 16)).at[..., 12].set(1)
+        memory = jnp.zeros((n_worlds, n_drones, 3))
+        return StateControl(cmd, cmd, memory, mellinger.load_params("state", drone), freq)
+
+
+class AttitudeControl(Struct):
+    """Command and memory of the attitude controller."""
+
+    cmd: Array
+    """(N, M, 4) the command in force, see `Control.attitude`."""
+    staged_cmd: Array
+    """(N, M, 4) the latest command."""
+    ang_vel_des: Array
+    """(N, M, 3) body rates in force, rad/s; only the position controller sets others than zero."""
+    staged_ang_vel_des: Array
+    """(N, M, 3) the latest body rates."""
+    r_int_error: Array
+    """(N, M, 3) integral of the attitude error, s."""
+    prev_ang_vel: Array
+    """(N, M, 3) body rates when the controller last ran, rad/s."""
+    params: dict[str, Array]
+    freq: int = static_field()
+
+    @staticmethod
+    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> AttitudeControl:
+        """Level, no thrust."""
+        cmd, zeros = jnp.zeros((n_worlds, n_drones, 4)), jnp.zeros((n_worlds, n_drones, 3))
+        params = mellinger.load_params("attitude", drone)
+        return AttitudeControl(cmd, cmd, zeros, zeros, zeros, zeros, params, freq)
+
+
+class BodyRateControl(Struct):
+    """Command and memory of the body rate controller."""
+
+    cmd: Array
+    """(N, M, 4) the command in force, see `Control.body_rate`."""
+    staged_cmd: Array
+    """(N, M, 4) the latest command."""
+    r_int_error: Array
+    """(N, M, 3) integral of the attitude error, s."""
+    prev_ang_vel: Array
+    """(N, M, 3) body rates when the controller last ran, rad/s."""
+    params: dict[str, Array]
+    freq: int = static_field()
+
+    @staticmethod
+    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> BodyRateControl:
+        """No rotation, no thrust."""
+        cmd, zeros = jnp.zeros((n_worlds, n_drones, 4)), jnp.zeros((n_worlds, n_drones, 3))
+        params = mellinger.load_params("attitude", drone)
+        return BodyRateControl(cmd, cmd, zeros, zeros, params, freq)
+
+
+class ForceTorqueControl(Struct):
+    """Command of the motor mixer."""
+
+    cmd: Array
+    """(N, M, 4) the command in force, see `Control.force_torque`."""
+    staged_cmd: Array
+    """(N, M, 4) the latest command."""
+    params: dict[str, Array]
+    freq: int = static_field()
+
+    @staticmethod
+    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> ForceTorqueControl:
+        """No thrust."""
+        cmd = jnp.zeros((n_worlds, n_drones, 4))
+        return ForceTorqueControl(cmd, cmd, mellinger.load_params("force_torque", drone), freq)
+
+
+class SimControls(Struct):
+    """Commands and controllers. A level that the control mode does not use is None."""
+
+    state: StateControl | None
+    attitude: AttitudeControl | None
+    body_rate: BodyRateControl | None
+    force_torque: ForceTorqueControl | None
+    rotor_vel: Array
+    """(N, M, 4) commanded rotor speeds, RPM."""
+    armed: Array
+    """(N, M, 1) bool: an unarmed drone's rotors stop, whatever its command."""
+    mode: Control = static_field()
+
+
+class SimCore(Struct):
+    """Bookkeeping of the simulation."""
+
+    steps: Array
+    """(N, 1) ticks since the last reset."""
+    drone_mocap_ids: Array
+    """(M,) MuJoCo mocap ids of the drones."""
+    rng_key: Array
+    """JAX random key; a reset does not restore it."""
+    mjx_synced: Array
+    """bool: the MJX data show the present state."""
+    freq: int = static_field()
+    """Physics ticks per second."""
+    n_worlds: int = static_field()
+    n_drones: int = static_field()
+
+
+class SimData(Struct):
+    """Everything that a step reads or changes."""
+
+    states: SimState
+    states_deriv: SimStateDeriv
+    controls: SimControls
+    params: Params
+    core: SimCore
+
+    @staticmethod
+    def create(
+        n_worlds: int,
+        n_drones: int,
+        *,
+        drone: str,
+        control: Control,
+        freq: int,
+        control_freqs: dict[Control, int],
+        seed: int,
+    ) -> SimData:
+        """Initial data. `control_freqs` holds the levels that the control mode uses."""
+        create = {
+            Control.state: StateControl.create,
+            Control.attitude: AttitudeControl.create,
+            Control.body_rate: BodyRateControl.create,
+            Control.force_torque: ForceTorqueControl.create,
+        }
+        levels = {
+            str(level): make(n_worlds, n_drones, drone, control_freqs[level])
+            if level in control_freqs
+            else None
+            for level, make in create.items()
+        }
+        return SimData(
+            states=SimState.create(n_worlds, n_drones),
+            states_deriv=SimStateDeriv.create(n_worlds, n_drones),
+            controls=SimControls(
+                **levels,  # type: ignore[arg-type]
+                rotor_vel=jnp.zeros((n_worlds, n_drones, 4)),
+                armed=jnp.ones((n_worlds, n_drones, 1), bool),
+                mode=control,
+            ),
+            params=Params.create(drone),
+            core=SimCore(
+                steps=jnp.zeros((n_worlds, 1), jnp.int32),
+                drone_mocap_ids=jnp.arange(n_drones, dtype=jnp.int32),
+                rng_key=jax.random.key(seed),
+                mjx_synced=jnp.array(False),
+                freq=freq,
+                n_worlds=n_worlds,
+                n_drones=n_drones,
+            ),
+        )
+
+
+def grid_2d(n: int, spacing: float = 1.0) -> Array:
+    """Points of a square grid about the origin, (n, 2), nearest to the centre first."""
+    side = next(k for k in range(1, n + 1) if k * k >= n)
+    axis = (jnp.arange(side) - (side - 1) / 2) * spacing
+    points = jnp.stack(jnp.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    return points[jnp.argsort(jnp.linalg.norm(points, axis=-1))[:n]]

@@ -1,0 +1,114 @@
+"""The functional interface: setters from `SimData` to `SimData`, also inside JAX transformations.
+
+Outside of a transformation a bad command raises. Inside, where nothing can be raised, a drone whose
+command is bad keeps its previous one.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.sim.data import SimData
+
+
+def state_control(data: SimData, cmd: ArrayLike) -> SimData:
+    """Command position, velocity, acceleration and yaw.
+
+    Args:
+        data: Of a simulation in state control.
+        cmd: (N, M, 13 or 16), see `Control.state`.
+
+    Raises:
+        ValueError: Wrong control mode or shape, NaN or infinity, zero quaternion.
+    """
+    return _stage(data, Control.state, cmd)
+
+
+def attitude_control(data: SimData, cmd: ArrayLike) -> SimData:
+    """Command attitude and thrust: (N, M, 4), see `Control.attitude`. Raises as `state_control`."""
+    return _stage(data, Control.attitude, cmd)
+
+
+def body_rate_control(data: SimData, cmd: ArrayLike) -> SimData:
+    """Command body rates and thrust: (N, M, 4), see `Control.body_rate`."""
+    return _stage(data, Control.body_rate, cmd)
+
+
+def force_torque_control(data: SimData, cmd: ArrayLike) -> SimData:
+    """Command thrust and torques: (N, M, 4), see `Control.force_torque`."""
+    return _stage(data, Control.force_torque, cmd)
+
+
+def rotor_vel_control(data: SimData, cmd: ArrayLike) -> SimData:
+    """Command rotor speeds: (N, M, 4) RPM."""
+    return _stage(data, Control.rotor_vel, cmd)
+
+
+def controllable(data: SimData) -> Array:
+    """Whether a world's controller takes over a new command in the next tick: (N, 1) bool."""
+    if data.controls.mode is Control.rotor_vel:
+        return jnp.ones_like(data.core.steps, bool)
+    period = data.core.freq // getattr(data.controls, data.controls.mode).freq
+    return data.core.steps % period == 0
+
+
+def check_command(control: Control, cmd: np.ndarray) -> None:
+    """Refuse a command that no drone can follow.
+
+    Args:
+        control: What the command means.
+        cmd: (..., k), k one of `control.sizes`.
+
+    Raises:
+        ValueError: Wrong length, NaN or infinity, zero quaternion; the message says where.
+    """
+    if cmd.shape[-1] not in control.sizes:
+        lengths = " or ".join(str(n) for n in sorted(control.sizes))
+        raise ValueError(f"a {control} command has {lengths} numbers, got {cmd.shape[-1]}")
+    finite = np.isfinite(cmd)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(f"{control} command holds {cmd[where]} at index {where}")
+    if cmd.shape[-1] == 16 and (zero := ~cmd[..., 9:13].any(axis=-1)).any():
+        where = tuple(int(i) for i in np.argwhere(zero)[0]) if zero.ndim else ()
+        raise ValueError(f"{control} command holds a zero quaternion at index {where}")
+
+
+def full_command(control: Control, cmd: Array) -> Array:
+    """A command as it is stored: a state command's yaw becomes a quaternion."""
+    if control is not Control.state or cmd.shape[-1] == 16:
+        return cmd
+    half, zero = cmd[..., 9:10] / 2, jnp.zeros_like(cmd[..., 9:10])
+    quat = jnp.concatenate([zero, zero, jnp.sin(half), jnp.cos(half)], axis=-1)
+    return jnp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
+
+
+def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
+    mode = data.controls.mode
+    if mode is not control:
+        raise ValueError(f"a {control} command needs control={control}, this one has {mode}")
+    lead = (data.core.n_worlds, data.core.n_drones)
+    shape = np.shape(cmd)
+    if shape[:-1] != lead or shape[-1] not in control.sizes:
+        expected = " or ".join(str((*lead, n)) for n in control.sizes)
+        raise ValueError(f"a {control} command has the shape {expected}, got {shape}")
+    traced = isinstance(cmd, jax.core.Tracer)
+    if not traced:
+        check_command(control, np.asarray(cmd))
+    level = data.controls.rotor_vel if control is Control.rotor_vel else None
+    previous = level if level is not None else getattr(data.controls, control).staged_cmd
+    new = full_command(control, jnp.asarray(cmd, previous.dtype))
+    if traced:
+        usable = jnp.isfinite(new).all(axis=-1, keepdims=True)
+        if control is Control.state:
+            usable &= (new[..., 9:13] != 0).any(axis=-1, keepdims=True)
+        new = jnp.where(usable, new, previous)
+    if level is not None:
+        return data.replace(controls=data.controls.replace(rotor_vel=new))
+    staged = getattr(data.controls, control).replace(staged_cmd=new)
+    return data.replace(controls=data.controls.replace(**{control.value: staged}))

@@ -1,0 +1,85 @@
+"""Numerical integrators of the drones' state. All are explicit with a fixed step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import jax
+
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Vec3,
+    add,
+    cross,
+    rotate_quat,
+    scale,
+)
+
+DerivativeFn = Callable[[BodyState], BodyDerivative]
+IntegratorFn = Callable[[BodyState, DerivativeFn, float], BodyState]
+
+
+class Integrator(StrEnum):
+    """Integration scheme."""
+
+    euler = "euler"
+    """Explicit Euler, order 1."""
+    symplectic_euler = "symplectic_euler"
+    """Semi-implicit Euler, order 1: positions move with the new velocities."""
+    rk4 = "rk4"
+    """Runge-Kutta on the rotation group, order 4."""
+    default = "euler"
+
+    @property
+    def fn(self) -> IntegratorFn:
+        """The integrator as a function of state, derivative and step in s."""
+        return {"euler": euler, "symplectic_euler": symplectic_euler, "rk4": rk4}[self.value]
+
+
+def _advance(state: BodyState, rate: BodyDerivative, dt: float) -> BodyState:
+    """Follow a constant derivative for a time `dt`."""
+    quat = rotate_quat(state.quat, scale(rate.ang_vel, dt))
+    pos, vel, ang_vel, rotor_vel = jax.tree.map(
+        lambda x, x_dot: x + x_dot * dt,
+        (state.pos, state.vel, state.ang_vel, state.rotor_vel),
+        (rate.vel, rate.acc, rate.ang_acc, rate.rotor_acc),
+    )
+    return BodyState(pos, quat, vel, ang_vel, rotor_vel)
+
+
+def euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
+    """Explicit Euler step."""
+    return _advance(state, derivative(state), dt)
+
+
+def symplectic_euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
+    """Semi-implicit Euler step: velocities first, then the pose with the new velocities."""
+    rate = derivative(state)
+    new = _advance(state, rate, dt)
+    return _advance(state, rate._replace(vel=new.vel, ang_vel=new.ang_vel), dt)
+
+
+def rk4(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
+    """Classic Runge-Kutta step, with the attitude in the Lie algebra so that it is of order 4 too.
+
+    H. Munthe-Kaas, "High order Runge-Kutta methods on manifolds", Appl. Numer. Math. 1999.
+    """
+
+    def stage(previous: BodyDerivative, step: float) -> BodyDerivative:
+        rate = derivative(_advance(state, previous, step))
+        return rate._replace(ang_vel=_dexpinv(scale(previous.ang_vel, step), rate.ang_vel))
+
+    k1 = derivative(state)
+    k2 = stage(k1, dt / 2)
+    k3 = stage(k2, dt / 2)
+    k4 = stage(k3, dt)
+    mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, k1, k2, k3, k4)
+    return _advance(state, mean, dt)
+
+
+def _dexpinv(rotvec: Vec3, ang_vel: Vec3) -> Vec3:
+    """Rate of the rotation vector of q0 * exp(rotvec) at body rates `ang_vel`, to third order."""
+    first = cross(rotvec, ang_vel)
+    return add(ang_vel, add(scale(first, 1 / 2), scale(cross(rotvec, first), 1 / 12)))

@@ -1,0 +1,221 @@
+"""The MuJoCo side of `Sim`: the scene, its MJX copy for all worlds, contacts and pictures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.scene import frames
+from crazyflow_ros.scene.assembly import build_spec, unweld
+from crazyflow_ros.sim.data import SimData
+
+if TYPE_CHECKING:
+    from mujoco import mjx
+
+
+class SimScene:
+    """Builds the scene when it is first asked for: a simulation without pictures needs none.
+
+    Attributes:
+        max_visual_geom: Most geoms in a picture.
+    """
+
+    data: SimData
+    _data: SimData
+    drone: Drone
+    n_worlds: int
+    n_drones: int
+
+    def __init__(self, scene: str) -> None:
+        self.scene = scene
+        self._spec: mujoco.MjSpec | None = None
+        self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
+        self._mjx: tuple[mjx.Model, mjx.Data] | None = None
+        self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
+        self._viewer: Any = None
+
+    @property
+    def spec(self) -> mujoco.MjSpec:
+        """The scene before compilation. Edit it, then call `build_mjx`."""
+        if self._spec is None:
+            names = [str(i) for i in range(self.n_drones)]
+            self._spec = build_spec(self.drone, names, scene=self.scene, mocap=True)
+        return self._spec
+
+    @property
+    def mj_model(self) -> mujoco.MjModel:
+        """The compiled scene, one world."""
+        return self._compiled()[0]
+
+    @property
+    def mj_data(self) -> mujoco.MjData:
+        """Scratch data of `mj_model`."""
+        return self._compiled()[1]
+
+    @property
+    def mjx_model(self) -> mjx.Model:
+        """The compiled scene in MJX, shared by all worlds."""
+        return self._batched()[0]
+
+    @property
+    def mjx_data(self) -> mjx.Data:
+        """Poses and contacts of all worlds, as of the last `sync`."""
+        return self._batched()[1]
+
+    @mjx_data.setter
+    def mjx_data(self, mjx_data: mjx.Data) -> None:
+        self._mjx = (self.mjx_model, mjx_data)
+
+    def build_mjx(self) -> None:
+        """Compile the edited `spec`. Closes a viewer."""
+        self.close()
+        self._mj = self._mjx = None
+        model = self.mj_model
+        ids = [model.body(f"drone:{i}").mocapid.item() for i in range(self.n_drones)]
+        data = self.data
+        core = data.core.replace(drone_mocap_ids=jnp.array(ids, jnp.int32))
+        self.data = data.replace(core=core)
+
+    def sync(self) -> None:
+        """Bring `mjx_data` up to date with `data`, unless it is."""
+        data = self.data
+        if not bool(data.core.mjx_synced):
+            self._data, self.mjx_data = sync_sim2mjx(data, self.mjx_data, self.mjx_model)
+
+    def contacts(self, body: str | None = None) -> Array:
+        """Which contacts there are.
+
+        Args:
+            body: Name of a body, to see its contacts only.
+
+        Returns:
+            (n_worlds, n_slots) bool; `mjx_data._impl.contact` tells what a slot is about.
+        """
+        self.sync()
+        contact = self.mjx_data._impl.contact
+        touching: Array = contact.dist < 0
+        if body is None:
+            return touching
+        first = self.mj_model.body(body).geomadr.item()
+        last = first + self.mj_model.body(body).geomnum.item()
+        mine = [(geom >= first) & (geom < last) for geom in (contact.geom1, contact.geom2)]
+        return touching & (mine[0] | mine[1])
+
+    def render(
+        self,
+        mode: str = "human",
+        world: int = 0,
+        camera: int | str = -1,
+        width: int = 640,
+        height: int = 480,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
+        """Draw one world.
+
+        Args:
+            mode: `human` (a viewer window), `rgb_array`, `depth_array` or `rgbd_tuple`.
+            world: Index of the world.
+            camera: Name or id of a camera, -1 for the free camera.
+            width: Pixels.
+            height: Pixels.
+
+        Returns:
+            (height, width, 3) uint8 and (height, width) float32 planar metres, as `mode` asks.
+
+        Raises:
+            ValueError: Unknown mode, world or camera.
+        """
+        if mode not in ("human", "rgb_array", "depth_array", "rgbd_tuple"):
+            raise ValueError(f"unknown render mode {mode!r}")
+        if not 0 <= world < self.n_worlds:
+            raise ValueError(f"world must be below {self.n_worlds}, got {world}")
+        model, data = self._compiled()
+        states, ids = self.data.states, np.asarray(self.data.core.drone_mocap_ids)
+        data.mocap_pos[ids] = states.pos[world]
+        data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(states.quat[world]))
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_camlight(model, data)
+        if mode == "human":
+            self._show(model, data)
+            return None
+        if (width, height) not in self._renderers:
+            model.vis.global_.offwidth = max(width, model.vis.global_.offwidth)
+            model.vis.global_.offheight = max(height, model.vis.global_.offheight)
+            self._renderers[width, height] = mujoco.Renderer(model, height, width)
+        renderer = self._renderers[width, height]
+        renderer.update_scene(data, camera)
+        pictures = []
+        if mode != "depth_array":
+            pictures.append(renderer.render())
+        if mode != "rgb_array":
+            renderer.enable_depth_rendering()
+            pictures.append(renderer.render())
+            renderer.disable_depth_rendering()
+        return pictures[0] if len(pictures) == 1 else (pictures[0], pictures[1])
+
+    def close(self) -> None:
+        """Close the viewer and free what draws."""
+        if self._viewer is not None:
+            self._viewer.close()
+            self._viewer = None
+        for renderer in self._renderers.values():
+            renderer.close()
+        self._renderers.clear()
+
+    def _show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        if self._viewer is None:
+            from mujoco import viewer
+
+            self._viewer = viewer.launch_passive(model, data)
+        self._viewer.sync()
+
+    def _compiled(self) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        if self._mj is None:
+            model = self.spec.compile()
+            self._mj = (model, mujoco.MjData(model))
+        return self._mj
+
+    def _batched(self) -> tuple[mjx.Model, mjx.Data]:
+        if self._mjx is None:
+            from mujoco import mjx  # takes a second, and most users of `Sim` need none of it
+
+            model, data = self._compiled()
+            unweld(model, [str(i) for i in range(self.n_drones)])
+            batch = jax.tree.map(
+                lambda x: jnp.repeat(jnp.asarray(x)[None], self.n_worlds, axis=0),
+                mjx.put_data(model, data),
+            )
+            self._mjx = (mjx.put_model(model), batch)
+        return self._mjx
+
+
+@jax.jit
+def sync_sim2mjx(
+    data: SimData, mjx_data: mjx.Data, mjx_model: mjx.Model
+) -> tuple[SimData, mjx.Data]:
+    """Poses, cameras and contacts of all worlds from the drones' states.
+
+    Args:
+        data: The states.
+        mjx_data: Batched over worlds.
+        mjx_model: Shared by all worlds.
+
+    Returns:
+        `data` with `core.mjx_synced` set, and the new MJX data.
+    """
+    from mujoco import mjx
+
+    ids = data.core.drone_mocap_ids
+    mjx_data = mjx_data.replace(
+        mocap_pos=mjx_data.mocap_pos.at[:, ids].set(data.states.pos),
+        mocap_quat=mjx_data.mocap_quat.at[:, ids].set(frames.xyzw_to_wxyz(data.states.quat)),
+    )
+    for stage in (mjx.kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
+        mjx_data = jax.vmap(stage, in_axes=(None, 0))(mjx_model, mjx_data)
+    return data.replace(core=data.core.replace(mjx_synced=jnp.array(True))), mjx_data

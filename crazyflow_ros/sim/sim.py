@@ -1,0 +1,385 @@
+"""`Sim`: batched quadrotor simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.dynamics import Drone, Dynamics
+from crazyflow_ros.dynamics.contact import Force
+from crazyflow_ros.sim import functional, stages
+from crazyflow_ros.sim.data import SimData, SimStateDeriv
+from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.packing import Packing, Vectors, changed_leaves, repeat
+from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
+from crazyflow_ros.sim.stages import Stage
+
+ResetStage = Callable[[SimData, SimData, Array | None], SimData]
+"""Changes freshly reset data; gets the data, the default data and the mask of reset worlds."""
+
+
+class Sim(SimScene):
+    """Quadrotors in parallel worlds, stepped as one compiled function.
+
+    Attributes:
+        step_pipeline: The stages of a tick, in order. Assign a changed tuple to change the physics.
+        reset_pipeline: Stages that run after the state has been reset.
+        forces: External influences that every evaluation of the dynamics adds up.
+        default_data: What a reset goes back to.
+    """
+
+    def __init__(
+        self,
+        n_worlds: int = 1,
+        n_drones: int = 1,
+        drone: str = Drone.default,
+        dynamics: str = Dynamics.default,
+        control: str = Control.default,
+        integrator: str = Integrator.default,
+        freq: int = 500,
+        state_freq: int = 100,
+        attitude_freq: int = 500,
+        body_rate_freq: int = 500,
+        force_torque_freq: int = 500,
+        scene: str = "floor",
+        forces: tuple[Force, ...] | None = None,
+        rng_key: int = 0,
+    ) -> None:
+        """Build a simulation.
+
+        Args:
+            n_worlds: Independent worlds.
+            n_drones: Drones in each world.
+            drone: A `Drone`.
+            dynamics: A `Dynamics`.
+            control: A `Control`, what commands mean.
+            integrator: An `Integrator`.
+            freq: Physics ticks per second.
+            state_freq: Rate of the position controller, Hz. Like the other rates it has to divide
+                `freq`.
+            attitude_freq: Rate of the attitude controller, Hz.
+            body_rate_freq: Rate of the body rate controller, Hz.
+            force_torque_freq: Rate of the motor mixer, Hz.
+            scene: Name or path of the MJCF that the drones are put into.
+            forces: External influences, e.g. `floor_contact(drone, freq)`. With None there are
+                none, and the floor stops drones as Crazyflow's does.
+            rng_key: Seed of `data.core.rng_key`.
+
+        Raises:
+            ValueError: An argument is out of range; the message names it.
+        """
+        for name, value in (("n_worlds", n_worlds), ("n_drones", n_drones), ("freq", freq)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        self.drone = _member(Drone, drone)
+        self.dynamics = _member(Dynamics, dynamics)
+        self.control = _member(Control, control)
+        self.integrator = _member(Integrator, integrator)
+        self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
+        self.forces: tuple[Force, ...] = forces or ()
+        rates = {
+            Control.state: state_freq,
+            Control.attitude: attitude_freq,
+            Control.body_rate: body_rate_freq,
+            Control.force_torque: force_torque_freq,
+        }
+        used = _levels(self.control)
+        for level in used:
+            ticks_per_period(freq, rates[level], f"{level}_freq")
+
+        self._step_pipeline = (
+            *stages.control_stages(self.control),
+            stages.limit_rotor_vel,
+            stages.integration(self.integrator, self.forces),
+            stages.increment_steps,
+            *(() if forces is not None else (stages.clip_floor_pos,)),
+        )
+        self._reset_pipeline: tuple[ResetStage, ...] = ()
+        self._data = SimData.create(
+            n_worlds,
+            n_drones,
+            drone=self.drone,
+            control=self.control,
+            freq=freq,
+            control_freqs={level: rates[level] for level in used},
+            seed=rng_key,
+        )
+        self._data = self._data.replace(states_deriv=jax.jit(self.derivative)(self._data))
+        self._packed: Vectors | None = None
+        self._shared_ndim = jax.tree.map(jnp.ndim, self._data)
+        self._step: _PackedStep | None = None
+        self._reset: Callable[[SimData, SimData, Array | None], SimData] | None = None
+        self.build_default_data()
+        super().__init__(scene)
+
+    @property
+    def data(self) -> SimData:
+        """The present data. Assign to change it."""
+        if self._packed is not None:
+            assert self._step is not None
+            self._data = self._step.unpack(self._packed, self._data)
+            self._packed = None
+        return self._data
+
+    @data.setter
+    def data(self, data: SimData) -> None:
+        synced = data.core.mjx_synced
+        if not isinstance(synced, jax.core.Tracer) and bool(synced):
+            data = data.replace(core=data.core.replace(mjx_synced=jnp.array(False)))
+        self._data, self._packed = data, None
+
+    @property
+    def step_pipeline(self) -> tuple[Stage, ...]:
+        """The stages of a tick."""
+        return self._step_pipeline
+
+    @step_pipeline.setter
+    def step_pipeline(self, pipeline: tuple[Stage, ...]) -> None:
+        data = self.data  # in the layout of the step that is thrown away
+        self._step_pipeline, self._step = tuple(pipeline), None
+        self._data = data
+
+    @property
+    def reset_pipeline(self) -> tuple[ResetStage, ...]:
+        """The stages after a reset."""
+        return self._reset_pipeline
+
+    @reset_pipeline.setter
+    def reset_pipeline(self, pipeline: tuple[ResetStage, ...]) -> None:
+        self._reset_pipeline, self._reset = tuple(pipeline), None
+
+    def step(self, n_steps: int = 1) -> None:
+        """Advance all worlds by `n_steps` ticks. A new count does not compile anew."""
+        if n_steps < 1:
+            raise ValueError(f"n_steps must be at least 1, got {n_steps}")
+        if self._step is None:
+            self._step = _PackedStep(self.pure_step, self._data)
+        if self._packed is None:
+            self._packed = self._step.pack(self._data)
+        self._packed = self._step(self._packed, n_steps)
+
+    def reset(self, mask: ArrayLike | None = None) -> None:
+        """Take worlds back to `default_data`.
+
+        Args:
+            mask: (n_worlds,) bool, the worlds to reset; all of them if None.
+        """
+        if mask is not None and np.shape(mask) != (self.n_worlds,):
+            raise ValueError(f"mask has the shape ({self.n_worlds},), got {np.shape(mask)}")
+        if self._reset is None:
+            self._reset = self.build_reset_fn()
+        worlds = None if mask is None else jnp.asarray(mask, bool)
+        self.data = self._reset(self.data, self.default_data, worlds)
+
+    def state_control(self, cmd: ArrayLike) -> None:
+        """See `functional.state_control`."""
+        self._command(functional.state_control, cmd)
+
+    def attitude_control(self, cmd: ArrayLike) -> None:
+        """See `functional.attitude_control`."""
+        self._command(functional.attitude_control, cmd)
+
+    def body_rate_control(self, cmd: ArrayLike) -> None:
+        """See `functional.body_rate_control`."""
+        self._command(functional.body_rate_control, cmd)
+
+    def force_torque_control(self, cmd: ArrayLike) -> None:
+        """See `functional.force_torque_control`."""
+        self._command(functional.force_torque_control, cmd)
+
+    def rotor_vel_control(self, cmd: ArrayLike) -> None:
+        """See `functional.rotor_vel_control`."""
+        self._command(functional.rotor_vel_control, cmd)
+
+    def _command(self, setter: Callable[[SimData, ArrayLike], SimData], cmd: ArrayLike) -> None:
+        self._data = setter(self.data, cmd)
+
+    def seed(self, seed: int) -> None:
+        """Set `data.core.rng_key`."""
+        data = self.data
+        self.data = data.replace(core=data.core.replace(rng_key=jax.random.key(seed)))
+
+    @property
+    def time(self) -> Array:
+        """(N, 1) s since the last reset."""
+        return self.data.core.steps / self.freq
+
+    @property
+    def control_freq(self) -> int:
+        """Rate at which commands take effect, Hz."""
+        if self.control is Control.rotor_vel:
+            return self.freq
+        return int(getattr(self.data.controls, self.control).freq)
+
+    @property
+    def controllable(self) -> Array:
+        """See `functional.controllable`."""
+        return functional.controllable(self.data)
+
+    def build_default_data(self) -> SimData:
+        """Make the present data those that a reset goes back to."""
+        self.default_data = self.data
+        return self.default_data
+
+    def derivative(self, data: SimData) -> SimStateDeriv:
+        """Time derivative of `data.states` under the commands in force."""
+        rate = stages.derivative(data, data.states.components, self.forces)
+        return SimStateDeriv.from_components(rate)
+
+    def pure_step(self, data: SimData, n_steps: Array | int = 1) -> SimData:
+        """Advance `data`: the pure function behind `step`, not compiled."""
+
+        def tick(data: SimData) -> SimData:
+            for stage in self._step_pipeline:
+                data = stage(data)
+            return data
+
+        data = repeat(tick, data, n_steps)
+        core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
+        return self._with_derivative(data.replace(core=core), n_steps)
+
+    def _with_derivative(self, data: SimData, n_steps: Array | int) -> SimData:
+        """Evaluate `states_deriv`.
+
+        In a loop of its own, which keeps XLA on the CPU from working the derivative out anew for
+        each component that it stacks.
+        """
+        once = min(n_steps, 1) if isinstance(n_steps, int) else jnp.minimum(n_steps, 1)
+
+        def derive(data: SimData) -> SimData:
+            return data.replace(states_deriv=self.derivative(data))
+
+        return repeat(derive, data, once)
+
+    def build_step_fn(self) -> Callable[[SimData, int], SimData]:
+        """The present pipeline as a pure function of data and number of ticks.
+
+        Called as it is it is compiled, once for all counts. Inside `jax.jit`, `jax.vmap` or
+        `jax.grad` it becomes part of the transformed function; `jax.grad` needs the count to be an
+        int.
+        """
+        compiled = jax.jit(self.pure_step)
+
+        def step(data: SimData, n_steps: int = 1) -> SimData:
+            traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data))
+            return (self.pure_step if traced else compiled)(data, n_steps)
+
+        return step
+
+    def build_reset_fn(self) -> Callable[[SimData, SimData, Array | None], SimData]:
+        """The reset pipeline as a pure, compiled function of data, default data and mask."""
+        pipeline, shared_ndim = self._reset_pipeline, self._shared_ndim
+        per_world = _per_world(self._data)
+
+        @jax.jit
+        def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:
+            key = data.core.rng_key
+            if mask is None:
+                data = default_data
+            else:
+
+                def restore(is_per_world: bool, ndim: int, now: Array, default: Array) -> Array:
+                    if not is_per_world and now.ndim == ndim:
+                        return now
+                    worlds = mask.reshape(-1, *[1] * (now.ndim - 1))
+                    return jnp.where(worlds, default, now)
+
+                data = jax.tree.map(restore, per_world, shared_ndim, data, default_data)
+            data = data.replace(core=data.core.replace(rng_key=key))
+            for stage in pipeline:
+                data = stage(data, default_data, mask)
+            core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
+            return data.replace(states_deriv=self.derivative(data), core=core)
+
+        return reset
+
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class _PackedStep:
+    """A compiled step on packed data: what it changes in some vectors, the rest in others."""
+
+    def __init__(self, step: Callable[[SimData, Array | int], SimData], data: SimData) -> None:
+        leaves, treedef = jax.tree.flatten(data)
+        changed = changed_leaves(lambda data: step(data, 1), data)
+        moving = Packing([x for x, c in zip(leaves, changed) if c])
+        fixed = Packing([x for x, c in zip(leaves, changed) if not c])
+        self._n_moving = len(moving.dtypes)
+
+        def merge(packed: Vectors) -> SimData:
+            parts = iter(moving.unpack(packed[: self._n_moving]))
+            rest = iter(fixed.unpack(packed[self._n_moving :]))
+            return jax.tree.unflatten(treedef, [next(parts if c else rest) for c in changed])
+
+        @jax.jit
+        def pack(data: SimData) -> Vectors:
+            leaves = jax.tree.leaves(data)
+            return moving.pack([x for x, c in zip(leaves, changed) if c]) + fixed.pack(
+                [x for x, c in zip(leaves, changed) if not c]
+            )
+
+        @jax.jit
+        def advance(packed: Vectors, n_steps: Array) -> Vectors:
+            leaves = jax.tree.leaves(step(merge(packed), n_steps))
+            return moving.pack([x for x, c in zip(leaves, changed) if c])
+
+        @jax.jit
+        def unpack_moving(packed: Vectors) -> list[Array]:
+            return moving.unpack(packed)
+
+        def unpack(packed: Vectors, data: SimData) -> SimData:
+            parts = iter(unpack_moving(packed[: self._n_moving]))
+            leaves = jax.tree.leaves(data)
+            return jax.tree.unflatten(
+                treedef, [next(parts) if c else x for x, c in zip(leaves, changed)]
+            )
+
+        self.pack, self.unpack, self._advance = pack, unpack, advance
+
+    def __call__(self, packed: Vectors, n_steps: int) -> Vectors:
+        return self._advance(packed, n_steps) + packed[self._n_moving :]
+
+
+def _levels(control: Control) -> tuple[Control, ...]:
+    """The control levels with a rate of their own that a mode runs through."""
+    chain = {
+        Control.state: (Control.state, Control.attitude, Control.force_torque),
+        Control.attitude: (Control.attitude, Control.force_torque),
+        Control.body_rate: (Control.body_rate, Control.force_torque),
+        Control.force_torque: (Control.force_torque,),
+        Control.rotor_vel: (),
+    }
+    return chain[control]
+
+
+def _member(enum: type[E], value: str) -> E:
+    try:
+        return enum(value)
+    except ValueError:
+        names = ", ".join(enum)
+        raise ValueError(f"unknown {enum.__name__.lower()} {value!r}, have {names}") from None
+
+
+def _per_world(data: SimData) -> SimData:
+    """Flag the leaves that always have a world axis; parameters may have one, too."""
+
+    def flag(path: tuple[jax.tree_util.GetAttrKey, ...], _: Array) -> bool:
+        names = [getattr(key, "name", "") for key in path]
+        if names[0] == "core":
+            return names[1] == "steps"
+        return "params" not in names
+
+    return jax.tree_util.tree_map_with_path(flag, data)
+
+
+__all__ = ["Sim", "sync_sim2mjx"]

@@ -1,0 +1,243 @@
+"""The stages of a physics tick: pure functions from `SimData` to `SimData`.
+
+They split arrays first and stack them last, with nothing but component arithmetic between, so that
+the compiler cancels the stacking of one stage against the splitting of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.control import Control, mellinger
+from crazyflow_ros.dynamics import first_principles
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Vec3,
+    Wrench,
+    add,
+    split,
+    stack,
+)
+from crazyflow_ros.dynamics.contact import Force
+from crazyflow_ros.sim.data import SimControls, SimData
+from crazyflow_ros.sim.integrators import Integrator
+
+Stage = Callable[[SimData], SimData]
+
+
+def _run_if_due(
+    data: SimData, level: Control, controller: Callable[[SimData], SimControls]
+) -> SimData:
+    """Run a controller in the worlds where it is due: on exact multiples of its period."""
+    period = data.core.freq // getattr(data.controls, level).freq
+    if period == 1:
+        return data.replace(controls=controller(data))
+    due = data.core.steps % period == 0
+
+    def run(data: SimData) -> SimControls:
+        def select(new: Array, old: Array) -> Array:
+            if new is old:
+                return old
+            return jnp.where(due.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+        return jax.tree.map(select, controller(data), data.controls)
+
+    controls = jax.lax.cond(jnp.any(due), run, lambda data: data.controls, data)
+    return data.replace(controls=controls)
+
+
+def _while_armed(controls: SimControls, integral: Vec3) -> Array:
+    """An integral that starts anew when the drone is armed."""
+    armed = controls.armed[..., 0]
+    return stack(tuple(jnp.where(armed, i, 0.0) for i in integral))
+
+
+def _change_of_error(
+    des: tuple[Array, ...], prev_des: tuple[Array, ...], vel: Vec3, prev_vel: tuple[Array, ...]
+) -> Vec3:
+    """Change of the body rate error since the controller last ran."""
+    x, y, z = ((des[i] - prev_des[i]) - (vel[i] - prev_vel[i]) for i in range(3))
+    return (x, y, z)
+
+
+def control_state(data: SimData) -> SimData:
+    """Position controller: `controls.state` to a staged attitude command."""
+
+    def controller(data: SimData) -> SimControls:
+        controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
+        assert level is not None and attitude is not None
+        cmd = level.staged_cmd
+        setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
+        body = data.states.components
+        rpy, thrust, pos_err_i = mellinger.state2attitude(
+            body.pos,
+            body.quat,
+            body.vel,
+            setpoint,  # type: ignore[arg-type]
+            split(level.pos_err_i),  # type: ignore[arg-type]
+            1 / level.freq,
+            level.params,
+        )
+        return controls.replace(
+            state=level.replace(cmd=cmd, pos_err_i=_while_armed(controls, pos_err_i)),
+            attitude=attitude.replace(
+                staged_cmd=stack((*rpy, thrust)), staged_ang_vel_des=cmd[..., 13:16]
+            ),
+        )
+
+    return _run_if_due(data, Control.state, controller)
+
+
+def control_attitude(data: SimData) -> SimData:
+    """Attitude controller: `controls.attitude` to a staged force and torque command."""
+
+    def controller(data: SimData) -> SimControls:
+        controls, level, mixer = data.controls, data.controls.attitude, data.controls.force_torque
+        assert level is not None and mixer is not None
+        body = data.states.components
+        cmd, ang_vel_des = level.staged_cmd, level.staged_ang_vel_des
+        change = _change_of_error(
+            split(ang_vel_des), split(level.ang_vel_des), body.ang_vel, split(level.prev_ang_vel)
+        )
+        roll, pitch, yaw, thrust = split(cmd)
+        force, torque, r_int_error = mellinger.attitude2force_torque(
+            body.quat,
+            body.ang_vel,
+            ((roll, pitch, yaw), split(ang_vel_des), thrust),  # type: ignore[arg-type]
+            change,
+            split(level.r_int_error),  # type: ignore[arg-type]
+            1 / level.freq,
+            level.params,
+        )
+        return controls.replace(
+            attitude=level.replace(
+                cmd=cmd,
+                ang_vel_des=ang_vel_des,
+                r_int_error=_while_armed(controls, r_int_error),
+                prev_ang_vel=data.states.ang_vel,
+            ),
+            force_torque=mixer.replace(staged_cmd=stack((force, *torque))),
+        )
+
+    return _run_if_due(data, Control.attitude, controller)
+
+
+def control_body_rate(data: SimData) -> SimData:
+    """Body rate controller: `controls.body_rate` to a staged force and torque command."""
+
+    def controller(data: SimData) -> SimControls:
+        controls, level, mixer = data.controls, data.controls.body_rate, data.controls.force_torque
+        assert level is not None and mixer is not None
+        body = data.states.components
+        cmd = level.staged_cmd
+        wx, wy, wz, thrust = split(cmd)
+        change = _change_of_error(
+            (wx, wy, wz), split(level.cmd), body.ang_vel, split(level.prev_ang_vel)
+        )
+        force, torque, r_int_error = mellinger.attitude2force_torque(
+            body.quat,
+            body.ang_vel,
+            (None, (wx, wy, wz), thrust),
+            change,
+            split(level.r_int_error),  # type: ignore[arg-type]
+            1 / level.freq,
+            level.params,
+        )
+        return controls.replace(
+            body_rate=level.replace(
+                cmd=cmd,
+                r_int_error=_while_armed(controls, r_int_error),
+                prev_ang_vel=data.states.ang_vel,
+            ),
+            force_torque=mixer.replace(staged_cmd=stack((force, *torque))),
+        )
+
+    return _run_if_due(data, Control.body_rate, controller)
+
+
+def control_force_torque(data: SimData) -> SimData:
+    """Motor mixer: `controls.force_torque` to rotor speeds."""
+
+    def controller(data: SimData) -> SimControls:
+        level = data.controls.force_torque
+        assert level is not None
+        cmd = level.staged_cmd
+        force, tx, ty, tz = split(cmd)
+        rotor_vel = mellinger.force_torque2rotor_vel(force, (tx, ty, tz), level.params)
+        return data.controls.replace(
+            force_torque=level.replace(cmd=cmd), rotor_vel=stack(rotor_vel)
+        )
+
+    return _run_if_due(data, Control.force_torque, controller)
+
+
+def limit_rotor_vel(data: SimData) -> SimData:
+    """Keep rotor commands to what the motors can do; zero, or an unarmed drone, stops a rotor."""
+    controls, limits = data.controls, data.params.rotor_vel_limits
+    armed, low, high = controls.armed[..., 0], limits[..., 0], limits[..., 1]
+    rotor_vel = tuple(
+        jnp.where(armed & (cmd > 0), jnp.clip(cmd, low, high), 0.0)
+        for cmd in split(controls.rotor_vel)
+    )
+    return data.replace(controls=controls.replace(rotor_vel=stack(rotor_vel)))
+
+
+def control_stages(control: Control) -> tuple[Stage, ...]:
+    """The controllers that a control mode runs, from the command down to rotor speeds."""
+    return {
+        Control.state: (control_state, control_attitude, control_force_torque),
+        Control.attitude: (control_attitude, control_force_torque),
+        Control.body_rate: (control_body_rate, control_force_torque),
+        Control.force_torque: (control_force_torque,),
+        Control.rotor_vel: (),
+    }[control]
+
+
+def derivative(data: SimData, state: BodyState, forces: tuple[Force, ...]) -> BodyDerivative:
+    """Time derivative at a state, under the commands, wrench and parameters of `data`.
+
+    Args:
+        data: Commands, external wrench and parameters.
+        state: The state, which need not be that of `data`.
+        forces: External influences besides `data.states.force` and `torque`.
+    """
+    external = Wrench(split(data.states.force), split(data.states.torque))  # type: ignore[arg-type]
+    for force in forces:
+        wrench = force(state, data.params)
+        external = Wrench(add(external.force, wrench.force), add(external.torque, wrench.torque))
+    cmd = split(data.controls.rotor_vel)
+    return first_principles.derivative(state, cmd, external, data.params)  # type: ignore[arg-type]
+
+
+def integration(integrator: Integrator, forces: tuple[Force, ...]) -> Stage:
+    """The stage that advances the state by one tick."""
+
+    def integrate(data: SimData) -> SimData:
+        state = integrator.fn(
+            data.states.components,
+            lambda state: derivative(data, state, forces),
+            1 / data.core.freq,
+        )
+        return data.replace(states=data.states.with_components(state))
+
+    return integrate
+
+
+def clip_floor_pos(data: SimData) -> SimData:
+    """Stop drones at the floor, as Crazyflow does: at z = -1 mm the linear velocity is zeroed."""
+    state = data.states.components
+    below = state.pos[2] < -0.001
+    x, y, z = state.pos
+    vx, vy, vz = (jnp.where(below, 0.0, v) for v in state.vel)
+    state = state._replace(pos=(x, y, jnp.where(below, -0.001, z)), vel=(vx, vy, vz))
+    return data.replace(states=data.states.with_components(state))
+
+
+def increment_steps(data: SimData) -> SimData:
+    """Count the tick."""
+    return data.replace(core=data.core.replace(steps=data.core.steps + 1))
