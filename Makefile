@@ -6,7 +6,6 @@ PYTHON := $(VENV)/bin/python
 PARITY_VENV := .venv-parity
 PARITY_PYTHON := $(PARITY_VENV)/bin/python
 ARGS ?=
-PYTEST_ARGS ?=
 
 # The environment is self-contained: a sourced ROS would mix two client libraries.
 ifdef AMENT_PREFIX_PATH
@@ -30,14 +29,14 @@ setup: $(VENV)/.ready ## Make .venv with ROS 2, all packages and the missing mes
 sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1 real_time_factor:=0")
 	@$(PYTHON) -m crazyflow_ros.demo $(ARGS)
 
-test: $(VENV)/.ready ## Run all tests (PYTEST_ARGS="-k launch")
-	@$(PYTHON) -m pytest test $(PYTEST_ARGS)
+test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
+	@$(PYTHON) -m pytest $(ARGS)
 
 bench: $(VENV)/.ready ## Run the benchmarks
 	@$(PYTHON) -m benchmark.run $(ARGS)
 
 parity: $(VENV)/.ready $(PARITY_VENV)/.ready ## Compare with Crazyflow, in a .venv-parity of its own
-	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q $(PYTEST_ARGS)
+	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q $(ARGS)
 
 lint: $(VENV)/.ready ## Check style, types and the direction of imports
 	@$(PYTHON) -m ruff check .
@@ -50,7 +49,7 @@ format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix .
 
 clean: ## Remove everything that the Makefile makes
-	rm -rf $(VENV) $(PARITY_VENV) out build install log *.egg-info
+	rm -rf $(VENV) $(PARITY_VENV) out *.egg-info
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
