@@ -11,13 +11,13 @@ from collections.abc import Callable
 from itertools import product
 from typing import TypeAlias
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from crazyflow_ros.dynamics.components import (
     BodyState,
-    Vec3,
     Wrench,
-    add,
     cross,
     rotation_matrix,
     transform,
@@ -61,26 +61,35 @@ def floor_contact(drone: str, freq: float) -> Force:
         drone: Name of the drone: where its contact points are.
         freq: Step frequency in Hz; the contact is as stiff as an explicit step can follow.
     """
-    points, rate = contact_points(drone), _bounce_rate(freq)
+    points = np.array(contact_points(drone)).T
+    reach, rate = float(np.linalg.norm(points, axis=0).max()), _bounce_rate(freq)
+
+    def contact(state: BodyState, params: Params) -> Wrench:
+        # One more axis, the points, for all of them at once.
+        R, mass = rotation_matrix(state.quat), params.mass[..., 0]
+        (x, y, z), (wx, wy, wz) = (jnp.asarray(p, mass.dtype) for p in points), state.ang_vel
+        turning = (wx[..., None], wy[..., None], wz[..., None])
+        rows = tuple(tuple(r[..., None] for r in row) for row in R)
+        arm = transform(rows, (x, y, z))
+        vx, vy, vz = transform(rows, cross(turning, (x, y, z)))
+        vx, vy, vz = (v + u[..., None] for v, u in zip((vx, vy, vz), state.vel))
+
+        stiffness, damping = mass * rate**2 / 4, mass * rate / 2  # four points share the weight
+        depth = -(state.pos[2][..., None] + arm[2])
+        push = jnp.maximum(stiffness[..., None] * depth - damping[..., None] * vz, 0.0)
+        normal = jnp.where(depth > 0, push, 0.0)
+        slip = jnp.sqrt(vx * vx + vy * vy + _SLOWEST_SLIP**2)
+        grip = jnp.minimum(FRICTION * normal / slip, jnp.where(depth > 0, damping[..., None], 0.0))
+        f = (-grip * vx, -grip * vy, normal)
+        total, torque = (jax.tree.map(lambda a: a.sum(-1), v) for v in (f, cross(arm, f)))
+        return Wrench(total, torque)
+
+    def none(state: BodyState, params: Params) -> Wrench:
+        zero = jnp.zeros_like(state.pos[0])
+        return Wrench((zero, zero, zero), (zero, zero, zero))
 
     def force(state: BodyState, params: Params) -> Wrench:
-        R, mass = rotation_matrix(state.quat), params.mass[..., 0]
-        stiffness, damping = mass * rate**2 / 4, mass * rate / 2  # four points share the weight
-        zero = jnp.zeros_like(state.pos[0])
-        total_force: Vec3 = (zero, zero, zero)
-        total_torque: Vec3 = (zero, zero, zero)
-        for x, y, z in points:
-            point = (zero + x, zero + y, zero + z)
-            arm = transform(R, point)
-            vx, vy, vz = add(state.vel, transform(R, cross(state.ang_vel, point)))
-            depth = -(state.pos[2] + arm[2])
-            push = jnp.maximum(stiffness * depth - damping * vz, 0.0)
-            normal = jnp.where(depth > 0, push, 0.0)
-            slip = jnp.sqrt(vx * vx + vy * vy + _SLOWEST_SLIP**2)
-            grip = jnp.minimum(FRICTION * normal / slip, jnp.where(depth > 0, damping, 0.0))
-            f = (-grip * vx, -grip * vy, normal)
-            total_force = add(total_force, f)
-            total_torque = add(total_torque, cross(arm, f))
-        return Wrench(total_force, total_torque)
+        near = jnp.any(state.pos[2] < reach)
+        return jax.lax.cond(near, contact, none, state, params)
 
     return force

@@ -113,7 +113,10 @@ class Mirror:
         mujoco.mj_camlight(model, data)
         mujoco.mj_comVel(model, data)
         mujoco.mj_sensorPos(model, data)
+        mujoco.mj_subtreeVel(model, data)
         mujoco.mj_sensorVel(model, data)
+        # Explicitly: the sensor stages call these two only once in the life of the data.
+        mujoco.mj_rnePostConstraint(model, data)
         mujoco.mj_sensorAcc(model, data)
         with self._mutex:
             self._front, self._back = data, self._front

@@ -64,7 +64,7 @@ class SimState(Struct):
 
 
 class SimStateDeriv(Struct):
-    """Time derivative of `SimState` at the current state and command."""
+    """Time derivative of `SimState`, evaluated at the end of a step or reset."""
 
     vel: Array
     """(N, M, 3) m/s, world frame."""

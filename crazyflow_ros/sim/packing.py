@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jax import Array
 
 # Batches of at least so many drones are carried through the loop component by component: contiguous
 # arrays vectorise, but each of them is a kernel, which for a few drones costs more than it brings.
-_LARGE = 256
+_LARGE = 8
 
 T = TypeVar("T")
 Vectors = tuple[Array, ...]
@@ -85,3 +85,34 @@ def repeat(fn: Callable[[T], T], tree: T, n: Array | int) -> T:
         return jax.tree.unflatten(treedef, merged)
 
     return join(jax.lax.fori_loop(0, n, lambda _, carry: split(fn(join(carry))), split(tree)))
+
+
+class MovingLeaves(Generic[T]):
+    """The leaves of a pytree that a function changes, as a few vectors; and the fixed ones.
+
+    Args:
+        fn: From the pytree to one of the same structure.
+        tree: Gives the structure, shapes and dtypes.
+    """
+
+    def __init__(self, fn: Callable[[T], T], tree: T) -> None:
+        self._treedef = jax.tree.structure(tree)
+        self._moves = changed_leaves(fn, tree)
+        self._packing = Packing(self._leaves(tree, moving=True))
+
+    def pack(self, tree: T) -> Vectors:
+        """The moving leaves, packed."""
+        return self._packing.pack(self._leaves(tree, moving=True))
+
+    def fixed(self, tree: T) -> list[Array]:
+        """The fixed leaves."""
+        return self._leaves(tree, moving=False)
+
+    def unpack(self, vectors: Vectors, fixed: Sequence[Array]) -> T:
+        """The pytree."""
+        moving, rest = iter(self._packing.unpack(vectors)), iter(fixed)
+        leaves = [next(moving if moves else rest) for moves in self._moves]
+        return jax.tree.unflatten(self._treedef, leaves)
+
+    def _leaves(self, tree: T, *, moving: bool) -> list[Array]:
+        return [x for x, m in zip(jax.tree.leaves(tree), self._moves) if m is moving]

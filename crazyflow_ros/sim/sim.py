@@ -19,7 +19,7 @@ from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.integrators import Integrator
-from crazyflow_ros.sim.packing import Packing, Vectors, changed_leaves, repeat
+from crazyflow_ros.sim.packing import MovingLeaves, Packing, Vectors, repeat
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Stage
 
@@ -113,7 +113,6 @@ class Sim(SimScene):
             control_freqs={level: rates[level] for level in used},
             seed=rng_key,
         )
-        self._data = self._data.replace(states_deriv=jax.jit(self.derivative)(self._data))
         self._packed: Vectors | None = None
         self._shared_ndim = jax.tree.map(jnp.ndim, self._data)
         self._step: _PackedStep | None = None
@@ -126,7 +125,7 @@ class Sim(SimScene):
         """The present data. Assign to change it."""
         if self._packed is not None:
             assert self._step is not None
-            self._data = self._step.unpack(self._packed, self._data)
+            self._data = self._step.unpack(self._packed)
             self._packed = None
         return self._data
 
@@ -245,20 +244,11 @@ class Sim(SimScene):
 
         data = repeat(tick, data, n_steps)
         core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
-        return self._with_derivative(data.replace(core=core), n_steps)
-
-    def _with_derivative(self, data: SimData, n_steps: Array | int) -> SimData:
-        """Evaluate `states_deriv`.
-
-        In a loop of its own, which keeps XLA on the CPU from working the derivative out anew for
-        each component that it stacks.
-        """
-        once = min(n_steps, 1) if isinstance(n_steps, int) else jnp.minimum(n_steps, 1)
-
-        def derive(data: SimData) -> SimData:
-            return data.replace(states_deriv=self.derivative(data))
-
-        return repeat(derive, data, once)
+        data = data.replace(core=core)
+        # In a loop, too, which keeps XLA on the CPU from working the derivative out anew for each
+        # component that it stacks; of one round, which it must not see.
+        one = 1 if isinstance(n_steps, int) else jnp.clip(n_steps, 1, 1)
+        return repeat(lambda data: data.replace(states_deriv=self.derivative(data)), data, one)
 
     def build_step_fn(self) -> Callable[[SimData, int], SimData]:
         """The present pipeline as a pure function of data and number of ticks.
@@ -307,44 +297,27 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class _PackedStep:
-    """A compiled step on packed data: what it changes in some vectors, the rest in others."""
+    """A compiled step on packed data: first the vectors that it changes, then the others."""
 
     def __init__(self, step: Callable[[SimData, Array | int], SimData], data: SimData) -> None:
-        leaves, treedef = jax.tree.flatten(data)
-        changed = changed_leaves(lambda data: step(data, 1), data)
-        moving = Packing([x for x, c in zip(leaves, changed) if c])
-        fixed = Packing([x for x, c in zip(leaves, changed) if not c])
-        self._n_moving = len(moving.dtypes)
-
-        def merge(packed: Vectors) -> SimData:
-            parts = iter(moving.unpack(packed[: self._n_moving]))
-            rest = iter(fixed.unpack(packed[self._n_moving :]))
-            return jax.tree.unflatten(treedef, [next(parts if c else rest) for c in changed])
+        split = MovingLeaves(lambda data: step(data, 1), data)
+        fixed = Packing(split.fixed(data))
+        n = len(split.pack(data))
 
         @jax.jit
         def pack(data: SimData) -> Vectors:
-            leaves = jax.tree.leaves(data)
-            return moving.pack([x for x, c in zip(leaves, changed) if c]) + fixed.pack(
-                [x for x, c in zip(leaves, changed) if not c]
-            )
+            return split.pack(data) + fixed.pack(split.fixed(data))
+
+        @jax.jit
+        def unpack(packed: Vectors) -> SimData:
+            return split.unpack(packed[:n], fixed.unpack(packed[n:]))
 
         @jax.jit
         def advance(packed: Vectors, n_steps: Array) -> Vectors:
-            leaves = jax.tree.leaves(step(merge(packed), n_steps))
-            return moving.pack([x for x, c in zip(leaves, changed) if c])
+            return split.pack(step(unpack(packed), n_steps))
 
-        @jax.jit
-        def unpack_moving(packed: Vectors) -> list[Array]:
-            return moving.unpack(packed)
-
-        def unpack(packed: Vectors, data: SimData) -> SimData:
-            parts = iter(unpack_moving(packed[: self._n_moving]))
-            leaves = jax.tree.leaves(data)
-            return jax.tree.unflatten(
-                treedef, [next(parts) if c else x for x, c in zip(leaves, changed)]
-            )
-
-        self.pack, self.unpack, self._advance = pack, unpack, advance
+        self.pack, self.unpack = pack, unpack
+        self._advance, self._n_moving = advance, n
 
     def __call__(self, packed: Vectors, n_steps: int) -> Vectors:
         return self._advance(packed, n_steps) + packed[self._n_moving :]

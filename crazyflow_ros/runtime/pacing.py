@@ -1,0 +1,66 @@
+"""When a tick is due: an absolute schedule in wall time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+_STALL = 0.1  # s late; from here on the schedule starts anew instead of catching up
+_WINDOW = 2.0  # s over which the achieved factor is measured
+
+
+class Pacer:
+    """Schedule of ticks at a real-time factor, anchored at one tick and wall time.
+
+    Attributes:
+        factor: Simulated seconds per second; 0 is as fast as possible.
+        overruns: Times that ticks came later than the next ones were due.
+        stalls: Times that they came so late that the schedule started anew.
+    """
+
+    def __init__(self, freq: int, factor: float) -> None:
+        self._tick_s = 1 / freq
+        self.factor = factor
+        self.overruns = self.stalls = 0
+        self._anchor_tick, self._anchor_time = 0, time.monotonic()
+        self._history: deque[tuple[float, int]] = deque()
+
+    def anchor(self, tick: int) -> None:
+        """Start the schedule anew: `tick` is now."""
+        self._anchor_tick, self._anchor_time = tick, time.monotonic()
+
+    def wait(self, tick: int) -> float:
+        """Seconds until `tick` is due; 0 if it is, or if there is no schedule."""
+        if self.factor == 0:
+            return 0.0
+        due = self._anchor_time + (tick - self._anchor_tick) * self._tick_s / self.factor
+        return max(0.0, due - time.monotonic())
+
+    def done(self, tick: int, n_ticks: int) -> None:
+        """Note that the `n_ticks` up to `tick` are done, and see whether they were in time."""
+        now = time.monotonic()
+        if not self._history or now - self._history[-1][0] > _WINDOW / 20:
+            self._history.append((now, tick))
+            while now - self._history[0][0] > _WINDOW:
+                self._history.popleft()
+        if self.factor == 0:
+            return
+        period = self._tick_s / self.factor
+        late = now - self._anchor_time - (tick - self._anchor_tick) * period
+        if late > _STALL:
+            self.stalls += 1
+            self.anchor(tick)
+        elif late > n_ticks * period:
+            self.overruns += 1
+
+    def pause(self) -> None:
+        """Forget the achieved speed; time does not run."""
+        self._history.clear()
+
+    def achieved_factor(self) -> float:
+        """Simulated seconds per second over the last two seconds; 0 while time stands still."""
+        history = list(self._history)
+        if len(history) < 2 or time.monotonic() - history[-1][0] > _WINDOW:
+            return 0.0
+        (start, first), (end, last) = history[0], history[-1]
+        return (last - first) * self._tick_s / (end - start)

@@ -1,0 +1,17 @@
+"""The state of the drones at one tick, to be read by any thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crazyflow_ros.scene import MirrorState
+
+
+@dataclass(frozen=True)
+class Snapshot(MirrorState):
+    """State of all drones at one tick."""
+
+    tick: int
+    """Physics ticks, from 1 at the start. Goes on through a reset."""
+    epoch: int
+    """Resets so far."""
