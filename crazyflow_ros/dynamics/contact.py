@@ -69,7 +69,7 @@ def floor_contact(drone: str, freq: float) -> Force:
         R, mass = rotation_matrix(state.quat), params.mass[..., 0]
         (x, y, z), (wx, wy, wz) = (jnp.asarray(p, mass.dtype) for p in points), state.ang_vel
         turning = (wx[..., None], wy[..., None], wz[..., None])
-        rows = tuple(tuple(r[..., None] for r in row) for row in R)
+        rows = jax.tree.map(lambda r: r[..., None], R)
         arm = transform(rows, (x, y, z))
         vx, vy, vz = transform(rows, cross(turning, (x, y, z)))
         vx, vy, vz = (v + u[..., None] for v, u in zip((vx, vy, vz), state.vel))

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from enum import StrEnum
 
 import jax
+import jax.numpy as jnp
+from jax import Array
 
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
@@ -38,7 +40,7 @@ class Integrator(StrEnum):
         return {"euler": euler, "symplectic_euler": symplectic_euler, "rk4": rk4}[self.value]
 
 
-def _advance(state: BodyState, rate: BodyDerivative, dt: float) -> BodyState:
+def _advance(state: BodyState, rate: BodyDerivative, dt: float | Array) -> BodyState:
     """Follow a constant derivative for a time `dt`."""
     quat = rotate_quat(state.quat, scale(rate.ang_vel, dt))
     pos, vel, ang_vel, rotor_vel = jax.tree.map(
@@ -66,16 +68,25 @@ def rk4(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
 
     H. Munthe-Kaas, "High order Runge-Kutta methods on manifolds", Appl. Numer. Math. 1999.
     """
+    nodes, weights = jnp.array([0, 0.5, 0.5, 1]) * dt, jnp.array([1, 2, 2, 1]) / 6
 
-    def stage(previous: BodyDerivative, step: float) -> BodyDerivative:
+    # A loop, not four copies: the compiler would fuse those into each other again and again.
+    def stage(
+        i: Array, carry: tuple[BodyDerivative, BodyDerivative]
+    ) -> tuple[BodyDerivative, BodyDerivative]:
+        previous, mean = carry
+        step = nodes[i].astype(state.pos[0].dtype)
         rate = derivative(_advance(state, previous, step))
-        return rate._replace(ang_vel=_dexpinv(scale(previous.ang_vel, step), rate.ang_vel))
+        rate = rate._replace(ang_vel=_dexpinv(scale(previous.ang_vel, step), rate.ang_vel))
+        weight = weights[i].astype(state.pos[0].dtype)
+        return rate, jax.tree.map(lambda m, r: m + weight * r, mean, rate)
 
-    k1 = derivative(state)
-    k2 = stage(k1, dt / 2)
-    k3 = stage(k2, dt / 2)
-    k4 = stage(k3, dt)
-    mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, k1, k2, k3, k4)
+    zero = BodyDerivative(
+        *jax.tree.map(
+            jnp.zeros_like, (state.vel, state.ang_vel, state.vel, state.ang_vel, state.rotor_vel)
+        )
+    )
+    _, mean = jax.lax.fori_loop(0, 4, stage, (zero, zero))
     return _advance(state, mean, dt)
 
 

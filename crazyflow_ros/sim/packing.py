@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-# Batches of at least so many drones are carried through the loop component by component: contiguous
-# arrays vectorise, but each of them is a kernel, which for a few drones costs more than it brings.
-_LARGE = 8
+# Batches of at least so many drones are carried through the loop component by component. Contiguous
+# arrays vectorise, and stacking them would have XLA work out everything anew for each component. A
+# single drone's loop is compiled as scalar code, in which neither matters.
+_LARGE = 2
 
 T = TypeVar("T")
 Vectors = tuple[Array, ...]
