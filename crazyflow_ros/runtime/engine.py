@@ -115,21 +115,18 @@ class Engine:
             self._vectors, (self.command, self.armed, self.wrench), phase, n_ticks
         )
         columns = np.asarray(output, float)
-        pos, quat, vel, ang_vel, acc, ang_acc, rotor_vel = np.split(
-            columns, [3, 7, 10, 13, 16, 19], axis=1
-        )
-        rotor_vel = rotor_vel * RPM
+        rotor_vel = columns[:, 19:] * RPM
         angle = self._rotor_angle + (self._rotor_vel + rotor_vel) * (n_ticks / self.freq / 2)
-        self._rotor_angle, self._rotor_vel = np.mod(angle, 2 * np.pi), rotor_vel
+        self._rotor_angle, self._rotor_vel = angle % (2 * np.pi), rotor_vel
         tick += n_ticks
         return Snapshot(
             time_ns=tick * 1_000_000_000 // self.freq,
-            pos=pos,
-            quat=quat,
-            vel=vel,
-            ang_vel=ang_vel,
-            acc=acc,
-            ang_acc=ang_acc,
+            pos=columns[:, :3],
+            quat=columns[:, 3:7],
+            vel=columns[:, 7:10],
+            ang_vel=columns[:, 10:13],
+            acc=columns[:, 13:16],
+            ang_acc=columns[:, 16:19],
             rotor_angle=self._rotor_angle,
             rotor_vel=rotor_vel,
             tick=tick,
@@ -149,7 +146,7 @@ class Engine:
         if self.control is Control.rotor_vel:
             controls = controls.replace(rotor_vel=command)
         else:
-            level = getattr(controls, self.control).replace(staged_cmd=command)
+            level = getattr(controls, self.control).replace(cmd=command)
             controls = controls.replace(**{self.control.value: level})
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),

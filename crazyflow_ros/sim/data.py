@@ -93,9 +93,7 @@ class StateControl(Struct):
     """Command and memory of the position controller."""
 
     cmd: Array
-    """(N, M, 16) the command in force, see `Control.state`."""
-    staged_cmd: Array
-    """(N, M, 16) the latest command; the controller takes it over when it runs next."""
+    """(N, M, 16) the latest command, see `Control.state`. It counts when the controller runs."""
     pos_err_i: Array
     """(N, M, 3) integral of the position error, m s."""
     params: dict[str, Array]
@@ -106,20 +104,18 @@ class StateControl(Struct):
         """Hover at the origin."""
         cmd = jnp.zeros((n_worlds, n_drones, 16)).at[..., 12].set(1)
         memory = jnp.zeros((n_worlds, n_drones, 3))
-        return StateControl(cmd, cmd, memory, mellinger.load_params("state", drone), freq)
+        return StateControl(cmd, memory, mellinger.load_params("state", drone), freq)
 
 
 class AttitudeControl(Struct):
     """Command and memory of the attitude controller."""
 
     cmd: Array
-    """(N, M, 4) the command in force, see `Control.attitude`."""
-    staged_cmd: Array
-    """(N, M, 4) the latest command."""
+    """(N, M, 4) the latest command, see `Control.attitude`."""
     ang_vel_des: Array
-    """(N, M, 3) body rates in force, rad/s; only the position controller sets others than zero."""
-    staged_ang_vel_des: Array
-    """(N, M, 3) the latest body rates."""
+    """(N, M, 3) body rates to reach, rad/s; only the position controller sets others than zero."""
+    prev_ang_vel_des: Array
+    """(N, M, 3) the same when the controller last ran."""
     r_int_error: Array
     """(N, M, 3) integral of the attitude error, s."""
     prev_ang_vel: Array
@@ -132,16 +128,16 @@ class AttitudeControl(Struct):
         """Level, no thrust."""
         cmd, zeros = jnp.zeros((n_worlds, n_drones, 4)), jnp.zeros((n_worlds, n_drones, 3))
         params = mellinger.load_params("attitude", drone)
-        return AttitudeControl(cmd, cmd, zeros, zeros, zeros, zeros, params, freq)
+        return AttitudeControl(cmd, zeros, zeros, zeros, zeros, params, freq)
 
 
 class BodyRateControl(Struct):
     """Command and memory of the body rate controller."""
 
     cmd: Array
-    """(N, M, 4) the command in force, see `Control.body_rate`."""
-    staged_cmd: Array
-    """(N, M, 4) the latest command."""
+    """(N, M, 4) the latest command, see `Control.body_rate`."""
+    prev_ang_vel_des: Array
+    """(N, M, 3) body rates to reach when the controller last ran, rad/s."""
     r_int_error: Array
     """(N, M, 3) integral of the attitude error, s."""
     prev_ang_vel: Array
@@ -154,16 +150,14 @@ class BodyRateControl(Struct):
         """No rotation, no thrust."""
         cmd, zeros = jnp.zeros((n_worlds, n_drones, 4)), jnp.zeros((n_worlds, n_drones, 3))
         params = mellinger.load_params("attitude", drone)
-        return BodyRateControl(cmd, cmd, zeros, zeros, params, freq)
+        return BodyRateControl(cmd, zeros, zeros, zeros, params, freq)
 
 
 class ForceTorqueControl(Struct):
     """Command of the motor mixer."""
 
     cmd: Array
-    """(N, M, 4) the command in force, see `Control.force_torque`."""
-    staged_cmd: Array
-    """(N, M, 4) the latest command."""
+    """(N, M, 4) the latest command, see `Control.force_torque`."""
     params: dict[str, Array]
     freq: int = static_field()
 
@@ -171,7 +165,7 @@ class ForceTorqueControl(Struct):
     def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> ForceTorqueControl:
         """No thrust."""
         cmd = jnp.zeros((n_worlds, n_drones, 4))
-        return ForceTorqueControl(cmd, cmd, mellinger.load_params("force_torque", drone), freq)
+        return ForceTorqueControl(cmd, mellinger.load_params("force_torque", drone), freq)
 
 
 class SimControls(Struct):

@@ -101,7 +101,7 @@ def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
     if not traced:
         check_command(control, np.asarray(cmd))
     level = data.controls.rotor_vel if control is Control.rotor_vel else None
-    previous = level if level is not None else getattr(data.controls, control).staged_cmd
+    previous = level if level is not None else getattr(data.controls, control).cmd
     new = full_command(control, jnp.asarray(cmd, previous.dtype))
     if traced:
         usable = jnp.isfinite(new).all(axis=-1, keepdims=True)
@@ -110,5 +110,5 @@ def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
         new = jnp.where(usable, new, previous)
     if level is not None:
         return data.replace(controls=data.controls.replace(rotor_vel=new))
-    staged = getattr(data.controls, control).replace(staged_cmd=new)
+    staged = getattr(data.controls, control).replace(cmd=new)
     return data.replace(controls=data.controls.replace(**{control.value: staged}))

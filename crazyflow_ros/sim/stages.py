@@ -66,12 +66,12 @@ def _change_of_error(
 
 
 def control_state(data: SimData) -> SimData:
-    """Position controller: `controls.state` to a staged attitude command."""
+    """Position controller: `controls.state` to an attitude command."""
 
     def controller(data: SimData) -> SimControls:
         controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
         assert level is not None and attitude is not None
-        cmd = level.staged_cmd
+        cmd = level.cmd
         setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
         body = data.states.components
         rpy, thrust, pos_err_i = mellinger.state2attitude(
@@ -84,31 +84,27 @@ def control_state(data: SimData) -> SimData:
             level.params,
         )
         return controls.replace(
-            state=level.replace(cmd=cmd, pos_err_i=_while_armed(controls, pos_err_i)),
-            attitude=attitude.replace(
-                staged_cmd=stack((*rpy, thrust)), staged_ang_vel_des=cmd[..., 13:16]
-            ),
+            state=level.replace(pos_err_i=_while_armed(controls, pos_err_i)),
+            attitude=attitude.replace(cmd=stack((*rpy, thrust)), ang_vel_des=cmd[..., 13:16]),
         )
 
     return _run_if_due(data, Control.state, controller)
 
 
 def control_attitude(data: SimData) -> SimData:
-    """Attitude controller: `controls.attitude` to a staged force and torque command."""
+    """Attitude controller: `controls.attitude` to a force and torque command."""
 
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.attitude, data.controls.force_torque
         assert level is not None and mixer is not None
         body = data.states.components
-        cmd, ang_vel_des = level.staged_cmd, level.staged_ang_vel_des
-        change = _change_of_error(
-            split(ang_vel_des), split(level.ang_vel_des), body.ang_vel, split(level.prev_ang_vel)
-        )
-        roll, pitch, yaw, thrust = split(cmd)
+        des, prev_des = split(level.ang_vel_des), split(level.prev_ang_vel_des)
+        change = _change_of_error(des, prev_des, body.ang_vel, split(level.prev_ang_vel))
+        roll, pitch, yaw, thrust = split(level.cmd)
         force, torque, r_int_error = mellinger.attitude2force_torque(
             body.quat,
             body.ang_vel,
-            ((roll, pitch, yaw), split(ang_vel_des), thrust),  # type: ignore[arg-type]
+            ((roll, pitch, yaw), des, thrust),  # type: ignore[arg-type]
             change,
             split(level.r_int_error),  # type: ignore[arg-type]
             1 / level.freq,
@@ -116,29 +112,26 @@ def control_attitude(data: SimData) -> SimData:
         )
         return controls.replace(
             attitude=level.replace(
-                cmd=cmd,
-                ang_vel_des=ang_vel_des,
+                prev_ang_vel_des=level.ang_vel_des,
                 r_int_error=_while_armed(controls, r_int_error),
                 prev_ang_vel=data.states.ang_vel,
             ),
-            force_torque=mixer.replace(staged_cmd=stack((force, *torque))),
+            force_torque=mixer.replace(cmd=stack((force, *torque))),
         )
 
     return _run_if_due(data, Control.attitude, controller)
 
 
 def control_body_rate(data: SimData) -> SimData:
-    """Body rate controller: `controls.body_rate` to a staged force and torque command."""
+    """Body rate controller: `controls.body_rate` to a force and torque command."""
 
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.body_rate, data.controls.force_torque
         assert level is not None and mixer is not None
         body = data.states.components
-        cmd = level.staged_cmd
-        wx, wy, wz, thrust = split(cmd)
-        change = _change_of_error(
-            (wx, wy, wz), split(level.cmd), body.ang_vel, split(level.prev_ang_vel)
-        )
+        wx, wy, wz, thrust = split(level.cmd)
+        prev_des, prev_vel = split(level.prev_ang_vel_des), split(level.prev_ang_vel)
+        change = _change_of_error((wx, wy, wz), prev_des, body.ang_vel, prev_vel)
         force, torque, r_int_error = mellinger.attitude2force_torque(
             body.quat,
             body.ang_vel,
@@ -150,11 +143,11 @@ def control_body_rate(data: SimData) -> SimData:
         )
         return controls.replace(
             body_rate=level.replace(
-                cmd=cmd,
+                prev_ang_vel_des=level.cmd[..., :3],
                 r_int_error=_while_armed(controls, r_int_error),
                 prev_ang_vel=data.states.ang_vel,
             ),
-            force_torque=mixer.replace(staged_cmd=stack((force, *torque))),
+            force_torque=mixer.replace(cmd=stack((force, *torque))),
         )
 
     return _run_if_due(data, Control.body_rate, controller)
@@ -166,12 +159,9 @@ def control_force_torque(data: SimData) -> SimData:
     def controller(data: SimData) -> SimControls:
         level = data.controls.force_torque
         assert level is not None
-        cmd = level.staged_cmd
-        force, tx, ty, tz = split(cmd)
+        force, tx, ty, tz = split(level.cmd)
         rotor_vel = mellinger.force_torque2rotor_vel(force, (tx, ty, tz), level.params)
-        return data.controls.replace(
-            force_torque=level.replace(cmd=cmd), rotor_vel=stack(rotor_vel)
-        )
+        return data.controls.replace(rotor_vel=stack(rotor_vel))
 
     return _run_if_due(data, Control.force_torque, controller)
 
