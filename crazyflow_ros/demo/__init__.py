@@ -1,0 +1,1 @@
+"""A demonstration: a client that flies the simulated drones through ROS 2."""

@@ -1,0 +1,82 @@
+"""`python -m crazyflow_ros.demo`: the simulator, and a client that flies its drones.
+
+Two processes that know each other through ROS topics and services only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
+from crazyflow_ros.demo.simulator import Simulator, SimulatorError
+
+FAILED, WRONG_USAGE = 1, 2
+
+
+def main() -> int:
+    """Run the demonstration.
+
+    Returns:
+        Exit code: 0 if all drones took off, tracked their figure-eights and landed.
+    """
+    words = sys.argv[1:]
+    if {"-h", "--help", "help"} & set(words):
+        print(usage())
+        return 0
+    try:
+        arguments = Arguments.parse(words)
+    except UsageError as error:
+        print(f"{error}\n\n{usage()}", file=sys.stderr)
+        return WRONG_USAGE
+    _choose_domain()
+    # Not before the domain is chosen, and the help is worth no wait for the client library.
+    from crazyflow_ros.demo.client import FlightError
+    from crazyflow_ros.demo.flight import INTERRUPTED, end_on_termination
+
+    end_on_termination()
+    try:
+        return _demonstrate(arguments)
+    except (SimulatorError, FlightError, OSError) as error:
+        print(f"\nFAILED: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _choose_domain() -> None:
+    """Keep off other ROS programs, unless a domain was asked for."""
+    if not os.environ.get("ROS_DOMAIN_ID"):
+        os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
+        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+
+
+def _demonstrate(arguments: Arguments) -> int:
+    from crazyflow_ros.demo.flight import ros_node, run
+
+    drones = [f"cf{index}" for index in range(arguments.n_drones)]
+    parameters = {
+        "drones": f"[{','.join(drones)}]",
+        "drone_model": arguments.drone_model,
+        "real_time_factor": str(arguments.real_time_factor),
+    }
+    plot = Path(arguments.plot).expanduser()
+    plot.parent.mkdir(parents=True, exist_ok=True)
+    print(
+        f"starting the simulator with {len(drones)} {arguments.drone_model}"
+        f" (ROS_DOMAIN_ID={os.environ['ROS_DOMAIN_ID']})",
+        flush=True,
+    )
+    with Simulator(parameters, plot.with_name("simulator.log")) as simulator:
+        with ros_node([]) as node:
+            good = run(node, arguments.duration, plot, check=simulator.check)
+        if not simulator.stop():
+            print("FAILED: the simulator had to be killed", file=sys.stderr)
+            good = False
+    return 0 if good else FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""A ROS client that flies all drones of a running simulator, through topics and services alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration as DurationMsg
+from builtin_interfaces.msg import Time as TimeMsg
+from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
+from rclpy.client import Client
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.parameter_client import AsyncParameterClient
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.task import Future
+from rosgraph_msgs.msg import Clock
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+from crazyflow_ros.demo.progress import Progress
+from crazyflow_ros.demo.record import Record, Track
+from crazyflow_ros.demo.spin import make_executor
+from crazyflow_ros.demo.trajectory import MOST_LAG, Flight, plan_flight
+
+NS = 1_000_000_000
+POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
+LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
+SLICE = 0.05  # s, how long callbacks run before we look around
+READY_TIMEOUT = 120.0  # s, for a simulator that compiles on a slow machine
+REPLY_TIMEOUT = 10.0  # s, for a simulator that is ready
+STANDING = 0.1  # m, highest centre of mass of a drone on the floor
+
+# Reliability is not needed to follow a flight, and would slow a simulator that is faster than us.
+_FOLLOW = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class FlightError(RuntimeError):
+    """The flight cannot go on; the text says why."""
+
+
+@dataclass
+class _Drone:
+    name: str
+    publisher: Publisher
+    stamps_ns: list[int] = field(default_factory=list)
+    pos: list[tuple[float, float, float]] = field(default_factory=list)
+    flight: Flight | None = None
+
+    def receive(self, message: PoseStamped) -> None:
+        position = message.pose.position
+        self.stamps_ns.append(_nanoseconds(message.header.stamp))
+        self.pos.append((position.x, position.y, position.z))
+
+
+class FlightClient:
+    """Flies the drones that the parameter `drones` of the simulator names."""
+
+    def __init__(self, node: Node, check: Callable[[], None], simulator: str = "crazyflow") -> None:
+        """Connect.
+
+        Args:
+            node: What the client talks through; in the namespace of the simulator.
+            check: Called often; raises if the flight shall end.
+            simulator: Name of the simulator's node.
+        """
+        self._node, self._check, self._simulator = node, check, simulator
+        self._executor = make_executor()
+        self._executor.add_node(node)
+        self._pause: Client = node.create_client(SetBool, f"{simulator}/pause")
+        self._parameters = AsyncParameterClient(node, simulator)
+        self._drones: list[_Drone] = []
+        self._clock_ns = 0
+        self._heard = time.monotonic()
+        node.create_subscription(Clock, "/clock", self._on_clock, _FOLLOW)
+
+    def close(self) -> None:
+        """Stop running callbacks."""
+        self._executor.shutdown()
+
+    def connect(self) -> list[str]:
+        """Wait for the simulator and its drones.
+
+        Returns:
+            Names of the drones.
+        """
+        self._wait_for(
+            lambda: self._pause.service_is_ready() and self._parameters.services_are_ready(),
+            f"the node {self._simulator!r} offers no services",
+            READY_TIMEOUT,
+        )
+        (value,) = self._call(
+            self._parameters.get_parameters(["drones"]), "parameter drones"
+        ).values
+        names = list(value.string_array_value)
+        if not names:
+            raise FlightError(f"the node {self._simulator!r} has no drones")
+        self._drones = [
+            _Drone(
+                name,
+                self._node.create_publisher(MultiDOFJointTrajectory, f"{name}/cmd_trajectory", 1),
+            )
+            for name in names
+        ]
+        for drone in self._drones:
+            self._node.create_subscription(
+                PoseStamped, f"{drone.name}/pose", drone.receive, _FOLLOW
+            )
+        self._set_paused(False)
+        self._wait_for(
+            lambda: all(d.pos and d.publisher.get_subscription_count() for d in self._drones),
+            "no pose, or no subscription to cmd_trajectory, from each drone",
+            REPLY_TIMEOUT,
+        )
+        return names
+
+    def fly(self, duration: float, progress: Progress) -> Record:
+        """Take off, fly figure-eights, land.
+
+        The simulation is paused while the trajectories are on their way, so that all drones start
+        at the same instant however fast it runs.
+
+        Args:
+            duration: s of simulated time.
+            progress: Is told how it goes.
+        """
+        self._set_paused(True)
+        start_ns = self._pause_time() + LEAD_NS
+        for index, drone in enumerate(self._drones):
+            pad = np.array(drone.pos[-1])
+            if pad[2] > STANDING:
+                raise FlightError(
+                    f"{drone.name} is {pad[2]:.2f} m above the floor; the flight starts on the"
+                    f" floor, which a call of {self._simulator}/reset brings it back to"
+                )
+            drone.flight = plan_flight(pad, duration, lag=MOST_LAG * (index % 4) / 3)
+            drone.publisher.publish(_message(drone.name, drone.flight, start_ns))
+        for drone in self._drones:
+            if not drone.publisher.wait_for_all_acked(Duration(seconds=REPLY_TIMEOUT)):
+                raise FlightError(f"the trajectory of {drone.name} was not received")
+        began = time.monotonic()
+        self._set_paused(False)
+
+        end_ns = start_ns + int(duration * NS)
+        while min(drone.stamps_ns[-1] for drone in self._drones) < end_ns:
+            self._run_callbacks()
+            progress.show((self._clock_ns - start_ns) / NS, *self._worst(start_ns))
+            self._check_silence()
+        elapsed = time.monotonic() - began
+        progress.close()
+        return self._record(start_ns, end_ns, elapsed)
+
+    def _on_clock(self, message: Clock) -> None:
+        self._clock_ns = _nanoseconds(message.clock)
+        self._heard = time.monotonic()
+
+    def _run_callbacks(self) -> None:
+        self._executor.spin_until_future_complete(Future(), timeout_sec=SLICE)
+        self._check()
+
+    def _wait_for(self, condition: Callable[[], bool], problem: str, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise FlightError(f"{problem} after {timeout:g} s")
+            self._run_callbacks()
+
+    def _check_silence(self) -> None:
+        if time.monotonic() - self._heard > REPLY_TIMEOUT:
+            raise FlightError(f"the simulator has been silent for {REPLY_TIMEOUT:g} s")
+
+    def _call(self, future: Future, what: str) -> Any:
+        deadline = time.monotonic() + REPLY_TIMEOUT
+        while not future.done():
+            if time.monotonic() > deadline:
+                raise FlightError(f"{self._simulator}: no reply to {what} in {REPLY_TIMEOUT:g} s")
+            self._executor.spin_until_future_complete(future, timeout_sec=SLICE)
+            self._check()
+        return future.result()
+
+    def _set_paused(self, paused: bool) -> None:
+        reply = self._call(self._pause.call_async(SetBool.Request(data=paused)), "pause")
+        if not reply.success:
+            raise FlightError(f"{self._simulator}/pause was refused: {reply.message}")
+
+    def _pause_time(self) -> int:
+        """Simulated time of the last tick, in ns: the clock repeats it while paused."""
+        seen = -1
+
+        def settled() -> bool:
+            nonlocal seen
+            before, seen = seen, self._clock_ns
+            return before == seen and self._heard > asked
+
+        asked = time.monotonic()
+        self._wait_for(settled, "the clock does not show the time of the pause", REPLY_TIMEOUT)
+        return seen
+
+    def _worst(self, start_ns: int) -> tuple[float, str]:
+        """The largest present distance from a target in m, and the drone's name."""
+        errors = []
+        for drone in self._drones:
+            assert drone.flight is not None
+            seconds = (drone.stamps_ns[-1] - start_ns) / NS
+            target = drone.flight(np.array([seconds])).pos[0]
+            errors.append((float(np.linalg.norm(target - drone.pos[-1])), drone.name))
+        return max(errors)
+
+    def _record(self, start_ns: int, end_ns: int, elapsed: float) -> Record:
+        tracks = []
+        for drone in self._drones:
+            assert drone.flight is not None
+            times = (np.array(drone.stamps_ns) - start_ns) / NS
+            flown = (times >= 0) & (times <= drone.flight.duration + 1)
+            tracks.append(Track(drone.name, drone.flight, times[flown], np.array(drone.pos)[flown]))
+        return Record(
+            tuple(tracks),
+            simulated=(end_ns - start_ns + LEAD_NS) / NS,
+            elapsed=elapsed,
+            received=sum(len(drone.stamps_ns) for drone in self._drones),
+        )
+
+
+def _message(name: str, flight: Flight, start_ns: int) -> MultiDOFJointTrajectory:
+    """The trajectory of a drone, in the map frame."""
+    count = int(np.ceil(flight.duration * POINTS_PER_SECOND)) + 1
+    times = np.linspace(0, flight.duration, count)
+    message = MultiDOFJointTrajectory(joint_names=[f"{name}/base_link"])
+    message.header.frame_id = "map"
+    message.header.stamp = TimeMsg(sec=start_ns // NS, nanosec=start_ns % NS)
+    level = Quaternion(w=1.0)
+    for time_ns, pos, vel, acc in zip((times * NS).astype(int).tolist(), *flight(times)):
+        message.points.append(
+            MultiDOFJointTrajectoryPoint(
+                transforms=[Transform(translation=_vector(pos), rotation=level)],
+                velocities=[Twist(linear=_vector(vel))],
+                accelerations=[Twist(linear=_vector(acc))],
+                time_from_start=DurationMsg(sec=time_ns // NS, nanosec=time_ns % NS),
+            )
+        )
+    return message
+
+
+def _vector(values: np.ndarray) -> Vector3:
+    x, y, z = values.tolist()
+    return Vector3(x=x, y=y, z=z)
+
+
+def _nanoseconds(stamp: TimeMsg) -> int:
+    return int(stamp.sec) * NS + int(stamp.nanosec)

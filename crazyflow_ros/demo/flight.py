@@ -1,0 +1,123 @@
+"""The flight client: takes off, flies figure-eights and lands all drones of a running simulator.
+
+    figure_eight --ros-args -p duration:=30.0 -p plot:=flight.png -r __ns:=/fleet
+
+Its parameters: `duration` of the flight in simulated seconds, `simulator`, the name of the node
+that simulates, in the same namespace, and `plot`, where a picture goes (nowhere if empty).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import rclpy
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+from crazyflow_ros.demo.client import FlightClient, FlightError
+from crazyflow_ros.demo.progress import Progress
+from crazyflow_ros.demo.trajectory import SHORTEST
+
+INTERRUPTED = 130  # exit code after Ctrl-C
+
+
+@contextmanager
+def ros_node(arguments: list[str] | None = None) -> Iterator[Node]:
+    """A node, and the client library around it. Signals keep their meaning in Python."""
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = rclpy.create_node("figure_eight")
+        try:
+            yield node
+        finally:
+            node.destroy_node()
+    finally:
+        rclpy.shutdown()
+
+
+def end_on_termination() -> None:
+    """Make SIGTERM unwind the program, as SIGINT does."""
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        del frame
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, unwind)
+
+
+def run(
+    node: Node,
+    duration: float,
+    plot: Path | None,
+    simulator: str = "crazyflow",
+    check: Callable[[], None] = lambda: None,
+) -> bool:
+    """Fly once and tell how it went, on standard output and in a picture.
+
+    Args:
+        node: What the client talks through.
+        duration: s of simulated time.
+        plot: Where the picture goes; none is drawn if None.
+        simulator: Name of the simulator's node.
+        check: Called often; raises if the flight shall end.
+
+    Returns:
+        Whether all drones flew well.
+
+    Raises:
+        FlightError: The simulator does not answer, or refuses.
+    """
+    if plot:  # now, so that a missing Matplotlib does not come to light after the flight
+        from crazyflow_ros.demo.plot import save_plot
+    client = FlightClient(node, check, simulator)
+    try:
+        drones = client.connect()
+        print(f"{_list(drones)} ready; taking off", flush=True)
+        progress = Progress(duration)
+        try:
+            record = client.fly(duration, progress)
+        finally:
+            progress.close()
+    finally:
+        client.close()
+    print(f"\n{record.summary()}")
+    if plot:
+        save_plot(record, plot)
+        print(f"picture: {plot}")
+    for problem in record.problems():
+        print(f"FAILED: {problem}", file=sys.stderr)
+    return not record.problems()
+
+
+def _list(names: list[str]) -> str:
+    return " ".join(names) if len(names) <= 8 else f"{len(names)} drones, {names[0]}..{names[-1]},"
+
+
+def main() -> None:
+    """Fly the drones of a simulator that runs already."""
+    end_on_termination()
+    try:
+        with ros_node() as node:
+            # Whoever types 20 instead of 20.0 is understood, too.
+            any_number = ParameterDescriptor(dynamic_typing=True)
+            duration: object = node.declare_parameter("duration", 30.0, any_number).value
+            simulator = str(node.declare_parameter("simulator", "crazyflow").value)
+            plot = str(node.declare_parameter("plot", "").value)
+            if not isinstance(duration, int | float) or not SHORTEST <= duration < float("inf"):
+                raise FlightError(f"duration: expected at least {SHORTEST:g} s, got {duration!r}")
+            good = run(node, float(duration), Path(plot) if plot else None, simulator)
+    except FlightError as error:
+        sys.exit(f"figure_eight: {error}")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""One line that tells how far the flight is."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from typing import TextIO
+
+
+class Progress:
+    """Writes over the same line of a terminal; elsewhere, a line now and then."""
+
+    REFRESH = 0.1  # s of wall time between updates of a terminal
+    SPARSE = 5.0  # s of wall time between lines elsewhere
+
+    def __init__(self, duration: float, stream: TextIO | None = None) -> None:
+        """Start counting.
+
+        Args:
+            duration: Of the flight, s.
+            stream: Where to write, `sys.stdout` if None.
+        """
+        self._duration, self._stream = duration, stream or sys.stdout
+        self._terminal = self._stream.isatty()
+        self._interval = self.REFRESH if self._terminal else self.SPARSE
+        self._shown = (-math.inf, math.nan)  # wall and simulated time of the last update
+        self._length = 0
+
+    def show(self, simulated: float, error: float, worst: str) -> None:
+        """Report.
+
+        Args:
+            simulated: s since the start of the flight.
+            error: The largest of the drones' present distances from their targets, m.
+            worst: Name of that drone.
+        """
+        now = time.monotonic()
+        wall, before = self._shown
+        if now - wall < self._interval:
+            return
+        factor = (simulated - before) / (now - wall)
+        self._shown = (now, simulated)
+        seconds = min(max(simulated, 0.0), self._duration)
+        self._write(
+            f"{seconds:5.1f} of {self._duration:.1f} s"
+            f"   real-time factor {'  --' if math.isnan(factor) else f'{factor:4.2f}'}"
+            f"   tracking error {'--' if math.isnan(error) else f'{error:.3f} m ({worst})'}"
+        )
+
+    def close(self) -> None:
+        """Leave the line."""
+        if self._terminal and self._length:
+            self._stream.write("\n")
+            self._length = 0
+
+    def _write(self, line: str) -> None:
+        if self._terminal:
+            self._stream.write(f"\r{line:<{self._length}}")
+            self._length = len(line)
+        else:
+            self._stream.write(f"{line}\n")
+        self._stream.flush()
