@@ -32,8 +32,8 @@ sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1 real_time_f
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
 	@$(PYTHON) -m pytest $(ARGS)
 
-bench: $(VENV)/.ready ## Run the benchmarks
-	@$(PYTHON) -m benchmark.run $(ARGS)
+bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
+	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)
 
 parity: $(VENV)/.ready $(PARITY_VENV)/.ready ## Compare with Crazyflow, in a .venv-parity of its own
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q $(ARGS)

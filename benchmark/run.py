@@ -1,0 +1,39 @@
+"""All benchmarks, with the machine and the versions they ran on: `make bench`."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmark import node, sim
+
+BENCHMARKS = {"sim": sim.main, "node": node.main}
+
+
+def machine() -> str:
+    """Processor, cores and versions in a line."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    processor = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "CPU")
+    packages = ", ".join(f"{p} {version(p)}" for p in ("jax", "mujoco", "numpy"))
+    python = f"Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores of {processor}, {python}, {packages}"
+
+
+def main() -> None:
+    """Run the benchmarks that the arguments name, or all of them."""
+    names = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"unknown benchmark {', '.join(unknown)}; have {', '.join(BENCHMARKS)}")
+    print(f"{datetime.date.today()}, {machine()}")
+    for name in names:
+        print(f"\n## {name}\n", flush=True)
+        BENCHMARKS[name]()
+
+
+if __name__ == "__main__":
+    main()

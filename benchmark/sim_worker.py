@@ -1,0 +1,74 @@
+"""Speed of `Sim` of one library, ours or Crazyflow's, as one JSON line a row.
+
+Runs in the library's own environment: python sim_worker.py (crazyflow_ros | crazyflow) ROW...
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+
+import jax
+import numpy as np
+
+REPEATS = 5
+SECONDS = 0.4  # a repeat runs about so long
+
+
+def command(control: str, n_worlds: int) -> np.ndarray:
+    """A command that keeps the drone in the air."""
+    values = {
+        "rotor_vel": [19217.0] * 4,
+        "attitude": [0.05, -0.03, 0.1, 0.33],
+        "state": [0.1, -0.1, 1.0, *[0.0] * 9, 1.0, *[0.0] * 3],
+    }[control]
+    return np.broadcast_to(np.array(values, np.float32), (n_worlds, 1, len(values)))
+
+
+def seconds_per_call(run: Callable[[], object], finish: Callable[[], object]) -> float:
+    """Median over repeats of the time of one `run`, everything it started included."""
+    run(), finish()
+    start = time.perf_counter()
+    run(), finish()
+    calls = max(1, round(SECONDS / (time.perf_counter() - start)))
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        finish()
+        times.append((time.perf_counter() - start) / calls)
+    return median(times)
+
+
+def measure(library: str, n_worlds: int, control: str) -> dict[str, object]:
+    """One row: a call of a single tick, and a call of many."""
+    sim_class = importlib.import_module(f"{library}.sim").Sim
+    sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control=control, freq=500)
+    sim.reset()
+    sim.data = sim.data.replace(
+        states=sim.data.states.replace(pos=sim.data.states.pos.at[..., 2].set(100.0))
+    )
+    getattr(sim, f"{control}_control")(command(control, n_worlds))
+    ticks = 500 if n_worlds <= 1024 else 100
+
+    def finish() -> None:
+        jax.block_until_ready(sim.data.states.pos)
+
+    return {
+        "library": library,
+        "n_worlds": n_worlds,
+        "control": control,
+        "us_per_call": 1e6 * seconds_per_call(lambda: sim.step(1), finish),
+        "steps_per_s": n_worlds * ticks / seconds_per_call(lambda: sim.step(ticks), finish),
+    }
+
+
+if __name__ == "__main__":
+    for row in sys.argv[2:]:
+        worlds, mode = row.split(":")
+        print(json.dumps(measure(sys.argv[1], int(worlds), mode)), flush=True)
