@@ -1,0 +1,62 @@
+"""Fly the cases of a file in Crazyflow: `python crazyflow_rollouts.py inputs.npz outputs.npz`.
+
+Runs in Crazyflow's own environment, so it imports nothing of ours. The inputs hold for each case
+`<name>/config` (JSON: drone, integrator, control, rates, n_worlds, n_drones, ticks, reset_before)
+and the arrays `<name>/<field of SimState>`, `<name>/commands` (one for each entry of ticks) and
+`<name>/reset_mask`. The outputs hold the states after each entry of ticks, stacked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+os.environ["JAX_ENABLE_X64"] = "1"
+
+import jax.numpy as jnp
+import numpy as np
+from crazyflow import Sim
+
+INPUTS = ("pos", "quat", "vel", "ang_vel", "rotor_vel", "force", "torque")
+OUTPUTS = ("pos", "quat", "vel", "ang_vel", "rotor_vel")
+
+
+def fly(config: dict, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The states of one case after each of its commands."""
+    sim = Sim(
+        n_worlds=config["n_worlds"],
+        n_drones=config["n_drones"],
+        drone=config["drone"],
+        control=config["control"],
+        integrator=config["integrator"],
+        **config["rates"],
+    )
+    states = sim.data.states.replace(**{name: jnp.asarray(arrays[name]) for name in INPUTS})
+    sim.data = sim.data.replace(states=states)
+    history: dict[str, list[np.ndarray]] = {name: [] for name in OUTPUTS}
+    for i, (command, ticks) in enumerate(zip(arrays["commands"], config["ticks"])):
+        if i == config["reset_before"]:
+            sim.reset(jnp.asarray(arrays["reset_mask"]))
+        getattr(sim, f"{config['control']}_control")(jnp.asarray(command))
+        for _ in range(ticks):  # each count of ticks would be compiled anew
+            sim.step(1)
+        for name in OUTPUTS:
+            history[name].append(np.asarray(getattr(sim.data.states, name)))
+    return {name: np.stack(values) for name, values in history.items()}
+
+
+def main() -> None:
+    """Fly all cases of the inputs file."""
+    inputs = np.load(sys.argv[1])
+    results = {}
+    for case in [key.removesuffix("/config") for key in inputs.files if key.endswith("/config")]:
+        prefix = f"{case}/"
+        arrays = {k.removeprefix(prefix): inputs[k] for k in inputs.files if k.startswith(prefix)}
+        for name, values in fly(json.loads(str(inputs[f"{case}/config"])), arrays).items():
+            results[f"{case}/{name}"] = values
+    np.savez(sys.argv[2], **results)
+
+
+if __name__ == "__main__":
+    main()
