@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, mellinger
 from crazyflow_ros.dynamics.components import (
@@ -41,15 +43,16 @@ class SimState(Struct):
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimState:
         """Drones at rest and level, side by side on a grid of 1 m."""
-        zeros = jnp.zeros((n_worlds, n_drones, 3))
+        shape = (n_worlds, n_drones)
+        zeros = filled(shape, 3)
         return SimState(
-            pos=zeros.at[..., :2].set(grid_2d(n_drones)),
-            quat=jnp.zeros((n_worlds, n_drones, 4)).at[..., 3].set(1),
+            pos=filled(shape, np.pad(grid_2d(n_drones), ((0, 0), (0, 1)))),
+            quat=filled(shape, [0, 0, 0, 1]),
             vel=zeros,
             ang_vel=zeros,
             force=zeros,
             torque=zeros,
-            rotor_vel=jnp.zeros((n_worlds, n_drones, 4)),
+            rotor_vel=filled(shape, 4),
         )
 
     @property
@@ -80,8 +83,8 @@ class SimStateDeriv(Struct):
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimStateDeriv:
         """All zero."""
-        zeros = jnp.zeros((n_worlds, n_drones, 3))
-        return SimStateDeriv(zeros, zeros, zeros, zeros, jnp.zeros((n_worlds, n_drones, 4)))
+        zeros = filled((n_worlds, n_drones), 3)
+        return SimStateDeriv(zeros, zeros, zeros, zeros, filled((n_worlds, n_drones), 4))
 
     @staticmethod
     def from_components(derivative: BodyDerivative) -> SimStateDeriv:
@@ -102,8 +105,8 @@ class StateControl(Struct):
     @staticmethod
     def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> StateControl:
         """Hover at the origin."""
-        cmd = jnp.zeros((n_worlds, n_drones, 16)).at[..., 12].set(1)
-        memory = jnp.zeros((n_worlds, n_drones, 3))
+        cmd = filled((n_worlds, n_drones), [*[0] * 12, 1, 0, 0, 0])
+        memory = filled((n_worlds, n_drones), 3)
         return StateControl(cmd, memory, mellinger.load_params("state", drone), freq)
 
 
@@ -126,7 +129,7 @@ class AttitudeControl(Struct):
     @staticmethod
     def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> AttitudeControl:
         """Level, no thrust."""
-        cmd, zeros = jnp.zeros((n_worlds, n_drones, 4)), jnp.zeros((n_worlds, n_drones, 3))
+        cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
         params = mellinger.load_params("attitude", drone)
         return AttitudeControl(cmd, zeros, zeros, zeros, zeros, params, freq)
 
@@ -148,7 +151,7 @@ class BodyRateControl(Struct):
     @staticmethod
     def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> BodyRateControl:
         """No rotation, no thrust."""
-        cmd, zeros = jnp.zeros((n_worlds, n_drones, 4)), jnp.zeros((n_worlds, n_drones, 3))
+        cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
         params = mellinger.load_params("attitude", drone)
         return BodyRateControl(cmd, zeros, zeros, zeros, params, freq)
 
@@ -164,7 +167,7 @@ class ForceTorqueControl(Struct):
     @staticmethod
     def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> ForceTorqueControl:
         """No thrust."""
-        cmd = jnp.zeros((n_worlds, n_drones, 4))
+        cmd = filled((n_worlds, n_drones), 4)
         return ForceTorqueControl(cmd, mellinger.load_params("force_torque", drone), freq)
 
 
@@ -237,14 +240,14 @@ class SimData(Struct):
             states_deriv=SimStateDeriv.create(n_worlds, n_drones),
             controls=SimControls(
                 **levels,  # type: ignore[arg-type]
-                rotor_vel=jnp.zeros((n_worlds, n_drones, 4)),
-                armed=jnp.ones((n_worlds, n_drones, 1), bool),
+                rotor_vel=filled((n_worlds, n_drones), 4),
+                armed=jnp.asarray(np.ones((n_worlds, n_drones, 1), bool)),
                 mode=control,
             ),
             params=Params.create(drone),
             core=SimCore(
-                steps=jnp.zeros((n_worlds, 1), jnp.int32),
-                drone_mocap_ids=jnp.arange(n_drones, dtype=jnp.int32),
+                steps=jnp.asarray(np.zeros((n_worlds, 1), np.int32)),
+                drone_mocap_ids=jnp.asarray(np.arange(n_drones, dtype=np.int32)),
                 rng_key=jax.random.key(seed),
                 mjx_synced=jnp.array(False),
                 freq=freq,
@@ -254,9 +257,18 @@ class SimData(Struct):
         )
 
 
-def grid_2d(n: int, spacing: float = 1.0) -> Array:
+def filled(lead: tuple[int, int], values: int | ArrayLike) -> Array:
+    """An array of shape (*lead, k) with `values` repeated, or with k = `values` zeros.
+
+    Made by NumPy: JAX would compile a function for each shape.
+    """
+    array = np.zeros(values) if isinstance(values, int) else np.asarray(values, float)
+    return jnp.asarray(np.broadcast_to(array, (*lead, array.shape[-1])))
+
+
+def grid_2d(n: int, spacing: float = 1.0) -> np.ndarray:
     """Points of a square grid about the origin, (n, 2), nearest to the centre first."""
     side = next(k for k in range(1, n + 1) if k * k >= n)
-    axis = (jnp.arange(side) - (side - 1) / 2) * spacing
-    points = jnp.stack(jnp.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    return points[jnp.argsort(jnp.linalg.norm(points, axis=-1))[:n]]
+    axis = (np.arange(side) - (side - 1) / 2) * spacing
+    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    return points[np.argsort(np.linalg.norm(points, axis=-1), kind="stable")[:n]]

@@ -247,7 +247,7 @@ class Sim(SimScene):
         data = data.replace(core=core)
         # In a loop, too, which keeps XLA on the CPU from working the derivative out anew for each
         # component that it stacks; of one round, which it must not see.
-        one = 1 if isinstance(n_steps, int) else jnp.clip(n_steps, 1, 1)
+        one = 1 if isinstance(n_steps, int) else jnp.where(n_steps < 0, 0, 1)
         return repeat(lambda data: data.replace(states_deriv=self.derivative(data)), data, one)
 
     def build_step_fn(self) -> Callable[[SimData, int], SimData]:
