@@ -32,12 +32,15 @@ class Simulator:
     It is in a session of its own, so that Ctrl-C reaches it only through us.
     """
 
-    def __init__(self, parameters: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, parameters: dict[str, str], log: Path, environment: dict[str, str] | None = None
+    ) -> None:
         """Start the process.
 
         Args:
             parameters: ROS parameters of the node, as they are written on a command line.
             log: File that gets what the process prints.
+            environment: Variables to set for it, besides our own.
         """
         self.log = log
         arguments = [word for item in parameters.items() for word in ("-p", ":=".join(item))]
@@ -48,7 +51,9 @@ class Simulator:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, **(environment or {})},
             )
+        self.pid = self._process.pid
 
     def check(self) -> None:
         """Raise if the process has ended.
