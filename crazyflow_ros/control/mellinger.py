@@ -24,13 +24,13 @@ from crazyflow_ros.dynamics.components import (
     add,
     cross,
     dot,
+    heading,
     normalize,
     rotation_matrix,
     rotation_matrix_from_rpy,
     rpy_from_rotation_matrix,
     scale,
     transpose,
-    yaw,
 )
 
 Params = dict[str, Array]
@@ -125,9 +125,8 @@ def state2attitude(
     gain = params["mass_thrust"] * 4 * params["thrust_max"] / params["pwm_max"]
     thrust = gain * dot(thrust_vec, body_z)
 
-    heading = yaw(quat_sp)
     z_des = normalize(thrust_vec)
-    x_heading = (jnp.cos(heading), jnp.sin(heading), jnp.zeros_like(heading))
+    x_heading = heading(quat_sp)
     y_des = normalize(cross(z_des, x_heading))
     x_des = cross(y_des, z_des)
     rpy = rpy_from_rotation_matrix(transpose((x_des, y_des, z_des)))
@@ -159,10 +158,8 @@ def attitude2force_torque(
         Collective thrust [N], torque about the body axes [N m], the new `r_int_error`.
     """
     rpy_sp, ang_vel_sp, thrust_sp = setpoint
-    if rpy_sp is None:
-        level = jnp.zeros_like(thrust_sp)
-        rpy_sp = (level, level, yaw(quat))
-    error = _attitude_error(rotation_matrix_from_rpy(rpy_sp), rotation_matrix(quat))
+    desired = _level(heading(quat)) if rpy_sp is None else rotation_matrix_from_rpy(rpy_sp)
+    error = _attitude_error(desired, rotation_matrix(quat))
     r_int_error = _clip(add(r_int_error, scale(error, -dt)), _row(params, "int_err_max"))
     rate_error_dot = scale((ang_vel_change[0], ang_vel_change[1], 0 * ang_vel_change[2]), 1 / dt)
 
@@ -193,6 +190,12 @@ def attitude2force_torque(
         for axis, lever in enumerate(levers)
     )
     return forces[0] + forces[1] + forces[2] + forces[3], (tx, ty, tz), r_int_error
+
+
+def _level(x_axis: Vec3) -> Matrix3:
+    """Rotation matrix of a level body that heads along the horizontal `x_axis`."""
+    x, y, zero = x_axis
+    return ((x, -y, zero), (y, x, zero), (zero, zero, zero + 1))
 
 
 def _attitude_error(desired: Matrix3, actual: Matrix3) -> Vec3:

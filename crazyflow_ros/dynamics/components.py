@@ -138,10 +138,17 @@ def rpy_from_rotation_matrix(matrix: Matrix3) -> Vec3:
     )
 
 
-def yaw(quat: Vec4) -> Array:
-    """Heading of a quaternion (xyzw) of any non-zero norm, rad."""
+def heading(quat: Vec4) -> Vec3:
+    """Horizontal unit vector along the body's x axis; east if that points straight up or down.
+
+    The quaternion (xyzw) may have any norm but zero.
+    """
     x, y, z, w = quat
-    return jnp.arctan2(2 * (x * y + z * w), w * w + x * x - y * y - z * z)
+    north, east = 2 * (x * y + z * w), w * w + x * x - y * y - z * z
+    square = north * north + east * east
+    vertical = square == 0
+    scaling = jax.lax.rsqrt(jnp.where(vertical, 1.0, square))
+    return (jnp.where(vertical, 1.0, east * scaling), north * scaling, jnp.zeros_like(east))
 
 
 # Terms of the sine and cosine series that reach rounding for a half angle below 2 rad.

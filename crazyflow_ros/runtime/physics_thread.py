@@ -63,7 +63,7 @@ class PhysicsThread:
     """
 
     def __init__(self, config: SimulationConfig, names: Sequence[str]) -> None:
-        """Build the simulation; nothing runs yet.
+        """Build and compile the simulation; nothing runs yet.
 
         Raises:
             ValueError: The configuration or a name is not usable; the message says which.
@@ -123,11 +123,7 @@ class PhysicsThread:
         self._failure_callbacks.append(callback)
 
     def start(self) -> None:
-        """Compile, then run."""
-        for n_ticks in (0, 1):  # the state is put back below: compiling must not move anything
-            self._engine.advance(_FIRST_TICK, n_ticks, self.epoch)
-        self._engine.reset()
-        self.snapshot = self._engine.advance(_FIRST_TICK, 0, self.epoch)
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, timeout: float = 2.0) -> None:
