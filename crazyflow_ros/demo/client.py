@@ -25,7 +25,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.spin import make_executor
-from crazyflow_ros.demo.trajectory import MOST_LAG, Flight, plan_flight
+from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, Flight, plan_flight
 
 NS = 1_000_000_000
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
@@ -33,6 +33,7 @@ LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their s
 SLICE = 0.05  # s, how long callbacks run before we look around
 READY_TIMEOUT = 120.0  # s, for a simulator that compiles on a slow machine
 REPLY_TIMEOUT = 10.0  # s, for a simulator that is ready
+STOREY = 0.15  # m, difference in altitude between drones
 STANDING = 0.1  # m, highest centre of mass of a drone on the floor
 
 # Reliability is not needed to follow a flight, and would slow a simulator that is faster than us.
@@ -76,6 +77,7 @@ class FlightClient:
         self._drones: list[_Drone] = []
         self._clock_ns = 0
         self._heard = time.monotonic()
+        self._first_tick: tuple[int, float] | None = None  # ns simulated, s of wall time
         node.create_subscription(Clock, "/clock", self._on_clock, _FOLLOW)
 
     def close(self) -> None:
@@ -137,26 +139,32 @@ class FlightClient:
                     f"{drone.name} is {pad[2]:.2f} m above the floor; the flight starts on the"
                     f" floor, which a call of {self._simulator}/reset brings it back to"
                 )
-            drone.flight = plan_flight(pad, duration, lag=MOST_LAG * (index % 4) / 3)
+            drone.flight = plan_flight(
+                pad,
+                duration,
+                lag=MOST_LAG * (index % 4) / 3,
+                altitude=ALTITUDE + STOREY * (index % 4),
+            )
             drone.publisher.publish(_message(drone.name, drone.flight, start_ns))
         for drone in self._drones:
             if not drone.publisher.wait_for_all_acked(Duration(seconds=REPLY_TIMEOUT)):
                 raise FlightError(f"the trajectory of {drone.name} was not received")
-        began = time.monotonic()
+        self._first_tick = None
         self._set_paused(False)
 
         end_ns = start_ns + int(duration * NS)
         while min(drone.stamps_ns[-1] for drone in self._drones) < end_ns:
             self._run_callbacks()
-            progress.show((self._clock_ns - start_ns) / NS, *self._worst(start_ns))
+            progress.show((self._clock_ns - start_ns) / NS, self._status(start_ns))
             self._check_silence()
-        elapsed = time.monotonic() - began
         progress.close()
-        return self._record(start_ns, end_ns, elapsed)
+        return self._record(start_ns)
 
     def _on_clock(self, message: Clock) -> None:
-        self._clock_ns = _nanoseconds(message.clock)
-        self._heard = time.monotonic()
+        time_ns, self._heard = _nanoseconds(message.clock), time.monotonic()
+        if self._first_tick is None and time_ns > self._clock_ns:
+            self._first_tick = (time_ns, self._heard)
+        self._clock_ns = time_ns
 
     def _run_callbacks(self) -> None:
         self._executor.spin_until_future_complete(Future(), timeout_sec=SLICE)
@@ -200,17 +208,23 @@ class FlightClient:
         self._wait_for(settled, "the clock does not show the time of the pause", REPLY_TIMEOUT)
         return seen
 
-    def _worst(self, start_ns: int) -> tuple[float, str]:
-        """The largest present distance from a target in m, and the drone's name."""
+    def _status(self, start_ns: int) -> str:
+        """What goes on, with the largest present tracking error."""
         errors = []
         for drone in self._drones:
             assert drone.flight is not None
+            begin, end = drone.flight.airborne
             seconds = (drone.stamps_ns[-1] - start_ns) / NS
+            if not begin <= seconds <= end:
+                return "taking off" if seconds < begin else "landing"
             target = drone.flight(np.array([seconds])).pos[0]
             errors.append((float(np.linalg.norm(target - drone.pos[-1])), drone.name))
-        return max(errors)
+        error, name = max(errors)
+        return f"tracking error {error:.3f} m ({name})"
 
-    def _record(self, start_ns: int, end_ns: int, elapsed: float) -> Record:
+    def _record(self, start_ns: int) -> Record:
+        assert self._first_tick is not None
+        first_ns, first_heard = self._first_tick
         tracks = []
         for drone in self._drones:
             assert drone.flight is not None
@@ -219,8 +233,8 @@ class FlightClient:
             tracks.append(Track(drone.name, drone.flight, times[flown], np.array(drone.pos)[flown]))
         return Record(
             tuple(tracks),
-            simulated=(end_ns - start_ns + LEAD_NS) / NS,
-            elapsed=elapsed,
+            simulated=(self._clock_ns - first_ns) / NS,
+            elapsed=self._heard - first_heard,
             received=sum(len(drone.stamps_ns) for drone in self._drones),
         )
 

@@ -27,13 +27,12 @@ class Progress:
         self._shown = (-math.inf, math.nan)  # wall and simulated time of the last update
         self._length = 0
 
-    def show(self, simulated: float, error: float, worst: str) -> None:
+    def show(self, simulated: float, status: str) -> None:
         """Report.
 
         Args:
             simulated: s since the start of the flight.
-            error: The largest of the drones' present distances from their targets, m.
-            worst: Name of that drone.
+            status: What goes on, in a few words.
         """
         now = time.monotonic()
         wall, before = self._shown
@@ -45,7 +44,7 @@ class Progress:
         self._write(
             f"{seconds:5.1f} of {self._duration:.1f} s"
             f"   real-time factor {'  --' if math.isnan(factor) else f'{factor:4.2f}'}"
-            f"   tracking error {'--' if math.isnan(error) else f'{error:.3f} m ({worst})'}"
+            f"   {status}"
         )
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 """Of three numbers: x, y, z in the map frame."""
 
-ALTITUDE = 1.0  # m above the floor
+ALTITUDE = 1.0  # m above the floor, of the lowest figure eight
 SIZE = np.array([0.5, 0.25, 0.1])  # m, half extent of the figure eight; z tilts it along x
 LAP = 7.0  # s, about the duration of one round
 REST = 0.5  # s on the floor before and after
@@ -130,7 +130,9 @@ class Flight:
         return motion
 
 
-def plan_flight(pad: Vector, duration: float, lag: float = 0.0) -> Flight:
+def plan_flight(
+    pad: Vector, duration: float, lag: float = 0.0, altitude: float = ALTITUDE
+) -> Flight:
     """A flight that starts and ends on a pad.
 
     Args:
@@ -138,6 +140,7 @@ def plan_flight(pad: Vector, duration: float, lag: float = 0.0) -> Flight:
         duration: Of the whole flight, at least `SHORTEST`.
         lag: Phase in rad, up to `MOST_LAG`, by which the figure eight lags behind that of a drone
             with lag 0. The latter waits at the end, so that all land together.
+        altitude: Height of the figure eight above the floor, m.
 
     Raises:
         ValueError: `duration` or `lag` is out of range.
@@ -147,7 +150,7 @@ def plan_flight(pad: Vector, duration: float, lag: float = 0.0) -> Flight:
     if not 0 <= lag <= MOST_LAG:
         raise ValueError(f"lag must be between 0 and {MOST_LAG:.2f} rad, got {lag:g}")
     above, low, below = (
-        np.array([*pad[:2], z]) for z in (ALTITUDE, pad[2] + CLEARANCE, pad[2] - DEPTH)
+        np.array([*pad[:2], z]) for z in (altitude, pad[2] + CLEARANCE, pad[2] - DEPTH)
     )
     # The figure eight, and the wait of the drone that lags most, a fraction of a lap.
     cruise, most_wait = duration - _OVERHEAD - FigureEight.ramp, MOST_LAG / (2 * np.pi)
