@@ -14,7 +14,7 @@ import sys
 
 os.environ["JAX_ENABLE_X64"] = "1"
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from crazyflow import Sim
 
@@ -32,13 +32,15 @@ def fly(config: dict, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         integrator=config["integrator"],
         **config["rates"],
     )
-    states = sim.data.states.replace(**{name: jnp.asarray(arrays[name]) for name in INPUTS})
+    # On the device from the start: arrays that are not would have everything compiled again.
+    arrays = jax.device_put(arrays, sim.device)
+    states = sim.data.states.replace(**{name: arrays[name] for name in INPUTS})
     sim.data = sim.data.replace(states=states)
     history: dict[str, list[np.ndarray]] = {name: [] for name in OUTPUTS}
     for i, (command, ticks) in enumerate(zip(arrays["commands"], config["ticks"])):
         if i == config["reset_before"]:
-            sim.reset(jnp.asarray(arrays["reset_mask"]))
-        getattr(sim, f"{config['control']}_control")(jnp.asarray(command))
+            sim.reset(arrays["reset_mask"])
+        getattr(sim, f"{config['control']}_control")(command)
         for _ in range(ticks):  # each count of ticks would be compiled anew
             sim.step(1)
         for name in OUTPUTS:
@@ -52,7 +54,8 @@ def main() -> None:
     results = {}
     for case in [key.removesuffix("/config") for key in inputs.files if key.endswith("/config")]:
         prefix = f"{case}/"
-        arrays = {k.removeprefix(prefix): inputs[k] for k in inputs.files if k.startswith(prefix)}
+        names = [k for k in inputs.files if k.startswith(prefix) and k != f"{case}/config"]
+        arrays = {k.removeprefix(prefix): inputs[k] for k in names}
         for name, values in fly(json.loads(str(inputs[f"{case}/config"])), arrays).items():
             results[f"{case}/{name}"] = values
     np.savez(sys.argv[2], **results)
