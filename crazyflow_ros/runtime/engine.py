@@ -52,6 +52,7 @@ class Engine:
             forces=(floor_contact(config.drone_model, config.freq),),
             rng_key=config.seed,
         )
+        self._step = self._sim.build_step_fn()
         self.freq, self.control = config.freq, self._sim.control
         self.control_period = self.freq // self._sim.control_freq
         """Ticks between two runs of the outermost controller."""
@@ -153,7 +154,7 @@ class Engine:
             controls=controls.replace(armed=armed[None, :, None]),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
-        return self._sim.pure_step(data, n_ticks)
+        return self._step(data, n_ticks)
 
     def _advance_packed(
         self, vectors: Vectors, inputs: Inputs, phase: Array, n_ticks: Array

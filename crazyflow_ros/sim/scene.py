@@ -71,6 +71,7 @@ class SimScene:
     @mjx_data.setter
     def mjx_data(self, mjx_data: mjx.Data) -> None:
         self._mjx = (self.mjx_model, mjx_data)
+        self.data = self.data  # not in step any more: bodies may have been moved
 
     def build_mjx(self) -> None:
         """Compile the edited `spec`. Closes a viewer."""
@@ -86,7 +87,9 @@ class SimScene:
         """Bring `mjx_data` up to date with `data`, unless it is."""
         data = self.data
         if not bool(data.core.mjx_synced):
-            self._data, self.mjx_data = sync_sim2mjx(data, self.mjx_data, self.mjx_model)
+            model = self.mjx_model
+            self._data, mjx_data = sync_sim2mjx(data, self.mjx_data, model)
+            self._mjx = (model, mjx_data)
 
     def contacts(self, body: str | None = None) -> Array:
         """Which contacts there are.
@@ -135,6 +138,9 @@ class SimScene:
         if not 0 <= world < self.n_worlds:
             raise ValueError(f"world must be below {self.n_worlds}, got {world}")
         model, data = self._compiled()
+        if self._mjx is not None:  # obstacles that were moved
+            data.mocap_pos[:] = self.mjx_data.mocap_pos[world]
+            data.mocap_quat[:] = self.mjx_data.mocap_quat[world]
         states, ids = self.data.states, np.asarray(self.data.core.drone_mocap_ids)
         data.mocap_pos[ids] = states.pos[world]
         data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(states.quat[world]))

@@ -23,6 +23,7 @@ from crazyflow_ros.sim.packing import MovingLeaves, Packing, Vectors, repeat
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Stage
 
+StepFn = Callable[[SimData, Array | int], SimData]
 ResetStage = Callable[[SimData, SimData, Array | None], SimData]
 """Changes freshly reset data; gets the data, the default data and the mask of reset worlds."""
 
@@ -33,7 +34,7 @@ class Sim(SimScene):
     Attributes:
         step_pipeline: The stages of a tick, in order. Assign a changed tuple to change the physics.
         reset_pipeline: Stages that run after the state has been reset.
-        forces: External influences that every evaluation of the dynamics adds up.
+        forces: External influences that every evaluation of the dynamics adds up; given once.
         default_data: What a reset goes back to.
     """
 
@@ -116,6 +117,7 @@ class Sim(SimScene):
         self._packed: Vectors | None = None
         self._shared_ndim = jax.tree.map(jnp.ndim, self._data)
         self._step: _PackedStep | None = None
+        self._steps: dict[object, _PackedStep] = {}
         self._reset: Callable[[SimData, SimData, Array | None], SimData] | None = None
         self.build_default_data()
         super().__init__(scene)
@@ -143,9 +145,8 @@ class Sim(SimScene):
 
     @step_pipeline.setter
     def step_pipeline(self, pipeline: tuple[Stage, ...]) -> None:
-        data = self.data  # in the layout of the step that is thrown away
-        self._step_pipeline, self._step = tuple(pipeline), None
-        self._data = data
+        self._data, self._packed = self.data, None  # still with the step that is thrown away
+        self._step_pipeline, self._steps = tuple(pipeline), {}
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:
@@ -160,9 +161,11 @@ class Sim(SimScene):
         """Advance all worlds by `n_steps` ticks. A new count does not compile anew."""
         if n_steps < 1:
             raise ValueError(f"n_steps must be at least 1, got {n_steps}")
-        if self._step is None:
-            self._step = _PackedStep(self.pure_step, self._data)
-        if self._packed is None:
+        if self._packed is None or self._step is None:
+            layout = _layout(self._data)
+            if layout not in self._steps:
+                self._steps[layout] = _PackedStep(self._pure_step_fn(), self._data)
+            self._step = self._steps[layout]
             self._packed = self._step.pack(self._data)
         self._packed = self._step(self._packed, n_steps)
 
@@ -234,34 +237,39 @@ class Sim(SimScene):
         rate = stages.derivative(data, data.states.components, self.forces)
         return SimStateDeriv.from_components(rate)
 
-    def pure_step(self, data: SimData, n_steps: Array | int = 1) -> SimData:
-        """Advance `data`: the pure function behind `step`, not compiled."""
+    def _pure_step_fn(self) -> StepFn:
+        """The present pipeline as a pure function, not compiled."""
+        pipeline, derivative = self._step_pipeline, self.derivative
 
         def tick(data: SimData) -> SimData:
-            for stage in self._step_pipeline:
+            for stage in pipeline:
                 data = stage(data)
             return data
 
-        data = repeat(tick, data, n_steps)
-        core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
-        data = data.replace(core=core)
-        # In a loop, too, which keeps XLA on the CPU from working the derivative out anew for each
-        # component that it stacks; of one round, which it must not see.
-        one = 1 if isinstance(n_steps, int) else jnp.where(n_steps < 0, 0, 1)
-        return repeat(lambda data: data.replace(states_deriv=self.derivative(data)), data, one)
+        def step(data: SimData, n_steps: Array | int = 1) -> SimData:
+            data = repeat(tick, data, n_steps)
+            core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
+            data = data.replace(core=core)
+            # In a loop, too, which keeps XLA on the CPU from working the derivative out anew for
+            # each component that it stacks; of one round, which it must not see.
+            one = 1 if isinstance(n_steps, int) else jnp.where(n_steps < 0, 0, 1)
+            return repeat(lambda data: data.replace(states_deriv=derivative(data)), data, one)
 
-    def build_step_fn(self) -> Callable[[SimData, int], SimData]:
+        return step
+
+    def build_step_fn(self) -> StepFn:
         """The present pipeline as a pure function of data and number of ticks.
 
         Called as it is it is compiled, once for all counts. Inside `jax.jit`, `jax.vmap` or
         `jax.grad` it becomes part of the transformed function; `jax.grad` needs the count to be an
         int.
         """
-        compiled = jax.jit(self.pure_step)
+        pure = self._pure_step_fn()
+        compiled = jax.jit(pure)
 
-        def step(data: SimData, n_steps: int = 1) -> SimData:
+        def step(data: SimData, n_steps: Array | int = 1) -> SimData:
             traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data))
-            return (self.pure_step if traced else compiled)(data, n_steps)
+            return (pure if traced else compiled)(data, n_steps)
 
         return step
 
@@ -296,10 +304,16 @@ class Sim(SimScene):
 E = TypeVar("E", bound=StrEnum)
 
 
+def _layout(data: SimData) -> object:
+    """What a compiled step depends on: structure, shapes and dtypes."""
+    leaves, treedef = jax.tree.flatten(data)
+    return treedef, tuple((x.shape, x.dtype) for x in leaves)
+
+
 class _PackedStep:
     """A compiled step on packed data: first the vectors that it changes, then the others."""
 
-    def __init__(self, step: Callable[[SimData, Array | int], SimData], data: SimData) -> None:
+    def __init__(self, step: StepFn, data: SimData) -> None:
         split = MovingLeaves(lambda data: step(data, 1), data)
         fixed = Packing(split.fixed(data))
         n = len(split.pack(data))
