@@ -1,0 +1,1 @@
+"""The node: the simulation in ROS 2, one feature per module."""

@@ -1,0 +1,62 @@
+"""What drones are told: <drone>/cmd_pose, cmd_vel, cmd_trajectory and command."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from crazyflow_ros.ros import setpoints
+from crazyflow_ros.runtime import Setpoint
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.simulator import Simulator
+
+Conversion = Callable[[Any, str], Setpoint]
+
+# The latest command counts, so none is kept for later.
+_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+_WARNING_PERIOD = 1.0  # s of wall time between two warnings about the same topic
+
+
+class Commands:
+    """Passes commands on to the physics thread; a bad one changes nothing."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._physics = simulator.physics
+        self._logger = simulator.get_logger()
+        self._warned: dict[str, float] = {}
+        raw = partial(setpoints.raw, control=self._physics.control)
+        inputs: dict[str, tuple[Any, Conversion]] = {
+            "cmd_pose": (PoseStamped, setpoints.pose),
+            "cmd_vel": (TwistStamped, setpoints.velocity),
+            "cmd_trajectory": (MultiDOFJointTrajectory, setpoints.trajectory),
+            "command": (Float64MultiArray, raw),
+        }
+        for drone in simulator.drones:
+            for topic, (message_type, conversion) in inputs.items():
+                receive = partial(self._receive, drone, f"{drone}/{topic}", conversion)
+                simulator.create_subscription(message_type, f"{drone}/{topic}", receive, _QOS)
+
+    def _receive(self, drone: str, topic: str, conversion: Conversion, message: Any) -> None:
+        try:
+            self._physics.command(drone, conversion(message, drone))
+        except ValueError as error:
+            self._warn(topic, f"{topic} is ignored: {error}")
+
+    def _warn(self, topic: str, text: str) -> None:
+        now = time.monotonic()
+        if now - self._warned.get(topic, -_WARNING_PERIOD) >= _WARNING_PERIOD:
+            self._warned[topic] = now
+            self._logger.warning(text)
+
+
+def declare(simulator: Simulator) -> None:
+    """Add the subscriptions."""
+    Commands(simulator)

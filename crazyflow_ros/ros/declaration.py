@@ -1,0 +1,167 @@
+"""Parameters from a dataclass: declared with description and range, and checked.
+
+A field is `name: Annotated[type, Spec(...)] = default`. A field that is a dataclass itself gives
+parameters with its name and a dot in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.parameter import Parameter
+
+if TYPE_CHECKING:
+    from rclpy.node import Node
+
+T = TypeVar("T")
+
+Names = tuple[str, ...]
+Numbers = tuple[float, ...]
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    Names: "a list of names such as [cf0, cf1]",
+    Numbers: "a list of numbers",
+}
+_OF_EVERY_NODE = {"use_sim_time", "start_type_description_service"}
+
+
+class ParameterError(ValueError):
+    """A parameter has a value that cannot be used; the message names both, and what can."""
+
+    def __init__(self, name: str, expected: str, value: Any) -> None:
+        super().__init__(f"{name}: expected {expected}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a parameter is, and which values it may have."""
+
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: Sequence[str] = ()
+    read_only: bool = True
+    """Can be set at the start only."""
+
+
+class Declaration(NamedTuple):
+    """One parameter."""
+
+    name: str
+    kind: Any
+    """bool, int, float, str, Names or Numbers."""
+    default: Any
+    spec: Spec
+
+    @property
+    def expected(self) -> str:
+        """What values are allowed, in words."""
+        if self.spec.choices:
+            return f"one of {', '.join(self.spec.choices)}"
+        if self.spec.minimum is None:
+            return _KINDS[self.kind]
+        return f"{_KINDS[self.kind]} from {self.spec.minimum:.10g} to {self.spec.maximum:.10g}"
+
+    def checked(self, value: Any) -> Any:
+        """The value in the declared type.
+
+        Raises:
+            ParameterError: It is not allowed.
+        """
+        converted = self._converted(value)
+        low, high = self.spec.minimum, self.spec.maximum
+        inside = low is None or high is None or low <= converted <= high
+        if not inside or (self.spec.choices and converted not in self.spec.choices):
+            raise ParameterError(self.name, self.expected, value)
+        return converted
+
+    def descriptor(self) -> ParameterDescriptor:
+        """The descriptor that tools show."""
+        spec = self.spec
+        descriptor = ParameterDescriptor(description=spec.description, read_only=spec.read_only)
+        if spec.choices:
+            descriptor.additional_constraints = self.expected
+        if spec.minimum is not None and spec.maximum is not None:
+            low, high = self.kind(spec.minimum), self.kind(spec.maximum)
+            if self.kind is int:
+                descriptor.integer_range = [IntegerRange(from_value=low, to_value=high)]
+            else:
+                descriptor.floating_point_range = [
+                    FloatingPointRange(from_value=low, to_value=high)
+                ]
+        return descriptor
+
+    def _converted(self, value: Any) -> Any:
+        element = {Names: (str,), Numbers: (int, float)}.get(self.kind)
+        if element is not None:
+            is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+            if is_list and all(type(item) in element for item in value):
+                return tuple(element[-1](item) for item in value)
+        elif type(value) is self.kind:
+            return value
+        elif self.kind is float and type(value) is int:
+            return float(value)
+        raise ParameterError(self.name, self.expected, value)
+
+
+def declarations(cls: type, prefix: str = "") -> Iterator[Declaration]:
+    """All parameters of a dataclass."""
+    hints, defaults = get_type_hints(cls, include_extras=True), cls()
+    for field in fields(cls):
+        default, hint = getattr(defaults, field.name), hints[field.name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            yield from declarations(hint, f"{prefix}{field.name}.")
+        else:
+            (spec,) = hint.__metadata__
+            yield Declaration(f"{prefix}{field.name}", hint.__origin__, default, spec)
+
+
+def declare(node: Node, cls: type[T]) -> T:
+    """Declare the parameters of a dataclass on a node, and read them.
+
+    Args:
+        node: Made with `automatically_declare_parameters_from_overrides`, so that wrong types and
+            unknown names can be told from each other, and a whole number does for a number.
+        cls: The dataclass.
+
+    Returns:
+        The values.
+
+    Raises:
+        ParameterError: A value is not allowed.
+    """
+    given = node.get_parameters_by_prefix("")
+    known = {declaration.name for declaration in declarations(cls)}
+    for name in sorted(given.keys() - known - _OF_EVERY_NODE):
+        if not name.startswith("qos_overrides."):
+            node.get_logger().warning(f"there is no parameter {name!r}, it is ignored")
+    values: dict[str, Any] = {}
+    for declaration in declarations(cls):
+        name, value = declaration.name, declaration.default
+        if name in given:
+            value = declaration.checked(given[name].value)
+            node.undeclare_parameter(name)
+        declared: Any = list(value) if isinstance(value, tuple) else value
+        if declared == []:  # without a value, for an empty list would be taken for one of bytes
+            declared = Parameter.Type.DOUBLE_ARRAY
+        node.declare_parameter(name, declared, declaration.descriptor(), ignore_override=True)
+        values[name] = value
+    return _filled(cls, values)
+
+
+def _filled(cls: type[T], values: dict[str, Any], prefix: str = "") -> T:
+    hints = get_type_hints(cls)
+    arguments = {
+        field.name: _filled(hints[field.name], values, f"{prefix}{field.name}.")
+        if is_dataclass(hints[field.name])
+        else values[f"{prefix}{field.name}"]
+        for field in fields(cls)  # type: ignore[arg-type]
+    }
+    return cls(**arguments)

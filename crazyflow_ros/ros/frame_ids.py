@@ -1,0 +1,21 @@
+"""Names of coordinate frames in messages (REP 105), the same in every ROS namespace."""
+
+from __future__ import annotations
+
+MAP = "map"
+"""The world: x east, y north, z up."""
+
+
+def odom(drone: str) -> str:
+    """Where the drone's odometry starts; the simulator's is free of drift, so this is `MAP`."""
+    return f"{drone}/odom"
+
+
+def base_link(drone: str) -> str:
+    """The drone: origin in the centre of mass, x forward, y left, z up."""
+    return f"{drone}/base_link"
+
+
+def imu_link(drone: str) -> str:
+    """The drone's IMU."""
+    return f"{drone}/imu_link"

@@ -1,0 +1,48 @@
+"""<drone>/imu: readings of the IMUs in the mirror, without noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sensor_msgs.msg import Imu
+
+from crazyflow_ros.ros import frame_ids
+from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below
+from crazyflow_ros.ros.topics import StateTopics
+from crazyflow_ros.runtime import Snapshot
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.simulator import Simulator
+
+
+class ImuTopics(StateTopics):
+    """Specific force (+g upwards at rest), angular velocity, and attitude in the world (REP 145).
+
+    Covariances of zero mean, as `sensor_msgs/Imu` says, that they are not known.
+    """
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._mirror = simulator.physics.mirror
+        prototypes = []
+        for drone in simulator.drones:
+            message = Imu()
+            message.header.frame_id = frame_ids.imu_link(drone)
+            prototypes.append(message)
+        blocks = {
+            "orientation": below("orientation", XYZW),
+            "angular_velocity": below("angular_velocity", XYZ),
+            "linear_acceleration": below("linear_acceleration", XYZ),
+        }
+        messages = SerialisedMessages(prototypes, ["header.stamp"], blocks)
+        topics = [f"{drone}/imu" for drone in simulator.drones]
+        super().__init__(simulator, "imu", Imu, topics, messages)
+
+    def fill(self, snapshot: Snapshot) -> None:
+        """The physics thread has just written the snapshot into the mirror."""
+        for block, readings in self._mirror.imu()._asdict().items():
+            self.messages.write(block, readings)
+
+
+def declare(simulator: Simulator) -> None:
+    """Add the topics."""
+    ImuTopics(simulator)

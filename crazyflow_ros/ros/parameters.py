@@ -1,0 +1,126 @@
+"""The parameters of the node. The file `config/simulator.yaml` has the same names and defaults."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+import numpy as np
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics import Drone, Dynamics
+from crazyflow_ros.ros.declaration import Names, Numbers, ParameterError, Spec
+from crazyflow_ros.runtime import SimulationConfig
+from crazyflow_ros.scene.frames import quat_from_rpy
+from crazyflow_ros.sim import Integrator
+
+_MAX_RATE = 100_000  # Hz
+_MAX_FACTOR = 1e6
+
+
+def _rate(what: str, minimum: int = 1) -> Spec:
+    return Spec(f"Rate of {what} [Hz], divides freq", minimum, _MAX_RATE)
+
+
+def _topic_rate(what: str) -> Spec:
+    return _rate(f"{what}, 0 for none", minimum=0)
+
+
+@dataclass(frozen=True)
+class PublishRates:
+    """How often topics are published, per simulated second."""
+
+    clock: Annotated[int, _rate("/clock")] = 100
+    odom: Annotated[int, _topic_rate("<drone>/odom")] = 100
+    pose: Annotated[int, _topic_rate("<drone>/pose")] = 100
+    imu: Annotated[int, _topic_rate("<drone>/imu")] = 100
+    joint_states: Annotated[int, _topic_rate("<drone>/joint_states")] = 100
+    tf: Annotated[int, _topic_rate("/tf")] = 100
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """All parameters."""
+
+    drones: Annotated[Names, Spec("Names of the drones: letters, digits, underscores")] = ("cf0",)
+    drone_model: Annotated[str, Spec("Model of all drones", choices=list(Drone))] = "cf2x_L250"
+    scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
+    initial_poses: Annotated[
+        Numbers,
+        Spec(
+            "Of each drone x, y, z [m] and yaw [rad], or x, y, z and a quaternion x, y, z, w. "
+            "Empty: on the floor, 1 m apart"
+        ),
+    ] = ()
+    dynamics: Annotated[str, Spec("Model of the dynamics", choices=list(Dynamics))] = (
+        "first_principles"
+    )
+    control: Annotated[str, Spec("What commands mean", choices=list(Control))] = "state"
+    integrator: Annotated[str, Spec("Integration scheme", choices=list(Integrator))] = "euler"
+    freq: Annotated[int, Spec("Physics ticks per simulated second", 1, _MAX_RATE)] = 500
+    state_freq: Annotated[int, _rate("the position controller")] = 100
+    attitude_freq: Annotated[int, _rate("the attitude controller")] = 500
+    body_rate_freq: Annotated[int, _rate("the body rate controller")] = 500
+    force_torque_freq: Annotated[int, _rate("the motor mixer")] = 500
+    real_time_factor: Annotated[
+        float,
+        Spec("Simulated over wall time; 0 is as fast as possible", 0, _MAX_FACTOR, read_only=False),
+    ] = 1.0
+    start_paused: Annotated[bool, Spec("Stand still until ~/pause is called with false")] = False
+    step_ticks: Annotated[
+        int,
+        Spec(
+            "Ticks that ~/step advances; 0 is one period of the outermost controller",
+            0,
+            1_000_000,
+            read_only=False,
+        ),
+    ] = 0
+    seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
+    publish_rates: PublishRates = PublishRates()
+
+    def __post_init__(self) -> None:
+        """Refuse names that are no names in ROS.
+
+        Raises:
+            ParameterError: Such a name, or no name, or the same twice.
+        """
+        rule = "names of letters, digits and single underscores that start with a letter"
+        if not self.drones:
+            raise ParameterError("drones", "at least one name", list(self.drones))
+        for name in self.drones:
+            if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or "__" in name:
+                raise ParameterError("drones", rule, name)
+            if self.drones.count(name) > 1:
+                raise ParameterError("drones", "names that differ", list(self.drones))
+
+    def simulation_config(self) -> SimulationConfig:
+        """What the physics thread has to know.
+
+        Raises:
+            ParameterError: The initial poses do not fit the drones.
+        """
+        shared = {field.name for field in fields(SimulationConfig)} - {"initial_poses"}
+        values = {name: getattr(self, name) for name in shared}
+        return SimulationConfig(**values, initial_poses=self._poses())
+
+    def _poses(self) -> np.ndarray | None:
+        """Position and attitude xyzw of each drone, shape (M, 7)."""
+        numbers, n_drones = np.array(self.initial_poses), len(self.drones)
+        given = list(self.initial_poses)
+        if numbers.size == 0:
+            return None
+        if not np.isfinite(numbers).all():
+            raise ParameterError("initial_poses", "finite numbers", given)
+        if numbers.size == 7 * n_drones:
+            poses = numbers.reshape(n_drones, 7)
+            if not poses[:, 3:].any(axis=1).all():
+                raise ParameterError("initial_poses", "quaternions that are not zero", given)
+            return poses
+        if numbers.size == 4 * n_drones:
+            position, yaw = np.split(numbers.reshape(n_drones, 4), [3], axis=1)
+            level = np.zeros((n_drones, 2))
+            return np.hstack((position, quat_from_rpy(np.hstack((level, yaw)))))
+        expected = f"{4 * n_drones} or {7 * n_drones} numbers for {n_drones} drones"
+        raise ParameterError("initial_poses", expected, given)

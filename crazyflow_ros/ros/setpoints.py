@@ -1,0 +1,137 @@
+"""From command messages to setpoints. Each function refuses what cannot be flown."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, Quaternion, TwistStamped
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.ros import frame_ids
+from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity
+from crazyflow_ros.scene import frames
+
+
+def pose(message: PoseStamped, drone: str) -> Pose:
+    """Hold a position and heading, given in the map; roll and pitch are not used.
+
+    Raises:
+        ValueError: Another frame, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    return Pose(_xyz(message.pose.position), _yaw(message.pose.orientation))
+
+
+def velocity(message: TwistStamped, drone: str) -> Velocity:
+    """Fly at a velocity and yaw rate, until the next command.
+
+    The velocity is given in the heading frame: x ahead, y left, z up, level however the drone
+    tilts. `<drone>/base_link` is accepted as its name, for there is no frame of its own.
+
+    Raises:
+        ValueError: Another frame, NaN or infinity, rates of roll or pitch.
+    """
+    _check_frame(message, "", frame_ids.base_link(drone))
+    rates = _xyz(message.twist.angular)
+    if rates[0] != 0 or rates[1] != 0:
+        raise ValueError(f"angular x and y must be 0, got {rates[0]:g} and {rates[1]:g}")
+    return Velocity(_xyz(message.twist.linear), rates[2])
+
+
+def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
+    """Pass points in the map at given times, and hold the last one.
+
+    Times count from the stamp, or from when the message arrives if there is none. Velocities and
+    accelerations are in map axes. Where all points lack them, they are differences of neighbouring
+    points, and zero at both ends.
+
+    Raises:
+        ValueError: Another frame or joint, no points, times that do not rise, points of which only
+            some have velocities or accelerations, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    joints = list(message.joint_names)
+    if joints not in ([], [drone], ["base_link"], [frame_ids.base_link(drone)]):
+        raise ValueError(f"joint_names must be empty or ['{drone}'], got {joints}")
+    points = message.points
+    if not points:
+        raise ValueError("points is empty")
+    for i, point in enumerate(points):
+        if len(point.transforms) != 1:
+            raise ValueError(f"point {i} has {len(point.transforms)} transforms, must have 1")
+    times_ns = np.array([_nanoseconds(point.time_from_start) for point in points])
+    transforms = [point.transforms[0] for point in points]
+    pos = np.array([_xyz(transform.translation) for transform in transforms])
+    yaw = np.array([_yaw(transform.rotation) for transform in transforms])
+    vel = _derivative(points, "velocities")
+    acc = _derivative(points, "accelerations")
+    if (np.diff(times_ns) > 0).all():  # or the setpoint refuses them
+        vel = _differences(pos, times_ns) if vel is None else vel
+        acc = _differences(vel, times_ns) if acc is None else acc
+    start_ns = _nanoseconds(message.header.stamp) or None
+    zeros = np.zeros_like(pos)
+    return Trajectory(
+        times_ns, pos, yaw, zeros if vel is None else vel, zeros if acc is None else acc, start_ns
+    )
+
+
+def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:
+    """A command of the control mode, see `Control`, but rotor speeds are in rad/s as all of ROS.
+
+    Raises:
+        ValueError: Wrong number of values, NaN or infinity, zero quaternion.
+    """
+    del drone  # all drones have the same control mode
+    values = np.array(message.data)
+    setpoint = Raw(values / RPM if control is Control.rotor_vel else values)
+    setpoint.check(control)
+    return setpoint
+
+
+def _check_frame(message: Any, *accepted: str) -> None:
+    frame = message.header.frame_id
+    if frame not in accepted:
+        names = " or ".join(repr(name) for name in accepted)
+        raise ValueError(f"frame_id must be {names}, got {frame!r}")
+
+
+def _xyz(vector: Any) -> np.ndarray:
+    return np.array([vector.x, vector.y, vector.z])
+
+
+def _yaw(orientation: Quaternion) -> float:
+    quat = np.array([orientation.x, orientation.y, orientation.z, orientation.w])
+    norm = math.hypot(*quat)
+    if not math.isfinite(norm):
+        raise ValueError(f"orientation must be finite, got {quat.tolist()}")
+    if norm == 0:
+        raise ValueError("orientation is the zero quaternion, w = 1 means no rotation")
+    return float(frames.yaw(quat / norm))
+
+
+def _nanoseconds(time: Any) -> int:
+    return int(time.sec) * 1_000_000_000 + int(time.nanosec)
+
+
+def _derivative(points: list[Any], name: str) -> np.ndarray | None:
+    """(K, 3) linear velocities or accelerations, or None where no point has any."""
+    values = [getattr(point, name) for point in points]
+    counts = {len(value) for value in values}
+    if counts == {0}:
+        return None
+    if counts != {1}:
+        raise ValueError(f"{name} must be in all points once, or in none")
+    return np.array([_xyz(value[0].linear) for value in values])
+
+
+def _differences(values: np.ndarray, times_ns: np.ndarray) -> np.ndarray:
+    """Derivative (K, 3) of values (K, 3) by central differences, zero at both ends."""
+    slopes = np.zeros_like(values)
+    if len(values) > 2:
+        slopes[1:-1] = np.gradient(values, times_ns * 1e-9, axis=0)[1:-1]
+    return slopes

@@ -1,0 +1,106 @@
+"""The node: the physics thread, and what the other modules of this folder make of it in ROS."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+import jax
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from crazyflow_ros.ros.declaration import declare
+from crazyflow_ros.ros.parameters import Parameters
+from crazyflow_ros.runtime import PhysicsThread
+
+# In the order in which the physics thread serves them: time first, then what carries its stamp.
+_FEATURES = (
+    "clock",
+    "state",
+    "tf",
+    "imu",
+    "joint_states",
+    "description",
+    "status",
+    "commands",
+    "services",
+)
+
+
+class Simulator(Node):
+    """Node `crazyflow`.
+
+    Attributes:
+        parameters: As they were at the start.
+        drones: Names of the drones.
+        physics: The running simulation.
+
+    Raises:
+        ValueError: A parameter cannot be used; the message names it, and what can.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
+        self.parameters = declare(self, Parameters)
+        self.drones = self.parameters.drones
+        self._refuse_sim_time()
+        self.physics = PhysicsThread(self.parameters.simulation_config(), self.drones)
+        for name in _FEATURES:
+            self._declare(name)
+        self.add_on_set_parameters_callback(self._check_changes)
+        self.add_post_set_parameters_callback(self._apply_changes)
+
+    def start(self) -> None:
+        """Compile, then let time run."""
+        self.physics.start()
+        p = self.parameters
+        self.get_logger().info(
+            f"ready: {len(self.drones)} x {p.drone_model} ({', '.join(self.drones)}), "
+            f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
+            f"{', paused' if p.start_paused else ''}"
+        )
+
+    def _declare(self, feature: str) -> None:
+        """Add a feature; without its message package the others do."""
+        try:
+            module = import_module(f"crazyflow_ros.ros.{feature}")
+        except ModuleNotFoundError as missing:
+            package = (missing.name or "").partition(".")[0]
+            if not package.endswith("_msgs"):
+                raise
+            distribution = os.environ.get("ROS_DISTRO", "<distribution>")
+            self.get_logger().warning(
+                f"{feature} is off, for there is no package {package}; install it with "
+                f"'apt install ros-{distribution}-{package.replace('_', '-')}', or run 'make setup'"
+            )
+        else:
+            module.declare(self)
+
+    def _refuse_sim_time(self) -> None:
+        if self.get_parameter("use_sim_time").value:
+            self.get_logger().warning("use_sim_time is ignored: this node publishes the time")
+            self.set_parameters([Parameter("use_sim_time", value=False)])
+
+    def _check_changes(self, changes: list[Parameter]) -> SetParametersResult:
+        for change in changes:
+            if change.name == "use_sim_time" and change.value:
+                return SetParametersResult(
+                    successful=False, reason="use_sim_time: this node publishes the time"
+                )
+        return SetParametersResult(successful=True)
+
+    def _apply_changes(self, changes: list[Parameter]) -> None:
+        for change in changes:
+            if change.name == "real_time_factor":
+                self.physics.set_real_time_factor(change.value)
+
+
+def configure_jax() -> None:
+    """Keep compiled code between runs, and call it without a detour through other threads."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crazyflow_ros"
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)

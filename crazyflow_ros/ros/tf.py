@@ -1,0 +1,81 @@
+"""/tf and /tf_static: map -> <drone>/odom -> <drone>/base_link -> what is fixed on the drone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import TransformStamped
+from tf2_msgs.msg import TFMessage
+
+from crazyflow_ros.hardware.description import fixed_frames
+from crazyflow_ros.ros import frame_ids
+from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below
+from crazyflow_ros.ros.topics import LATCHED_QOS, StateTopics
+from crazyflow_ros.runtime import Snapshot
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.simulator import Simulator
+
+
+class TransformTopic(StateTopics):
+    """All drones in one message."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        drones = simulator.drones
+        prototype = TFMessage(
+            transforms=[_transform(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones]
+        )
+        pose = [
+            path
+            for i in range(len(drones))
+            for path in below(f"transforms.{i}.transform.translation", XYZ)
+            + below(f"transforms.{i}.transform.rotation", XYZW)
+        ]
+        stamps = [f"transforms.{i}.header.stamp" for i in range(len(drones))]
+        messages = SerialisedMessages([prototype], stamps, {"pose": pose})
+        super().__init__(simulator, "tf", TFMessage, ["/tf"], messages)
+
+    def fill(self, snapshot: Snapshot) -> None:
+        """The pose of each drone."""
+        self.messages.write("pose", np.hstack((snapshot.pos, snapshot.quat)).reshape(1, -1))
+
+
+class StaticTransforms:
+    """What does not move, published once for all who come."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
+        seconds, nanoseconds = divmod(simulator.physics.snapshot.time_ns, 1_000_000_000)
+        stamp = Time(sec=seconds, nanosec=nanoseconds)
+        transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
+        for drone in simulator.drones:
+            transforms += [
+                _transform(frame.parent, frame.child, frame.pos, frame.quat)
+                for frame in fixed_frames(simulator.parameters.drone_model, drone)
+            ]
+        for transform in transforms:
+            transform.header.stamp = stamp
+        publisher.publish(TFMessage(transforms=transforms))
+
+
+def _transform(
+    parent: str,
+    child: str,
+    pos: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
+    quat: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0, 1.0),
+) -> TransformStamped:
+    message = TransformStamped(child_frame_id=child)
+    message.header.frame_id = parent
+    for field, names, values in (("translation", XYZ, pos), ("rotation", XYZW, quat)):
+        for name, value in zip(names, values):
+            setattr(getattr(message.transform, field), name, float(value))
+    return message
+
+
+def declare(simulator: Simulator) -> None:
+    """Add the topics."""
+    TransformTopic(simulator)
+    StaticTransforms(simulator)
