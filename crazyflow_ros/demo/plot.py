@@ -105,7 +105,7 @@ def _finish_error(axes: Axes, record: Record) -> None:
         color="#c0392b",
         fontsize=9,
     )
-    for span, text in (((0, begin), "take-off"), ((end, duration), "on the floor")):
+    for span, text in (((0, begin), "take-off"), ((end, duration), "touch-down")):
         axes.axvspan(*span, color="#f2f2f2", zorder=0)
         axes.annotate(
             text,
@@ -131,6 +131,6 @@ def _title(record: Record) -> str:
     count = len(record.tracks)
     mean = np.mean([track.mean_error for track in record.tracks])
     return (
-        f"{count} drone{'s' if count > 1 else ''}, {record.simulated:.0f} s at real-time factor"
-        f" {record.factor:.2g}, mean error {100 * mean:.1f} cm"
+        f"{count} drone{'s' if count > 1 else ''}, {record.tracks[0].flight.duration:g} s at"
+        f" real-time factor {record.factor:.2g}, mean error {100 * mean:.1f} cm"
     )

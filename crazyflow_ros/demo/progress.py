@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import deque
 from typing import TextIO
 
 
@@ -13,6 +14,7 @@ class Progress:
 
     REFRESH = 0.1  # s of wall time between updates of a terminal
     SPARSE = 5.0  # s of wall time between lines elsewhere
+    WINDOW = 1.0  # s of wall time over which the real-time factor is taken, at least
 
     def __init__(self, duration: float, stream: TextIO | None = None) -> None:
         """Start counting.
@@ -24,7 +26,7 @@ class Progress:
         self._duration, self._stream = duration, stream or sys.stdout
         self._terminal = self._stream.isatty()
         self._interval = self.REFRESH if self._terminal else self.SPARSE
-        self._shown = (-math.inf, math.nan)  # wall and simulated time of the last update
+        self._history: deque[tuple[float, float]] = deque()  # wall and simulated time, s
         self._length = 0
 
     def show(self, simulated: float, status: str) -> None:
@@ -35,11 +37,14 @@ class Progress:
             status: What goes on, in a few words.
         """
         now = time.monotonic()
-        wall, before = self._shown
-        if now - wall < self._interval:
+        history = self._history
+        if history and now - history[-1][0] < self._interval:
             return
-        factor = (simulated - before) / (now - wall)
-        self._shown = (now, simulated)
+        history.append((now, simulated))
+        while len(history) > 2 and now - history[1][0] >= self.WINDOW:
+            history.popleft()
+        wall, before = history[0]
+        factor = (simulated - before) / (now - wall) if len(history) > 1 else math.nan
         seconds = min(max(simulated, 0.0), self._duration)
         self._write(
             f"{seconds:5.1f} of {self._duration:.1f} s"

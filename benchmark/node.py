@@ -1,0 +1,140 @@
+"""How fast, large and quickly ready the node is, with a process that subscribes everything.
+
+    python -m benchmark.node [seconds]
+
+Prints a Markdown table. The node runs as fast as it can and publishes at 100 Hz of simulated time;
+all drones hover.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import rclpy
+from rclpy.client import Client
+from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import SetBool
+
+from crazyflow_ros.demo.simulator import Simulator
+
+TARGETS = {1: 50.0, 10: 10.0, 100: 1.0}  # drones: real-time factor
+READY_TIMEOUT = 120.0  # s
+HEAD = (
+    "| drones | real-time factor | target | messages/s received | lost | memory | ready, cold"
+    " | ready, warm |\n|---:|---:|---:|---:|---:|---:|---:|---:|"
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of the table."""
+
+    drones: int
+    factor: float
+    received_rate: float
+    """Messages per second of wall time."""
+    lost: float
+    """Part of the messages at 100 Hz that did not arrive."""
+    memory: float
+    """Largest resident memory, MB."""
+    ready_cold: float
+    """s from the start of the process to the first answer of a service, nothing compiled yet."""
+    ready_warm: float
+    """s, with what an earlier run has compiled."""
+
+    def row(self) -> str:
+        """The row in Markdown."""
+        return (
+            f"| {self.drones} | {self.factor:.1f} | {TARGETS[self.drones]:g}"
+            f" | {self.received_rate:.0f} | {100 * self.lost:.0f} % | {self.memory:.0f} MB"
+            f" | {self.ready_cold:.1f} s | {self.ready_warm:.1f} s |"
+        )
+
+
+def measure(drones: int, seconds: float, folder: Path) -> Result:
+    """Run the node twice with an own compilation cache, the second time with a subscriber.
+
+    Args:
+        drones: How many.
+        seconds: Of wall time, for which to count.
+        folder: Empty; gets the cache and the node's log.
+    """
+    parameters = {
+        "drones": f"[{','.join(f'cf{index}' for index in range(drones))}]",
+        "real_time_factor": "0.0",
+    }
+    environment = {"XDG_CACHE_HOME": str(folder)}
+    log = folder / "simulator.log"
+    with Simulator(parameters, log, environment) as simulator:
+        cold = _time_until_ready(simulator)
+    with Simulator(parameters, log, environment) as simulator:
+        warm = _time_until_ready(simulator)
+        output = subprocess.run(
+            [sys.executable, "-m", "benchmark.subscriber", str(seconds)],
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=seconds + 200,
+        ).stdout
+        simulator.check()
+        memory = _peak_memory(simulator.pid)
+    seen = json.loads(output.splitlines()[-1])
+    counts = {
+        topic: count
+        for topic, count in seen["received"].items()
+        if count > 2 * seconds  # leaves out the status, at 1 Hz of wall time
+    }
+    published = 100 * seen["simulated"] * seconds / seen["wall"] * len(counts)
+    return Result(
+        drones,
+        seen["simulated"] / seen["wall"],
+        sum(counts.values()) / seconds,
+        1 - sum(counts.values()) / published,
+        memory,
+        cold,
+        warm,
+    )
+
+
+def _time_until_ready(simulator: Simulator) -> float:
+    began = time.monotonic()
+    node = rclpy.create_node("benchmark")
+    client: Client = node.create_client(SetBool, "crazyflow/pause")
+    try:
+        while time.monotonic() < began + READY_TIMEOUT:
+            simulator.check()
+            if not client.wait_for_service(0.05):
+                continue
+            reply = client.call_async(SetBool.Request(data=False))
+            rclpy.spin_until_future_complete(node, reply, timeout_sec=READY_TIMEOUT)
+            return time.monotonic() - began
+        raise TimeoutError(f"the node was not ready after {READY_TIMEOUT:g} s")
+    finally:
+        node.destroy_node()
+
+
+def _peak_memory(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    peak = next(line.split() for line in lines if line.startswith("VmHWM"))
+    return int(peak[1]) * 1024 / 1e6
+
+
+def main(seconds: float = 10.0) -> None:
+    """Measure all rows, each for a time in wall seconds."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    print(HEAD, flush=True)
+    for drones in TARGETS:
+        with tempfile.TemporaryDirectory() as folder:
+            print(measure(drones, seconds, Path(folder)).row(), flush=True)
+    rclpy.shutdown()
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:2]))
