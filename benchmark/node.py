@@ -27,8 +27,8 @@ from crazyflow_ros.demo.simulator import Simulator
 TARGETS = {1: 50.0, 10: 10.0, 100: 1.0}  # drones: real-time factor
 READY_TIMEOUT = 120.0  # s
 HEAD = (
-    "| drones | real-time factor | target | messages/s received | lost | memory | ready, cold"
-    " | ready, warm |\n|---:|---:|---:|---:|---:|---:|---:|---:|"
+    "| drones | real-time factor | target | messages/s received | lost | cores used | memory"
+    " | ready, cold | ready, warm |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
 
 
@@ -42,6 +42,8 @@ class Result:
     """Messages per second of wall time."""
     lost: float
     """Part of the messages at 100 Hz that did not arrive."""
+    cores: float
+    """Processor time of the node over wall time."""
     memory: float
     """Largest resident memory, MB."""
     ready_cold: float
@@ -53,7 +55,8 @@ class Result:
         """The row in Markdown."""
         return (
             f"| {self.drones} | {self.factor:.1f} | {TARGETS[self.drones]:g}"
-            f" | {self.received_rate:.0f} | {100 * self.lost:.0f} % | {self.memory:.0f} MB"
+            f" | {self.received_rate:.0f} | {100 * max(self.lost, 0):.0f} % | {self.cores:.2f}"
+            f" | {self.memory:.0f} MB"
             f" | {self.ready_cold:.1f} s | {self.ready_warm:.1f} s |"
         )
 
@@ -76,6 +79,7 @@ def measure(drones: int, seconds: float, folder: Path) -> Result:
         cold = _time_until_ready(simulator)
     with Simulator(parameters, log, environment) as simulator:
         warm = _time_until_ready(simulator)
+        used, began = _processor_time(simulator.pid), time.monotonic()
         output = subprocess.run(
             [sys.executable, "-m", "benchmark.subscriber", str(seconds)],
             stdout=subprocess.PIPE,
@@ -84,6 +88,7 @@ def measure(drones: int, seconds: float, folder: Path) -> Result:
         ).stdout
         simulator.check()
         memory = _peak_memory(simulator.pid)
+        cores = (_processor_time(simulator.pid) - used) / (time.monotonic() - began)
     seen = json.loads(output.splitlines()[-1])
     counts = {
         topic: count
@@ -96,6 +101,7 @@ def measure(drones: int, seconds: float, folder: Path) -> Result:
         seen["simulated"] / seen["wall"],
         sum(counts.values()) / seconds,
         1 - sum(counts.values()) / published,
+        cores,
         memory,
         cold,
         warm,
@@ -117,6 +123,11 @@ def _time_until_ready(simulator: Simulator) -> float:
         raise TimeoutError(f"the node was not ready after {READY_TIMEOUT:g} s")
     finally:
         node.destroy_node()
+
+
+def _processor_time(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_memory(pid: int) -> float:

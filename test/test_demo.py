@@ -266,11 +266,31 @@ def test_drones_take_off_fly_and_land(demo: Demo, tmp_path: Path) -> None:
     assert (tmp_path / "flight.png").stat().st_size > 10_000
 
 
+def test_client_flies_the_drones_of_a_simulator_in_a_namespace() -> None:
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(1 + os.getpid() % 100)}
+    fleet = ["--ros-args", "-r", "__ns:=/fleet"]
+    parameters = ["drones:=[alpha,beta]", "start_paused:=true", "real_time_factor:=0.0"]
+    settings = [word for parameter in parameters for word in ("-p", parameter)]
+    simulator = subprocess.Popen(
+        [sys.executable, "-m", "crazyflow_ros", *fleet, *settings], env=environment
+    )
+    client = [sys.executable, "-m", "crazyflow_ros.demo.flight", *fleet, "-p", "duration:=20"]
+    try:
+        flight = subprocess.run(
+            client, env=environment, capture_output=True, text=True, timeout=180, check=False
+        )
+        assert flight.returncode == 0, flight.stderr
+        assert "beta" in flight.stdout
+    finally:
+        simulator.terminate()
+        assert simulator.wait(5) == 0
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left_behind(demo: Demo, number: signal.Signals) -> None:
     process = demo("n_drones:=1")
-    read_until(process, "taking off")
+    read_until(process, " ready")
     (simulator,) = children(process.pid)
     began = time.monotonic()
     os.kill(process.pid, number)
@@ -283,7 +303,7 @@ def test_no_process_is_left_behind(demo: Demo, number: signal.Signals) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
 def test_death_of_the_simulator_is_reported(demo: Demo) -> None:
     process = demo("n_drones:=1")
-    read_until(process, "taking off")
+    read_until(process, " ready")
     os.kill(children(process.pid)[0], signal.SIGKILL)
     output, _ = process.communicate(timeout=10)
     assert process.returncode == 1

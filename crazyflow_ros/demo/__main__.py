@@ -38,7 +38,7 @@ def main() -> int:
     end_on_termination()
     try:
         return _demonstrate(arguments)
-    except (SimulatorError, FlightError, OSError) as error:
+    except (SimulatorError, FlightError, ImportError, OSError) as error:
         print(f"\nFAILED: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,35 +131,43 @@ class FlightClient:
             duration: s of simulated time.
             progress: Is told how it goes.
         """
-        self._set_paused(True)
-        start_ns = self._pause_time() + LEAD_NS
         for index, drone in enumerate(self._drones):
-            pad = np.array(drone.pos[-1])
-            if pad[2] > STANDING:
-                raise FlightError(
-                    f"{drone.name} is {pad[2]:.2f} m above the floor; the flight starts on the"
-                    f" floor, which a call of {self._simulator}/reset brings it back to"
-                )
-            drone.flight = plan_flight(
-                pad,
-                duration,
-                lag=MOST_LAG * (index % 4) / 3,
-                altitude=ALTITUDE + STOREY * (index % 4),
-            )
-            drone.publisher.publish(_message(drone.name, drone.flight, start_ns))
-        for drone in self._drones:
-            if not drone.publisher.wait_for_all_acked(Duration(seconds=REPLY_TIMEOUT)):
-                raise FlightError(f"the trajectory of {drone.name} was not received")
-        self._first_tick = None
-        self._set_paused(False)
+            drone.flight = self._plan(drone, duration, index % 4)
+        self._set_paused(True)
+        try:
+            start_ns = self._pause_time() + LEAD_NS
+            self._send(start_ns)
+            self._first_tick = None
+        finally:
+            self._set_paused(False)
 
         end_ns = start_ns + int(duration * NS)
         while min(drone.stamps_ns[-1] for drone in self._drones) < end_ns:
             self._run_callbacks()
             progress.show((self._clock_ns - start_ns) / NS, self._status(start_ns))
             self._check_silence()
-        progress.close()
         return self._record(start_ns)
+
+    def _plan(self, drone: _Drone, duration: float, storey: int) -> Flight:
+        pad = np.array(drone.pos[-1])
+        if pad[2] > STANDING:
+            raise FlightError(
+                f"{drone.name} is {pad[2]:.2f} m above the floor; the flight starts on the floor,"
+                f" which a call of {self._simulator}/reset brings it back to"
+            )
+        lag = MOST_LAG * storey / 3
+        return plan_flight(pad, duration, lag, ALTITUDE + STOREY * storey)
+
+    def _send(self, start_ns: int) -> None:
+        for drone in self._drones:
+            assert drone.flight is not None
+            drone.publisher.publish(_message(drone.name, drone.flight, start_ns))
+        for drone in self._drones:
+            self._wait_for(
+                partial(drone.publisher.wait_for_all_acked, Duration(seconds=SLICE)),
+                f"the trajectory of {drone.name} was not received",
+                REPLY_TIMEOUT,
+            )
 
     def _on_clock(self, message: Clock) -> None:
         time_ns, self._heard = _nanoseconds(message.clock), time.monotonic()

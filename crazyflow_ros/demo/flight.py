@@ -78,7 +78,7 @@ def run(
     client = FlightClient(node, check, simulator)
     try:
         drones = client.connect()
-        print(f"{_list(drones)} ready; taking off", flush=True)
+        print(f"{_list(drones)} ready", flush=True)
         progress = Progress(duration)
         try:
             record = client.fly(duration, progress)
@@ -112,7 +112,7 @@ def main() -> None:
             if not isinstance(duration, int | float) or not SHORTEST <= duration < float("inf"):
                 raise FlightError(f"duration: expected at least {SHORTEST:g} s, got {duration!r}")
             good = run(node, float(duration), Path(plot) if plot else None, simulator)
-    except FlightError as error:
+    except (FlightError, ImportError) as error:
         sys.exit(f"figure_eight: {error}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
