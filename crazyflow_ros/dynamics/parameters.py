@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from copy import deepcopy
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -44,7 +45,7 @@ def load_drone(drone: str) -> dict[str, Any]:
     tables = _tables()
     if drone not in Drone.__members__.values():
         raise ValueError(f"unknown drone {str(drone)!r}, have {', '.join(d for d in Drone)}")
-    figures = dict(tables[drone])
+    figures = deepcopy(tables[drone])
     principal_inertia, drag = figures.pop("J"), figures.pop("drag")
     return {
         **{key: np.array(v) if isinstance(v, list) else v for key, v in figures.items()},
