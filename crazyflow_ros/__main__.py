@@ -1,8 +1,6 @@
 """`python -m crazyflow_ros` is the program `simulator`."""
 
-import sys
-
 from crazyflow_ros.ros.node import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,7 +7,7 @@ serialised message is not derived from the rules of CDR, but seen from where a m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -27,55 +27,44 @@ def below(path: str, names: Sequence[str]) -> list[str]:
 
 
 class SerialisedMessages:
-    """Messages of one type with the same fields, for example one per drone.
+    """Messages of one type that change in the same fields, for example one per drone.
 
-    A path names a number in a message: `pose.position.x`, `position.2`.
+    A path names a field in a message: `pose.position.x`, `position.2`.
 
     Args:
         prototypes: The N messages, with everything that does not change.
-        stamps: Paths of the times in each message.
-        blocks: Name of a block, and the paths of its K float64 in each message.
+        stamps: Paths of the times in each message, all the same.
+        numbers: Paths of the K numbers (float64) in each message.
 
     Raises:
-        ValueError: A path is not that of a number of the right type.
+        ValueError: A path is not that of a field of the right type.
     """
 
     def __init__(
-        self,
-        prototypes: Sequence[Any],
-        stamps: Sequence[str],
-        blocks: Mapping[str, Sequence[str]],
+        self, prototypes: Sequence[Any], stamps: Sequence[str], numbers: Sequence[str]
     ) -> None:
-        stamp_paths = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
-        block_paths = [path for paths in blocks.values() for path in paths]
+        times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
+        places = np.array([find_numbers(p, numbers, times) for p in prototypes], dtype=np.intp)
         payloads = [serialize_message(prototype) for prototype in prototypes]
+        # All messages are in one array, in which each starts at a word.
         starts = np.cumsum([0] + [-(-len(payload) // _WORD) for payload in payloads])
         self._words = np.zeros(starts[-1], np.uint32)
-        bytes_ = self._words.data.cast("B")
-        self._payloads: list[memoryview] = []
-        for start, payload in zip(starts * _WORD, payloads):
-            bytes_[start : start + len(payload)] = payload
-            self._payloads.append(bytes_[start : start + len(payload)])
-
-        places = np.array(
-            [find_numbers(p, block_paths, stamp_paths) for p in prototypes], dtype=np.intp
-        )
+        memory = self._words.data.cast("B")
+        self._payloads = [
+            memory[start : start + len(payload)]
+            for start, payload in zip((starts * _WORD).tolist(), payloads)
+        ]
+        for place, payload in zip(self._payloads, payloads):
+            place[:] = payload
         places = places // _WORD + starts[:-1, None]
-        doubles, times = np.split(places, [len(block_paths)], axis=1)
-        doubles = np.stack((doubles, doubles + 1), axis=-1).reshape(len(prototypes), -1)
-        ends = np.cumsum([2 * len(paths) for paths in blocks.values()])
-        self._blocks = dict(zip(blocks, np.split(doubles, ends, axis=1)))
-        self._seconds, self._nanoseconds = times[:, 0::2].ravel(), times[:, 1::2].ravel()
+        doubles, integers = np.split(places, [len(numbers)], axis=1)
+        self._numbers = np.stack((doubles, doubles + 1), axis=-1).reshape(len(payloads), -1)
+        self._times = integers.reshape(-1, 2)
 
-    def stamp(self, time_ns: int) -> None:
-        """Set all times [ns]."""
-        seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
-        self._words[self._seconds] = seconds
-        self._words[self._nanoseconds] = nanoseconds
-
-    def write(self, block: str, values: np.ndarray) -> None:
-        """Set the numbers of a block in all messages, from an array of shape (N, K)."""
-        self._words[self._blocks[block]] = np.ascontiguousarray(values, float).view(np.uint32)
+    def update(self, time_ns: int, values: np.ndarray) -> None:
+        """Set all times [ns], and the numbers, from an array of shape (N, K)."""
+        self._words[self._times] = divmod(time_ns, 1_000_000_000)
+        self._words[self._numbers] = values.view(np.uint32)
 
     def payload(self, index: int) -> bytes:
         """One message, to be published as it is."""
@@ -96,31 +85,41 @@ def find_numbers(
         Their offsets in bytes, in the order of the paths.
 
     Raises:
-        ValueError: A marker set at a path does not show up exactly once.
+        ValueError: There is no such field, or it is of another type.
     """
     generator = np.random.default_rng(_MARKER_SEED)
     doubles = generator.uniform(1.0, 2.0, len(float64_paths))
     integers = generator.integers(1 << 24, 1 << 30, len(int32_paths), dtype=np.int32)
     marked = deepcopy(prototype)
-    markers: list[bytes] = []
-    for paths, values in ((float64_paths, doubles), (int32_paths, integers)):
-        for path, value in zip(paths, values):
-            _assign(marked, path, value.item())
-            markers.append(value.tobytes())
+    for path, number in zip(
+        [*float64_paths, *int32_paths], [*doubles.tolist(), *integers.tolist()]
+    ):
+        _assign(marked, path, number)
     payload = serialize_message(marked)
-    for path, marker in zip([*float64_paths, *int32_paths], markers):
-        found = payload.count(marker)
-        if found != 1 or payload.find(marker) % _WORD:
-            kind = type(prototype).__name__
-            raise ValueError(f"{kind}.{path}: no number of the expected type, {found} places")
-    return [payload.find(marker) for marker in markers]
+    offsets = []
+    for path, marker in zip([*float64_paths, *int32_paths], [*doubles, *integers]):
+        offset = payload.find(marker.tobytes())
+        if offset < 0 or offset % _WORD or payload.count(marker.tobytes()) > 1:
+            name = f"{type(prototype).__name__}.{path}"
+            raise ValueError(f"{name}: not found as a number of {marker.nbytes} bytes")
+        offsets.append(offset)
+    return offsets
 
 
-def _assign(message: Any, path: str, value: float) -> None:
+def _assign(message: Any, path: str, number: float) -> None:
+    """Set a field that holds a number of the same type."""
     *parents, last = path.split(".")
-    for name in parents:
-        message = message[int(name)] if name.isdecimal() else getattr(message, name)
+    try:
+        parent = message
+        for name in parents:
+            parent = parent[int(name)] if name.isdecimal() else getattr(parent, name)
+        present = parent[int(last)] if last.isdecimal() else getattr(parent, last)
+    except (AttributeError, IndexError):
+        raise ValueError(f"{type(message).__name__}.{path}: there is no such field") from None
+    if type(present) is not type(number):
+        kind, expected = type(message).__name__, type(number).__name__
+        raise ValueError(f"{kind}.{path}: expected a {expected}, got {present!r}")
     if last.isdecimal():
-        message[int(last)] = value
+        parent[int(last)] = number
     else:
-        setattr(message, last, value)
+        setattr(parent, last, number)

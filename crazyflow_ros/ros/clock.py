@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 TOPIC = "/clock"
 _QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+_NOTHING = np.zeros((1, 0))
 _REPEAT_PERIOD = 0.5  # s of wall time
 
 
@@ -24,7 +26,7 @@ class ClockTopic:
 
     def __init__(self, simulator: Simulator) -> None:
         self._publisher = simulator.create_publisher(Clock, TOPIC, _QOS)
-        self._message = SerialisedMessages([Clock()], ["clock"], {})
+        self._message = SerialisedMessages([Clock()], ["clock"], [])
         self._latest: bytes | None = None
         self._repeated: bytes | None = None
         # So that the repetition never follows a later time.
@@ -34,7 +36,7 @@ class ClockTopic:
         simulator.create_timer(_REPEAT_PERIOD, self._repeat)
 
     def _publish(self, snapshot: Snapshot) -> None:
-        self._message.stamp(snapshot.time_ns)
+        self._message.update(snapshot.time_ns, _NOTHING)
         with self._in_order:
             self._latest = self._message.payload(0)
             self._publisher.publish(self._latest)

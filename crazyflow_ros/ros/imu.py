@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from sensor_msgs.msg import Imu
 
 from crazyflow_ros.ros import frame_ids
@@ -28,19 +29,19 @@ class ImuTopics(StateTopics):
             message = Imu()
             message.header.frame_id = frame_ids.imu_link(drone)
             prototypes.append(message)
-        blocks = {
-            "orientation": below("orientation", XYZW),
-            "angular_velocity": below("angular_velocity", XYZ),
-            "linear_acceleration": below("linear_acceleration", XYZ),
-        }
-        messages = SerialisedMessages(prototypes, ["header.stamp"], blocks)
+        numbers = (
+            below("orientation", XYZW)
+            + below("angular_velocity", XYZ)
+            + below("linear_acceleration", XYZ)
+        )
+        messages = SerialisedMessages(prototypes, ["header.stamp"], numbers)
         topics = [f"{drone}/imu" for drone in simulator.drones]
         super().__init__(simulator, "imu", Imu, topics, messages)
 
-    def fill(self, snapshot: Snapshot) -> None:
+    def numbers(self, snapshot: Snapshot) -> np.ndarray:
         """The physics thread has just written the snapshot into the mirror."""
-        for block, readings in self._mirror.imu()._asdict().items():
-            self.messages.write(block, readings)
+        del snapshot
+        return np.concatenate(self._mirror.imu(), axis=1)
 
 
 def declare(simulator: Simulator) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from sensor_msgs.msg import JointState
 
 from crazyflow_ros.ros.cdr import SerialisedMessages, below
@@ -26,15 +27,14 @@ class JointStateTopics(StateTopics):
             for drone in simulator.drones
         ]
         indices = [str(i) for i in _ROTORS]
-        blocks = {name: below(name, indices) for name in ("position", "velocity")}
-        messages = SerialisedMessages(prototypes, ["header.stamp"], blocks)
+        numbers = below("position", indices) + below("velocity", indices)
+        messages = SerialisedMessages(prototypes, ["header.stamp"], numbers)
         topics = [f"{drone}/joint_states" for drone in simulator.drones]
         super().__init__(simulator, "joint_states", JointState, topics, messages)
 
-    def fill(self, snapshot: Snapshot) -> None:
+    def numbers(self, snapshot: Snapshot) -> np.ndarray:
         """As they are in the snapshot."""
-        self.messages.write("position", snapshot.rotor_angle)
-        self.messages.write("velocity", snapshot.rotor_vel)
+        return np.concatenate((snapshot.rotor_angle, snapshot.rotor_vel), axis=1)
 
 
 def declare(simulator: Simulator) -> None:

@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
 from rclpy.executors import Executor, SingleThreadedExecutor
@@ -25,18 +27,15 @@ STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
 
 _STOP_TIMEOUT = 0.6  # s for each of the two other threads
-_SPIN_PERIOD = 3600.0  # s
+_SPIN_PERIOD = 0.1  # s after which the node's thread looks whether it shall end
 _SWITCH_INTERVAL = 5e-4  # s
 
 
-def main(args: list[str] | None = None) -> int:
-    """Run the simulator until a signal or a failure ends it.
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the simulator until a signal or a failure ends it, and the process with it.
 
     Args:
         args: Command line, by default that of the process.
-
-    Returns:
-        Exit code.
     """
     # When the physics thread wakes up while a callback runs, it has to get the interpreter's lock
     # within a fraction of a tick. Python's default of 5 ms is more than a tick.
@@ -48,10 +47,14 @@ def main(args: list[str] | None = None) -> int:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:  # rclpy has no public type for all that is wrong with arguments
         print(f"simulator: {error}", file=sys.stderr)
-        return WRONG_USAGE
+        sys.exit(WRONG_USAGE)
     exit_code = process.run()
     rclpy.try_shutdown()
-    return exit_code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All is put away, unless a thread still compiles, which nothing can interrupt. Taking down the
+    # interpreter would wait for that, and else takes longer than all the rest.
+    os._exit(exit_code)
 
 
 class _Process:
@@ -61,7 +64,6 @@ class _Process:
         self._simulator: Simulator | None = None
         self._exit_code = STOPPED
         self._ended = threading.Event()
-        self._stop_spinning: Future[None] = Future()
         self._worker = threading.Thread(target=self._work, name="node", daemon=True)
 
     def end(self, exit_code: int) -> None:
@@ -75,14 +77,9 @@ class _Process:
         self._worker.start()
         self._ended.wait()
         if self._simulator is not None:
-            self._simulator.physics.stop(_STOP_TIMEOUT)  # no callback waits for it any longer
-        self._stop_spinning.set_result(None)
+            with suppress(TimeoutError):
+                self._simulator.physics.stop(_STOP_TIMEOUT)  # no callback waits for it any longer
         self._worker.join(_STOP_TIMEOUT)
-        if self._worker.is_alive():
-            # It compiles. Nothing can interrupt that, and there is nothing to be lost.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(self._exit_code)
         return self._exit_code
 
     def _work(self) -> None:
@@ -102,18 +99,19 @@ class _Process:
             simulator.start()
             executor = _executor()
             executor.add_node(simulator)
+            never: Future[None] = Future()
             while not self._ended.is_set():
-                executor.spin_until_future_complete(self._stop_spinning, _SPIN_PERIOD)
+                # Not spin(): without a deadline, the executor of the wheels burns all of a core.
+                executor.spin_until_future_complete(never, _SPIN_PERIOD)
             executor.shutdown()
             simulator.destroy_node()
         except BaseException as error:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        import traceback
-
-        get_logger("crazyflow").fatal("".join(traceback.format_exception(error)))
-        self.end(FAILED)
+        if not self._ended.is_set():  # what fails in the end is of no consequence
+            get_logger("crazyflow").fatal("".join(traceback.format_exception(error)))
+            self.end(FAILED)
 
 
 def _executor() -> Executor:

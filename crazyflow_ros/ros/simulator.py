@@ -55,9 +55,10 @@ class Simulator(Node):
     def start(self) -> None:
         """Compile, then let time run."""
         self.physics.start()
-        p = self.parameters
+        p, names = self.parameters, ", ".join(self.drones[:4])
+        names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
         self.get_logger().info(
-            f"ready: {len(self.drones)} x {p.drone_model} ({', '.join(self.drones)}), "
+            f"ready: {len(self.drones)} x {p.drone_model} ({names}), "
             f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
             f"{', paused' if p.start_paused else ''}"
         )

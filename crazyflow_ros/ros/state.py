@@ -32,15 +32,14 @@ class OdometryTopics(StateTopics):
             prototypes.append(message)
         pose = below("pose.pose.position", XYZ) + below("pose.pose.orientation", XYZW)
         twist = below("twist.twist.linear", XYZ) + below("twist.twist.angular", XYZ)
-        messages = SerialisedMessages(prototypes, ["header.stamp"], {"pose": pose, "twist": twist})
+        messages = SerialisedMessages(prototypes, ["header.stamp"], pose + twist)
         topics = [f"{drone}/odom" for drone in simulator.drones]
         super().__init__(simulator, "odom", Odometry, topics, messages)
 
-    def fill(self, snapshot: Snapshot) -> None:
+    def numbers(self, snapshot: Snapshot) -> np.ndarray:
         """Velocities are known in world axes, angular velocities in body axes."""
         vel = world_to_body(snapshot.quat, snapshot.vel)
-        self.messages.write("pose", np.hstack((snapshot.pos, snapshot.quat)))
-        self.messages.write("twist", np.hstack((vel, snapshot.ang_vel)))
+        return np.concatenate((snapshot.pos, snapshot.quat, vel, snapshot.ang_vel), axis=1)
 
 
 class PoseTopics(StateTopics):
@@ -50,15 +49,13 @@ class PoseTopics(StateTopics):
         prototype = PoseStamped()
         prototype.header.frame_id = frame_ids.MAP
         pose = below("pose.position", XYZ) + below("pose.orientation", XYZW)
-        messages = SerialisedMessages(
-            [prototype] * len(simulator.drones), ["header.stamp"], {"pose": pose}
-        )
+        messages = SerialisedMessages([prototype] * len(simulator.drones), ["header.stamp"], pose)
         topics = [f"{drone}/pose" for drone in simulator.drones]
         super().__init__(simulator, "pose", PoseStamped, topics, messages)
 
-    def fill(self, snapshot: Snapshot) -> None:
+    def numbers(self, snapshot: Snapshot) -> np.ndarray:
         """As they are in the snapshot."""
-        self.messages.write("pose", np.hstack((snapshot.pos, snapshot.quat)))
+        return np.concatenate((snapshot.pos, snapshot.quat), axis=1)
 
 
 def declare(simulator: Simulator) -> None:

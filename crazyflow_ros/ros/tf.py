@@ -35,12 +35,12 @@ class TransformTopic(StateTopics):
             + below(f"transforms.{i}.transform.rotation", XYZW)
         ]
         stamps = [f"transforms.{i}.header.stamp" for i in range(len(drones))]
-        messages = SerialisedMessages([prototype], stamps, {"pose": pose})
+        messages = SerialisedMessages([prototype], stamps, pose)
         super().__init__(simulator, "tf", TFMessage, ["/tf"], messages)
 
-    def fill(self, snapshot: Snapshot) -> None:
+    def numbers(self, snapshot: Snapshot) -> np.ndarray:
         """The pose of each drone."""
-        self.messages.write("pose", np.hstack((snapshot.pos, snapshot.quat)).reshape(1, -1))
+        return np.concatenate((snapshot.pos, snapshot.quat), axis=1).reshape(1, -1)
 
 
 class StaticTransforms:

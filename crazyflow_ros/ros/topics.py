@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.runtime import Snapshot
@@ -48,7 +49,7 @@ class StateTopics(ABC):
         topics: Sequence[str],
         messages: SerialisedMessages,
     ) -> None:
-        self.messages = messages
+        self._messages = messages
         self._physics = simulator.physics
         self._snapshot = simulator.physics.snapshot
         self._wanted: list[int] = []
@@ -64,8 +65,8 @@ class StateTopics(ABC):
         simulator.create_timer(_RECOUNT_PERIOD, self._recount)
 
     @abstractmethod
-    def fill(self, snapshot: Snapshot) -> None:
-        """Write the snapshot into `messages`; the stamps are set already."""
+    def numbers(self, snapshot: Snapshot) -> np.ndarray:
+        """The numbers of all messages at a snapshot, float64 in rows without gaps."""
 
     def _recount(self) -> None:
         counts = (publisher.get_subscription_count() for publisher in self._publishers)
@@ -84,7 +85,6 @@ class StateTopics(ABC):
     def _send(self, indices: Sequence[int]) -> None:
         if not indices:
             return
-        self.messages.stamp(self._snapshot.time_ns)
-        self.fill(self._snapshot)
+        self._messages.update(self._snapshot.time_ns, self.numbers(self._snapshot))
         for i in indices:
-            self._publishers[i].publish(self.messages.payload(i))
+            self._publishers[i].publish(self._messages.payload(i))

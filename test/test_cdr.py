@@ -1,0 +1,135 @@
+"""Patched serialised messages against messages that ROS itself serialises."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped, TransformStamped
+from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message, serialize_message
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState, Range
+
+from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below, find_numbers
+
+POSE = below("pose.position", XYZ) + below("pose.orientation", XYZW)
+TIME_NS = 1_234_567_890_123
+RNG = np.random.default_rng(1)
+
+
+def pose_stamped(frame_id: str, values: np.ndarray) -> PoseStamped:
+    message = PoseStamped()
+    message.header.frame_id = frame_id
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(TIME_NS, 1_000_000_000)
+    position, orientation = message.pose.position, message.pose.orientation
+    position.x, position.y, position.z = values[:3].tolist()
+    orientation.x, orientation.y, orientation.z, orientation.w = values[3:].tolist()
+    return message
+
+
+# Frames of all lengths, for the padding before the numbers depends on them.
+@pytest.mark.parametrize("length", range(9))
+def test_patched_is_what_ros_serialises(length: int) -> None:
+    frame_id = "x" * length
+    prototype = PoseStamped()
+    prototype.header.frame_id = frame_id
+    values = RNG.normal(size=7)
+    messages = SerialisedMessages([prototype], ["header.stamp"], POSE)
+    messages.update(TIME_NS, values[None])
+    expected = pose_stamped(frame_id, values)
+    # Not the bytes themselves: padding is not initialised.
+    assert len(messages.payload(0)) == len(serialize_message(expected))
+    assert deserialize_message(messages.payload(0), PoseStamped) == expected
+
+
+def test_messages_of_different_lengths_do_not_mix() -> None:
+    names = ["a", "bcd", "", "efghijk"]
+    prototypes = []
+    for name in names:
+        prototype = PoseStamped()
+        prototype.header.frame_id = name
+        prototypes.append(prototype)
+    messages = SerialisedMessages(prototypes, ["header.stamp"], POSE)
+    for _ in range(2):  # the second update leaves nothing of the first
+        values = RNG.normal(size=(len(names), 7))
+        messages.update(TIME_NS, values)
+        for i, name in enumerate(names):
+            message = deserialize_message(messages.payload(i), PoseStamped)
+            assert message == pose_stamped(name, values[i])
+
+
+def test_what_is_not_named_stays() -> None:
+    prototype = Odometry(child_frame_id="cf0/base_link")
+    prototype.header.frame_id = "cf0/odom"
+    prototype.pose.covariance = RNG.normal(size=36)
+    numbers = below("twist.twist.linear", XYZ)
+    messages = SerialisedMessages([prototype], ["header.stamp"], numbers)
+    messages.update(TIME_NS, np.array([[1.0, -2.0, 3.0]]))
+    message = deserialize_message(messages.payload(0), Odometry)
+    assert (message.twist.twist.linear.x, message.twist.twist.linear.y) == (1.0, -2.0)
+    assert message.child_frame_id == "cf0/base_link"
+    assert message.pose == prototype.pose
+    assert message.twist.twist.angular == prototype.twist.twist.angular
+
+
+def test_elements_of_arrays() -> None:
+    prototype = JointState(name=["a", "b"], position=[0.0] * 2, velocity=[0.0] * 2)
+    numbers = below("position", "01") + below("velocity", "01")
+    messages = SerialisedMessages([prototype], ["header.stamp"], numbers)
+    messages.update(TIME_NS, np.array([[1.0, 2.0, 3.0, 4.0]]))
+    message = deserialize_message(messages.payload(0), JointState)
+    assert list(message.position) == [1.0, 2.0]
+    assert list(message.velocity) == [3.0, 4.0]
+    assert list(message.effort) == []
+
+
+def test_many_stamps_in_one_message() -> None:
+    tf2_msgs = pytest.importorskip("tf2_msgs.msg", reason="tf2_msgs is not installed")
+    transforms = [TransformStamped(child_frame_id="c" * i) for i in range(5)]
+    stamps = [f"transforms.{i}.header.stamp" for i in range(5)]
+    numbers = [f"transforms.{i}.transform.translation.x" for i in range(5)]
+    prototype = tf2_msgs.TFMessage(transforms=transforms)
+    messages = SerialisedMessages([prototype], stamps, numbers)
+    messages.update(TIME_NS, np.arange(5.0)[None])
+    received = deserialize_message(messages.payload(0), tf2_msgs.TFMessage).transforms
+    assert [t.transform.translation.x for t in received] == list(range(5))
+    assert {(t.header.stamp.sec, t.header.stamp.nanosec) for t in received} == {
+        divmod(TIME_NS, 1_000_000_000)
+    }
+
+
+def test_prototype_is_left_as_it_is() -> None:
+    prototype = PoseStamped()
+    find_numbers(prototype, POSE, [])
+    assert prototype == PoseStamped()
+
+
+def test_payload_is_a_copy() -> None:
+    messages = SerialisedMessages([Clock()], ["clock"], [])
+    nothing = np.zeros((1, 0))
+    messages.update(1, nothing)
+    first = messages.payload(0)
+    messages.update(2, nothing)
+    assert first != messages.payload(0)
+
+
+@pytest.mark.parametrize(
+    ("prototype", "path", "reason"),
+    [
+        (JointState(), "header.stamp.sec", "JointState.header.stamp.sec: expected a float, got 0"),
+        (JointState(), "header.frame_id", "JointState.header.frame_id: expected a float, got ''"),
+        (PoseStamped(), "pose.position.q", "PoseStamped.pose.position.q: there is no such field"),
+        (JointState(), "position.0", "JointState.position.0: there is no such field"),
+    ],
+)
+def test_wrong_path_is_refused(prototype: Any, path: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        find_numbers(prototype, [path], [])
+
+
+def test_float32_is_refused() -> None:
+    with pytest.raises(ValueError, match="range: not found as a number of 8 bytes"):
+        find_numbers(Range(range=0.0), ["range"], [])
