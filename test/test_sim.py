@@ -1,0 +1,354 @@
+"""`Sim`: pipelines, resets, parameters by world, compilation, stopping rotors, bad commands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from crazyflow_ros.sim import Sim, SimData
+
+N, M = 3, 2
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Sim:
+    sim = Sim(N, M, control="rotor_vel")
+    states = sim.data.states
+    sim.data = sim.data.replace(states=states.replace(pos=states.pos + jnp.array([0, 0, 2.0])))
+    sim.build_default_data()
+    return sim
+
+
+@pytest.fixture
+def sim(compiled: Sim) -> Sim:
+    """Drones at 2 m, rotors stopped, rotor speed control; the pipelines are not to be changed."""
+    compiled.reset()
+    return compiled
+
+
+def commands(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(14_000, 18_000, (N, M, 4))
+
+
+def assert_equal(a: Any, b: Any) -> None:
+    """The same bits, dtypes included."""
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        assert x.dtype == y.dtype
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            x, y = jax.random.key_data(x), jax.random.key_data(y)
+        np.testing.assert_array_equal(x, y)
+
+
+def add_to_steps(number: int) -> Callable[[SimData], SimData]:
+    return lambda data: data.replace(core=data.core.replace(steps=data.core.steps + number))
+
+
+def compilations(caplog: pytest.LogCaptureFixture, act: Callable[[], None]) -> int:
+    """How many functions JAX compiles meanwhile."""
+    caplog.clear()
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        act()
+    return sum(r.getMessage().startswith("Compiling ") for r in caplog.records)
+
+
+def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
+    def fly(count: int) -> None:
+        sim.rotor_vel_control(commands())
+        sim.step(count)
+        jax.block_until_ready(sim.data)
+
+    fly(1)
+    assert compilations(caplog, lambda: jax.jit(lambda x: x + 1)(jnp.ones(3))) > 0  # it does count
+    for count in (2, 7, 50, 999):
+        assert compilations(caplog, lambda n=count: fly(n)) == 0
+
+
+def test_steps_in_one_call_or_many_give_the_same_bits(sim: Sim) -> None:
+    ends = []
+    for counts in ((60,), (1,) * 60, (13, 47)):
+        sim.reset()
+        sim.rotor_vel_control(commands())
+        for count in counts:
+            sim.step(count)
+        ends.append(sim.data)
+    assert_equal(ends[0], ends[1])
+    assert_equal(ends[0], ends[2])
+
+
+def test_a_step_count_has_to_be_positive(sim: Sim) -> None:
+    before = sim.data
+    for count in (0, -1):
+        with pytest.raises(ValueError, match=f"n_steps must be at least 1, got {count}"):
+            sim.step(count)
+    assert_equal(sim.data, before)
+
+
+@pytest.mark.parametrize("name", ["n_worlds", "n_drones", "freq"])
+def test_counts_have_to_be_positive(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        Sim(**{name: 0})
+
+
+def test_worlds_and_drones_do_not_disturb_each_other(sim: Sim) -> None:
+    command = commands()
+    sim.rotor_vel_control(command)
+    sim.step(100)
+    undisturbed = sim.data.states
+    sim.reset()
+    command[1, 0] = 0
+    sim.rotor_vel_control(command)
+    sim.step(100)
+    changed = np.any(np.asarray(sim.data.states.vel != undisturbed.vel), axis=-1)
+    np.testing.assert_array_equal(changed, [[False, False], [True, False], [False, False]])
+
+
+def test_rotors_stop_when_told_to(sim: Sim) -> None:
+    sim.rotor_vel_control(commands())
+    sim.step(500)
+    assert (sim.data.states.rotor_vel > 10_000).all()
+    low, high = np.asarray(sim.data.params.rotor_vel_limits)
+    command = np.zeros((N, M, 4))
+    command[0], command[1] = 100, 1e6
+    sim.rotor_vel_control(command)
+    sim.step(5000)
+    speed = np.asarray(sim.data.states.rotor_vel)
+    np.testing.assert_allclose(speed[0], low, rtol=1e-3)  # as slow as a turning rotor can be
+    np.testing.assert_allclose(speed[1], high, rtol=1e-3)
+    assert (speed[2] < 0.06 * low).all() and (speed[2] >= 0).all()
+
+
+def test_unarmed_drones_do_not_turn_their_rotors(sim: Sim) -> None:
+    armed = np.array([[[True], [False]]] * N)
+    sim.data = sim.data.replace(controls=sim.data.controls.replace(armed=jnp.asarray(armed)))
+    sim.rotor_vel_control(commands())
+    sim.step(50)
+    assert (sim.data.states.rotor_vel[:, 0] > 1000).all()
+    np.testing.assert_array_equal(sim.data.states.rotor_vel[:, 1], 0)
+
+
+def test_a_refused_command_changes_nothing(sim: Sim) -> None:
+    sim.rotor_vel_control(commands())
+    sim.step(3)
+    before = sim.data
+    bad = commands()
+    bad[1, 1, 1] = np.nan
+    for command, message in [
+        (bad, "nan at index"),
+        (commands()[0], "shape"),
+        (np.ones(4), "shape"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            sim.rotor_vel_control(command)
+        assert_equal(sim.data, before)
+    with pytest.raises(ValueError, match="needs control=state"):
+        sim.state_control(np.zeros((N, M, 13)))
+    assert_equal(sim.data, before)
+
+
+def test_a_masked_reset_touches_its_worlds_only(sim: Sim) -> None:
+    data = sim.data
+    mass = jnp.array([1.0, 2.0, 3.0])[:, None, None] * data.params.mass * jnp.ones((N, M, 1))
+    sim.data = data.replace(params=data.params.replace(mass=mass, L=data.params.L * 1.01))
+    sim.rotor_vel_control(commands())
+    sim.step(20)
+    before, default = sim.data, sim.default_data
+    sim.reset([False, True, False])
+    after = sim.data
+    for tree in ("states", "controls"):
+        now, was, initial = (jax.tree.leaves(getattr(d, tree)) for d in (after, before, default))
+        for x, y, z in zip(now, was, initial):
+            np.testing.assert_array_equal(x[::2], y[::2])
+            np.testing.assert_array_equal(x[1], z[1])
+    assert after.core.steps.ravel().tolist() == [20, 0, 20]
+    # A figure that worlds have of their own is reset with its world, a shared one is not.
+    np.testing.assert_array_equal(after.params.mass[::2], before.params.mass[::2])
+    np.testing.assert_array_equal(
+        after.params.mass[1], np.broadcast_to(default.params.mass, (M, 1))
+    )
+    np.testing.assert_array_equal(after.params.L, before.params.L)
+    sim.step(20)
+    assert sim.data.core.steps.ravel().tolist() == [40, 20, 40]
+
+
+def test_a_mask_of_the_wrong_shape_is_refused(sim: Sim) -> None:
+    for mask in ([True], np.ones((N, 1), bool), True):
+        with pytest.raises(ValueError, match=r"mask has the shape \(3,\), got"):
+            sim.reset(mask)
+
+
+def test_a_full_reset_restores_everything_but_the_random_key(sim: Sim) -> None:
+    initial = sim.data
+    sim.seed(7)
+    key = jax.random.key_data(sim.data.core.rng_key)
+    sim.rotor_vel_control(commands())
+    sim.step(10)
+    sim.reset()
+    np.testing.assert_array_equal(jax.random.key_data(sim.data.core.rng_key), key)
+    core = sim.data.core.replace(rng_key=initial.core.rng_key)
+    assert_equal(sim.data.replace(core=core), initial)
+
+
+def test_each_drone_may_have_figures_of_its_own(sim: Sim) -> None:
+    sim.step(2)  # compiled for shared figures
+    fall = sim.data.states
+    push = fall.replace(force=fall.force.at[..., 2].set(0.3), vel=jnp.zeros_like(fall.vel))
+    factor = jnp.arange(1.0, N * M + 1).reshape(N, M, 1)
+    params, before = sim.data.params, sim.data.params
+    sim.data = sim.data.replace(states=push, params=params.replace(mass=params.mass * factor))
+    sim.step(1)
+    acc = np.asarray(sim.data.states.vel[..., 2]) * 500 + 9.81
+    np.testing.assert_allclose(acc, 0.3 / np.asarray(sim.data.params.mass[..., 0]), rtol=1e-4)
+    unchanged = sim.data.params.replace(mass=before.mass)
+    assert_equal(unchanged, before)
+    sim.reset()  # back to shared figures
+    sim.step(3)
+    assert_equal(sim.data.params, before)
+    np.testing.assert_allclose(sim.data.states.vel[..., 2], -9.81 * 3 / 500, rtol=3e-3)
+
+
+def test_data_of_another_precision_are_stepped_in_it() -> None:
+    with jax.enable_x64(True):
+        sim = Sim(control="rotor_vel")
+        sim.step(3)
+        sim.reset([True])
+        sim.step()
+        leaves = jax.tree.leaves(sim.data)
+        floats = [x.dtype for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
+        assert set(floats) == {np.dtype("float64")}
+        assert sim.data.core.steps.dtype == np.int32
+    assert Sim().data.states.pos.dtype == np.float32
+
+
+def test_dtypes_survive_steps_and_resets(sim: Sim) -> None:
+    dtypes = [x.dtype for x in jax.tree.leaves(sim.data)]
+    sim.rotor_vel_control(commands())  # float64
+    sim.step(2)
+    assert [x.dtype for x in jax.tree.leaves(sim.data)] == dtypes
+    sim.reset([True, False, True])
+    assert [x.dtype for x in jax.tree.leaves(sim.data)] == dtypes
+
+
+def test_step_functions_are_pure_and_go_through_jit_and_vmap(sim: Sim) -> None:
+    sim.rotor_vel_control(commands())
+    step, start = sim.build_step_fn(), sim.data
+    end = step(start, 30)
+    assert start.core.steps.ravel().tolist() == [0] * N
+    sim.step(30)
+    rtol = {"rtol": 1e-5, "atol": 1e-5}
+    jitted = jax.jit(lambda data: step(data, 30))(start)
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), start)
+    mapped = jax.vmap(lambda data: step(data, 30))(batch)
+    for other in (sim.data, jitted, jax.tree.map(lambda x: x[1], mapped)):
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, **rtol), other.states, end.states
+        )
+
+
+def test_stages_of_a_user_run_in_their_place() -> None:
+    sim = Sim(2, control="rotor_vel")
+    default = sim.step_pipeline
+    assert isinstance(default, tuple) and isinstance(sim.reset_pipeline, tuple)
+
+    def wind(data: SimData) -> SimData:
+        force = data.states.force.at[..., 0].set(0.01)
+        return data.replace(states=data.states.replace(force=force))
+
+    before_change = sim.build_step_fn()
+    before_change(sim.data, 1)
+    sim.step()
+    sim.step_pipeline = (wind, *default)
+    sim.step()  # without a call of build_step_fn
+    expected = 0.01 / float(sim.data.params.mass[0]) / 500
+    np.testing.assert_allclose(sim.data.states.vel[:, 0, 0], expected, rtol=1e-4)
+    assert (sim.data.core.steps == 2).all()
+
+    start = sim.default_data
+    sim.step_pipeline = (wind, *default, add_to_steps(10))
+    late = sim.build_step_fn()
+    assert (late(start, 2).core.steps == 22).all()
+    assert (before_change(start, 2).core.steps == 2).all()  # still the pipeline it was built of
+    assert (before_change(start, 2).states.force == 0).all()
+    sim.build_step_fn()
+    sim.step_pipeline = default
+    assert (late(start, 1).core.steps == 11).all()
+    sim.reset()
+    sim.step()
+    assert (sim.data.core.steps == 1).all()
+
+
+def test_a_function_built_but_not_called_has_the_pipeline_of_its_time() -> None:
+    sim = Sim(control="rotor_vel")
+    step = sim.build_step_fn()
+    sim.step_pipeline = (*sim.step_pipeline, add_to_steps(10))
+    assert int(step(sim.data, 1).core.steps[0, 0]) == 1
+
+
+def test_a_stage_that_changes_the_structure_is_refused() -> None:
+    sim = Sim(control="rotor_vel")
+
+    def broken(data: SimData) -> SimData:
+        return data.replace(params=None)
+
+    sim.step_pipeline = (*sim.step_pipeline, broken)
+    with pytest.raises(TypeError, match="a stage changed the structure of its data"):
+        sim.step()
+
+
+def test_reset_stages_get_data_defaults_and_mask() -> None:
+    sim = Sim(N, control="rotor_vel")
+
+    def shuffle(data: SimData, default: SimData, mask: jax.Array | None) -> SimData:
+        key, use = jax.random.split(data.core.rng_key)
+        worlds = jnp.ones(N, bool) if mask is None else mask
+        drawn = jax.random.uniform(use, data.states.pos.shape, minval=1.0, maxval=2.0)
+        pos = jnp.where(worlds[:, None, None], default.states.pos + drawn, data.states.pos)
+        states = data.states.replace(pos=pos)
+        return data.replace(states=states, core=data.core.replace(rng_key=key))
+
+    sim.reset_pipeline = (*sim.reset_pipeline, shuffle)
+    sim.build_reset_fn()
+    sim.reset()
+    first = np.asarray(sim.data.states.pos)
+    assert len(np.unique(first[..., 0])) == N and (first >= 1).all()
+    sim.reset(np.array([True, False, False]))
+    second = np.asarray(sim.data.states.pos)
+    np.testing.assert_array_equal(second[1:], first[1:])
+    assert (second[0] != first[0]).all()
+    reset = sim.build_reset_fn()
+    assert_equal(reset(sim.data, sim.default_data, None), reset(sim.data, sim.default_data, None))
+    sim.reset_pipeline = ()
+    sim.reset()
+    np.testing.assert_array_equal(sim.data.states.pos, sim.default_data.states.pos)
+
+
+def test_derivatives_belong_to_the_state_after_the_step(sim: Sim) -> None:
+    sim.rotor_vel_control(commands())
+    sim.step(25)
+    before = sim.data
+    sim.step()
+    after = sim.data
+    step = (np.asarray(after.states.vel) - np.asarray(before.states.vel)) * 500
+    np.testing.assert_allclose(before.states_deriv.acc, step, atol=2e-3)  # Euler, float32
+    np.testing.assert_array_equal(after.states_deriv.vel, after.states.vel)
+    np.testing.assert_array_equal(after.states_deriv.ang_vel, after.states.ang_vel)
+    sim.reset()
+    np.testing.assert_allclose(sim.data.states_deriv.acc[0, 0], [0, 0, -9.81], rtol=1e-6)
+
+
+def test_the_drones_stand_on_a_grid() -> None:
+    pos = np.asarray(Sim(2, 7).data.states.pos)
+    np.testing.assert_array_equal(pos[0], pos[1])
+    np.testing.assert_array_equal(pos[..., 2], 0)
+    gaps = np.linalg.norm(pos[0, :, None] - pos[0], axis=-1) + 10 * np.eye(7)
+    np.testing.assert_allclose(gaps.min(axis=-1), 1)
+
+
+def test_the_same_seed_gives_the_same_key() -> None:
+    keys = [jax.random.key_data(Sim(rng_key=k).data.core.rng_key) for k in (1, 1, 2)]
+    assert (keys[0] == keys[1]).all() and (keys[0] != keys[2]).any()
