@@ -21,10 +21,9 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
-from rclpy.task import Future
 from rosgraph_msgs.msg import Clock
 
-from crazyflow_ros.demo.spin import make_executor
+from crazyflow_ros.demo.spin import make_executor, spin_for
 
 SIMULATOR = "crazyflow"
 NOT_OURS = ("/rosout", "/parameter_events")  # every node has them
@@ -45,7 +44,7 @@ class Subscriber:
 
     def spin(self, seconds: float) -> None:
         """Count for some time."""
-        self._executor.spin_until_future_complete(Future(), timeout_sec=seconds)
+        spin_for(self._executor, seconds)
 
     def subscribe(self) -> None:
         """Find the simulator's topics, subscribe them as reliably as they are published."""

@@ -33,17 +33,14 @@ def main() -> int:
     _choose_domain()
     # Not before the domain is chosen, and the help is worth no wait for the client library.
     from crazyflow_ros.demo.client import FlightError
-    from crazyflow_ros.demo.flight import INTERRUPTED, end_on_termination
+    from crazyflow_ros.demo.flight import interruptible
 
-    end_on_termination()
-    try:
-        return _demonstrate(arguments)
-    except (SimulatorError, FlightError, ImportError, OSError) as error:
-        print(f"\nFAILED: {error}", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return INTERRUPTED
+    with interruptible():
+        try:
+            return _demonstrate(arguments)
+        except (SimulatorError, FlightError, ImportError, OSError) as error:
+            print(f"\nFAILED: {error}", file=sys.stderr)
+            return FAILED
 
 
 def _choose_domain() -> None:

@@ -9,9 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration as DurationMsg
-from builtin_interfaces.msg import Time as TimeMsg
-from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
+from geometry_msgs.msg import PoseStamped
 from rclpy.client import Client
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -21,16 +19,16 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from rosgraph_msgs.msg import Clock
 from std_srvs.srv import SetBool
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from crazyflow_ros.demo.messages import NS, nanoseconds, read_pose, trajectory_message
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
-from crazyflow_ros.demo.spin import make_executor
+from crazyflow_ros.demo.spin import make_executor, spin_for
 from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, Flight, plan_flight
 
-NS = 1_000_000_000
-POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
+MOST_READ = 30_000  # poses of all drones; of more, only every second or so is looked at
 SLICE = 0.05  # s, how long callbacks run before we look around
 READY_TIMEOUT = 120.0  # s, for a simulator that compiles on a slow machine
 REPLY_TIMEOUT = 10.0  # s, for a simulator that is ready
@@ -49,14 +47,20 @@ class FlightError(RuntimeError):
 class _Drone:
     name: str
     publisher: Publisher
-    stamps_ns: list[int] = field(default_factory=list)
-    pos: list[tuple[float, float, float]] = field(default_factory=list)
+    poses: list[bytes] = field(default_factory=list)
+    """All that were received, read when they are needed: reading takes longer than receiving."""
     flight: Flight | None = None
 
-    def receive(self, message: PoseStamped) -> None:
-        position = message.pose.position
-        self.stamps_ns.append(_nanoseconds(message.header.stamp))
-        self.pos.append((position.x, position.y, position.z))
+    def receive(self, message: bytes) -> None:
+        self.poses.append(message)
+
+    def latest(self) -> tuple[int, np.ndarray]:
+        """Time in ns and position (3,) of the last pose."""
+        return read_pose(self.poses[-1])
+
+    def planned(self) -> Flight:
+        assert self.flight is not None, "plans come first"
+        return self.flight
 
 
 class FlightClient:
@@ -86,7 +90,7 @@ class FlightClient:
         self._executor.shutdown()
 
     def connect(self) -> list[str]:
-        """Wait for the simulator and its drones.
+        """Wait for the simulator.
 
         Returns:
             Names of the drones.
@@ -111,30 +115,29 @@ class FlightClient:
         ]
         for drone in self._drones:
             self._node.create_subscription(
-                PoseStamped, f"{drone.name}/pose", drone.receive, _FOLLOW
+                PoseStamped, f"{drone.name}/pose", drone.receive, _FOLLOW, raw=True
             )
-        self._set_paused(False)
-        self._wait_for(
-            lambda: all(d.pos and d.publisher.get_subscription_count() for d in self._drones),
-            "no pose, or no subscription to cmd_trajectory, from each drone",
-            REPLY_TIMEOUT,
-        )
         return names
 
     def fly(self, duration: float, progress: Progress) -> Record:
         """Take off, fly figure-eights, land.
 
-        The simulation is paused while the trajectories are on their way, so that all drones start
-        at the same instant however fast it runs.
+        The simulation is paused until the trajectories have arrived, so that all drones start at
+        the same instant however fast it runs.
 
         Args:
             duration: s of simulated time.
             progress: Is told how it goes.
         """
-        for index, drone in enumerate(self._drones):
-            drone.flight = self._plan(drone, duration, index % 4)
         self._set_paused(True)
         try:
+            self._wait_for(
+                lambda: all(d.poses and d.publisher.get_subscription_count() for d in self._drones),
+                "no pose, or no subscription to cmd_trajectory, from each drone",
+                REPLY_TIMEOUT,
+            )
+            for index, drone in enumerate(self._drones):
+                drone.flight = self._plan(drone, duration, index % 4)
             start_ns = self._pause_time() + LEAD_NS
             self._send(start_ns)
             self._first_tick = None
@@ -142,14 +145,14 @@ class FlightClient:
             self._set_paused(False)
 
         end_ns = start_ns + int(duration * NS)
-        while min(drone.stamps_ns[-1] for drone in self._drones) < end_ns:
+        while min(drone.latest()[0] for drone in self._drones) < end_ns:
             self._run_callbacks()
             progress.show((self._clock_ns - start_ns) / NS, self._status(start_ns))
             self._check_silence()
         return self._record(start_ns)
 
     def _plan(self, drone: _Drone, duration: float, storey: int) -> Flight:
-        pad = np.array(drone.pos[-1])
+        _, pad = drone.latest()
         if pad[2] > STANDING:
             raise FlightError(
                 f"{drone.name} is {pad[2]:.2f} m above the floor; the flight starts on the floor,"
@@ -160,8 +163,7 @@ class FlightClient:
 
     def _send(self, start_ns: int) -> None:
         for drone in self._drones:
-            assert drone.flight is not None
-            drone.publisher.publish(_message(drone.name, drone.flight, start_ns))
+            drone.publisher.publish(trajectory_message(drone.name, drone.planned(), start_ns))
         for drone in self._drones:
             self._wait_for(
                 partial(drone.publisher.wait_for_all_acked, Duration(seconds=SLICE)),
@@ -170,13 +172,13 @@ class FlightClient:
             )
 
     def _on_clock(self, message: Clock) -> None:
-        time_ns, self._heard = _nanoseconds(message.clock), time.monotonic()
+        time_ns, self._heard = nanoseconds(message.clock), time.monotonic()
         if self._first_tick is None and time_ns > self._clock_ns:
             self._first_tick = (time_ns, self._heard)
         self._clock_ns = time_ns
 
     def _run_callbacks(self) -> None:
-        self._executor.spin_until_future_complete(Future(), timeout_sec=SLICE)
+        spin_for(self._executor, SLICE)
         self._check()
 
     def _wait_for(self, condition: Callable[[], bool], problem: str, timeout: float) -> None:
@@ -195,7 +197,7 @@ class FlightClient:
         while not future.done():
             if time.monotonic() > deadline:
                 raise FlightError(f"{self._simulator}: no reply to {what} in {REPLY_TIMEOUT:g} s")
-            self._executor.spin_until_future_complete(future, timeout_sec=SLICE)
+            self._executor.spin_once(timeout_sec=SLICE)
             self._check()
         return future.result()
 
@@ -221,57 +223,29 @@ class FlightClient:
         """What goes on, with the largest present tracking error."""
         errors = []
         for drone in self._drones:
-            assert drone.flight is not None
-            begin, end = drone.flight.airborne
-            seconds = (drone.stamps_ns[-1] - start_ns) / NS
+            begin, end = drone.planned().airborne
+            time_ns, pos = drone.latest()
+            seconds = (time_ns - start_ns) / NS
             if not begin <= seconds <= end:
                 return "taking off" if seconds < begin else "landing"
-            target = drone.flight(np.array([seconds])).pos[0]
-            errors.append((float(np.linalg.norm(target - drone.pos[-1])), drone.name))
+            target = drone.planned()(np.array([seconds])).pos[0]
+            errors.append((float(np.linalg.norm(target - pos)), drone.name))
         error, name = max(errors)
         return f"tracking error {error:.3f} m ({name})"
 
     def _record(self, start_ns: int) -> Record:
         assert self._first_tick is not None
         first_ns, first_heard = self._first_tick
+        stride = max(1, sum(len(drone.poses) for drone in self._drones) // MOST_READ)
         tracks = []
         for drone in self._drones:
-            assert drone.flight is not None
-            times = (np.array(drone.stamps_ns) - start_ns) / NS
-            flown = (times >= 0) & (times <= drone.flight.duration + 1)
-            tracks.append(Track(drone.name, drone.flight, times[flown], np.array(drone.pos)[flown]))
+            stamps_ns, pos = map(np.array, zip(*map(read_pose, drone.poses[::stride])))
+            times = (stamps_ns - start_ns) / NS
+            flown = (times >= 0) & (times <= drone.planned().duration + 1)
+            tracks.append(Track(drone.name, drone.planned(), times[flown], pos[flown]))
         return Record(
             tuple(tracks),
             simulated=(self._clock_ns - first_ns) / NS,
             elapsed=self._heard - first_heard,
-            received=sum(len(drone.stamps_ns) for drone in self._drones),
+            received=sum(len(drone.poses) for drone in self._drones),
         )
-
-
-def _message(name: str, flight: Flight, start_ns: int) -> MultiDOFJointTrajectory:
-    """The trajectory of a drone, in the map frame."""
-    count = int(np.ceil(flight.duration * POINTS_PER_SECOND)) + 1
-    times = np.linspace(0, flight.duration, count)
-    message = MultiDOFJointTrajectory(joint_names=[f"{name}/base_link"])
-    message.header.frame_id = "map"
-    message.header.stamp = TimeMsg(sec=start_ns // NS, nanosec=start_ns % NS)
-    level = Quaternion(w=1.0)
-    for time_ns, pos, vel, acc in zip((times * NS).astype(int).tolist(), *flight(times)):
-        message.points.append(
-            MultiDOFJointTrajectoryPoint(
-                transforms=[Transform(translation=_vector(pos), rotation=level)],
-                velocities=[Twist(linear=_vector(vel))],
-                accelerations=[Twist(linear=_vector(acc))],
-                time_from_start=DurationMsg(sec=time_ns // NS, nanosec=time_ns % NS),
-            )
-        )
-    return message
-
-
-def _vector(values: np.ndarray) -> Vector3:
-    x, y, z = values.tolist()
-    return Vector3(x=x, y=y, z=z)
-
-
-def _nanoseconds(stamp: TimeMsg) -> int:
-    return int(stamp.sec) * NS + int(stamp.nanosec)

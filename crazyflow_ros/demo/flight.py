@@ -24,8 +24,6 @@ from crazyflow_ros.demo.client import FlightClient, FlightError
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.trajectory import SHORTEST
 
-INTERRUPTED = 130  # exit code after Ctrl-C
-
 
 @contextmanager
 def ros_node(arguments: list[str] | None = None) -> Iterator[Node]:
@@ -41,14 +39,29 @@ def ros_node(arguments: list[str] | None = None) -> Iterator[Node]:
         rclpy.shutdown()
 
 
-def end_on_termination() -> None:
-    """Make SIGTERM unwind the program, as SIGINT does."""
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Unwind and exit on SIGINT and SIGTERM, with the code that a shell gives.
+
+    Code in C that calls Python, as that of messages does, may turn the exception of the signal
+    into another one; the signal counts.
+    """
+    received: list[int] = []
 
     def unwind(number: int, frame: FrameType | None) -> None:
         del frame
-        sys.exit(128 + number)
+        received.append(number)
+        raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, unwind)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, unwind)
+    try:
+        yield
+    except BaseException:
+        if not received:
+            raise
+        print("\ninterrupted", file=sys.stderr)
+        sys.exit(128 + received[0])
 
 
 def run(
@@ -101,22 +114,24 @@ def _list(names: list[str]) -> str:
 
 def main() -> None:
     """Fly the drones of a simulator that runs already."""
-    end_on_termination()
-    try:
-        with ros_node() as node:
-            # Whoever types 20 instead of 20.0 is understood, too.
-            any_number = ParameterDescriptor(dynamic_typing=True)
-            duration: object = node.declare_parameter("duration", 30.0, any_number).value
-            simulator = str(node.declare_parameter("simulator", "crazyflow").value)
-            plot = str(node.declare_parameter("plot", "").value)
-            if not isinstance(duration, int | float) or not SHORTEST <= duration < float("inf"):
-                raise FlightError(f"duration: expected at least {SHORTEST:g} s, got {duration!r}")
-            good = run(node, float(duration), Path(plot) if plot else None, simulator)
-    except (FlightError, ImportError) as error:
-        sys.exit(f"figure_eight: {error}")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    sys.exit(not good)
+    with interruptible():
+        try:
+            good = _fly_as_told()
+        except (FlightError, ImportError) as error:
+            sys.exit(f"figure_eight: {error}")
+        sys.exit(not good)
+
+
+def _fly_as_told() -> bool:
+    with ros_node() as node:
+        # Whoever types 20 instead of 20.0 is understood, too.
+        any_number = ParameterDescriptor(dynamic_typing=True)
+        duration: object = node.declare_parameter("duration", 30.0, any_number).value
+        simulator = str(node.declare_parameter("simulator", "crazyflow").value)
+        plot = str(node.declare_parameter("plot", "").value)
+        if not isinstance(duration, int | float) or not SHORTEST <= duration < float("inf"):
+            raise FlightError(f"duration: expected at least {SHORTEST:g} s, got {duration!r}")
+        return run(node, float(duration), Path(plot) if plot else None, simulator)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""The executor that handles most messages per second."""
+"""Running callbacks where many messages arrive per second."""
 
 from __future__ import annotations
+
+import time
 
 from rclpy.executors import Executor, SingleThreadedExecutor
 
@@ -15,3 +17,13 @@ def make_executor() -> Executor:
     except ImportError:
         return SingleThreadedExecutor()
     return EventsExecutor()
+
+
+def spin_for(executor: Executor, seconds: float) -> None:
+    """Run callbacks for a time, even if there are always more of them.
+
+    The executor's own functions with a timeout do not return before they have caught up.
+    """
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        executor.spin_once(timeout_sec=left)

@@ -1,0 +1,52 @@
+"""ROS messages of the flight client, from and to numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
+from rclpy.serialization import deserialize_message
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+from crazyflow_ros.demo.trajectory import Flight
+
+NS = 1_000_000_000
+"""Nanoseconds per second."""
+POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
+
+
+def trajectory_message(drone: str, flight: Flight, start_ns: int) -> MultiDOFJointTrajectory:
+    """The flight of a drone, in the map frame, that starts at a simulated time in ns."""
+    count = int(np.ceil(flight.duration * POINTS_PER_SECOND)) + 1
+    times = np.linspace(0, flight.duration, count)
+    message = MultiDOFJointTrajectory(joint_names=[f"{drone}/base_link"])
+    message.header.frame_id = "map"
+    message.header.stamp = Time(sec=start_ns // NS, nanosec=start_ns % NS)
+    level = Quaternion(w=1.0)
+    for time_ns, pos, vel, acc in zip((times * NS).astype(int).tolist(), *flight(times)):
+        message.points.append(
+            MultiDOFJointTrajectoryPoint(
+                transforms=[Transform(translation=_vector(pos), rotation=level)],
+                velocities=[Twist(linear=_vector(vel))],
+                accelerations=[Twist(linear=_vector(acc))],
+                time_from_start=Duration(sec=time_ns // NS, nanosec=time_ns % NS),
+            )
+        )
+    return message
+
+
+def read_pose(message: bytes) -> tuple[int, np.ndarray]:
+    """Time in ns and position (3,) in m of a serialised PoseStamped."""
+    pose = deserialize_message(message, PoseStamped)
+    position = pose.pose.position
+    return nanoseconds(pose.header.stamp), np.array([position.x, position.y, position.z])
+
+
+def nanoseconds(stamp: Time) -> int:
+    """A time as a whole number of ns."""
+    return int(stamp.sec) * NS + int(stamp.nanosec)
+
+
+def _vector(values: np.ndarray) -> Vector3:
+    x, y, z = values.tolist()
+    return Vector3(x=x, y=y, z=z)
