@@ -46,6 +46,7 @@ class Simulator(Node):
         self.parameters = declare(self, Parameters)
         self.drones = self.parameters.drones
         self._refuse_sim_time()
+        self.get_logger().info("compiling, unless an earlier run has done it")
         self.physics = PhysicsThread(self.parameters.simulation_config(), self.drones)
         for name in _FEATURES:
             self._declare(name)
@@ -53,7 +54,7 @@ class Simulator(Node):
         self.add_post_set_parameters_callback(self._apply_changes)
 
     def start(self) -> None:
-        """Compile, then let time run."""
+        """Let time run, and say that the node is ready."""
         self.physics.start()
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""

@@ -52,6 +52,7 @@ class StateTopics(ABC):
         self._messages = messages
         self._physics = simulator.physics
         self._snapshot = simulator.physics.snapshot
+        self._counts = [0] * len(topics)
         self._wanted: list[int] = []
         # So that what a newcomer is told never follows something later.
         self._in_order = threading.Lock()
@@ -69,13 +70,13 @@ class StateTopics(ABC):
         """The numbers of all messages at a snapshot, float64 in rows without gaps."""
 
     def _recount(self) -> None:
-        counts = (publisher.get_subscription_count() for publisher in self._publishers)
-        wanted = [i for i, count in enumerate(counts) if count]
+        counts = [publisher.get_subscription_count() for publisher in self._publishers]
         with self._in_order:
-            newcomers = set(wanted).difference(self._wanted)
-            self._wanted = wanted
+            newcomers = [i for i, before in enumerate(self._counts) if counts[i] > before]
+            self._counts = counts
+            self._wanted = [i for i, count in enumerate(counts) if count]
             if self._physics.paused:
-                self._send(sorted(newcomers))
+                self._send(newcomers)
 
     def _publish(self, snapshot: Snapshot) -> None:
         with self._in_order:

@@ -1,0 +1,258 @@
+"""The simulator as a process of its own, and a client of it, for tests."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter_client import AsyncParameterClient
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import SetBool, Trigger
+
+FREQ = 500  # Hz, the default
+ROOT = Path(__file__).parents[1]
+READY_TIMEOUT = 120.0  # s, a machine may be slow and busy
+TIMEOUT = 30.0  # s
+_CACHE = tempfile.TemporaryDirectory(prefix="crazyflow_ros_test_")
+_NUMBERS = itertools.count()
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+EVERYTHING = QoSProfile(depth=1000)
+
+os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+
+
+def own_domain(name: str) -> int:
+    """A ROS domain for one module of tests, which other runs on the machine hardly use."""
+    return 1 + (os.getpid() + sum(name.encode())) % 100
+
+
+def time_ns(stamp: Any) -> int:
+    """Nanoseconds of a time message."""
+    return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def stamp_ns(tick: int) -> int:
+    """Simulation time of a tick [ns]."""
+    return tick * 1_000_000_000 // FREQ
+
+
+def tick_of(response: Any) -> int:
+    """The tick at which a service says it is done; it has to succeed."""
+    assert response.success, response.message
+    found = re.search(r"at tick (\d+)", response.message)
+    assert found, response.message
+    return int(found[1])
+
+
+def numbers(message: Any) -> np.ndarray:
+    """x, y, z, and w if there is one, of a message."""
+    return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])
+
+
+class SimulatorProcess:
+    """A running simulator; as a context manager, it ends with the block.
+
+    Args:
+        domain: ROS domain.
+        arguments: After `--ros-args`.
+        prelude: Python code to run before.
+        cache: Folder of compiled code; by default all of a test run share one.
+    """
+
+    def __init__(
+        self, domain: int, arguments: Sequence[str] = (), prelude: str = "", cache: str = ""
+    ) -> None:
+        self._file = tempfile.NamedTemporaryFile(mode="r", errors="replace")  # noqa: SIM115
+        command = ["-m", "crazyflow_ros"]
+        if prelude:
+            command = ["-c", f"{prelude}\nfrom crazyflow_ros.ros.node import main\nmain()"]
+        self.process = subprocess.Popen(
+            [sys.executable, *command, "--ros-args", *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=self._file.fileno(),
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "ROS_DOMAIN_ID": str(domain),
+                "XDG_CACHE_HOME": cache or _CACHE.name,
+            },
+        )
+
+    @property
+    def log(self) -> str:
+        """What it has written so far."""
+        self._file.seek(0)
+        return self._file.read()
+
+    def wait_for(self, text: str, timeout: float = READY_TIMEOUT) -> Self:
+        """Wait until the log has a text."""
+        deadline = time.monotonic() + timeout
+        while text not in self.log:
+            assert self.process.poll() is None, f"ended without {text!r}:\n{self.log}"
+            assert time.monotonic() < deadline, f"no {text!r} within {timeout} s:\n{self.log}"
+            time.sleep(0.02)
+        return self
+
+    def wait(self, timeout: float = READY_TIMEOUT) -> int:
+        """Exit code, once it has ended by itself."""
+        return self.process.wait(timeout)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """Exit code after a signal, and how long it took [s]."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        return self.process.wait(TIMEOUT), time.monotonic() - began
+
+    def __enter__(self) -> Self:
+        return self.wait_for("ready: ")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if error is not None:
+            print(self.log)
+        self._file.close()
+
+
+class Client:
+    """A node in this process, with what is needed to look at a simulator."""
+
+    def __init__(self, domain: int, namespace: str = "") -> None:
+        self._context = Context()
+        rclpy.init(
+            context=self._context,
+            domain_id=domain,
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        self.node = Node(
+            f"client_{next(_NUMBERS)}",
+            namespace=namespace,
+            context=self._context,
+            enable_rosout=False,
+            start_parameter_services=False,
+        )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._clients: dict[str, Any] = {}
+        self._collected: dict[str, list[Any]] = {}
+        self._publishers: dict[str, Publisher] = {}
+        self._parameters: AsyncParameterClient | None = None
+
+    def close(self) -> None:
+        """Leave ROS."""
+        self._executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self._context)
+
+    def spin(self, seconds: float) -> None:
+        """Run callbacks for some time."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left)
+
+    def until(self, condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
+        """Run callbacks until a condition holds; returns it."""
+        deadline = time.monotonic() + timeout
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
+            self._executor.spin_once(timeout_sec=0.05)
+        return value
+
+    def collect(self, kind: Any, topic: str, qos: QoSProfile = EVERYTHING) -> list[Any]:
+        """A list that grows with the messages of a topic from now on."""
+        if topic not in self._collected:
+            self._collected[topic] = []
+            self.node.create_subscription(kind, topic, self._collected[topic].append, qos)
+            self.until(lambda: self.node.count_publishers(topic), f"publisher of {topic}")
+        elif qos is EVERYTHING:
+            self._collected[topic].clear()
+        return self._collected[topic]
+
+    def latest(self, kind: Any, topic: str) -> Any:
+        """One new message of a topic."""
+        messages = self.collect(kind, topic)
+        return self.until(lambda: messages and messages[-1], f"message on {topic}")
+
+    def publisher(self, kind: Any, topic: str) -> Publisher:
+        """The publisher of a topic, which has found its subscriber."""
+        if topic not in self._publishers:
+            self._publishers[topic] = self.node.create_publisher(kind, topic, 10)
+        publisher = self._publishers[topic]
+        self.until(publisher.get_subscription_count, f"subscriber of {topic}")
+        return publisher
+
+    def call(self, kind: Any, name: str, timeout: float = TIMEOUT, **request: Any) -> Any:
+        """Response of a service."""
+        if name not in self._clients:
+            self._clients[name] = self.node.create_client(kind, name)
+        client = self._clients[name]
+        self.until(client.service_is_ready, f"service {name}", READY_TIMEOUT)
+        return self.response(client.call_async(kind.Request(**request)), name, timeout)
+
+    def response(self, future: Any, what: str, timeout: float = TIMEOUT) -> Any:
+        """Result of a future."""
+        self.until(future.done, f"response of {what}", timeout)
+        return future.result()
+
+    def pause(self, paused: bool) -> int:
+        """Call ~/pause, which has to succeed; returns the tick."""
+        return tick_of(self.call(SetBool, "crazyflow/pause", data=paused))
+
+    def advance(self, ticks: int) -> int:
+        """Let the paused simulation advance; returns the tick."""
+        assert self.set_parameter("step_ticks", ticks).successful
+        return tick_of(self.call(Trigger, "crazyflow/step"))
+
+    def newest(self, messages: list[Any], tick: int) -> Any:
+        """The message of a tick, from a list that `collect` fills."""
+        stamp = stamp_ns(tick)
+
+        def find() -> Any:
+            return next((m for m in reversed(messages) if time_ns(m.header.stamp) == stamp), None)
+
+        return self.until(find, f"message of tick {tick}")
+
+    def reset(self) -> int:
+        """Call ~/reset, which has to succeed; returns the tick."""
+        return tick_of(self.call(Trigger, "crazyflow/reset"))
+
+    def set_parameter(self, name: str, value: Any) -> Any:
+        """Set a parameter of the simulator: successful, reason."""
+        client = self._parameter_client()
+        parameter = rclpy.Parameter(name, value=value)
+        future = client.set_parameters([parameter])
+        return self.response(future, f"parameter {name}").results[0]
+
+    def parameter_names(self) -> list[str]:
+        """Names of the simulator's parameters."""
+        future = self._parameter_client().list_parameters()
+        return list(self.response(future, "list of parameters").result.names)
+
+    def _parameter_client(self) -> AsyncParameterClient:
+        if self._parameters is None:
+            self._parameters = AsyncParameterClient(self.node, "crazyflow")
+        self.until(self._parameters.services_are_ready, "parameter services", READY_TIMEOUT)
+        return self._parameters
