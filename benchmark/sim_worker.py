@@ -15,8 +15,8 @@ from statistics import median
 import jax
 import numpy as np
 
-REPEATS = 5
-SECONDS = 0.4  # a repeat runs about so long
+REPEATS = 3
+SECONDS = 0.3  # a repeat runs about so long
 
 
 def command(control: str, n_worlds: int) -> np.ndarray:

@@ -18,15 +18,13 @@ from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.packing import MovingLeaves, Vectors
 
-Inputs = tuple[Array, Array, Array]  # command, armed, wrench
-
 
 class Engine:
     """The drones' state, and the compiled function that advances it. For one thread.
 
     Attributes:
         command: (M, k) command of each drone, in the form of the control mode.
-        armed: (M,) bool, an unarmed drone's rotors stop.
+        armed: (M,) 0 or 1, an unarmed drone's rotors stop.
         wrench: (M, 6) external force [N] and torque [N m] on the centre of mass, world frame.
     """
 
@@ -58,12 +56,13 @@ class Engine:
         """Ticks between two runs of the outermost controller."""
         self.initial_poses = self._checked_poses(config, n_drones)
         """(M, 7) position and attitude (xyzw) after the start."""
-        self.command = np.zeros((n_drones, self.control.sizes[0]))
-        self.armed = np.zeros(n_drones, bool)
-        self.wrench = np.zeros((n_drones, 6))
+        # One array for all inputs: handing one over takes longer than a tick.
+        k = self.control.sizes[0]
+        self._inputs = np.zeros((n_drones, k + 7), self._sim.data.states.pos.dtype)
+        self.command, self.armed = self._inputs[:, :k], self._inputs[:, k]
+        self.wrench = self._inputs[:, k + 1 :]
 
-        inputs = (jnp.asarray(self.command), jnp.asarray(self.armed), jnp.asarray(self.wrench))
-        step = partial(self._step_with_inputs, inputs=inputs, phase=0, n_ticks=1)
+        step = partial(self._step_with_inputs, inputs=jnp.asarray(self._inputs), phase=0, n_ticks=1)
         split = MovingLeaves(step, self._sim.data)
         # Fixed leaves, the parameters among them, enter the compiled function as constants.
         self._split, self._fixed = split, split.fixed(self._sim.data)
@@ -75,9 +74,7 @@ class Engine:
 
     def reset(self) -> None:
         """Back to the initial state, with fresh controllers, unarmed and without forces."""
-        self.armed[:] = False
-        self.command[:] = 0
-        self.wrench[:] = 0
+        self._inputs[:] = 0
         self.set_state(self._initial, fresh_controllers=True)
 
     def set_state(self, state: MirrorState, *, fresh_controllers: bool = False) -> None:
@@ -112,9 +109,8 @@ class Engine:
             The state after the last tick.
         """
         phase = tick % self.freq  # every period divides freq, and this never overflows
-        self._vectors, output = self._advance(
-            self._vectors, (self.command, self.armed, self.wrench), phase, n_ticks
-        )
+        count = np.array((phase, n_ticks), np.int32)
+        self._vectors, output = self._advance(self._vectors, self._inputs, count)
         columns = np.asarray(output, float)
         rotor_vel = columns[:, 19:] * RPM
         angle = self._rotor_angle + (self._rotor_vel + rotor_vel) * (n_ticks / self.freq / 2)
@@ -137,13 +133,16 @@ class Engine:
     def _step_with_inputs(
         self,
         data: SimData,
-        inputs: Inputs,
+        inputs: Array,
         phase: Array | int,
         n_ticks: Array | int,
     ) -> SimData:
-        command, armed, wrench = inputs
-        controls, dtype = data.controls, data.states.pos.dtype
-        command, wrench = command.astype(dtype)[None], wrench.astype(dtype)[None]
+        controls, k = data.controls, self.control.sizes[0]
+        command, armed, wrench = (
+            inputs[None, :, :k],
+            inputs[None, :, k : k + 1],
+            inputs[None, :, k + 1 :],
+        )
         if self.control is Control.rotor_vel:
             controls = controls.replace(rotor_vel=command)
         else:
@@ -151,16 +150,16 @@ class Engine:
             controls = controls.replace(**{self.control.value: level})
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
-            controls=controls.replace(armed=armed[None, :, None]),
+            controls=controls.replace(armed=armed > 0),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
         return self._step(data, n_ticks)
 
     def _advance_packed(
-        self, vectors: Vectors, inputs: Inputs, phase: Array, n_ticks: Array
+        self, vectors: Vectors, inputs: Array, count: Array
     ) -> tuple[Vectors, Array]:
         data = self._split.unpack(vectors, self._fixed)
-        data = self._step_with_inputs(data, inputs, phase, n_ticks)
+        data = self._step_with_inputs(data, inputs, count[0], count[1])
         states, rate = data.states, data.states_deriv
         kinematics = [states.pos, states.quat, states.vel, states.ang_vel]
         outputs = [*kinematics, rate.acc, rate.ang_acc, states.rotor_vel]
