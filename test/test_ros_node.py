@@ -160,15 +160,17 @@ def test_no_tick_follows_the_reply_of_pause(client: Client, clock: list[Clock]) 
     clock.clear()
     with command_load() as commands:
         for _ in range(50):
-            client.pause(False)
-            client.until(lambda: clock and odometry, "messages while it runs")
             before = commands[0]
+            client.pause(False)
+            client.until(
+                lambda n=before: clock and odometry and commands[0] > n,
+                "messages and commands while it runs",
+            )
             tick = client.pause(True)
             client.spin(0.03)
             last_ns = stamp_ns(tick)
             assert max(time_ns(message.clock) for message in clock) <= last_ns
             assert max(time_ns(message.header.stamp) for message in odometry) <= last_ns
-            assert commands[0] > before
             clock.clear()
             odometry.clear()
     client.until(lambda: len(clock) >= 2, "time again, while it stands still")
