@@ -11,7 +11,7 @@ from geometry_msgs.msg import PoseStamped, TransformStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message, serialize_message
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState, Range
+from sensor_msgs.msg import BatteryState, JointState, Range
 
 from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below, find_numbers
 
@@ -99,6 +99,16 @@ def test_many_stamps_in_one_message() -> None:
     assert {(t.header.stamp.sec, t.header.stamp.nanosec) for t in received} == {
         divmod(TIME_NS, 1_000_000_000)
     }
+
+
+def test_numbers_of_both_sizes() -> None:
+    prototype = BatteryState(cell_voltage=[0.0, 0.0])
+    messages = SerialisedMessages([prototype], ["header.stamp"], [], ["voltage", "cell_voltage.1"])
+    messages.update(TIME_NS, np.array([[3.7, np.inf]]))
+    message = deserialize_message(messages.payload(0), BatteryState)
+    assert message.voltage == np.float32(3.7)
+    assert list(message.cell_voltage) == [0.0, np.inf]
+    assert message.percentage == 0.0
 
 
 def test_prototype_is_left_as_it_is() -> None:

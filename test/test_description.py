@@ -62,13 +62,20 @@ def link_poses(robot: ET.Element) -> dict[str, np.ndarray]:
 def test_links_and_joints_have_the_agreed_names(drone_model: str) -> None:
     robot = parse(drone_model)
     assert robot.get("name") == "cf3"
-    parts = ["base_link", "imu_link", "fpv_camera_link", "fpv_camera_optical_frame", *ROTORS]
+    parts = [
+        "base_link",
+        "imu_link",
+        "range_link",
+        "fpv_camera_link",
+        "fpv_camera_optical_frame",
+        *ROTORS,
+    ]
     assert {link.get("name") for link in robot.findall("link")} == {f"cf3/{p}" for p in parts}
     kinds = {joint.get("name"): joint.get("type") for joint in robot.findall("joint")}
     assert {name for name, kind in kinds.items() if kind == "continuous"} == {
         f"cf3_{rotor}" for rotor in ROTORS
     }
-    assert sorted(kinds.values()) == ["continuous"] * 4 + ["fixed"] * 3
+    assert sorted(kinds.values()) == ["continuous"] * 4 + ["fixed"] * 4
 
 
 def test_the_text_is_taken_by_parsers_that_refuse_an_encoding(drone_model: str) -> None:
@@ -113,6 +120,7 @@ def test_frames_are_those_of_the_mujoco_model(drone_model: str) -> None:
     optical = camera.xmat.reshape(3, 3) @ np.diag([1, -1, -1])
     expected = {
         "imu_link": (data.site("imu:x").xpos, data.site("imu:x").xmat.reshape(3, 3)),
+        "range_link": (data.site("range:x").xpos, data.site("range:x").xmat.reshape(3, 3)),
         "fpv_camera_optical_frame": (camera.xpos, optical),
         "fpv_camera_link": (camera.xpos, np.eye(3)),
     }

@@ -28,7 +28,7 @@ from ros_client import (
     time_ns,
 )
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import Imu, JointState, Range
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
@@ -390,6 +390,17 @@ def test_velocity_is_forward_left_up(client: Client) -> None:
     assert frames.yaw(numbers(end["cf2"].orientation)) == pytest.approx(1.0, abs=0.1)
     turning = client.newest(odometry["cf2"], ended).twist.twist.angular
     assert numbers(turning) == pytest.approx([0.0, 0.0, 0.5], abs=0.1)
+
+
+@pytest.mark.usefixtures("paused")
+def test_range_is_that_to_the_floor(client: Client) -> None:
+    ranges = client.collect(Range, "cf0/range")
+    client.reset()
+    reading = client.newest(ranges, client.advance(500))
+    assert reading.header.frame_id == "cf0/range_link"
+    assert reading.radiation_type == Range.INFRARED
+    assert (reading.min_range, reading.max_range) == (0.0, 4.0)
+    assert reading.range == pytest.approx(0.011, abs=1e-3)
 
 
 @pytest.mark.usefixtures("paused")

@@ -1,8 +1,9 @@
 """Description of a drone for ROS (URDF), made from its MuJoCo model so that both are one drone.
 
-Links are called `<name>/base_link`, `<name>/imu_link`, `<name>/fpv_camera_link`,
-`<name>/fpv_camera_optical_frame` and `<name>/rotor<i>`, rotor joints `<name>_rotor<i>`. Axes are
-those of REP 103: x forward, y left, z up; z forward, x right, y down in the optical frame.
+Links are called `<name>/base_link`, `<name>/imu_link`, `<name>/range_link`,
+`<name>/fpv_camera_link`, `<name>/fpv_camera_optical_frame` and `<name>/rotor<i>`, rotor joints
+`<name>_rotor<i>`. Axes are those of REP 103: x forward, y left, z up; z forward, x right, y down in
+the optical frame; x along the ray, downwards, in the range sensor's.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ class FixedFrame(NamedTuple):
 
 
 def fixed_frames(drone_model: str, name: str) -> list[FixedFrame]:
-    """The frames that are fixed on the drone `name`: its IMU, its camera and the camera's image."""
+    """The frames that are fixed on the drone `name`: its sensors, and the camera's image."""
     model = _model(drone_model)
-    imu, camera = model.site(f"imu:{_DRONE}"), model.camera(f"fpv_cam:{_DRONE}")
+    imu, tof = model.site(f"imu:{_DRONE}"), model.site(f"range:{_DRONE}")
+    camera = model.camera(f"fpv_cam:{_DRONE}")
     base, camera_link = f"{name}/base_link", f"{name}/fpv_camera_link"
     camera_attitude = frames.camera_link(frames.wxyz_to_xyzw(camera.quat))
     return [
         FixedFrame(base, f"{name}/imu_link", imu.pos.copy(), frames.wxyz_to_xyzw(imu.quat)),
+        FixedFrame(base, f"{name}/range_link", tof.pos.copy(), frames.wxyz_to_xyzw(tof.quat)),
         FixedFrame(base, camera_link, camera.pos.copy(), camera_attitude),
         FixedFrame(
             camera_link,

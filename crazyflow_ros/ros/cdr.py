@@ -34,17 +34,23 @@ class SerialisedMessages:
     Args:
         prototypes: The N messages, with everything that does not change.
         stamps: Paths of the times in each message, all the same.
-        numbers: Paths of the K numbers (float64) in each message.
+        numbers: Paths of the numbers (float64) in each message.
+        floats: Paths of the numbers of type float32 in each message.
 
     Raises:
         ValueError: A path is not that of a field of the right type.
     """
 
     def __init__(
-        self, prototypes: Sequence[Any], stamps: Sequence[str], numbers: Sequence[str]
+        self,
+        prototypes: Sequence[Any],
+        stamps: Sequence[str],
+        numbers: Sequence[str],
+        floats: Sequence[str] = (),
     ) -> None:
         times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
-        places = np.array([find_numbers(p, numbers, times) for p in prototypes], dtype=np.intp)
+        found = [find_numbers(p, numbers, times, floats) for p in prototypes]
+        places = np.array(found, dtype=np.intp)
         payloads = [serialize_message(prototype) for prototype in prototypes]
         # All messages are in one array, in which each starts at a word.
         starts = np.cumsum([0] + [-(-len(payload) // _WORD) for payload in payloads])
@@ -57,14 +63,21 @@ class SerialisedMessages:
         for place, payload in zip(self._payloads, payloads):
             place[:] = payload
         places = places // _WORD + starts[:-1, None]
-        doubles, integers = np.split(places, [len(numbers)], axis=1)
+        ends = np.cumsum([len(numbers), len(floats)])
+        doubles, singles, integers = np.split(places, ends, axis=1)
         self._numbers = np.stack((doubles, doubles + 1), axis=-1).reshape(len(payloads), -1)
+        self._floats, self._n_doubles = singles, len(numbers)
         self._times = integers.reshape(-1, 2)
 
     def update(self, time_ns: int, values: np.ndarray) -> None:
-        """Set all times [ns], and the numbers, from an array of shape (N, K)."""
+        """Set all times [ns], and the numbers, from an array of shape (N, numbers + floats)."""
         self._words[self._times] = divmod(time_ns, 1_000_000_000)
-        self._words[self._numbers] = values.view(np.uint32)
+        doubles = values
+        if self._floats.size:
+            doubles, singles = np.split(values, [self._n_doubles], axis=1)
+            doubles = np.ascontiguousarray(doubles)
+            self._words[self._floats] = singles.astype(np.float32).view(np.uint32)
+        self._words[self._numbers] = doubles.view(np.uint32)
 
     def payload(self, index: int) -> bytes:
         """One message, to be published as it is."""
@@ -72,7 +85,10 @@ class SerialisedMessages:
 
 
 def find_numbers(
-    prototype: Any, float64_paths: Sequence[str], int32_paths: Sequence[str]
+    prototype: Any,
+    float64_paths: Sequence[str],
+    int32_paths: Sequence[str],
+    float32_paths: Sequence[str] = (),
 ) -> list[int]:
     """Where numbers are in a serialised message.
 
@@ -80,24 +96,27 @@ def find_numbers(
         prototype: The message; left as it is.
         float64_paths: Paths of fields of type float64.
         int32_paths: Paths of fields of type int32 or uint32.
+        float32_paths: Paths of fields of type float32.
 
     Returns:
-        Their offsets in bytes, in the order of the paths.
+        Their offsets in bytes: those of type float64, float32, then int32.
 
     Raises:
         ValueError: There is no such field, or it is of another type.
     """
     generator = np.random.default_rng(_MARKER_SEED)
-    doubles = generator.uniform(1.0, 2.0, len(float64_paths))
-    integers = generator.integers(1 << 24, 1 << 30, len(int32_paths), dtype=np.int32)
+    paths = [*float64_paths, *float32_paths, *int32_paths]
+    markers = [
+        *generator.uniform(1.0, 2.0, len(float64_paths)),
+        *generator.uniform(1.0, 2.0, len(float32_paths)).astype(np.float32),
+        *generator.integers(1 << 24, 1 << 30, len(int32_paths), dtype=np.int32),
+    ]
     marked = deepcopy(prototype)
-    for path, number in zip(
-        [*float64_paths, *int32_paths], [*doubles.tolist(), *integers.tolist()]
-    ):
-        _assign(marked, path, number)
+    for path, marker in zip(paths, markers):
+        _assign(marked, path, marker.item())
     payload = serialize_message(marked)
     offsets = []
-    for path, marker in zip([*float64_paths, *int32_paths], [*doubles, *integers]):
+    for path, marker in zip(paths, markers):
         offset = payload.find(marker.tobytes())
         if offset < 0 or offset % _WORD or payload.count(marker.tobytes()) > 1:
             name = f"{type(prototype).__name__}.{path}"

@@ -19,3 +19,8 @@ def base_link(drone: str) -> str:
 def imu_link(drone: str) -> str:
     """The drone's IMU."""
     return f"{drone}/imu_link"
+
+
+def range_link(drone: str) -> str:
+    """The drone's range sensor, which measures along x, downwards."""
+    return f"{drone}/range_link"

@@ -21,6 +21,7 @@ _FEATURES = (
     "state",
     "tf",
     "imu",
+    "range",
     "joint_states",
     "description",
     "status",

@@ -13,6 +13,8 @@ from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.resources import resource
 
 N_ROTORS = 4
+UNUSED_GROUP = 5
+"""Geom group of the collision shape that is not in force; viewers do not show it."""
 ROTOR_TIME_CONSTANT = 0.05
 """Of the rotor actuators in MuJoCo's own simulation [s]; the dynamics have their own rotors."""
 
@@ -105,6 +107,8 @@ def _set_collision(drone: ET.Element, active: str) -> None:
         geom = _child(drone, f"geom[@name='{name}']")
         geom.set("contype", mask)
         geom.set("conaffinity", mask)
+        if name != active:
+            geom.set("group", str(UNUSED_GROUP))
 
 
 def numbers(values: ArrayLike) -> str:

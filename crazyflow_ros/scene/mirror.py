@@ -22,6 +22,7 @@ import numpy as np
 from crazyflow_ros.scene.controls import Controls, ControlStage
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.lock import TimedLock
+from crazyflow_ros.scene.rangefinder import Rangefinder
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 ResetCallback = Callable[[bool], None]
@@ -73,6 +74,7 @@ class Mirror:
         self._orientation = wxyz_to_xyzw(self._sensor_index("orientation"))
         self._gyro = self._sensor_index("gyro")
         self._accelerometer = self._sensor_index("accelerometer")
+        self._rangefinder = Rangefinder(model, names)
         self._front, self._back = mujoco.MjData(model), mujoco.MjData(model)
         self._time_ns = 0
         self._reset_callback: ResetCallback | None = None
@@ -121,6 +123,13 @@ class Mirror:
         with self._mutex:
             self._front, self._back = data, self._front
             self._time_ns = state.time_ns
+
+    def range(self) -> np.ndarray:
+        """Readings of the drones' range sensors [m], shape (M,), see `Rangefinder.read`.
+
+        Physics thread only: nobody else exchanges the data, so that it needs no lock.
+        """
+        return self._rangefinder.read(self._front)
 
     def staged_controls(self) -> Controls | None:
         """What `apply_control_data` staged since the last call. Physics thread only."""

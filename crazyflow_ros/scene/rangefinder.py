@@ -1,0 +1,51 @@
+"""Range sensors: one below each drone, a time-of-flight sensor that looks down along the body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.drone import UNUSED_GROUP
+
+MAX_RANGE = 4.0
+"""Of a VL53L1x, the sensor of the Crazyflie's Flow and Z-ranger decks [m]."""
+FIELD_OF_VIEW = 0.471
+"""Of a VL53L1x, full angle [rad]. Readings are those of the ray in its middle."""
+
+_DRAWINGS = 2  # geom group of what is only seen; rays hit what things collide with
+
+
+class Rangefinder:
+    """The range sensors of all drones, exact along a ray.
+
+    A ray starts at the site "range" of a drone, goes along its x axis and meets everything but the
+    drone itself and geoms of group 2, which by MuJoCo's convention only draw what other geoms
+    collide as.
+
+    Args:
+        model: Compiled from `build_spec(..., mocap=False)`.
+        names: Names of the drones.
+    """
+
+    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+        self._model = model
+        self._sites = [model.site(f"range:{name}").id for name in names]
+        self._bodies = [model.body(f"drone:{name}").id for name in names]
+        self._groups = np.ones(mujoco.mjNGROUP, np.uint8)
+        self._groups[[_DRAWINGS, UNUSED_GROUP]] = 0
+
+    def read(self, data: mujoco.MjData) -> np.ndarray:
+        """Distances [m], shape (M,), infinite beyond `MAX_RANGE`; `data` has frames."""
+        axes = data.site_xmat.reshape(-1, 3, 3)[:, :, 0]
+        distances = np.array(
+            [
+                mujoco.mj_ray(
+                    self._model, data, data.site_xpos[site], axes[site], self._groups, 1, body, None
+                )
+                for site, body in zip(self._sites, self._bodies)
+            ]
+        )
+        distances[(distances < 0) | (distances > MAX_RANGE)] = np.inf
+        return distances
