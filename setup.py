@@ -53,6 +53,6 @@ setup(
             "ros-rosidl-core-generators",
             "catkin-pkg",
         ],
-        "dev": ["pytest", "ruff", "mypy", "import-linter", "matplotlib", "scipy"],
+        "dev": ["pytest", "ruff", "mypy", "import-linter", "matplotlib", "scipy", "xacro"],
     },
 )

@@ -30,7 +30,8 @@ def test_thrust_is_what_acts_along_the_present_z_axis() -> None:
     acc, yaw = commands(100)
     attitude = Rotation.random(100, rng=RNG)
     thrust = attitude_command(acc, yaw, attitude.as_quat(), MASS)[:, 0]
-    along = (MASS * (acc + [0, 0, GRAVITY]) * attitude.apply([0, 0, 1])).sum(axis=1)
+    lift = acc + np.array([0, 0, GRAVITY])
+    along = MASS * (lift * attitude.apply([0, 0, 1])).sum(axis=1)
     np.testing.assert_allclose(thrust, np.maximum(along, 0), atol=1e-12)
     assert (along < 0).any()
 

@@ -211,3 +211,57 @@ def check_shape(element: ET.Element, geom: mujoco._structs._MjModelGeomViews) ->
 def test_unknown_drones_are_refused() -> None:
     with pytest.raises(ValueError, match="cf9"):
         urdf("cf9", "cf0")
+
+
+def test_several_drones_are_one_tree_below_the_map(drone_model: str) -> None:
+    robot = ET.fromstring(urdf(drone_model, ["a", "b"]))
+    children = {find(j, "child").get("link"): j for j in robot.findall("joint")}
+    links = [link.get("name") for link in robot.findall("link")]
+    assert len(links) == len(set(links)) == len(children) + 1
+    assert set(links) - children.keys() == {"map"}
+    for drone in ("a", "b"):
+        joint = children[f"{drone}/base_link"]
+        assert (joint.get("type"), find(joint, "parent").get("link")) == ("floating", "map")
+    names = [material.get("name") for material in robot.findall("material")]
+    assert len(names) == len(set(names))
+
+
+def test_native_hardware_has_all_interfaces_of_each_drone(drone_model: str) -> None:
+    robot = ET.fromstring(urdf(drone_model, ["a", "b"], "native", {"shared_memory": "lab.sim"}))
+    figures = load_drone(drone_model)
+    joints = {joint.get("name"): joint for joint in robot.findall("joint")}
+    for drone in ("a", "b"):
+        block = find(robot, f"ros2_control[@name='{drone}']")
+        assert block.get("type") == "system"
+        assert find(block, "hardware/plugin").text == "crazyflow_ros/CrazyflowSystem"
+        assert find(block, "hardware/param[@name='shared_memory']").text == "lab.sim"
+        for rotor in ROTORS:
+            command = find(block, f"joint[@name='{drone}_{rotor}']/command_interface")
+            assert command.get("name") == "velocity"
+            limit = find(joints[f"{drone}_{rotor}"], "limit").get("velocity")
+            assert find(command, "param[@name='max']").text == limit
+        thrust = find(block, f"gpio[@name='{drone}_body']/command_interface[@name='thrust']")
+        assert find(thrust, "param[@name='max']").text == str(4 * figures["thrust_max"])
+        states = {
+            f"{component.get('name')}/{state.get('name')}"
+            for component in block
+            for state in component.findall("state_interface")
+        }
+        imu = [f"orientation.{a}" for a in "xyzw"]
+        imu += [f"{q}.{a}" for q in ("angular_velocity", "linear_acceleration") for a in "xyz"]
+        pose = [f"position.{a}" for a in "xyz"] + imu[:4]
+        assert {f"{drone}_imu/{name}" for name in imu} <= states
+        assert {f"{drone}_pose/{name}" for name in pose} <= states
+        assert {f"{drone}_range/range", f"{drone}_body/level", f"{drone}_yaw/position"} <= states
+
+
+def test_topic_hardware_commands_rotors_alone(drone_model: str) -> None:
+    robot = ET.fromstring(urdf(drone_model, ["a"], "topic"))
+    rotors, sensors = robot.findall("ros2_control")
+    assert find(rotors, "hardware/plugin").text == (
+        "joint_state_topic_hardware_interface/JointStateTopicSystem"
+    )
+    assert [joint.get("name") for joint in rotors.findall("joint")] == [f"a_{r}" for r in ROTORS]
+    assert find(sensors, "hardware/plugin").text == "cm_topic_hardware_component/CMTopicSystem"
+    assert sensors.get("name") == "a_sensors"
+    assert not sensors.findall("*/command_interface")

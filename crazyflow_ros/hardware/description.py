@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -17,8 +18,13 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.hardware.interfaces import ROTORS
+from crazyflow_ros.hardware.ros2_control import Hardware, blocks
 from crazyflow_ros.scene import build_spec, frames
-from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
+from crazyflow_ros.scene.drone import max_rotor_speed, numbers
+
+MAP = "map"
+"""Root link of a robot of several drones: the world."""
 
 _DRONE = "drone"  # name of the drone in the model that the description is made from
 _VISUAL_GROUP = 2  # of geoms
@@ -55,46 +61,83 @@ def fixed_frames(drone_model: str, name: str) -> list[FixedFrame]:
     ]
 
 
-def urdf(drone_model: str, name: str) -> str:
-    """URDF of the drone `name`: shapes, colours, masses and inertias of its MuJoCo model.
+def urdf(
+    drone_model: str,
+    names: str | Sequence[str],
+    hardware: str = Hardware.none,
+    parameters: Mapping[str, str] | None = None,
+) -> str:
+    """URDF with shapes, colours, masses and inertias of the MuJoCo model.
 
     Rotors turn at positive speed in flight. Their limits are speed and drag torque at most thrust.
+    What `xacro` makes of `urdf_mjcf/crazyflow.urdf.xacro` is the same.
 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`.
-        name: Name of the drone.
+        names: Name of the drone; or names of drones, which then float in the root link `map`.
+        hardware: How ros2_control reaches the drones, a member of `Hardware`.
+        parameters: Of each drone's hardware component, see `ros2_control.PARAMETERS`.
 
     Returns:
         The XML text.
 
     Raises:
-        ValueError: There is no such drone model.
+        ValueError: There is no such drone model, hardware or parameter.
     """
-    model = _model(drone_model)
-    robot = ET.Element("robot", name=name)
+    single = isinstance(names, str)
+    robot = ET.Element("robot", name=names if isinstance(names, str) else "crazyflow")
+    robot.extend(materials(drone_model))
+    if not single:
+        ET.SubElement(robot, "link", name=MAP)
+    for name in [names] if isinstance(names, str) else names:
+        robot.extend(drone(drone_model, name))
+        if not single:
+            robot.append(floating_joint(MAP, name))
+        robot.extend(blocks(drone_model, name, hardware, parameters))
+    ET.indent(robot)
+    # Without an encoding, which some parsers refuse in text that is decoded already.
+    return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode")
+
+
+def materials(drone_model: str) -> list[ET.Element]:
+    """The colours that links of all drones of a model share."""
+    model, elements = _model(drone_model), []
     for i in np.unique(model.geom_matid[model.geom_group == _VISUAL_GROUP]):
-        material = ET.SubElement(robot, "material", name=model.material(i).name)
+        elements.append(material := ET.Element("material", name=model.material(i).name))
         ET.SubElement(material, "color", rgba=numbers(model.mat_rgba[i]))
+    return elements
+
+
+def drone(drone_model: str, name: str) -> list[ET.Element]:
+    """The links and joints of one drone."""
+    model = _model(drone_model)
+    robot = ET.Element("robot")
     base = f"{name}/base_link"
     _add_link(robot, model, model.body(f"drone:{_DRONE}").id, base)
 
     figures = load_drone(drone_model)
     speed = max_rotor_speed(figures)
     torque = np.polynomial.Polynomial(figures["rpm2torque"])(speed * 60 / math.tau)
-    for i in range(N_ROTORS):
+    for i, component in enumerate(ROTORS):
         rotor, link = model.body(f"rotor{i}:{_DRONE}"), f"{name}/rotor{i}"
         _add_link(robot, model, rotor.id, link)
         frame = FixedFrame(base, link, rotor.pos, frames.wxyz_to_xyzw(rotor.quat))
-        joint = _add_joint(robot, f"{name}_rotor{i}", "continuous", frame)
+        joint = _add_joint(robot, component.name(name), "continuous", frame)
         ET.SubElement(joint, "axis", xyz=numbers(model.joint(f"rotor{i}:{_DRONE}").axis))
         ET.SubElement(joint, "limit", velocity=numbers(speed), effort=numbers(torque))
 
     for frame in fixed_frames(drone_model, name):
         ET.SubElement(robot, "link", name=frame.child)
         _add_joint(robot, f"{frame.child.replace('/', '_')}_joint", "fixed", frame)
-    ET.indent(robot)
-    # Without an encoding, which some parsers refuse in text that is decoded already.
-    return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode")
+    return list(robot)
+
+
+def floating_joint(parent: str, name: str) -> ET.Element:
+    """The joint between a link and a drone that flies freely."""
+    joint = ET.Element("joint", name=f"{name}_free", type="floating")
+    ET.SubElement(joint, "parent", link=parent)
+    ET.SubElement(joint, "child", link=f"{name}/base_link")
+    return joint
 
 
 @cache

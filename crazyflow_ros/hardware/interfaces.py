@@ -1,0 +1,71 @@
+"""What ros2_control sees of a drone: its joints, sensors and GPIOs, and their interfaces.
+
+SI units; `map` is the world, body axes are x forward, y left, z up, quaternions are xyzw. The
+commands of a drone form levels, of which one is in force at a time: speeds of the rotors, attitude
+(thrust, roll, pitch, yaw), body rates (thrust, three rates) or acceleration (of x, y and z, heading
+of yaw).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crazyflow_ros.scene.drone import N_ROTORS
+
+_XYZ = ("x", "y", "z")
+_XYZW = (*_XYZ, "w")
+_ANGLES = ("roll", "pitch", "yaw")
+_BODY = ("thrust", *_ANGLES, *(f"{angle}_rate" for angle in _ANGLES))
+
+
+def _of(quantity: str, axes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{quantity}.{axis}" for axis in axes)
+
+
+@dataclass(frozen=True)
+class Component:
+    """One joint, sensor or GPIO of a drone."""
+
+    kind: str
+    """Element of the URDF: joint, sensor or gpio."""
+    suffix: str
+    """That of drone cf0 is called `cf0_<suffix>`."""
+    states: tuple[str, ...]
+    """Names of the state interfaces."""
+    commands: tuple[str, ...] = ()
+    """Names of the command interfaces."""
+
+    def name(self, drone: str) -> str:
+        """Its name in ROS."""
+        return f"{drone}_{self.suffix}"
+
+
+ROTORS = tuple(
+    Component("joint", f"rotor{i}", ("position", "velocity", "effort"), ("velocity",))
+    for i in range(N_ROTORS)
+)
+"""rad, rad/s (positive in flight) and the rotor's drag torque [N m]."""
+
+SENSORS = (
+    Component(
+        "sensor",
+        "imu",
+        _of("orientation", _XYZW)
+        + _of("angular_velocity", _XYZ)
+        + _of("linear_acceleration", _XYZ),
+    ),
+    Component("sensor", "pose", _of("position", _XYZ) + _of("orientation", _XYZW)),
+    Component("sensor", "twist", _of("linear", _XYZ) + _of("angular", _XYZ)),
+    Component("sensor", "range", ("range",)),
+)
+"""IMU in its own axes, pose in `map`, twist in body axes, distance to what is below [m]."""
+
+AXES = (
+    *(Component("gpio", axis, ("position", "velocity"), ("acceleration",)) for axis in _XYZ),
+    Component("gpio", "yaw", ("position", "velocity"), ("position",)),
+)
+"""Position and velocity in `map`, and the heading, one axis each: what a `pid_controller` needs."""
+
+BODY = Component("gpio", "body", (*_BODY, "level"), _BODY)
+"""Collective thrust [N], attitude [rad], body rates [rad/s], and which level is in force: 0 held,
+1 rotor speeds, 2 attitude, 3 body rates, 4 acceleration."""
