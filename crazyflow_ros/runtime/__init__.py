@@ -1,12 +1,16 @@
 """The running simulation: a thread that advances the drones in step with wall time. No ROS."""
 
+from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
+from crazyflow_ros.runtime.levels import Level
 from crazyflow_ros.runtime.physics_thread import InvalidState, PhysicsThread, Statistics
 from crazyflow_ros.runtime.setpoints import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.snapshot import Snapshot
 
 __all__ = [
+    "CommandSource",
     "InvalidState",
+    "Level",
     "PhysicsThread",
     "Pose",
     "Raw",

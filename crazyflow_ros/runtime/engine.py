@@ -13,6 +13,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.contact import floor_contact, rest_height
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.runtime.config import SimulationConfig
+from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.sim import Sim, SimData
@@ -23,13 +24,18 @@ class Engine:
     """The drones' state, and the compiled function that advances it. For one thread.
 
     Attributes:
-        command: (M, k) command of each drone, in the form of the control mode.
-        armed: (M,) 0 or 1, an unarmed drone's rotors stop.
+        command: (M, k) command of each drone, in the form of the control mode, or of its level.
+        armed: (M,) 0 or 1, an unarmed drone's rotors stop; or the drone's `Level`.
         wrench: (M, 6) external force [N] and torque [N m] on the centre of mass, world frame.
     """
 
-    def __init__(self, config: SimulationConfig, n_drones: int) -> None:
+    def __init__(self, config: SimulationConfig, n_drones: int, *, levels: bool = False) -> None:
         """Build the simulation.
+
+        Args:
+            config: What is simulated; the control mode does not count with `levels`.
+            n_drones: How many.
+            levels: Each drone is commanded at a `Level` of its own.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -39,7 +45,7 @@ class Engine:
             n_drones=n_drones,
             drone=config.drone_model,
             dynamics=config.dynamics,
-            control=config.control,
+            control=Control.rotor_vel if levels else config.control,
             integrator=config.integrator,
             freq=config.freq,
             state_freq=config.state_freq,
@@ -50,6 +56,8 @@ class Engine:
             forces=(floor_contact(config.drone_model, config.freq),),
             rng_key=config.seed,
         )
+        if levels:
+            follow_levels(self._sim, config)
         self._step = self._sim.build_step_fn()
         self.freq, self.control = config.freq, self._sim.control
         self.control_period = self.freq // self._sim.control_freq
@@ -143,7 +151,9 @@ class Engine:
             inputs[None, :, k : k + 1],
             inputs[None, :, k + 1 :],
         )
-        if self.control is Control.rotor_vel:
+        if isinstance(controls, LevelControls):
+            controls = controls.told(command, armed)
+        elif self.control is Control.rotor_vel:
             controls = controls.replace(rotor_vel=command)
         else:
             level = getattr(controls, self.control).replace(cmd=command)
@@ -161,6 +171,9 @@ class Engine:
         data = self._split.unpack(vectors, self._fixed)
         data = self._step_with_inputs(data, inputs, count[0], count[1])
         states, rate = data.states, data.states_deriv
+        if isinstance(data.controls, LevelControls):
+            held = data.controls.level == Level.held
+            rate = jax.tree.map(lambda x: jnp.where(held, 0, x), rate)
         kinematics = [states.pos, states.quat, states.vel, states.ang_vel]
         outputs = [*kinematics, rate.acc, rate.ang_acc, states.rotor_vel]
         return self._split.pack(data), jnp.concatenate([x[0] for x in outputs], axis=-1)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.runtime.engine import Engine
+from crazyflow_ros.runtime.levels import resolve
 from crazyflow_ros.runtime.pacing import Pacer
 from crazyflow_ros.runtime.setpoints import Setpoint, Start
 from crazyflow_ros.runtime.snapshot import Snapshot
@@ -62,17 +65,25 @@ class PhysicsThread:
         failed: What ended the thread, if it ended by itself.
     """
 
-    def __init__(self, config: SimulationConfig, names: Sequence[str]) -> None:
+    def __init__(
+        self, config: SimulationConfig, names: Sequence[str], source: CommandSource | None = None
+    ) -> None:
         """Build and compile the simulation; nothing runs yet.
+
+        Args:
+            config: What is simulated.
+            names: Of the drones.
+            source: Brings the commands, instead of `command`.
 
         Raises:
             ValueError: The configuration or a name is not usable; the message says which.
         """
         self.config, self.names, self.freq = config, tuple(names), config.freq
         factor = check_real_time_factor(config.real_time_factor)
-        self._engine = Engine(config, len(self.names))
+        self._source, self._mass = source, load_drone(config.drone_model)["mass"]
+        self._engine = Engine(config, len(self.names), levels=source is not None)
         self.control: Control = self._engine.control
-        self.control_period = self._engine.control_period
+        self.control_period = source.period if source else self._engine.control_period
         spec = build_spec(
             config.drone_model, self.names, scene=config.scene, poses=self._engine.initial_poses
         )
@@ -135,7 +146,10 @@ class PhysicsThread:
         with self._wake:
             self._stopping = True
             self._wake.notify_all()
+        self._interrupt_source()
         if self._thread.ident is None:
+            if self._source is not None:
+                self._source.close()
             return
         self._thread.join(timeout)
         if self._thread.is_alive():
@@ -151,6 +165,8 @@ class PhysicsThread:
         """
         if name not in self._indices:
             raise ValueError(f"unknown drone {name!r}, have {', '.join(self.names)}")
+        if self._source is not None:
+            raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
         setpoint.check(self.control)
         with self._wake:
             self._posted[self._indices[name]] = (self.epoch, setpoint)
@@ -226,15 +242,22 @@ class PhysicsThread:
             else:
                 self._requests.append((carry_out, future))
                 self._wake.notify_all()
+        self._interrupt_source()
         return future
+
+    def _interrupt_source(self) -> None:
+        if self._source is not None:
+            self._source.interrupt()
 
     # In the physics thread.
 
     def _main(self) -> None:
         try:
             self.mirror.write(self.snapshot)
-            self._fire(every=True)
+            self._hand_out(every=True)
             self._pacer.anchor(self.snapshot.tick)
+            if self._source is not None:
+                self._source.set_paused(self.paused)
             while not self._stopping:
                 self._serve_requests()
                 if self._steps:
@@ -249,6 +272,8 @@ class PhysicsThread:
                 callback(error)
         finally:
             self._abandon("the simulation has ended")
+            if self._source is not None:
+                self._source.close()
 
     def _serve_requests(self) -> None:
         while self._requests:
@@ -264,17 +289,24 @@ class PhysicsThread:
     def _sleep(self, timeout: float) -> bool:
         """Wait, but not past a request; True if the time is over."""
         with self._wake:
-            return not self._wake.wait_for(lambda: self._requests or self._stopping, timeout)
+            return not self._wake.wait_for(self._interrupted, timeout)
+
+    def _interrupted(self) -> bool:
+        return bool(self._requests) or self._stopping
 
     def _run(self) -> None:
         n_ticks = self._next_event() - self.snapshot.tick
         wait = self._pacer.wait(self.snapshot.tick + n_ticks)
         if wait > 0 and not self._sleep(wait):
             return
+        if not self._collect():
+            return
         self._advance(n_ticks)
         self._pacer.done(self.snapshot.tick, n_ticks)
 
     def _run_steps(self) -> None:
+        if not self._collect():
+            return
         n_ticks, future = self._steps[0]
         advance = min(n_ticks, self._next_event() - self.snapshot.tick)
         if advance == n_ticks:
@@ -287,7 +319,7 @@ class PhysicsThread:
 
     def _next_event(self) -> int:
         periods = {period for period, _, _ in self._events}
-        if self._moving or not periods:
+        if self._moving or self._source is not None or not periods:
             periods.add(self.control_period)
         return min((self.snapshot.tick // period + 1) * period for period in periods)
 
@@ -295,6 +327,22 @@ class PhysicsThread:
         self._take_commands()
         self.snapshot = self._engine.advance(self.snapshot.tick, n_ticks, self.epoch)
         self.mirror.write(self.snapshot)
+        self._hand_out(every=every)
+
+    def _collect(self) -> bool:
+        """Have the source's commands, if they are due; False if there is something else to do."""
+        source, engine = self._source, self._engine
+        if source is None or self.snapshot.tick % source.period:
+            return True
+        if not source.collect(self.snapshot, engine.command, engine.armed, self._interrupted):
+            return False
+        resolve(engine.command, engine.armed, self.snapshot.quat, self._mass)
+        return True
+
+    def _hand_out(self, *, every: bool = False) -> None:
+        """Give the state to the source, then to all others, the clock first among them."""
+        if self._source is not None and (every or self.snapshot.tick % self._source.period == 0):
+            self._source.show(self.snapshot, self.mirror)
         self._fire(every=every)
 
     def _fire(self, *, every: bool = False) -> None:
@@ -322,7 +370,7 @@ class PhysicsThread:
         controls = self.mirror.staged_controls()
         if controls is not None:
             self._engine.wrench[:] = controls.wrench
-            if self.control is Control.rotor_vel:
+            if self.control is Control.rotor_vel and self._source is None:
                 self._engine.command[:] = controls.rotor_speed / RPM
                 self._engine.armed[:] = True
 
@@ -335,13 +383,18 @@ class PhysicsThread:
         return Start(now.time_ns, now.pos[i], float(yaw(now.quat[i])))
 
     def _pause(self) -> None:
-        self.paused = True
+        self._set_paused(True)
         self._pacer.pause()
 
     def _resume(self) -> None:
         self._fail_steps("the simulation was resumed")
-        self.paused = False
+        self._set_paused(False)
         self._pacer.anchor(self.snapshot.tick)
+
+    def _set_paused(self, paused: bool) -> None:
+        self.paused = paused
+        if self._source is not None:
+            self._source.set_paused(paused)
 
     def _enqueue_step(self, n_ticks: int, future: Future[Snapshot]) -> None:
         if not self.paused:
@@ -370,7 +423,7 @@ class PhysicsThread:
         """Hand out the state of the present tick anew, after it was changed by hand."""
         self.snapshot = self._engine.advance(self.snapshot.tick, 0, self.epoch)
         self.mirror.write(self.snapshot)
-        self._fire(every=True)
+        self._hand_out(every=True)
 
     def _set_factor(self, factor: float) -> None:
         self._pacer.factor = factor

@@ -1,0 +1,52 @@
+"""Who commands the drones from outside the process, control period by control period."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from crazyflow_ros.runtime.snapshot import Snapshot
+from crazyflow_ros.scene import Mirror
+
+
+class CommandSource(Protocol):
+    """What the physics thread asks of whoever brings it commands. Called there, if not said else.
+
+    Attributes:
+        period: Ticks between two control ticks, which are its multiples.
+    """
+
+    period: int
+
+    def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
+        """Hand out the state: of each control tick, of the start, and after a change by hand."""
+
+    def collect(
+        self,
+        snapshot: Snapshot,
+        command: np.ndarray,
+        level: np.ndarray,
+        interrupted: Callable[[], bool],
+    ) -> bool:
+        """Fill in what holds from a control tick on, after waiting for it if need be.
+
+        Args:
+            snapshot: The state that is to be answered.
+            command: (M, 4) to write into, numbers of a `Level`.
+            level: (M,) to write into, a `Level`.
+            interrupted: The thread has something else to do.
+
+        Returns:
+            Whether that is done. If not, it was interrupted, and wants to be called again.
+        """
+
+    def interrupt(self) -> None:
+        """End the waiting of `collect`, for `interrupted` has become true. From any thread."""
+
+    def set_paused(self, paused: bool) -> None:
+        """Time stands still, or runs again."""
+
+    def close(self) -> None:
+        """The simulation has ended. From any thread, once or more often."""
