@@ -13,9 +13,9 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import BatteryState, JointState, Range
 
-from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below, find_numbers
+from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below, find_numbers, joined, layout
 
-POSE = below("pose.position", XYZ) + below("pose.orientation", XYZW)
+POSE = [below("pose.position", XYZ), below("pose.orientation", XYZW)]
 TIME_NS = 1_234_567_890_123
 RNG = np.random.default_rng(1)
 
@@ -37,12 +37,12 @@ def test_patched_is_what_ros_serialises(length: int) -> None:
     prototype = PoseStamped()
     prototype.header.frame_id = frame_id
     values = RNG.normal(size=7)
-    messages = SerialisedMessages([prototype], ["header.stamp"], POSE)
-    messages.update(TIME_NS, values[None])
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], POSE))
+    messages.update(TIME_NS, [values[None, :3], values[None, 3:]])
     expected = pose_stamped(frame_id, values)
     # Not the bytes themselves: padding is not initialised.
-    assert len(messages.payload(0)) == len(serialize_message(expected))
-    assert deserialize_message(messages.payload(0), PoseStamped) == expected
+    assert len(messages.payloads([0])[0]) == len(serialize_message(expected))
+    assert deserialize_message(messages.payloads([0])[0], PoseStamped) == expected
 
 
 def test_messages_of_different_lengths_do_not_mix() -> None:
@@ -52,12 +52,12 @@ def test_messages_of_different_lengths_do_not_mix() -> None:
         prototype = PoseStamped()
         prototype.header.frame_id = name
         prototypes.append(prototype)
-    messages = SerialisedMessages(prototypes, ["header.stamp"], POSE)
+    messages = SerialisedMessages(layout(prototypes, ["header.stamp"], POSE))
     for _ in range(2):  # the second update leaves nothing of the first
         values = RNG.normal(size=(len(names), 7))
-        messages.update(TIME_NS, values)
+        messages.update(TIME_NS, [values[:, :3], values[:, 3:]])
         for i, name in enumerate(names):
-            message = deserialize_message(messages.payload(i), PoseStamped)
+            message = deserialize_message(messages.payloads([i])[0], PoseStamped)
             assert message == pose_stamped(name, values[i])
 
 
@@ -65,10 +65,10 @@ def test_what_is_not_named_stays() -> None:
     prototype = Odometry(child_frame_id="cf0/base_link")
     prototype.header.frame_id = "cf0/odom"
     prototype.pose.covariance = RNG.normal(size=36)
-    numbers = below("twist.twist.linear", XYZ)
-    messages = SerialisedMessages([prototype], ["header.stamp"], numbers)
-    messages.update(TIME_NS, np.array([[1.0, -2.0, 3.0]]))
-    message = deserialize_message(messages.payload(0), Odometry)
+    numbers = [below("twist.twist.linear", XYZ)]
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+    messages.update(TIME_NS, [np.array([[1.0, -2.0, 3.0]])])
+    message = deserialize_message(messages.payloads([0])[0], Odometry)
     assert (message.twist.twist.linear.x, message.twist.twist.linear.y) == (1.0, -2.0)
     assert message.child_frame_id == "cf0/base_link"
     assert message.pose == prototype.pose
@@ -77,10 +77,10 @@ def test_what_is_not_named_stays() -> None:
 
 def test_elements_of_arrays() -> None:
     prototype = JointState(name=["a", "b"], position=[0.0] * 2, velocity=[0.0] * 2)
-    numbers = below("position", "01") + below("velocity", "01")
-    messages = SerialisedMessages([prototype], ["header.stamp"], numbers)
-    messages.update(TIME_NS, np.array([[1.0, 2.0, 3.0, 4.0]]))
-    message = deserialize_message(messages.payload(0), JointState)
+    numbers = [below("position", "01"), below("velocity", "01")]
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+    messages.update(TIME_NS, [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])])
+    message = deserialize_message(messages.payloads([0])[0], JointState)
     assert list(message.position) == [1.0, 2.0]
     assert list(message.velocity) == [3.0, 4.0]
     assert list(message.effort) == []
@@ -92,9 +92,9 @@ def test_many_stamps_in_one_message() -> None:
     stamps = [f"transforms.{i}.header.stamp" for i in range(5)]
     numbers = [f"transforms.{i}.transform.translation.x" for i in range(5)]
     prototype = tf2_msgs.TFMessage(transforms=transforms)
-    messages = SerialisedMessages([prototype], stamps, numbers)
-    messages.update(TIME_NS, np.arange(5.0)[None])
-    received = deserialize_message(messages.payload(0), tf2_msgs.TFMessage).transforms
+    messages = SerialisedMessages(layout([prototype], stamps, [numbers]))
+    messages.update(TIME_NS, [np.arange(5.0)])
+    received = deserialize_message(messages.payloads([0])[0], tf2_msgs.TFMessage).transforms
     assert [t.transform.translation.x for t in received] == list(range(5))
     assert {(t.header.stamp.sec, t.header.stamp.nanosec) for t in received} == {
         divmod(TIME_NS, 1_000_000_000)
@@ -103,27 +103,50 @@ def test_many_stamps_in_one_message() -> None:
 
 def test_numbers_of_both_sizes() -> None:
     prototype = BatteryState(cell_voltage=[0.0, 0.0])
-    messages = SerialisedMessages([prototype], ["header.stamp"], [], ["voltage", "cell_voltage.1"])
-    messages.update(TIME_NS, np.array([[3.7, np.inf]]))
-    message = deserialize_message(messages.payload(0), BatteryState)
+    floats = [["voltage", "cell_voltage.1"]]
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], [], floats))
+    messages.update(TIME_NS, [np.array([[3.7, np.inf]])])
+    message = deserialize_message(messages.payloads([0])[0], BatteryState)
     assert message.voltage == np.float32(3.7)
     assert list(message.cell_voltage) == [0.0, np.inf]
     assert message.percentage == 0.0
 
 
+def test_types_are_updated_together() -> None:
+    pose, joints = PoseStamped(), JointState(position=[0.0])
+    pose.header.frame_id = "abc"
+    battery = BatteryState(cell_voltage=[0.0])
+    messages = SerialisedMessages(
+        joined(
+            [
+                layout([pose, pose], ["header.stamp"], POSE),
+                layout([battery], ["header.stamp"], [], [["voltage"]]),
+                layout([joints], ["header.stamp"], [["position.0"]]),
+            ]
+        )
+    )
+    values = RNG.normal(size=(2, 7))
+    messages.update(TIME_NS, [values[:, :3], values[:, 3:], np.array([[1.5]]), np.array([[2.5]])])
+    first, second, third, last = messages.payloads(range(4))
+    assert deserialize_message(first, PoseStamped) == pose_stamped("abc", values[0])
+    assert deserialize_message(second, PoseStamped) == pose_stamped("abc", values[1])
+    assert deserialize_message(third, BatteryState).voltage == 1.5
+    assert list(deserialize_message(last, JointState).position) == [2.5]
+    assert messages.payloads([3, 0]) == [last, first]
+
+
 def test_prototype_is_left_as_it_is() -> None:
     prototype = PoseStamped()
-    find_numbers(prototype, POSE, [])
+    find_numbers(prototype, POSE[0], [])
     assert prototype == PoseStamped()
 
 
 def test_payload_is_a_copy() -> None:
-    messages = SerialisedMessages([Clock()], ["clock"], [])
-    nothing = np.zeros((1, 0))
-    messages.update(1, nothing)
-    first = messages.payload(0)
-    messages.update(2, nothing)
-    assert first != messages.payload(0)
+    messages = SerialisedMessages(layout([Clock()], ["clock"], []))
+    messages.update(1, [])
+    first = messages.payloads([0])[0]
+    messages.update(2, [])
+    assert first != messages.payloads([0])[0]
 
 
 @pytest.mark.parametrize(

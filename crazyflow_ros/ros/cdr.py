@@ -7,9 +7,10 @@ serialised message is not derived from the rules of CDR, but seen from where a m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.serialization import serialize_message
@@ -26,62 +27,107 @@ def below(path: str, names: Sequence[str]) -> list[str]:
     return [f"{path}.{name}" for name in names]
 
 
-class SerialisedMessages:
-    """Messages of one type that change in the same fields, for example one per drone.
+class Layout(NamedTuple):
+    """Serialised messages end to end, and where in them what changes is, counted in words."""
 
-    A path names a field in a message: `pose.position.x`, `position.2`.
+    words: np.ndarray
+    """All messages, uint32; each starts at a word."""
+    messages: list[slice]
+    """Bytes of each message."""
+    times: np.ndarray
+    """Of seconds and nanoseconds, shape (T, 2)."""
+    numbers: np.ndarray
+    """Of the numbers, block by block, shape (K,)."""
+    doubles: np.ndarray
+    """Which numbers take two words, shape (K,)."""
+
+
+def layout(
+    prototypes: Sequence[Any],
+    stamps: Sequence[str],
+    numbers: Sequence[Sequence[str]],
+    floats: Sequence[Sequence[str]] = (),
+) -> Layout:
+    """Serialise messages of one type that change in the same fields, for example one per drone.
+
+    A path names a field in a message: `pose.position.x`, `position.2`. Paths come in blocks: what
+    comes from one array.
 
     Args:
         prototypes: The N messages, with everything that does not change.
-        stamps: Paths of the times in each message, all the same.
-        numbers: Paths of the numbers (float64) in each message.
-        floats: Paths of the numbers of type float32 in each message.
+        stamps: Paths of the times in each message.
+        numbers: Blocks of paths of numbers (float64) in each message.
+        floats: Blocks of paths of numbers of type float32 in each message.
 
     Raises:
         ValueError: A path is not that of a field of the right type.
     """
+    times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
+    doubles, singles = list(chain(*numbers)), list(chain(*floats))
+    found = [find_numbers(prototype, doubles, times, singles) for prototype in prototypes]
+    payloads = [serialize_message(prototype) for prototype in prototypes]
+    padded = [payload.ljust(-(-len(payload) // _WORD) * _WORD, b"\0") for payload in payloads]
+    starts = np.cumsum([0] + [len(payload) for payload in padded])[:-1]
+    ends = np.cumsum([len(block) for block in (*numbers, *floats)])
+    blocks = np.split((np.array(found, np.intp) + starts[:, None]) // _WORD, ends, axis=1)
+    return Layout(
+        words=np.frombuffer(b"".join(padded), np.uint32),
+        messages=[slice(i, i + len(p)) for i, p in zip(starts.tolist(), payloads)],
+        times=blocks.pop().reshape(-1, 2),
+        numbers=np.concatenate([block.ravel() for block in blocks] or [np.zeros(0, np.intp)]),
+        doubles=np.repeat([True, False], [len(found) * len(doubles), len(found) * len(singles)]),
+    )
 
-    def __init__(
-        self,
-        prototypes: Sequence[Any],
-        stamps: Sequence[str],
-        numbers: Sequence[str],
-        floats: Sequence[str] = (),
-    ) -> None:
-        times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
-        found = [find_numbers(p, numbers, times, floats) for p in prototypes]
-        places = np.array(found, dtype=np.intp)
-        payloads = [serialize_message(prototype) for prototype in prototypes]
-        # All messages are in one array, in which each starts at a word.
-        starts = np.cumsum([0] + [-(-len(payload) // _WORD) for payload in payloads])
-        self._words = np.zeros(starts[-1], np.uint32)
-        memory = self._words.data.cast("B")
-        self._payloads = [
-            memory[start : start + len(payload)]
-            for start, payload in zip((starts * _WORD).tolist(), payloads)
-        ]
-        for place, payload in zip(self._payloads, payloads):
-            place[:] = payload
-        places = places // _WORD + starts[:-1, None]
-        ends = np.cumsum([len(numbers), len(floats)])
-        doubles, singles, integers = np.split(places, ends, axis=1)
-        self._numbers = np.stack((doubles, doubles + 1), axis=-1).reshape(len(payloads), -1)
-        self._floats, self._n_doubles = singles, len(numbers)
-        self._times = integers.reshape(-1, 2)
 
-    def update(self, time_ns: int, values: np.ndarray) -> None:
-        """Set all times [ns], and the numbers, from an array of shape (N, numbers + floats)."""
+def joined(layouts: Sequence[Layout]) -> Layout:
+    """Messages of several types that are updated together."""
+    starts = np.cumsum([0] + [part.words.size for part in layouts])[:-1].tolist()
+    return Layout(
+        words=np.concatenate([part.words for part in layouts]),
+        messages=[
+            slice(message.start + start * _WORD, message.stop + start * _WORD)
+            for part, start in zip(layouts, starts)
+            for message in part.messages
+        ],
+        times=np.concatenate([part.times + start for part, start in zip(layouts, starts)]),
+        numbers=np.concatenate([part.numbers + start for part, start in zip(layouts, starts)]),
+        doubles=np.concatenate([part.doubles for part in layouts]),
+    )
+
+
+class SerialisedMessages:
+    """Messages whose times and numbers are overwritten, all of them in a few steps."""
+
+    def __init__(self, layout: Layout) -> None:
+        size = layout.words.size
+        # Behind the messages is room for the doubles that are floats in a message.
+        self._words = np.concatenate((layout.words, np.zeros(2, np.uint32)))
+        self._messages = layout.messages
+        self._times = layout.times
+        places = np.where(layout.doubles, layout.numbers, size)
+        self._numbers = np.stack((places, places + 1), axis=-1).ravel()
+        self._singles = np.flatnonzero(~layout.doubles)
+        self._floats = layout.numbers[self._singles]
+
+    def update(self, time_ns: int, blocks: Sequence[np.ndarray]) -> None:
+        """Set all times [ns] and numbers.
+
+        Args:
+            time_ns: The same for all.
+            blocks: One float64 array for each block of paths, shape (N, paths).
+        """
         self._words[self._times] = divmod(time_ns, 1_000_000_000)
-        doubles = values
-        if self._floats.size:
-            doubles, singles = np.split(values, [self._n_doubles], axis=1)
-            doubles = np.ascontiguousarray(doubles)
-            self._words[self._floats] = singles.astype(np.float32).view(np.uint32)
-        self._words[self._numbers] = doubles.view(np.uint32)
+        if blocks:
+            values = np.concatenate([block.ravel() for block in blocks])
+            self._words[self._numbers] = values.view(np.uint32)
+            if self._singles.size:
+                floats = values[self._singles].astype(np.float32)
+                self._words[self._floats] = floats.view(np.uint32)
 
-    def payload(self, index: int) -> bytes:
-        """One message, to be published as it is."""
-        return bytes(self._payloads[index])
+    def payloads(self, indices: Iterable[int]) -> list[bytes]:
+        """Some of the messages, to be published as they are."""
+        everything = self._words.tobytes()
+        return [everything[self._messages[i]] for i in indices]
 
 
 def find_numbers(

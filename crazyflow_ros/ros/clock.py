@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 
-from crazyflow_ros.ros.cdr import SerialisedMessages
+from crazyflow_ros.ros.cdr import SerialisedMessages, layout
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 TOPIC = "/clock"
 _QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
-_NOTHING = np.zeros((1, 0))
 _REPEAT_PERIOD = 0.5  # s of wall time
 
 
@@ -25,8 +23,9 @@ class ClockTopic:
     """Publishes the time, and repeats it while it stands still, for those that come later."""
 
     def __init__(self, simulator: Simulator) -> None:
-        self._publisher = simulator.create_publisher(Clock, TOPIC, _QOS)
-        self._message = SerialisedMessages([Clock()], ["clock"], [])
+        publisher = simulator.create_publisher(Clock, TOPIC, _QOS)
+        self._publish_raw = publisher.handle.publish_raw
+        self._message = SerialisedMessages(layout([Clock()], ["clock"], []))
         self._latest: bytes | None = None
         self._repeated: bytes | None = None
         # So that the repetition never follows a later time.
@@ -36,15 +35,15 @@ class ClockTopic:
         simulator.create_timer(_REPEAT_PERIOD, self._repeat)
 
     def _publish(self, snapshot: Snapshot) -> None:
-        self._message.update(snapshot.time_ns, _NOTHING)
+        self._message.update(snapshot.time_ns, [])
         with self._in_order:
-            self._latest = self._message.payload(0)
-            self._publisher.publish(self._latest)
+            (self._latest,) = self._message.payloads([0])
+            self._publish_raw(self._latest)
 
     def _repeat(self) -> None:
         with self._in_order:
             if self._latest is not None and self._latest is self._repeated:
-                self._publisher.publish(self._latest)
+                self._publish_raw(self._latest)
             self._repeated = self._latest
 
 

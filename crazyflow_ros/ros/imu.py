@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sensor_msgs.msg import Imu
 
 from crazyflow_ros.ros import frame_ids
-from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below
+from crazyflow_ros.ros.cdr import XYZ, XYZW, below, layout
 from crazyflow_ros.ros.topics import StateTopics
 from crazyflow_ros.runtime import Snapshot
 
@@ -29,19 +30,19 @@ class ImuTopics(StateTopics):
             message = Imu()
             message.header.frame_id = frame_ids.imu_link(drone)
             prototypes.append(message)
-        numbers = (
-            below("orientation", XYZW)
-            + below("angular_velocity", XYZ)
-            + below("linear_acceleration", XYZ)
-        )
-        messages = SerialisedMessages(prototypes, ["header.stamp"], numbers)
+        numbers = [
+            below("orientation", XYZW),
+            below("angular_velocity", XYZ),
+            below("linear_acceleration", XYZ),
+        ]
+        messages = layout(prototypes, ["header.stamp"], numbers)
         topics = [f"{drone}/imu" for drone in simulator.drones]
         super().__init__(simulator, "imu", Imu, topics, messages)
 
-    def numbers(self, snapshot: Snapshot) -> np.ndarray:
+    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
         """The physics thread has just written the snapshot into the mirror."""
         del snapshot
-        return np.concatenate(self._mirror.imu(), axis=1)
+        return self._mirror.imu()
 
 
 def declare(simulator: Simulator) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros.ros.cdr import SerialisedMessages, below
+from crazyflow_ros.ros.cdr import below, layout
 from crazyflow_ros.ros.topics import StateTopics
 from crazyflow_ros.runtime import Snapshot
 
@@ -27,14 +28,14 @@ class JointStateTopics(StateTopics):
             for drone in simulator.drones
         ]
         indices = [str(i) for i in _ROTORS]
-        numbers = below("position", indices) + below("velocity", indices)
-        messages = SerialisedMessages(prototypes, ["header.stamp"], numbers)
+        numbers = [below("position", indices), below("velocity", indices)]
+        messages = layout(prototypes, ["header.stamp"], numbers)
         topics = [f"{drone}/joint_states" for drone in simulator.drones]
         super().__init__(simulator, "joint_states", JointState, topics, messages)
 
-    def numbers(self, snapshot: Snapshot) -> np.ndarray:
+    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
         """As they are in the snapshot."""
-        return np.concatenate((snapshot.rotor_angle, snapshot.rotor_vel), axis=1)
+        return snapshot.rotor_angle, snapshot.rotor_vel
 
 
 def declare(simulator: Simulator) -> None:

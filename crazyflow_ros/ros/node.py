@@ -20,6 +20,8 @@ from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
+from crazyflow_ros.ros.middleware import configure_middleware
+
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
@@ -43,6 +45,7 @@ def main(args: list[str] | None = None) -> NoReturn:
     process = _Process()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
+    configure_middleware()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:  # rclpy has no public type for all that is wrong with arguments

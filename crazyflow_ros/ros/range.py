@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sensor_msgs.msg import Range
 
 from crazyflow_ros.ros import frame_ids
-from crazyflow_ros.ros.cdr import SerialisedMessages
+from crazyflow_ros.ros.cdr import layout
 from crazyflow_ros.ros.topics import StateTopics
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW, MAX_RANGE
@@ -29,14 +30,14 @@ class RangeTopics(StateTopics):
             )
             message.header.frame_id = frame_ids.range_link(drone)
             prototypes.append(message)
-        messages = SerialisedMessages(prototypes, ["header.stamp"], [], ["range"])
+        messages = layout(prototypes, ["header.stamp"], [], [["range"]])
         topics = [f"{drone}/range" for drone in simulator.drones]
         super().__init__(simulator, "range", Range, topics, messages)
 
-    def numbers(self, snapshot: Snapshot) -> np.ndarray:
+    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
         """The physics thread has just written the snapshot into the mirror."""
         del snapshot
-        return self._mirror.range()[:, None]
+        return (self._mirror.range(),)
 
 
 def declare(simulator: Simulator) -> None:

@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 
 from crazyflow_ros.ros.declaration import declare
 from crazyflow_ros.ros.parameters import Parameters
+from crazyflow_ros.ros.topics import StateSender
 from crazyflow_ros.runtime import PhysicsThread
 
 # In the order in which the physics thread serves them: time first, then what carries its stamp.
@@ -37,6 +38,7 @@ class Simulator(Node):
         parameters: As they were at the start.
         drones: Names of the drones.
         physics: The running simulation.
+        senders: Of the state of the drones, by rate [Hz].
 
     Raises:
         ValueError: A parameter cannot be used; the message names it, and what can.
@@ -49,6 +51,7 @@ class Simulator(Node):
         self._refuse_sim_time()
         self.get_logger().info("compiling, unless an earlier run has done it")
         self.physics = PhysicsThread(self.parameters.simulation_config(), self.drones)
+        self.senders: dict[int, StateSender] = {}
         for name in _FEATURES:
             self._declare(name)
         self.add_on_set_parameters_callback(self._check_changes)

@@ -12,7 +12,7 @@ from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.hardware.description import fixed_frames
 from crazyflow_ros.ros import frame_ids
-from crazyflow_ros.ros.cdr import XYZ, XYZW, SerialisedMessages, below
+from crazyflow_ros.ros.cdr import XYZ, XYZW, below, layout
 from crazyflow_ros.ros.topics import LATCHED_QOS, StateTopics
 from crazyflow_ros.runtime import Snapshot
 
@@ -28,19 +28,21 @@ class TransformTopic(StateTopics):
         prototype = TFMessage(
             transforms=[_transform(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones]
         )
-        pose = [
-            path
-            for i in range(len(drones))
-            for path in below(f"transforms.{i}.transform.translation", XYZ)
-            + below(f"transforms.{i}.transform.rotation", XYZW)
+        numbers = [
+            [
+                path
+                for i in range(len(drones))
+                for path in below(f"transforms.{i}.transform.{field}", components)
+            ]
+            for field, components in (("translation", XYZ), ("rotation", XYZW))
         ]
         stamps = [f"transforms.{i}.header.stamp" for i in range(len(drones))]
-        messages = SerialisedMessages([prototype], stamps, pose)
+        messages = layout([prototype], stamps, numbers)
         super().__init__(simulator, "tf", TFMessage, ["/tf"], messages)
 
-    def numbers(self, snapshot: Snapshot) -> np.ndarray:
+    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
         """The pose of each drone."""
-        return np.concatenate((snapshot.pos, snapshot.quat), axis=1).reshape(1, -1)
+        return snapshot.pos, snapshot.quat
 
 
 class StaticTransforms:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
+from crazyflow_ros.ros.cdr import Layout, SerialisedMessages, joined
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.cdr import SerialisedMessages
     from crazyflow_ros.ros.simulator import Simulator
 
 # A reliable publisher suits every subscriber: RViz asks for it, others may take best effort.
@@ -28,10 +28,7 @@ _RECOUNT_PERIOD = 0.2  # s of wall time
 
 
 class StateTopics(ABC):
-    """Topics of one type, each with one message per period, sent by the physics thread.
-
-    Nothing is computed for topics without subscribers. Those are counted now and then: a new
-    subscriber hears the first message within 0.2 s, also while time stands still.
+    """Topics of one type, each with one message per period.
 
     Args:
         simulator: The node.
@@ -47,47 +44,97 @@ class StateTopics(ABC):
         rate: str,
         message_type: Any,
         topics: Sequence[str],
-        messages: SerialisedMessages,
+        messages: Layout,
     ) -> None:
-        self._messages = messages
-        self._physics = simulator.physics
-        self._snapshot = simulator.physics.snapshot
-        self._counts = [0] * len(topics)
-        self._wanted: list[int] = []
-        # So that what a newcomer is told never follows something later.
-        self._in_order = threading.Lock()
+        self.messages = messages
         rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
         if rate_hz == 0:
             return
-        self._publishers = [
+        self.publishers = [
             simulator.create_publisher(message_type, topic, STATE_QOS) for topic in topics
         ]
-        # Not publish(), which checks every time what cannot change here, and takes twice as long.
-        self._publish_raw = [publisher.handle.publish_raw for publisher in self._publishers]
-        simulator.physics.every(rate_hz, self._publish, f"publish_rates.{rate}")
-        simulator.create_timer(_RECOUNT_PERIOD, self._recount)
+        if rate_hz not in simulator.senders:
+            simulator.senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
+        simulator.senders[rate_hz].add(self)
 
     @abstractmethod
-    def numbers(self, snapshot: Snapshot) -> np.ndarray:
-        """The numbers of all messages at a snapshot, float64 in rows without gaps."""
+    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
+        """The numbers of all messages at a snapshot: a float64 array for each block."""
 
-    def _recount(self) -> None:
-        counts = [publisher.get_subscription_count() for publisher in self._publishers]
-        with self._in_order:
-            newcomers = [i for i, before in enumerate(self._counts) if counts[i] > before]
-            self._counts = counts
-            self._wanted = [i for i, count in enumerate(counts) if count]
-            if self._physics.paused:
-                self._send(newcomers)
 
-    def _publish(self, snapshot: Snapshot) -> None:
+class StateSender:
+    """Sends the messages of all topics with the same rate, in the physics thread.
+
+    Nothing is computed for topics without subscribers. Those are counted now and then: a new
+    subscriber hears the first message within 0.2 s, also while time stands still.
+    """
+
+    def __init__(self, simulator: Simulator, rate_hz: int, name: str) -> None:
+        self._physics = simulator.physics
+        self._snapshot = simulator.physics.snapshot
+        self._topics: list[StateTopics] = []
+        self._counts: list[list[int]] = []
+        self._delivery = _Delivery([])
+        # So that what a newcomer is told never follows something later.
+        self._in_order = threading.Lock()
+        self._physics.every(rate_hz, self._send, name)
+        simulator.create_timer(_RECOUNT_PERIOD, self._recount)
+
+    def add(self, topics: StateTopics) -> None:
+        """Send the messages of these topics, too."""
+        self._topics.append(topics)
+        self._counts.append([0] * len(topics.publishers))
+
+    def _send(self, snapshot: Snapshot) -> None:
         with self._in_order:
             self._snapshot = snapshot
-            self._send(self._wanted)
+            self._delivery.send(snapshot)
 
-    def _send(self, indices: Sequence[int]) -> None:
-        if not indices:
+    def _recount(self) -> None:
+        counts = [[p.get_subscription_count() for p in t.publishers] for t in self._topics]
+        if counts == self._counts:
             return
-        self._messages.update(self._snapshot.time_ns, self.numbers(self._snapshot))
-        for i in indices:
-            self._publish_raw[i](self._messages.payload(i))
+        more = [[now > before for now, before in zip(*pair)] for pair in zip(counts, self._counts)]
+        delivery, to_newcomers = self._delivery_to(counts), self._delivery_to(more)
+        self._counts = counts
+        with self._in_order:
+            self._delivery = delivery
+            if self._physics.paused:
+                to_newcomers.send(self._snapshot)
+
+    def _delivery_to(self, wanted: Sequence[Sequence[int]]) -> _Delivery:
+        """To those topics for which there is no zero."""
+        return _Delivery([(t, np.flatnonzero(w).tolist()) for t, w in zip(self._topics, wanted)])
+
+
+class _Delivery:
+    """Messages of several types, to be sent to certain topics.
+
+    Args:
+        addresses: Per type, which of the topics get their message.
+    """
+
+    def __init__(self, addresses: Sequence[tuple[StateTopics, list[int]]]) -> None:
+        addresses = [(topics, indices) for topics, indices in addresses if indices]
+        self._topics = [topics for topics, _ in addresses]
+        self._publish: list[Callable[[bytes], None]] = []
+        self._indices: list[int] = []
+        if not addresses:
+            return
+        self._messages = SerialisedMessages(joined([topics.messages for topics in self._topics]))
+        start = 0
+        for topics, indices in addresses:
+            self._indices += [start + i for i in indices]
+            # Not publish(), which checks every time what cannot change here, and takes twice as
+            # long.
+            self._publish += [topics.publishers[i].handle.publish_raw for i in indices]
+            start += len(topics.publishers)
+
+    def send(self, snapshot: Snapshot) -> None:
+        """Send the state at a snapshot."""
+        if not self._topics:
+            return
+        blocks = [block for topics in self._topics for block in topics.numbers(snapshot)]
+        self._messages.update(snapshot.time_ns, blocks)
+        for publish, payload in zip(self._publish, self._messages.payloads(self._indices)):
+            publish(payload)

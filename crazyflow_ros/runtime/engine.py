@@ -16,6 +16,7 @@ from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene import MirrorState
+from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.packing import MovingLeaves, Vectors
 
@@ -120,7 +121,7 @@ class Engine:
         count = np.array((phase, n_ticks), np.int32)
         self._vectors, output = self._advance(self._vectors, self._inputs, count)
         columns = np.asarray(output, float)
-        rotor_vel = columns[:, 19:] * RPM
+        rotor_vel = columns[:, 22:] * RPM
         angle = self._rotor_angle + (self._rotor_vel + rotor_vel) * (n_ticks / self.freq / 2)
         self._rotor_angle, self._rotor_vel = angle % (2 * np.pi), rotor_vel
         tick += n_ticks
@@ -132,6 +133,7 @@ class Engine:
             ang_vel=columns[:, 10:13],
             acc=columns[:, 13:16],
             ang_acc=columns[:, 16:19],
+            body_vel=columns[:, 19:22],
             rotor_angle=self._rotor_angle,
             rotor_vel=rotor_vel,
             tick=tick,
@@ -175,7 +177,8 @@ class Engine:
             held = data.controls.level == Level.held
             rate = jax.tree.map(lambda x: jnp.where(held, 0, x), rate)
         kinematics = [states.pos, states.quat, states.vel, states.ang_vel]
-        outputs = [*kinematics, rate.acc, rate.ang_acc, states.rotor_vel]
+        body_vel = world_to_body(states.quat, states.vel)
+        outputs = [*kinematics, rate.acc, rate.ang_acc, body_vel, states.rotor_vel]
         return self._split.pack(data), jnp.concatenate([x[0] for x in outputs], axis=-1)
 
     def _at_rest(self, poses: np.ndarray) -> MirrorState:

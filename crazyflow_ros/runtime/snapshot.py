@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from crazyflow_ros.scene import MirrorState
 
 
@@ -11,6 +13,8 @@ from crazyflow_ros.scene import MirrorState
 class Snapshot(MirrorState):
     """State of all drones at one tick."""
 
+    body_vel: np.ndarray
+    """Velocity in body axes [m/s], shape (M, 3)."""
     tick: int
     """Physics ticks, from 1 at the start. Goes on through a reset."""
     epoch: int
