@@ -1,6 +1,6 @@
 """The running simulation: a thread that advances the drones in step with wall time. No ROS."""
 
-from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.levels import Level
 from crazyflow_ros.runtime.physics_thread import InvalidState, PhysicsThread, Statistics
@@ -11,6 +11,7 @@ __all__ = [
     "CommandSource",
     "InvalidState",
     "Level",
+    "OnLoss",
     "PhysicsThread",
     "Pose",
     "Raw",

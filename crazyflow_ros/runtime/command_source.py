@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene import Mirror
+
+
+class OnLoss(StrEnum):
+    """What a drone does when its controller goes away: ends, is deactivated, or commands nothing.
+
+    A drone that was never commanded, or not since the reset, is held in any case.
+    """
+
+    hold = "hold"
+    """It is kept where it is, at rest, until it is commanded again."""
+    keep = "keep"
+    """The last command holds."""
+    stop = "stop"
+    """The rotors stop, and it falls."""
 
 
 class CommandSource(Protocol):

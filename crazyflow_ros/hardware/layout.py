@@ -1,0 +1,106 @@
+"""Layout of the memory that the simulator shares with controllers, as NumPy types.
+
+The twin of `hardware/include/crazyflow_ros/shared_memory.hpp`, which explains it. Both compute the
+same hash over all names, offsets and sizes, and refuse each other if they differ.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+MAGIC = b"crazyflw"
+VERSION = 1
+
+HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        ("version", "u4"),
+        ("layout", "u4"),
+        ("size", "u8"),
+        ("n_drones", "u4"),
+        ("freq", "u4"),
+        ("period", "u4"),
+        ("lock_step", "u4"),
+        ("simulator_pid", "i4"),
+        ("reserved0", "u4"),
+        ("rotor_torque", "f8", 3),
+        ("rotor_thrust", "f8", 3),
+        ("reserved1", "u8", 4),
+        ("state_count", "u4"),
+        ("paused", "u4"),
+        ("reserved2", "u8", 7),
+        ("command_count", "u4"),
+        ("reserved3", "u4"),
+        ("reserved4", "u8", 7),
+    ]
+)
+DRONE = np.dtype([("name", "S60"), ("awaited", "u4")])
+COMMAND = np.dtype(
+    [("tick", "u8"), ("epoch", "u8"), ("level", "u8"), ("values", "f8", 4), ("session", "u8")]
+)
+COMMAND_SLOT = np.dtype(
+    [
+        ("session", "u8"),
+        ("count", "u8"),
+        ("active", "u4"),
+        ("pid", "i4"),
+        ("reserved", "u8", 5),
+        ("buffers", COMMAND, 2),
+    ]
+)
+STATE = np.dtype([("tick", "u8"), ("epoch", "u8"), ("time_ns", "i8"), ("reserved", "u8", 5)])
+DRONE_STATE = np.dtype(
+    [
+        ("position", "f8", 3),
+        ("orientation", "f8", 4),
+        ("velocity", "f8", 3),
+        ("angular_velocity", "f8", 3),
+        ("rotor_position", "f8", 4),
+        ("rotor_velocity", "f8", 4),
+        ("imu_orientation", "f8", 4),
+        ("imu_angular_velocity", "f8", 3),
+        ("imu_linear_acceleration", "f8", 3),
+        ("range", "f8"),
+        ("level", "f8"),
+        ("reserved", "f8", 7),
+    ]
+)
+MAX_NAME = 59  # bytes, with a zero after them
+
+_TYPES = {
+    "Header": HEADER,
+    "Drone": DRONE,
+    "Command": COMMAND,
+    "CommandSlot": COMMAND_SLOT,
+    "State": STATE,
+    "DroneState": DRONE_STATE,
+}
+
+
+def layout_hash() -> int:
+    """FNV-1a over the name, offset and size of each field."""
+    value = 2166136261
+    for type_name, dtype in _TYPES.items():
+        assert dtype.fields is not None
+        for name, field in dtype.fields.items():
+            if name.startswith("reserved"):
+                continue
+            text = f"{type_name}.{name}".encode()
+            for byte in text + struct.pack("<II", field[1], field[0].itemsize):
+                value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return value
+
+
+def segment(n_drones: int) -> np.dtype:
+    """The whole memory for some drones: fields header, drones, slots and states."""
+    state = np.dtype([("stamp", STATE), ("drones", DRONE_STATE, n_drones)])
+    return np.dtype(
+        [
+            ("header", HEADER),
+            ("drones", DRONE, n_drones),
+            ("slots", COMMAND_SLOT, n_drones),
+            ("states", state, 2),
+        ]
+    )

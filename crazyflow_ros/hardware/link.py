@@ -1,0 +1,306 @@
+"""The simulator's end of the shared memory: commands of ros2_control for the physics thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.hardware.futex import Futex, fence
+from crazyflow_ros.hardware.layout import COMMAND_SLOT, DRONE_STATE, HEADER
+from crazyflow_ros.hardware.shared_memory import SharedMemory
+from crazyflow_ros.runtime import Level, OnLoss, Snapshot
+from crazyflow_ros.scene import Mirror
+
+_LOOK = 0.1  # s of wall time after which it is seen whether controllers are still there
+
+
+class Logger(Protocol):
+    """Python's, or that of a ROS node."""
+
+    def info(self, message: str) -> object:
+        """Something to know."""
+
+    def warning(self, message: str) -> object:
+        """Something to look after."""
+
+
+@dataclass(frozen=True)
+class LinkStatus:
+    """How the controllers are doing."""
+
+    attached: tuple[str, ...]
+    """Drones that have a controller which answers."""
+    cycles: int
+    """Control periods with all answers in time."""
+    timeouts: int
+    """Control periods without."""
+    refused: int
+    """Commands that were not obeyed: not finite, or of no known level."""
+
+
+class SharedMemoryLink:
+    """Shows the state of the drones to controllers and takes their commands.
+
+    A `CommandSource` of the physics thread. In lock-step each control tick waits for the commands
+    that answer it; when one does not come in time, that is reported, the last commands hold, and
+    until answers come again time runs no faster than real time, so that they can.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        drones: Sequence[str],
+        *,
+        drone_model: str,
+        freq: int,
+        rate: int,
+        lock_step: bool,
+        timeout: float = 1.0,
+        on_loss: str = OnLoss.hold,
+        logger: Logger,
+    ) -> None:
+        """Make the memory; controllers can connect from now on.
+
+        Args:
+            name: Of the shared memory.
+            drones: Their names.
+            drone_model: Model of all of them.
+            freq: Physics ticks per second.
+            rate: Control periods per second.
+            lock_step: Wait for commands.
+            timeout: For how long [s of wall time].
+            on_loss: An `OnLoss`.
+            logger: For what happens.
+
+        Raises:
+            ValueError: The name is in use, the rate does not divide `freq`, or another argument is
+                not usable.
+        """
+        self.period = ticks_per_period(freq, rate, "ros2_control.rate")
+        self._period_s, self._timeout = 1 / rate, timeout
+        self._drones, self._lock_step = tuple(drones), lock_step
+        self._on_loss, self._logger = OnLoss(on_loss), logger
+        n = len(self._drones)
+        self._memory = memory = SharedMemory(name, drones)
+        header = memory.view["header"]
+        header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
+        figures, powers = load_drone(drone_model), RPM ** -np.arange(3.0)
+        header["rotor_torque"] = np.array(figures["rpm2torque"]) * powers
+        header["rotor_thrust"] = np.array(figures["rpm2thrust"]) * powers
+        self._states = Futex(memory.address + _offset(HEADER, "state_count"))
+        self._posts = Futex(memory.address + _offset(HEADER, "command_count"))
+        self._awaited = memory.view["drones"]["awaited"]
+        # The slots as words of 64 bits, for one copy takes them all.
+        start = _offset(memory.view.dtype, "slots")
+        words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
+        self._words = words.reshape(n, -1)
+        self._buffers = [_numbers(state) for state in memory.view["states"]["drones"]]
+        self._stamps = memory.view["states"]["stamp"]
+        self._each = np.arange(n)
+
+        self._attached = np.zeros(n, bool)
+        self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
+        self._sessions = np.zeros(n, np.uint64)
+        self._counts = np.zeros(n, np.uint64)  # commands seen
+        self._level = np.zeros(n)
+        self._command = np.zeros((n, 4))
+        self._refusing = np.zeros(n, bool)
+        self._epoch = 0
+        self._waiting: float | None = None  # wall time since when the tick has been waited for
+        self._looked = 0.0
+        self._missed = 0  # periods of the present outage
+        self._cycles = self._timeouts = self._refused = 0
+        self._closed = False
+        memory.publish()
+
+    @property
+    def name(self) -> str:
+        """Of the shared memory."""
+        return self._memory.name
+
+    def status(self) -> LinkStatus:
+        """How the controllers are doing."""
+        attached = tuple(np.array(self._drones)[self._who_answers(self._words)].tolist())
+        return LinkStatus(attached, self._cycles, self._timeouts, self._refused)
+
+    # For the physics thread.
+
+    def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
+        """Publish the state."""
+        slot = (self._states.value + 1) & 1
+        numbers, imu = self._buffers[slot], mirror.imu()
+        numbers[:, 0:3], numbers[:, 3:7] = snapshot.pos, snapshot.quat
+        numbers[:, 7:10], numbers[:, 10:13] = snapshot.vel, snapshot.ang_vel
+        numbers[:, 13:17], numbers[:, 17:21] = snapshot.rotor_angle, snapshot.rotor_vel
+        numbers[:, 21:25], numbers[:, 25:28] = imu.orientation, imu.angular_velocity
+        numbers[:, 28:31] = imu.linear_acceleration
+        numbers[:, 31], numbers[:, 32] = mirror.range(), self._level
+        self._stamps[slot] = (snapshot.tick, snapshot.epoch, snapshot.time_ns, 0)
+        self._states.add()
+        self._waiting = None
+
+    def collect(
+        self,
+        snapshot: Snapshot,
+        command: np.ndarray,
+        level: np.ndarray,
+        interrupted: Callable[[], bool],
+    ) -> bool:
+        """The commands that hold from now on, in lock-step those for this tick."""
+        if snapshot.epoch != self._epoch:
+            self._epoch = snapshot.epoch
+            self._level[:] = Level.held
+        while True:
+            seen = self._posts.value
+            words = self._slots()
+            self._attach(words)
+            latest = words[:, 8:].reshape(-1, 2, 8)[self._each, words[:, 1] & 1]
+            missing = self._attached & (latest[:, 0] != snapshot.tick)
+            if not self._lock_step:
+                break
+            if not missing.any():
+                self._note_answers()
+                break
+            if interrupted():
+                self._waiting = None
+                return False
+            if not self._wait(seen, missing):
+                break
+        self._obey(words, latest)
+        command[:], level[:] = self._command, self._level
+        return True
+
+    def interrupt(self) -> None:
+        """See `CommandSource`."""
+        if not self._closed:
+            self._posts.add()
+
+    def set_paused(self, paused: bool) -> None:
+        """See `CommandSource`."""
+        self._waiting = None
+        self._memory.view["header"]["paused"] = paused
+
+    def close(self) -> None:
+        """Leave the controllers, and remove the memory's name."""
+        if not self._closed:
+            self._closed = True
+            self._memory.close()
+            self._states.wake()
+
+    def _slots(self) -> np.ndarray:
+        """Copy of all slots, of which each latest command is complete, as words of 64 bits."""
+        while True:
+            words = self._words.copy()
+            fence()
+            if (self._words[:, 1] == words[:, 1]).all():
+                return words
+
+    def _who_answers(self, words: np.ndarray) -> np.ndarray:
+        return ((words[:, 2] & 1) == 1) & (words[:, 0] != self._lost)
+
+    def _attach(self, words: np.ndarray) -> None:
+        """Notice who comes and goes."""
+        sessions, attached = words[:, 0], self._who_answers(words)
+        now = time.monotonic()
+        if now > self._looked + _LOOK:
+            self._looked = now
+            for i in np.flatnonzero(attached).tolist():
+                if not self._memory.has_controller(i):
+                    self._lost[i], attached[i] = sessions[i], False
+                    process = int(words[i, 2] >> 32)
+                    self._logger.warning(
+                        f"{self._drones[i]}: process {process}, its controller, died"
+                    )
+        changed = (attached != self._attached) | (sessions != self._sessions)
+        if changed.any():
+            for i in np.flatnonzero(changed).tolist():
+                if self._attached[i]:
+                    self._lose(i)
+                if attached[i]:
+                    self._logger.info(f"{self._drones[i]}: its controller is active")
+            self._attached, self._sessions = attached, sessions.copy()
+            self._awaited[:] = attached & self._lock_step
+
+    def _note_answers(self) -> None:
+        """All commands of the tick are there."""
+        if self._attached.any():
+            self._cycles += 1
+        if self._missed:
+            self._logger.info(f"commands are in time again, {self._missed} periods had none")
+            self._missed = 0
+
+    def _wait(self, seen: int, missing: np.ndarray) -> bool:
+        """Sleep until something has changed since `seen`; False if it has taken too long."""
+        now = time.monotonic()
+        if self._waiting is None:
+            self._waiting = now
+        # Once it is known that nobody answers, real time is kept, so that they can catch up.
+        timeout = min(self._timeout, self._period_s) if self._missed else self._timeout
+        left = self._waiting + timeout - now
+        if left > 0:
+            self._posts.wait(seen, min(left, _LOOK))
+            return True
+        self._timeouts += 1
+        self._missed += 1
+        if self._missed == 1:
+            late = ", ".join(np.array(self._drones)[missing])
+            self._logger.warning(
+                f"no command within {self._timeout:g} s for {late}: time runs on with the last ones"
+            )
+        return False
+
+    def _obey(self, words: np.ndarray, latest: np.ndarray) -> None:
+        """Take over the commands that are new."""
+        fresh = self._attached & (words[:, 1] != self._counts)
+        fresh &= (latest[:, 1] == self._epoch) & (latest[:, 7] == words[:, 0])
+        self._counts = words[:, 1].copy()
+        if not fresh.any():
+            return
+        levels, values = latest[:, 2], latest[:, 3:7].view(np.float64)
+        held = levels == Level.held
+        good = held | (np.isfinite(values).all(axis=1) & (levels <= max(Level)))
+        for i in np.flatnonzero(fresh & (~good | held | self._refusing)).tolist():
+            if held[i]:
+                if self._level[i] != Level.held:
+                    self._lose(i)
+            elif not good[i]:
+                self._refuse(i, int(levels[i]), values[i])
+            else:
+                self._refusing[i] = False
+        take = fresh & good & ~held
+        self._level[take], self._command[take] = levels[take], values[take]
+
+    def _refuse(self, i: int, level: int, values: np.ndarray) -> None:
+        if np.isnan(values).all() and level != self._level[i]:
+            return  # a controller that has just been started, and knows no command yet
+        self._refused += 1
+        if not self._refusing[i]:
+            self._refusing[i] = True
+            self._logger.warning(
+                f"{self._drones[i]}: command {values.tolist()} of level {level} is refused, the "
+                "last good one holds"
+            )
+
+    def _lose(self, i: int) -> None:
+        """Nobody commands this drone any more."""
+        if self._on_loss is OnLoss.hold or self._level[i] == Level.held:
+            self._level[i] = Level.held
+        elif self._on_loss is OnLoss.stop:
+            self._level[i], self._command[i] = Level.rotor_velocity, 0.0
+
+
+def _offset(dtype: np.dtype, field: str) -> int:
+    assert dtype.fields is not None
+    return int(dtype.fields[field][1])
+
+
+def _numbers(states: np.ndarray) -> np.ndarray:
+    """The drones' states as a matrix, whose columns are in the order of the layout."""
+    return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)

@@ -1,0 +1,503 @@
+// The memory that the simulator shares with those who command its drones, and how to use it.
+//
+// One segment of POSIX shared memory per simulator, for any number of controllers:
+//
+//   Header | Drone[n] | CommandSlot[n] | State, DroneState[n] | State, DroneState[n]
+//
+// State goes from the simulator to the controllers, double buffered: state number k is in slot
+// k % 2, and `state_count` becomes k only when it is complete. Who reads copies the slot, looks
+// whether the count is still the same, and reads again if not. Nobody waits for a reader, and who
+// dies while writing leaves the previous state readable. Commands go back the same way, with one
+// double buffer for each drone.
+//
+// A command is stamped with the tick and the epoch (the number of resets) of the state that it
+// answers. In lock-step the simulator, having published the state of a control tick, waits until
+// each drone that it awaits has a command of that tick; of another epoch it counts as an answer,
+// but is not obeyed. Running free it takes the latest.
+//
+// `state_count` and `command_count` are futexes: to wait is to sleep until they change.
+//
+// The simulator holds a lock on byte 0 of the file, the controller of drone i one on byte 1 + i.
+// These are locks of the open file (F_OFD_SETLK), which the kernel drops when a process ends,
+// however that happens: a lock that can be had means that nobody is there.
+//
+// Plain C++17 and Linux. crazyflow_ros/hardware/layout.py is the simulator's side; a change of
+// meaning needs a new kVersion in both, a change of layout is noticed without.
+
+#pragma once
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+namespace crazyflow_ros::shared_memory
+{
+
+constexpr char kMagic[8] = {'c', 'r', 'a', 'z', 'y', 'f', 'l', 'w'};
+constexpr std::uint32_t kVersion = 1;
+
+/// What the four numbers of a command are.
+enum class Level : std::uint64_t
+{
+  held = 0,            ///< nothing: the drone is kept where it is
+  rotor_velocity = 1,  ///< speed of each rotor [rad/s], positive in flight
+  attitude = 2,        ///< roll, pitch, yaw [rad], collective thrust [N]
+  body_rate = 3,       ///< roll rate, pitch rate, yaw rate [rad/s], collective thrust [N]
+  acceleration = 4,    ///< x, y, z in the world [m/s^2], 0 hovers, and heading [rad]
+};
+
+struct Header
+{
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t layout;     ///< hash of all names, offsets and sizes, see `layout_hash`
+  std::uint64_t size;       ///< of the segment, bytes
+  std::uint32_t n_drones;
+  std::uint32_t freq;       ///< physics ticks per simulated second
+  std::uint32_t period;     ///< ticks per control period
+  std::uint32_t lock_step;  ///< 1 if the simulator waits for commands
+  std::int32_t simulator_pid;
+  std::uint32_t reserved0;
+  double rotor_torque[3];   ///< drag torque [N m] as a polynomial in the rotor's speed [rad/s]
+  double rotor_thrust[3];   ///< thrust [N], likewise
+  std::uint64_t reserved1[4];
+  std::atomic<std::uint32_t> state_count;    ///< futex: states published so far
+  std::atomic<std::uint32_t> paused;         ///< 1 while time stands still
+  std::uint64_t reserved2[7];
+  std::atomic<std::uint32_t> command_count;  ///< futex: changes with each command or claim
+  std::uint32_t reserved3;
+  std::uint64_t reserved4[7];
+};
+
+struct Drone
+{
+  char name[60];                       ///< ends with a zero
+  std::atomic<std::uint32_t> awaited;  ///< 1 if the simulator waits for this drone's commands
+};
+
+struct Command
+{
+  std::uint64_t tick;   ///< of the state that this answers
+  std::uint64_t epoch;  ///< likewise
+  std::uint64_t level;  ///< a `Level`
+  double values[4];
+  std::uint64_t session;  ///< that of the slot, for what a dead controller left is not obeyed
+};
+
+/// Written by the drone's controller alone.
+struct CommandSlot
+{
+  std::atomic<std::uint64_t> session;  ///< another one each time that a controller takes the drone
+  std::atomic<std::uint64_t> count;    ///< commands so far; the latest is in buffers[count % 2]
+  std::atomic<std::uint32_t> active;   ///< 1 while the controller answers every state
+  std::int32_t pid;
+  std::uint64_t reserved[5];
+  Command buffers[2];
+};
+
+struct State
+{
+  std::uint64_t tick;   ///< physics ticks
+  std::uint64_t epoch;  ///< resets so far
+  std::int64_t time_ns; ///< simulation time
+  std::uint64_t reserved[5];
+};
+
+struct DroneState
+{
+  double position[3];                 ///< centre of mass in the world [m]
+  double orientation[4];              ///< x, y, z, w, body to world
+  double velocity[3];                 ///< world axes [m/s]
+  double angular_velocity[3];         ///< body axes [rad/s]
+  double rotor_position[4];           ///< rad
+  double rotor_velocity[4];           ///< rad/s, positive in flight
+  double imu_orientation[4];          ///< x, y, z, w
+  double imu_angular_velocity[3];     ///< sensor axes [rad/s]
+  double imu_linear_acceleration[3];  ///< specific force in sensor axes [m/s^2]
+  double range;                       ///< to what is below the body [m], inf beyond reach
+  double level;                       ///< the `Level` in force
+  double reserved[7];
+};
+
+static_assert(sizeof(Header) == 256 && sizeof(Drone) == 64 && sizeof(Command) == 64);
+static_assert(sizeof(CommandSlot) == 192 && sizeof(State) == 64 && sizeof(DroneState) == 320);
+// Shared between processes an atomic must be no more than its value.
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(std::atomic<std::uint64_t>) == 8);
+
+namespace detail
+{
+
+struct Field
+{
+  const char * name;
+  std::size_t offset;
+  std::size_t size;
+};
+
+#define CRAZYFLOW_ROS_FIELD(type, name) {#type "." #name, offsetof(type, name), sizeof(type::name)}
+constexpr Field kFields[] = {
+  CRAZYFLOW_ROS_FIELD(Header, magic),
+  CRAZYFLOW_ROS_FIELD(Header, version),
+  CRAZYFLOW_ROS_FIELD(Header, layout),
+  CRAZYFLOW_ROS_FIELD(Header, size),
+  CRAZYFLOW_ROS_FIELD(Header, n_drones),
+  CRAZYFLOW_ROS_FIELD(Header, freq),
+  CRAZYFLOW_ROS_FIELD(Header, period),
+  CRAZYFLOW_ROS_FIELD(Header, lock_step),
+  CRAZYFLOW_ROS_FIELD(Header, simulator_pid),
+  CRAZYFLOW_ROS_FIELD(Header, rotor_torque),
+  CRAZYFLOW_ROS_FIELD(Header, rotor_thrust),
+  CRAZYFLOW_ROS_FIELD(Header, state_count),
+  CRAZYFLOW_ROS_FIELD(Header, paused),
+  CRAZYFLOW_ROS_FIELD(Header, command_count),
+  CRAZYFLOW_ROS_FIELD(Drone, name),
+  CRAZYFLOW_ROS_FIELD(Drone, awaited),
+  CRAZYFLOW_ROS_FIELD(Command, tick),
+  CRAZYFLOW_ROS_FIELD(Command, epoch),
+  CRAZYFLOW_ROS_FIELD(Command, level),
+  CRAZYFLOW_ROS_FIELD(Command, values),
+  CRAZYFLOW_ROS_FIELD(Command, session),
+  CRAZYFLOW_ROS_FIELD(CommandSlot, session),
+  CRAZYFLOW_ROS_FIELD(CommandSlot, count),
+  CRAZYFLOW_ROS_FIELD(CommandSlot, active),
+  CRAZYFLOW_ROS_FIELD(CommandSlot, pid),
+  CRAZYFLOW_ROS_FIELD(CommandSlot, buffers),
+  CRAZYFLOW_ROS_FIELD(State, tick),
+  CRAZYFLOW_ROS_FIELD(State, epoch),
+  CRAZYFLOW_ROS_FIELD(State, time_ns),
+  CRAZYFLOW_ROS_FIELD(DroneState, position),
+  CRAZYFLOW_ROS_FIELD(DroneState, orientation),
+  CRAZYFLOW_ROS_FIELD(DroneState, velocity),
+  CRAZYFLOW_ROS_FIELD(DroneState, angular_velocity),
+  CRAZYFLOW_ROS_FIELD(DroneState, rotor_position),
+  CRAZYFLOW_ROS_FIELD(DroneState, rotor_velocity),
+  CRAZYFLOW_ROS_FIELD(DroneState, imu_orientation),
+  CRAZYFLOW_ROS_FIELD(DroneState, imu_angular_velocity),
+  CRAZYFLOW_ROS_FIELD(DroneState, imu_linear_acceleration),
+  CRAZYFLOW_ROS_FIELD(DroneState, range),
+  CRAZYFLOW_ROS_FIELD(DroneState, level),
+};
+#undef CRAZYFLOW_ROS_FIELD
+
+constexpr std::uint32_t mix(std::uint32_t hash, std::uint32_t byte)
+{
+  return (hash ^ byte) * 16777619u;
+}
+
+inline long futex(
+  std::atomic<std::uint32_t> & word, int operation, std::uint32_t value,
+  const timespec * timeout = nullptr) noexcept
+{
+  return syscall(
+    SYS_futex, reinterpret_cast<std::uint32_t *>(&word), operation, value, timeout, nullptr, 0);
+}
+
+inline bool lock(int file, short type, off_t byte, bool only_look, short & found) noexcept
+{
+  struct flock request{};
+  request.l_type = type;
+  request.l_whence = SEEK_SET;
+  request.l_start = byte;
+  request.l_len = 1;
+  const int result = fcntl(file, only_look ? F_OFD_GETLK : F_OFD_SETLK, &request);
+  found = request.l_type;
+  return result == 0;
+}
+
+}  // namespace detail
+
+/// FNV-1a over the name, offset and size of each field.
+constexpr std::uint32_t layout_hash()
+{
+  std::uint32_t hash = 2166136261u;
+  for (const auto & field : detail::kFields) {
+    for (const char * c = field.name; *c != 0; ++c) {
+      hash = detail::mix(hash, static_cast<unsigned char>(*c));
+    }
+    for (const std::size_t number : {field.offset, field.size}) {
+      for (int shift = 0; shift < 32; shift += 8) {
+        hash = detail::mix(hash, static_cast<std::uint32_t>(number >> shift) & 0xffu);
+      }
+    }
+  }
+  return hash;
+}
+
+constexpr std::size_t segment_size(std::size_t n_drones)
+{
+  return sizeof(Header) + n_drones * (sizeof(Drone) + sizeof(CommandSlot)) +
+         2 * (sizeof(State) + n_drones * sizeof(DroneState));
+}
+
+enum class Wait
+{
+  news,     ///< there is a state that was not read yet
+  timeout,  ///< there is none
+  paused,   ///< there is none, and will be none while time stands still
+  gone,     ///< the simulator has ended
+};
+
+/// A controller's end of the memory. For one thread at a time.
+///
+/// `open`, `claim` and `close` take their time; the others neither allocate nor throw, and but for
+/// `wait` they do not block.
+class Controller
+{
+public:
+  Controller() = default;
+  Controller(const Controller &) = delete;
+  Controller & operator=(const Controller &) = delete;
+  ~Controller() { close(); }
+
+  /// Connect to the simulator of a name. Without success `error` says why.
+  bool open(const std::string & name, std::string & error)
+  {
+    close();
+    file_ = shm_open(("/crazyflow_ros." + name).c_str(), O_RDWR | O_CLOEXEC, 0);
+    if (file_ < 0) {
+      return refuse(
+        errno == ENOENT ? "there is no simulator '" + name + "' (parameter ros2_control.mode)"
+                        : "shared memory of '" + name + "': " + std::strerror(errno), error);
+    }
+    if (!alive()) {
+      return refuse("the simulator '" + name + "' has ended", error);
+    }
+    struct stat status{};
+    if (fstat(file_, &status) != 0 || status.st_size < static_cast<off_t>(sizeof(Header))) {
+      return refuse("shared memory of '" + name + "' is too small", error);
+    }
+    size_ = static_cast<std::size_t>(status.st_size);
+    void * address = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+    if (address == MAP_FAILED) {
+      return refuse("shared memory of '" + name + "': " + std::strerror(errno), error);
+    }
+    base_ = static_cast<char *>(address);
+    if (std::memcmp(header().magic, kMagic, sizeof(kMagic)) != 0) {
+      return refuse("shared memory of '" + name + "' is not crazyflow_ros's", error);
+    }
+    if (header().version != kVersion || header().layout != layout_hash()) {
+      char text[160];
+      std::snprintf(
+        text, sizeof(text),
+        "the simulator speaks version %u (layout %08x), this controller version %u (layout %08x)",
+        header().version, header().layout, kVersion, layout_hash());
+      return refuse(text, error);
+    }
+    if (header().size != size_ || segment_size(header().n_drones) != size_) {
+      return refuse("shared memory of '" + name + "' has a wrong size", error);
+    }
+    // A state that is there already is news.
+    const std::uint32_t count = header().state_count.load(std::memory_order_acquire);
+    seen_ = count == 0 ? 0 : count - 1;
+    return true;
+  }
+
+  /// Take a drone. Without success `error` says why.
+  bool claim(const std::string & drone, std::string & error)
+  {
+    std::string names;
+    for (std::uint32_t i = 0; i < header().n_drones; ++i) {
+      names += std::string(names.empty() ? "" : ", ") + drones()[i].name;
+      if (drone != drones()[i].name) {
+        continue;
+      }
+      short found = 0;
+      if (!detail::lock(file_, F_WRLCK, 1 + i, false, found)) {
+        error = drone + " has a controller already, process " + std::to_string(slot(i).pid);
+        return false;
+      }
+      slot(i).active.store(0, std::memory_order_release);  // whoever was there before
+      slot(i).pid = getpid();
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      slot(i).session.store(static_cast<std::uint64_t>(now.count()), std::memory_order_release);
+      claims_.push_back({i, {}});
+      return true;
+    }
+    error = "the simulator has no drone '" + drone + "', but " + names;
+    return false;
+  }
+
+  /// Tell the simulator whether from now on each state will be answered.
+  void set_active(bool active) noexcept
+  {
+    for (const auto & claim : claims_) {
+      slot(claim.drone).active.store(active ? 1 : 0, std::memory_order_release);
+    }
+    header().command_count.fetch_add(1);
+    detail::futex(header().command_count, FUTEX_WAKE, INT_MAX);
+  }
+
+  /// Leave the simulator.
+  void close() noexcept
+  {
+    if (base_ != nullptr) {
+      set_active(false);
+      munmap(base_, size_);
+    }
+    if (file_ >= 0) {
+      ::close(file_);
+    }
+    base_ = nullptr;
+    file_ = -1;
+    claims_.clear();
+  }
+
+  bool is_open() const noexcept { return base_ != nullptr; }
+  const Header & info() const noexcept { return *reinterpret_cast<const Header *>(base_); }
+  const State & state() const noexcept { return state_; }
+  /// State of the i-th claimed drone, as of the last `read`.
+  const DroneState & drone(std::size_t i) const noexcept { return claims_[i].state; }
+
+  /// Wait for a state that was not read yet.
+  Wait wait(std::chrono::nanoseconds timeout) noexcept
+  {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    // Now and then it is seen whether the simulator is still there.
+    constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds(100);
+    while (header().state_count.load(std::memory_order_acquire) == seen_) {
+      const auto left = deadline - std::chrono::steady_clock::now();
+      if (left.count() <= 0 && !alive()) {
+        return Wait::gone;
+      }
+      if (left.count() <= 0) {
+        return header().paused.load(std::memory_order_relaxed) != 0 ? Wait::paused : Wait::timeout;
+      }
+      const std::int64_t nap = (left < longest ? left : longest).count();
+      const timespec relative{nap / 1000000000, nap % 1000000000};
+      const long result = detail::futex(header().state_count, FUTEX_WAIT, seen_, &relative);
+      // Woken without news, or not woken at all.
+      if (header().state_count.load(std::memory_order_acquire) == seen_ &&
+        (result == 0 || errno == ETIMEDOUT) && !alive())
+      {
+        return Wait::gone;
+      }
+    }
+    return Wait::news;
+  }
+
+  /// Copy the latest state.
+  void read() noexcept
+  {
+    while (true) {
+      const std::uint32_t count = header().state_count.load(std::memory_order_acquire);
+      const char * from = states() + (count % 2) * state_size();
+      std::memcpy(&state_, from, sizeof(State));
+      for (auto & claim : claims_) {
+        const char * drone = from + sizeof(State) + claim.drone * sizeof(DroneState);
+        std::memcpy(&claim.state, drone, sizeof(DroneState));
+      }
+      // Loads above stay above. If any of them saw the state after next, which is written into
+      // the same slot, then the load below sees at least the count of the next.
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (header().state_count.load(std::memory_order_relaxed) == count) {
+        seen_ = count;
+        return;
+      }
+    }
+  }
+
+  /// Command the i-th claimed drone, in answer to the state last read.
+  void post(std::size_t i, Level level, const double values[4]) noexcept
+  {
+    CommandSlot & to = slot(claims_[i].drone);
+    const std::uint64_t count = to.count.load(std::memory_order_relaxed) + 1;
+    // The count of the previous command is visible before anything of this one: who reads the
+    // other buffer must notice that it is being written.
+    std::atomic_thread_fence(std::memory_order_release);
+    Command & command = to.buffers[count % 2];
+    command.tick = state_.tick;
+    command.epoch = state_.epoch;
+    command.level = static_cast<std::uint64_t>(level);
+    std::memcpy(command.values, values, sizeof(command.values));
+    command.session = to.session.load(std::memory_order_relaxed);
+    // In one order with the reads of the other drones' counts in `send`.
+    to.count.store(count, std::memory_order_seq_cst);
+  }
+
+  /// Let the simulator go on, once all drones are commanded.
+  void send() noexcept
+  {
+    header().command_count.fetch_add(1, std::memory_order_seq_cst);
+    if (header().lock_step != 0 && complete()) {
+      detail::futex(header().command_count, FUTEX_WAKE, INT_MAX);
+    }
+  }
+
+  /// Whether the simulator is there.
+  bool alive() const noexcept
+  {
+    short found = F_UNLCK;
+    return detail::lock(file_, F_WRLCK, 0, true, found) && found != F_UNLCK;
+  }
+
+private:
+  struct Claim
+  {
+    std::uint32_t drone;
+    DroneState state;
+  };
+
+  bool refuse(const std::string & reason, std::string & error)
+  {
+    error = reason;
+    if (base_ != nullptr) {
+      munmap(base_, size_);
+      base_ = nullptr;
+    }
+    close();
+    return false;
+  }
+
+  /// All drones that the simulator awaits have a command of this tick. The last controller to come
+  /// sees those of all others, hence one wakes the simulator.
+  bool complete() noexcept
+  {
+    for (std::uint32_t i = 0; i < header().n_drones; ++i) {
+      if (drones()[i].awaited.load(std::memory_order_relaxed) != 0) {
+        const std::uint64_t count = slot(i).count.load(std::memory_order_seq_cst);
+        if (slot(i).buffers[count % 2].tick != state_.tick) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  Header & header() noexcept { return *reinterpret_cast<Header *>(base_); }
+  Drone * drones() noexcept { return reinterpret_cast<Drone *>(base_ + sizeof(Header)); }
+  CommandSlot & slot(std::uint32_t i) noexcept
+  {
+    return reinterpret_cast<CommandSlot *>(
+      base_ + sizeof(Header) + header().n_drones * sizeof(Drone))[i];
+  }
+  std::size_t state_size() noexcept
+  {
+    return sizeof(State) + header().n_drones * sizeof(DroneState);
+  }
+  const char * states() noexcept { return base_ + size_ - 2 * state_size(); }
+
+  int file_ = -1;
+  char * base_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint32_t seen_ = 0;
+  State state_{};
+  std::vector<Claim> claims_;
+};
+
+}  // namespace crazyflow_ros::shared_memory

@@ -1,0 +1,360 @@
+#include "crazyflow_system.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "pluginlib/class_list_macros.hpp"
+#include "rclcpp/rclcpp.hpp"
+
+namespace crazyflow_ros
+{
+
+namespace
+{
+constexpr int kWarningPeriod = 1000;  // ms between two messages of the same kind
+constexpr int kAttempts = 1000;       // to reach a value that another thread holds for an instant
+constexpr std::size_t kYaw = index_of(kStates, "body/yaw");
+
+/// Index in kCommands of a full interface name of this drone; kNone if it is another's.
+std::size_t command_index(const std::string & drone, std::string_view name) noexcept
+{
+  const bool ours = name.size() > drone.size() && name.compare(0, drone.size(), drone) == 0 &&
+    name[drone.size()] == '_';
+  return ours ? index_of(kCommands, name.substr(drone.size() + 1)) : kNone;
+}
+
+/// What is claimed after a switch.
+Claims after(
+  const std::string & drone, Claims claims, const CrazyflowSystem::Names & start,
+  const CrazyflowSystem::Names & stop) noexcept
+{
+  for (const auto & name : stop) {
+    const std::size_t i = command_index(drone, name);
+    claims &= i == kNone ? ~Claims{0} : ~(Claims{1} << i);
+  }
+  for (const auto & name : start) {
+    const std::size_t i = command_index(drone, name);
+    claims |= i == kNone ? 0 : Claims{1} << i;
+  }
+  return claims;
+}
+
+/// Axes may be claimed one after the other; the drone is held until they are complete.
+bool may_become_acceleration(Claims claims) noexcept
+{
+  return (claims & ~kLevels.back().all()) == 0;
+}
+}  // namespace
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::on_init(
+  const hardware_interface::HardwareComponentInterfaceParams & params)
+{
+  if (SystemInterface::on_init(params) != CallbackReturn::SUCCESS) {
+    return CallbackReturn::ERROR;
+  }
+  try {
+    read_parameters();
+    find_drones();
+  } catch (const std::exception & error) {
+    return fail(error);
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::on_configure(const LifecycleState &)
+{
+  try {
+    find_handles();
+    connect();
+  } catch (const std::exception & error) {
+    simulator_.close();
+    return fail(error);
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::on_activate(const LifecycleState &)
+{
+  if (!simulator_.alive()) {
+    RCLCPP_ERROR(get_logger(), "the simulator '%s' has ended", memory_name_.c_str());
+    return CallbackReturn::ERROR;
+  }
+  active_ = true;
+  simulator_.set_active(true);
+  return CallbackReturn::SUCCESS;
+}
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::on_deactivate(const LifecycleState &)
+{
+  active_ = false;
+  simulator_.set_active(false);
+  return CallbackReturn::SUCCESS;
+}
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::on_cleanup(const LifecycleState &)
+{
+  active_ = false;
+  simulator_.close();
+  return CallbackReturn::SUCCESS;
+}
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::on_shutdown(const LifecycleState & previous)
+{
+  return on_cleanup(previous);
+}
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::on_error(const LifecycleState & previous)
+{
+  return on_cleanup(previous);  // then it can be configured again, with another simulator
+}
+
+void CrazyflowSystem::read_parameters()
+{
+  const auto text = [this](const std::string & name, const std::string & otherwise) {
+      const auto found = info_.hardware_parameters.find(name);
+      return found == info_.hardware_parameters.end() ? otherwise : found->second;
+    };
+  const auto milliseconds = [&text](const std::string & name, const std::string & otherwise) {
+      const std::string value = text(name, otherwise);
+      const bool digits = !value.empty() && value.size() < 10 &&
+        value.find_first_not_of("0123456789") == std::string::npos;
+      if (!digits || std::stol(value) == 0) {
+        throw std::invalid_argument(name + ": expected milliseconds, got '" + value + "'");
+      }
+      return std::chrono::milliseconds(std::stol(value));
+    };
+  memory_name_ = text("shared_memory", "crazyflow");
+  timeout_ = milliseconds("timeout_ms", "1000");
+  connect_timeout_ = milliseconds("connect_timeout_ms", "30000");
+  lock_step_ = text("lock_step", "");
+  if (!lock_step_.empty() && lock_step_ != "true" && lock_step_ != "false") {
+    throw std::invalid_argument("lock_step: expected true or false, got '" + lock_step_ + "'");
+  }
+}
+
+void CrazyflowSystem::find_drones()
+{
+  drones_.clear();
+  std::string part;
+  const auto check = [&part](const auto & names, const auto & component, const auto & interfaces) {
+      for (const auto & interface : interfaces) {
+        if (index_of(names, part + "/" + interface.name) == names.size()) {
+          throw std::invalid_argument(
+                  "'" + component.name + "' cannot have the interface '" + interface.name + "'");
+        }
+      }
+    };
+  for (const auto * components : {&info_.joints, &info_.sensors, &info_.gpios}) {
+    for (const auto & component : *components) {
+      drone_of(component.name, part);
+      check(kStates, component, component.state_interfaces);
+      check(kCommands, component, component.command_interfaces);
+    }
+  }
+  if (drones_.empty()) {
+    throw std::invalid_argument("there are no drones: no joint, sensor or gpio");
+  }
+}
+
+CrazyflowSystem::Drone & CrazyflowSystem::drone_of(
+  const std::string & component, std::string & part)
+{
+  const auto last = component.rfind('_');
+  if (last == std::string::npos || last == 0) {
+    throw std::invalid_argument(
+            "'" + component + "' is not called <drone>_<component>, as cf0_rotor0 is");
+  }
+  part = component.substr(last + 1);
+  const std::string name = component.substr(0, last);
+  const auto found = std::find_if(
+    drones_.begin(), drones_.end(), [&name](const Drone & drone) {return drone.name == name;});
+  if (found != drones_.end()) {
+    return *found;
+  }
+  drones_.emplace_back();
+  drones_.back().name = name;
+  return drones_.back();
+}
+
+void CrazyflowSystem::find_handles()
+{
+  std::string part;
+  for (auto & drone : drones_) {
+    drone.states.clear();
+    drone.claims = 0;
+    drone.level = nullptr;
+  }
+  for (const auto * states : {&joint_states_, &sensor_states_, &gpio_states_}) {
+    for (const auto & state : *states) {
+      Drone & drone = drone_of(state->get_prefix_name(), part);
+      drone.states.emplace_back(state, index_of(kStates, part + "/" + state->get_interface_name()));
+    }
+  }
+  for (const auto * commands : {&joint_commands_, &gpio_commands_}) {
+    for (const auto & command : *commands) {
+      Drone & drone = drone_of(command->get_prefix_name(), part);
+      drone.commands[index_of(kCommands, part + "/" + command->get_interface_name())] = command;
+    }
+  }
+}
+
+void CrazyflowSystem::connect()
+{
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + connect_timeout_;
+  std::string error;
+  bool told = false;
+  while (!simulator_.open(memory_name_, error)) {
+    if (error.find("version") != std::string::npos || Clock::now() > deadline) {
+      throw std::runtime_error(error);
+    }
+    if (!told) {
+      RCLCPP_INFO(get_logger(), "waiting, for %s", error.c_str());
+      told = true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  for (const auto & drone : drones_) {
+    if (!simulator_.claim(drone.name, error)) {
+      throw std::runtime_error(error);
+    }
+  }
+  const auto & simulation = simulator_.info();
+  const bool lock_step = simulation.lock_step != 0;
+  const char * mode = lock_step ? "lock_step" : "free_running";
+  if (!lock_step_.empty() && (lock_step_ == "true") != lock_step) {
+    throw std::runtime_error(
+            "lock_step is " + lock_step_ + ", but ros2_control.mode of the simulator is " + mode);
+  }
+  const unsigned rate = simulation.freq / simulation.period;
+  if (info_.rw_rate != 0 && info_.rw_rate != rate) {
+    const std::string text = "this component is read and written at " +
+      std::to_string(info_.rw_rate) + " Hz, but ros2_control.rate of the simulator is " +
+      std::to_string(rate) + " Hz; it has to be the update_rate of the controller manager";
+    if (lock_step) {
+      throw std::runtime_error(text);
+    }
+    RCLCPP_WARN(get_logger(), "%s", text.c_str());
+  }
+  RCLCPP_INFO(
+    get_logger(), "connected to simulator '%s', process %d: %u Hz, %s", memory_name_.c_str(),
+    simulation.simulator_pid, rate, mode);
+}
+
+CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
+  const Names & start, const Names & stop)
+{
+  for (const auto & drone : drones_) {
+    const Claims claims = after(drone.name, drone.claims, start, stop);
+    // What stopping leaves may be incomplete, for then the drone is held.
+    if (
+      (claims & ~drone.claims) == 0 || level_of(claims) != nullptr ||
+      may_become_acceleration(claims))
+    {
+      continue;
+    }
+    std::string names;
+    for (std::size_t i = 0; i < kCommands.size(); ++i) {
+      if ((claims >> i & 1) != 0) {
+        names += (names.empty() ? "" : ", ") + drone.name + "_" + std::string(kCommands[i]);
+      }
+    }
+    std::string levels;
+    for (const auto & level : kLevels) {
+      levels += std::string(levels.empty() ? "" : "; ") + level.description;
+    }
+    RCLCPP_ERROR(
+      get_logger(), "%s cannot be commanded by %s. A drone takes one of: %s", drone.name.c_str(),
+      names.c_str(), levels.c_str());
+    return return_type::ERROR;
+  }
+  return return_type::OK;
+}
+
+CrazyflowSystem::return_type CrazyflowSystem::perform_command_mode_switch(
+  const Names & start, const Names & stop)
+{
+  for (auto & drone : drones_) {
+    drone.claims = after(drone.name, drone.claims, start, stop);
+    const auto * level = level_of(drone.claims);
+    if (level != drone.level) {
+      drone.level = level;
+      drone.heading = drone.values[kYaw];
+    }
+  }
+  return return_type::OK;
+}
+
+CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const rclcpp::Duration &)
+{
+  using shared_memory::Wait;
+  // In lock-step the manager's next cycle belongs to the next state, even if it comes early.
+  const bool waits = active_ && simulator_.info().lock_step != 0;
+  switch (simulator_.wait(waits ? timeout_ : std::chrono::milliseconds(0))) {
+    case Wait::gone:
+      RCLCPP_ERROR(
+        get_logger(), "the simulator '%s' has ended; when there is one again, set this component "
+        "active again", memory_name_.c_str());
+      return return_type::ERROR;
+    case Wait::timeout:
+      if (waits) {
+        RCLCPP_WARN_THROTTLE(
+          get_logger(), *get_clock(), kWarningPeriod, "no new state within %ld ms",
+          static_cast<long>(timeout_.count()));
+      }
+      return return_type::OK;
+    case Wait::paused:
+      return return_type::OK;
+    case Wait::news:
+      break;
+  }
+  simulator_.read();
+  for (std::size_t i = 0; i < drones_.size(); ++i) {
+    Drone & drone = drones_[i];
+    fill(simulator_.drone(i), simulator_.info(), drone.values);
+    for (const auto & [state, index] : drone.states) {
+      for (int k = 0; k < kAttempts && !state->set_value(drone.values[index]); ++k) {
+      }
+    }
+  }
+  return return_type::OK;
+}
+
+CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const rclcpp::Duration &)
+{
+  if (!active_) {
+    return return_type::OK;
+  }
+  for (std::size_t i = 0; i < drones_.size(); ++i) {
+    const Drone & drone = drones_[i];
+    double values[4] = {};
+    for (std::size_t k = 0; k < 4 && drone.level != nullptr; ++k) {
+      const std::size_t index = drone.level->commands[k];
+      const auto & command = drone.commands[index];
+      std::optional<double> value;
+      for (int attempt = 0; command && attempt < kAttempts && !value; ++attempt) {
+        value = command->get_optional();
+      }
+      values[k] = value.value_or(std::numeric_limits<double>::quiet_NaN());
+      if (index == drone.level->heading && std::isnan(values[k])) {
+        values[k] = drone.heading;
+      }
+    }
+    simulator_.post(i, drone.level == nullptr ? Level::held : drone.level->level, values);
+  }
+  simulator_.send();
+  return return_type::OK;
+}
+
+CrazyflowSystem::CallbackReturn CrazyflowSystem::fail(const std::exception & error) const
+{
+  RCLCPP_ERROR(get_logger(), "%s", error.what());
+  return CallbackReturn::ERROR;
+}
+
+}  // namespace crazyflow_ros
+
+PLUGINLIB_EXPORT_CLASS(crazyflow_ros::CrazyflowSystem, hardware_interface::SystemInterface)

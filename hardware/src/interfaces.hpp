@@ -1,0 +1,164 @@
+// What ros2_control sees of a drone, and how it follows from the shared memory: the names of
+// crazyflow_ros/hardware/interfaces.py, without the drone's, in an order of their own.
+
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "crazyflow_ros/shared_memory.hpp"
+
+namespace crazyflow_ros
+{
+
+using shared_memory::DroneState;
+using shared_memory::Header;
+using shared_memory::Level;
+
+/// State interfaces, "<component>/<interface>".
+constexpr std::array<std::string_view, 52> kStates = {
+  "pose/position.x", "pose/position.y", "pose/position.z",
+  "pose/orientation.x", "pose/orientation.y", "pose/orientation.z", "pose/orientation.w",
+  "twist/linear.x", "twist/linear.y", "twist/linear.z",
+  "twist/angular.x", "twist/angular.y", "twist/angular.z",
+  "imu/orientation.x", "imu/orientation.y", "imu/orientation.z", "imu/orientation.w",
+  "imu/angular_velocity.x", "imu/angular_velocity.y", "imu/angular_velocity.z",
+  "imu/linear_acceleration.x", "imu/linear_acceleration.y", "imu/linear_acceleration.z",
+  "range/range",
+  "rotor0/position", "rotor0/velocity", "rotor0/effort",
+  "rotor1/position", "rotor1/velocity", "rotor1/effort",
+  "rotor2/position", "rotor2/velocity", "rotor2/effort",
+  "rotor3/position", "rotor3/velocity", "rotor3/effort",
+  "body/thrust", "body/roll", "body/pitch", "body/yaw",
+  "body/roll_rate", "body/pitch_rate", "body/yaw_rate", "body/level",
+  "x/position", "x/velocity", "y/position", "y/velocity", "z/position", "z/velocity",
+  "yaw/position", "yaw/velocity",
+};
+
+/// Command interfaces.
+constexpr std::array<std::string_view, 15> kCommands = {
+  "rotor0/velocity", "rotor1/velocity", "rotor2/velocity", "rotor3/velocity",
+  "body/roll", "body/pitch", "body/yaw", "body/thrust",
+  "body/roll_rate", "body/pitch_rate", "body/yaw_rate",
+  "x/acceleration", "y/acceleration", "z/acceleration", "yaw/position",
+};
+
+/// Index of a name in kStates or kCommands, their size if it is not there.
+template <std::size_t N>
+constexpr std::size_t index_of(
+  const std::array<std::string_view, N> & names, std::string_view name) noexcept
+{
+  std::size_t i = 0;
+  while (i < N && name != names[i]) {
+    ++i;
+  }
+  return i;
+}
+
+using Claims = std::uint32_t;  ///< bit i: a controller commands kCommands[i]
+constexpr std::size_t kNone = kCommands.size();
+
+/// A level and the commands that its four numbers are.
+struct LevelCommands
+{
+  Level level;
+  const char * description;
+  std::array<std::size_t, 4> commands;  ///< indices in kCommands, in the order of the numbers
+  std::size_t heading;                  ///< the one that may be left out, to keep the heading
+
+  constexpr Claims all() const noexcept
+  {
+    Claims claims = 0;
+    for (const auto command : commands) {
+      claims |= Claims{1} << command;
+    }
+    return claims;
+  }
+
+  constexpr Claims needed() const noexcept
+  {
+    return heading == kNone ? all() : all() & ~(Claims{1} << heading);
+  }
+};
+
+constexpr std::array<LevelCommands, 4> kLevels = {{
+  {Level::rotor_velocity, "velocities of all four rotors", {{0, 1, 2, 3}}, kNone},
+  {Level::attitude, "thrust, roll, pitch and optionally yaw", {{4, 5, 6, 7}}, 6},
+  {Level::body_rate, "thrust, roll_rate, pitch_rate and yaw_rate", {{8, 9, 10, 7}}, kNone},
+  {Level::acceleration, "accelerations of x, y, z and optionally the position of yaw",
+    {{11, 12, 13, 14}}, 14},
+}};
+
+/// The level that is commanded by what is claimed; null if that is nothing, or incomplete.
+inline const LevelCommands * level_of(Claims claims) noexcept
+{
+  for (const auto & level : kLevels) {
+    if ((claims & level.needed()) == level.needed() && (claims & ~level.all()) == 0) {
+      return &level;
+    }
+  }
+  return nullptr;
+}
+
+using Values = std::array<double, kStates.size()>;
+
+/// The values of all state interfaces, in the order of kStates.
+inline void fill(const DroneState & drone, const Header & info, Values & values) noexcept
+{
+  const auto polynomial = [](const double (&c)[3], double x) {
+      return c[0] + x * (c[1] + x * c[2]);
+    };
+  const double x = drone.orientation[0], y = drone.orientation[1];
+  const double z = drone.orientation[2], w = drone.orientation[3];
+  const double to_world[3][3] = {
+    {1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)},
+    {2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)},
+    {2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)}};
+  const double sine = std::fmax(-1.0, std::fmin(1.0, -to_world[2][0]));
+  const double roll = std::atan2(to_world[2][1], to_world[2][2]);
+  const double yaw = std::atan2(to_world[1][0], to_world[0][0]);
+
+  double * next = values.data();
+  const auto put = [&next](double number) {*next++ = number;};
+  const auto put_all = [&put](const auto & numbers) {
+      for (const double number : numbers) {
+        put(number);
+      }
+    };
+  put_all(drone.position);
+  put_all(drone.orientation);
+  for (int axis = 0; axis < 3; ++axis) {
+    put(
+      to_world[0][axis] * drone.velocity[0] + to_world[1][axis] * drone.velocity[1] +
+      to_world[2][axis] * drone.velocity[2]);
+  }
+  put_all(drone.angular_velocity);
+  put_all(drone.imu_orientation);
+  put_all(drone.imu_angular_velocity);
+  put_all(drone.imu_linear_acceleration);
+  put(drone.range);
+  double thrust = 0.0;
+  for (int i = 0; i < 4; ++i) {
+    const double speed = drone.rotor_velocity[i];
+    thrust += polynomial(info.rotor_thrust, speed);
+    put(drone.rotor_position[i]);
+    put(speed);
+    put(polynomial(info.rotor_torque, speed));
+  }
+  put(thrust);
+  put(roll);
+  put(std::asin(sine));
+  put(yaw);
+  put_all(drone.angular_velocity);
+  put(drone.level);
+  for (int axis = 0; axis < 3; ++axis) {
+    put(drone.position[axis]);
+    put(drone.velocity[axis]);
+  }
+  put(yaw);
+  put(drone.angular_velocity[2]);
+}
+
+}  // namespace crazyflow_ros

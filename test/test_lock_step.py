@@ -1,0 +1,447 @@
+"""Lock-step over shared memory with a compiled C++ client: cycles, faults, two simulators."""
+
+import hashlib
+import logging
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from python_controller import PythonController
+
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.hardware import layout
+from crazyflow_ros.hardware.link import SharedMemoryLink
+from crazyflow_ros.hardware.shared_memory import FOLDER, NameInUse
+from crazyflow_ros.runtime import Level, PhysicsThread, SimulationConfig
+
+T = 60.0  # s, no wait of a test is longer
+ROOT = Path(__file__).parents[1]
+CYCLES, RUNS, KILLS = 100_000, 3, 25  # kills on each side
+WEIGHT = load_drone("cf2x_L250")["mass"] * 9.81
+HOVER = (0.0, 0.0, 0.0, WEIGHT)
+NAN = (np.nan,) * 4
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory):
+    """The compiled test client."""
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None:
+        pytest.skip("needs a C++ compiler")
+    program = tmp_path_factory.mktemp("client") / "lock_step_client"
+    options = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    include = f"-I{ROOT / 'hardware' / 'include'}"
+    source = str(ROOT / "test" / "lock_step_client.cpp")
+    subprocess.run([compiler, *options, include, source, "-o", str(program)], check=True)
+    return program
+
+
+@contextmanager
+def run_client(program, name, cycles=0, log="-", drones=("cf0",)):
+    process = subprocess.Popen(
+        [program, name, str(cycles), str(log), *drones],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def connected(process):
+    line = process.stdout.readline()
+    assert line.startswith("connected to process "), (line, process.stderr.read())
+    return int(line.split()[-1])
+
+
+@pytest.fixture
+def name(request):
+    """A name of its own for the shared memory of each test; nothing may be left of it."""
+    name = f"test.{os.getpid()}.{request.node.name[:40]}".replace("[", ".").replace("]", "")
+    yield name
+    assert not (FOLDER / f"crazyflow_ros.{name}").exists()
+
+
+@pytest.fixture
+def simulator(name):
+    """Start simulators in this process; they are stopped at the end."""
+    started = []
+
+    def start(drones=("cf0",), *, memory=name, rate=500, source=None, callback=None, **options):
+        config = {"real_time_factor": 0.0, "start_paused": True} | options.pop("config", {})
+        if source is None:
+            given = {"lock_step": True, "timeout": T, "logger": logging.getLogger("link")}
+            source = SharedMemoryLink(
+                memory, drones, drone_model="cf2x_L250", freq=500, rate=rate, **(given | options)
+            )
+        physics = PhysicsThread(SimulationConfig(**config), drones, source)
+        if callback is not None:
+            physics.every(500, callback, "test")
+        physics.start()
+        started.append(physics)
+        return physics, source
+
+    yield start
+    for physics in started:
+        physics.stop()
+        assert physics.failed is None, physics.failed
+
+
+def until(condition, what):
+    deadline = time.monotonic() + T
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {T} s for {what}"
+        time.sleep(0.002)
+
+
+class Digest:
+    """Of all states up to a tick, to the last bit."""
+
+    def __init__(self, last_tick):
+        self._hash, self._last = hashlib.sha256(), last_tick
+        self.states = 0
+
+    def __call__(self, snapshot):
+        if snapshot.tick > self._last:
+            return
+        for field in ("pos", "quat", "vel", "ang_vel", "acc", "rotor_vel", "rotor_angle"):
+            self._hash.update(getattr(snapshot, field).tobytes())
+        self._hash.update(str(snapshot.tick).encode())
+        self.states += 1
+
+    @property
+    def value(self):
+        return self.states, self._hash.hexdigest()
+
+
+class Replay:
+    """Commands that a client has logged, fed in the process."""
+
+    period = 1
+
+    def __init__(self, log):
+        rows = np.fromfile(log).reshape(-1, 7)
+        self._rows = {int(row[0]): row[2:] for row in rows}
+
+    def show(self, snapshot, mirror):
+        pass
+
+    def collect(self, snapshot, command, level, interrupted):
+        row = self._rows[snapshot.tick]
+        level[:], command[:] = row[0], row[1:]
+        return True
+
+    def interrupt(self):
+        pass
+
+    def set_paused(self, paused):
+        pass
+
+    def close(self):
+        pass
+
+
+def test_100000_cycles_are_bitwise_those_of_the_same_commands_in_the_process(
+    client, simulator, tmp_path, name
+):
+    digests, logs = [], []
+    for run in range(RUNS):
+        digest, log = Digest(CYCLES), tmp_path / f"{run}.log"
+        physics, link = simulator(callback=digest)
+        with run_client(client, name, CYCLES, log) as process:
+            connected(process)
+            physics.resume().result(T)
+            assert process.wait(10 * T) == 0
+            assert process.stdout.read() == f"answered {CYCLES} lost 0\n"
+        until(lambda physics=physics: physics.snapshot.tick > CYCLES, "the last state")
+        status = link.status()
+        assert status.timeouts == 0 and status.refused == 0
+        assert status.cycles >= CYCLES - 1  # at the last one it may have gone already
+        physics.stop()
+        rows = np.fromfile(log).reshape(-1, 7)
+        np.testing.assert_array_equal(rows[:, 0], 1 + np.arange(CYCLES))
+        assert set(rows[:, 2]) == {Level.rotor_velocity, Level.attitude, Level.body_rate}
+        logs.append(log.read_bytes())
+        digests.append(digest.value)
+    assert logs[1:] == logs[:1] * (RUNS - 1)
+    # The last command may have been withdrawn with the client before it was obeyed.
+    digest = Digest(CYCLES)
+    physics, _ = simulator(callback=digest, source=Replay(log))
+    physics.step(CYCLES - 1).result(10 * T)
+    physics.stop()
+    assert digest.states == CYCLES
+    assert len(set(digests)) == 1
+    assert digests[0] == digest.value
+
+
+def test_a_command_shows_in_the_state_one_control_period_later(simulator, name):
+    physics, _ = simulator(rate=100)
+    controller = PythonController(name, "cf0")
+    physics.resume().result(T)
+    for tick in (5, 10, 15, 20):
+        until(lambda tick=tick: controller.stamp[0] == tick, f"tick {tick}")
+        assert controller.drones["level"][0] == (0 if tick == 5 else Level.rotor_velocity)
+        speed = controller.drones["rotor_velocity"][0]
+        assert (speed > 0).all() == (tick > 5)
+        controller.post((Level.rotor_velocity, (1500.0,) * 4))
+    physics.pause().result(T)
+    controller.close()
+
+
+def test_the_client_recovers_from_its_simulator_and_the_simulator_from_its_client(
+    client, simulator, name, caplog
+):
+    """Killed at random, 25 times each."""
+    caplog.set_level(logging.INFO)
+    chance = random.Random(1)
+    physics, link = simulator(rate=100, timeout=2.0)
+    physics.resume().result(T)
+    for kill in range(KILLS):
+        with run_client(client, name) as process:
+            connected(process)
+            until(lambda: link.status().attached, "the client")
+            tick = physics.snapshot.tick
+            until(lambda tick=tick: physics.snapshot.tick > tick + chance.randrange(50), "ticks")
+            process.kill()
+            process.wait(T)
+            tick = physics.snapshot.tick
+            until(lambda tick=tick: physics.snapshot.tick > tick + 100, "time to run on")
+            assert not link.status().attached, kill
+    messages = [record.getMessage() for record in caplog.records]
+    assert sum("its controller, died" in message for message in messages) == KILLS
+    assert not any("within" in message for message in messages)  # noticed before the timeout
+    physics.stop()
+
+    killed = [sys.executable, str(ROOT / "test" / "shared_memory_simulators.py"), name]
+    with (
+        subprocess.Popen(
+            killed,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        ) as simulators,
+        run_client(client, name) as process,
+    ):
+        for _ in range(KILLS):
+            pid = int(simulators.stdout.readline())
+            assert connected(process) == pid
+            assert simulators.stdout.readline() == "a command\n"
+            time.sleep(chance.random() * 0.01)
+            os.kill(pid, signal.SIGKILL)
+            simulators.stdin.write("next\n")
+            simulators.stdin.flush()
+        simulators.stdin.close()
+    assert (FOLDER / f"crazyflow_ros.{name}").exists()  # of the last one that was killed
+    _, link = simulator()
+    assert link.name == name
+
+
+def test_another_version_or_layout_is_refused_with_both_named(client, simulator, name):
+    _, link = simulator()
+    view = PythonController(name).view
+    for field, value in (("version", layout.VERSION + 1), ("layout", 0xABCD)):
+        right = view["header"][field].copy()
+        view["header"][field] = value
+        with run_client(client, name, 1) as process:
+            output, error = process.communicate(timeout=T)
+            assert process.returncode == 1 and not output
+        view["header"][field] = right
+        ours = {"version": layout.VERSION, "layout": layout.layout_hash()}
+        said = "version {version} (layout {layout:08x})"
+        assert "the simulator speaks " + said.format(**ours | {field: value}) in error
+        assert "this controller " + said.format(**ours) in error
+    assert link.status().attached == ()
+
+
+def test_two_simulators_and_the_rest_of_a_dead_one_do_not_collide(client, simulator, name):
+    leftover = FOLDER / f"crazyflow_ros.{name}"
+    leftover.write_bytes(b"of who knows whom")
+    first, first_link = simulator()
+    second, second_link = simulator(memory=f"{name}.b")
+    with pytest.raises(NameInUse, match=rf"{os.getpid()}.*{re.escape(name)}.*choose another"):
+        simulator()
+    with run_client(client, name) as a, run_client(client, f"{name}.b") as b:
+        connected(a)
+        connected(b)
+        for physics in (first, second):
+            physics.resume().result(T)
+        for physics, link in ((first, first_link), (second, second_link)):
+            until(lambda physics=physics: physics.snapshot.tick > 200, "ticks")
+            assert link.status().attached == ("cf0",)
+            assert link.status().cycles > 100
+
+
+def test_a_drone_has_one_controller_and_two_controllers_make_one_barrier(client, simulator, name):
+    physics, link = simulator(("cf0", "cf1"), rate=100)
+    with run_client(client, name, drones=("cf0",)) as a:
+        connected(a)
+        with run_client(client, name, drones=("cf0",)) as thief:
+            _, error = thief.communicate(timeout=T)
+            assert f"cf0 has a controller already, process {a.pid}" in error
+        with run_client(client, name, drones=("nobody",)) as stranger:
+            _, error = stranger.communicate(timeout=T)
+            assert "no drone 'nobody', but cf0, cf1" in error
+        other = PythonController(name, "cf1")
+        physics.resume().result(T)
+        until(lambda: other.stamp[0] == 5, "the first control tick")
+        for tick in range(5, 500, 5):
+            until(lambda tick=tick: other.stamp[0] == tick, f"tick {tick}")
+            other.post((Level.attitude, HOVER))
+        assert link.status().timeouts == 0
+        other.close()
+
+
+def test_a_bad_command_is_refused_and_the_other_drone_obeys(simulator, name, caplog):
+    physics, link = simulator(("cf0", "cf1"), rate=500)
+    controller = PythonController(name, "cf0", "cf1")
+    physics.resume().result(T)
+
+    def answer(first, n=1):
+        for _ in range(n):
+            tick = controller.stamp[0]
+            controller.post(first, (Level.attitude, HOVER))
+            until(lambda tick=tick: controller.stamp[0] > tick, "the next tick")
+
+    answer((Level.rotor_velocity, NAN), 3)  # it has just been started
+    assert controller.drones["level"].tolist() == [Level.held, Level.attitude]
+    assert link.status().refused == 0
+    answer((Level.rotor_velocity, (1500.0,) * 4), 2)
+    answer((Level.rotor_velocity, (1500.0, np.nan, 0.0, np.inf)), 5)
+    answer((Level.attitude, NAN), 5)
+    assert controller.drones["level"].tolist() == [Level.rotor_velocity, Level.attitude]
+    assert link.status().refused == 5
+    answer((Level.attitude, HOVER), 2)
+    assert controller.drones["level"].tolist() == [Level.attitude] * 2
+    refusals = [r.getMessage() for r in caplog.records if "refused" in r.getMessage()]
+    assert len(refusals) == 1 and "cf0" in refusals[0] and "nan" in refusals[0]
+    physics.pause().result(T)
+    controller.close()
+
+
+def test_a_late_controller_is_reported_once_and_time_runs_on(simulator, name, caplog):
+    caplog.set_level(logging.INFO)
+    physics, link = simulator(rate=100, timeout=0.05)
+    controller = PythonController(name, "cf0")
+    physics.resume().result(T)
+    until(lambda: physics.snapshot.tick > 50, "time to run on")
+    missed = link.status().timeouts
+    assert missed > 5
+    while link.status().cycles == 0:
+        controller.post((Level.attitude, HOVER))
+    physics.pause().result(T)
+    messages = [r.getMessage() for r in caplog.records]
+    assert sum("no command within 0.05 s for cf0" in m for m in messages) >= 1
+    assert sum("in time again" in m for m in messages) >= 1
+    late = sum("no command within" in m for m in messages)
+    assert late - sum("in time again" in m for m in messages) in (0, 1)
+    controller.close()
+
+
+def test_no_timeout_is_counted_while_time_stands_still(simulator, name):
+    physics, link = simulator(rate=500, timeout=0.05)
+    controller = PythonController(name, "cf0")
+    assert controller.view["header"]["paused"] == 1
+    time.sleep(0.2)  # four timeouts
+    assert link.status().timeouts == 0
+    controller.post((Level.attitude, HOVER))
+    physics.step(1).result(T)
+    assert link.status().timeouts == 0 and physics.snapshot.tick == 2
+    assert controller.drones["level"][0] == Level.attitude
+    controller.close()
+
+
+def test_a_pause_and_a_reset_get_through_while_a_command_is_awaited(simulator, name):
+    physics, link = simulator(rate=500)
+    controller = PythonController(name, "cf0")
+    physics.resume().result(T)
+    assert physics.pause().result(T).tick == 1
+    assert physics.resume().result(T).tick == 1
+    assert physics.reset().result(T).epoch == 1
+    until(lambda: controller.stamp == (1, 1), "the state after the reset")
+    # An answer to the state before the reset lets time run, but the drone is held.
+    controller.post((Level.attitude, HOVER), stamp=(1, 0))
+    until(lambda: controller.stamp == (2, 1), "the next tick")
+    assert controller.drones["level"][0] == Level.held
+    controller.post((Level.attitude, HOVER))
+    until(lambda: controller.stamp == (3, 1), "the next tick")
+    assert controller.drones["level"][0] == Level.attitude
+    assert link.status().timeouts == 0
+    physics.pause().result(T)
+    controller.close()
+
+
+@pytest.mark.parametrize("on_loss", ["hold", "keep", "stop"])
+@pytest.mark.parametrize("how", ["idle", "deactivated", "killed"])
+def test_what_a_drone_does_without_its_controller(simulator, name, on_loss, how):
+    physics, link = simulator(rate=500, lock_step=False, on_loss=on_loss)
+    controller = PythonController(name, "cf0")
+    controller.post((Level.attitude, (0.0, 0.0, 0.0, 1.2 * WEIGHT)))
+    physics.step(100).result(T)
+    if how == "idle":
+        controller.post((Level.held, NAN))
+    else:
+        controller.close(properly=how == "deactivated")
+        until(lambda: physics.step(1).result(T) and not link.status().attached, "its end")
+    before = physics.step(1).result(T)
+    after = physics.step(200).result(T)
+    if on_loss == "hold":
+        np.testing.assert_array_equal(before.pos, after.pos)
+    elif on_loss == "keep":
+        assert after.pos[0, 2] > before.pos[0, 2] + 0.02
+    else:
+        assert (after.rotor_vel < before.rotor_vel).all()
+    if how == "idle":
+        controller.close()
+
+
+def test_running_free_nobody_is_waited_for_and_the_latest_command_holds(simulator, name):
+    physics, link = simulator(rate=100, lock_step=False)
+    controller = PythonController(name, "cf0")
+    physics.step(1000).result(T)
+    assert controller.drones["level"][0] == Level.held
+    controller.post((Level.body_rate, HOVER), stamp=(5, 0))
+    physics.step(1000).result(T)
+    assert controller.drones["level"][0] == Level.body_rate
+    assert link.status().timeouts == 0
+    controller.close()
+
+
+def test_either_side_may_end_first(client, simulator, name):
+    physics, link = simulator()
+    with run_client(client, name) as process:
+        connected(process)
+        physics.resume().result(T)
+        until(lambda: link.status().cycles > 100, "cycles")
+        physics.stop()
+        assert not (FOLDER / f"crazyflow_ros.{name}").exists()
+        physics, link = simulator()
+        connected(process)
+        physics.resume().result(T)
+        until(lambda: link.status().cycles > 100, "cycles")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"memory": "a/b"}, "segment's name"),
+        ({"rate": 300}, "ros2_control.rate must divide"),
+        ({"drones": ("d" * 60,)}, "59 bytes at most"),
+        ({"on_loss": "panic"}, "panic"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(simulator, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulator(**arguments)
