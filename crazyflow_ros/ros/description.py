@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
 
+# Stands for the name of a drone, none of which has two underscores in a row.
+_NAME = "__name__"
+
+
 def declare(simulator: Simulator) -> None:
     """Add the topics, and publish once for all who come."""
+    description = urdf(simulator.parameters.drone_model, _NAME)  # takes several milliseconds
     for drone in simulator.drones:
         publisher = simulator.create_publisher(String, f"{drone}/robot_description", LATCHED_QOS)
-        publisher.publish(String(data=urdf(simulator.parameters.drone_model, drone)))
+        publisher.publish(String(data=description.replace(_NAME, drone)))
