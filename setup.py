@@ -30,12 +30,6 @@ setup(
         *installed("rviz"),
         *installed("urdf_mjcf"),
     ],
-    entry_points={
-        "console_scripts": [
-            "simulator = crazyflow_ros.ros.node:main",
-            "figure_eight = crazyflow_ros.demo.flight:main",
-        ]
-    },
     python_requires=">=3.11",
     # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
     install_requires=["jax", "mujoco>=3.17,<3.18", "mujoco-mjx>=3.17,<3.18", "numpy", "pyyaml"],

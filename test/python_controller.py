@@ -39,6 +39,8 @@ class PythonController:
             slot["active"], slot["pid"] = 0, os.getpid()
             slot["session"] = time.monotonic_ns()
         self.set_active(True)
+        # From its first command on it is waited for; this one answers no tick.
+        self.post(*[(Level.held, (0.0,) * 4)] * len(drones), stamp=(0, 0))
 
     def set_active(self, active):
         self.view["slots"]["active"][self._drones] = active

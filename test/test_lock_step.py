@@ -162,6 +162,7 @@ def test_100000_cycles_are_bitwise_those_of_the_same_commands_in_the_process(
         physics, link = simulator(callback=digest)
         with run_client(client, name, CYCLES, log) as process:
             connected(process)
+            until(lambda link=link: link.status().attached, "the first command")
             physics.resume().result(T)
             assert process.wait(10 * T) == 0
             assert process.stdout.read() == f"answered {CYCLES} lost 0\n"

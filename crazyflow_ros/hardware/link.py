@@ -127,7 +127,9 @@ class SharedMemoryLink:
 
     def status(self) -> LinkStatus:
         """How the controllers are doing."""
-        attached = tuple(np.array(self._drones)[self._who_answers(self._words)].tolist())
+        words = self._words.copy()
+        answering = self._who_answers(words, self._latest(words))
+        attached = tuple(np.array(self._drones)[answering].tolist())
         return LinkStatus(attached, self._cycles, self._timeouts, self._refused)
 
     # For the physics thread.
@@ -160,8 +162,8 @@ class SharedMemoryLink:
         while True:
             seen = self._posts.value
             words = self._slots()
-            self._attach(words)
-            latest = words[:, 8:].reshape(-1, 2, 8)[self._each, words[:, 1] & 1]
+            latest = self._latest(words)
+            self._attach(words, latest)
             missing = self._attached & (latest[:, 0] != snapshot.tick)
             if not self._lock_step:
                 break
@@ -202,12 +204,18 @@ class SharedMemoryLink:
             if (self._words[:, 1] == words[:, 1]).all():
                 return words
 
-    def _who_answers(self, words: np.ndarray) -> np.ndarray:
-        return ((words[:, 2] & 1) == 1) & (words[:, 0] != self._lost)
+    def _latest(self, words: np.ndarray) -> np.ndarray:
+        """The latest command of each drone, as words."""
+        return words[:, 8:].reshape(-1, 2, 8)[self._each, words[:, 1] & 1]
 
-    def _attach(self, words: np.ndarray) -> None:
+    def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
+        """Drones with an active controller that has begun: a manager may be slow to start."""
+        sessions = words[:, 0]
+        return ((words[:, 2] & 1) == 1) & (sessions != self._lost) & (sessions == latest[:, 7])
+
+    def _attach(self, words: np.ndarray, latest: np.ndarray) -> None:
         """Notice who comes and goes."""
-        sessions, attached = words[:, 0], self._who_answers(words)
+        sessions, attached = words[:, 0], self._who_answers(words, latest)
         now = time.monotonic()
         if now > self._looked + _LOOK:
             self._looked = now
@@ -259,7 +267,7 @@ class SharedMemoryLink:
     def _obey(self, words: np.ndarray, latest: np.ndarray) -> None:
         """Take over the commands that are new."""
         fresh = self._attached & (words[:, 1] != self._counts)
-        fresh &= (latest[:, 1] == self._epoch) & (latest[:, 7] == words[:, 0])
+        fresh &= latest[:, 1] == self._epoch
         self._counts = words[:, 1].copy()
         if not fresh.any():
             return

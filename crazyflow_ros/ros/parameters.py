@@ -11,7 +11,7 @@ import numpy as np
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Drone, Dynamics
 from crazyflow_ros.ros.declaration import Names, Numbers, ParameterError, Spec
-from crazyflow_ros.runtime import SimulationConfig
+from crazyflow_ros.runtime import OnLoss, SimulationConfig
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
 
@@ -38,6 +38,35 @@ class PublishRates:
     range: Annotated[int, _topic_rate("<drone>/range")] = 100
     joint_states: Annotated[int, _topic_rate("<drone>/joint_states")] = 100
     tf: Annotated[int, _topic_rate("/tf")] = 100
+
+
+@dataclass(frozen=True)
+class Ros2Control:
+    """Whether and how a controller manager flies the drones."""
+
+    mode: Annotated[
+        str,
+        Spec(
+            "Who flies the drones: off is the topics of this node; with lock_step ros2_control, "
+            "whose commands each control period waits for; with free_running time does not wait",
+            choices=["off", "free_running", "lock_step"],
+        ),
+    ] = "off"
+    rate: Annotated[int, _rate("the controllers: update_rate of the controller manager")] = 100
+    shared_memory: Annotated[
+        str, Spec("Name of the memory shared with the plugin; empty: from the name of the node")
+    ] = ""
+    timeout: Annotated[
+        float, Spec("Wall time that lock_step waits for a command [s]", 0.001, 3600)
+    ] = 1.0
+    on_loss: Annotated[
+        str,
+        Spec(
+            "What a drone does that nobody commands any more: it is held where it is, keeps the "
+            "last command, or stops its rotors",
+            choices=list(OnLoss),
+        ),
+    ] = str(OnLoss.hold)
 
 
 @dataclass(frozen=True)
@@ -80,13 +109,22 @@ class Parameters:
     ] = 0
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
     publish_rates: PublishRates = PublishRates()
+    ros2_control: Ros2Control = Ros2Control()
 
     def __post_init__(self) -> None:
-        """Refuse names that are no names in ROS.
+        """Refuse names that are no names in ROS, and a clock off the grid of the controllers.
 
         Raises:
-            ParameterError: Such a name, or no name, or the same twice.
+            ParameterError: Such a name, or no name, or the same twice; or such a clock.
         """
+        mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
+        if mode == "lock_step" and clock != rate:
+            # The manager would sleep through a control tick that waits for it, or wake between two.
+            expected = f"ros2_control.rate, {rate}, in ros2_control.mode lock_step"
+            raise ParameterError("publish_rates.clock", expected, clock)
+        if mode == "free_running" and clock % rate:
+            expected = f"a multiple of ros2_control.rate, {rate}"
+            raise ParameterError("publish_rates.clock", expected, clock)
         rule = "names of letters, digits and single underscores that start with a letter"
         if not self.drones:
             raise ParameterError("drones", "at least one name", list(self.drones))

@@ -11,6 +11,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.ros.declaration import declare
 from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.topics import StateSender
@@ -37,6 +38,7 @@ class Simulator(Node):
     Attributes:
         parameters: As they were at the start.
         drones: Names of the drones.
+        link: To the controllers, if it is they that command the drones.
         physics: The running simulation.
         senders: Of the state of the drones, by rate [Hz].
 
@@ -49,8 +51,9 @@ class Simulator(Node):
         self.parameters = declare(self, Parameters)
         self.drones = self.parameters.drones
         self._refuse_sim_time()
+        config, self.link = self.parameters.simulation_config(), self._link()
         self.get_logger().info("compiling, unless an earlier run has done it")
-        self.physics = PhysicsThread(self.parameters.simulation_config(), self.drones)
+        self.physics = PhysicsThread(config, self.drones, self.link)
         self.senders: dict[int, StateSender] = {}
         for name in _FEATURES:
             self._declare(name)
@@ -66,6 +69,23 @@ class Simulator(Node):
             f"ready: {len(self.drones)} x {p.drone_model} ({names}), "
             f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
             f"{', paused' if p.start_paused else ''}"
+        )
+
+    def _link(self) -> SharedMemoryLink | None:
+        p, control = self.parameters, self.parameters.ros2_control
+        if control.mode == "off":
+            return None
+        name = self.get_fully_qualified_name().strip("/").replace("/", ".")
+        return SharedMemoryLink(
+            control.shared_memory or name,
+            self.drones,
+            drone_model=p.drone_model,
+            freq=p.freq,
+            rate=control.rate,
+            lock_step=control.mode == "lock_step",
+            timeout=control.timeout,
+            on_loss=control.on_loss,
+            logger=self.get_logger(),
         )
 
     def _declare(self, feature: str) -> None:

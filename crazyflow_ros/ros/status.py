@@ -19,7 +19,7 @@ class StatusTopic:
     """Diagnostics of the physics thread and of the mirror's lock."""
 
     def __init__(self, simulator: Simulator) -> None:
-        self._physics = simulator.physics
+        self._physics, self._link = simulator.physics, simulator.link
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
         simulator.create_timer(_PERIOD, self._publish)
@@ -49,6 +49,12 @@ class StatusTopic:
             "lock_hold_median_us": f"{median:.1f}",
             "lock_hold_longest_us": f"{longest:.1f}",
         }
+        if self._link is not None:
+            link = self._link.status()
+            values["controlled_drones"] = ", ".join(link.attached)
+            values["control_cycles"] = str(link.cycles)
+            values["control_timeouts"] = str(link.timeouts)
+            values["refused_commands"] = str(link.refused)
         return DiagnosticStatus(
             level=DiagnosticStatus.WARN if slow else DiagnosticStatus.OK,
             name=self._name,

@@ -331,6 +331,7 @@ CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const 
   for (std::size_t i = 0; i < drones_.size(); ++i) {
     const Drone & drone = drones_[i];
     double values[4] = {};
+    int known = 0;
     for (std::size_t k = 0; k < 4 && drone.level != nullptr; ++k) {
       const std::size_t index = drone.level->commands[k];
       const auto & command = drone.commands[index];
@@ -339,7 +340,11 @@ CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const 
         value = command->get_optional();
       }
       values[k] = value.value_or(std::numeric_limits<double>::quiet_NaN());
-      if (index == drone.level->heading && std::isnan(values[k])) {
+      known += std::isnan(values[k]) ? 0 : 1;
+    }
+    // A controller that was just started knows nothing yet; one without heading knows the rest.
+    for (std::size_t k = 0; k < 4 && known == 3; ++k) {
+      if (drone.level->commands[k] == drone.level->heading && std::isnan(values[k])) {
         values[k] = drone.heading;
       }
     }

@@ -13,7 +13,8 @@
 // A command is stamped with the tick and the epoch (the number of resets) of the state that it
 // answers. In lock-step the simulator, having published the state of a control tick, waits until
 // each drone that it awaits has a command of that tick; of another epoch it counts as an answer,
-// but is not obeyed. Running free it takes the latest.
+// but is not obeyed. A drone is awaited from its controller's first command on. Running free the
+// simulator takes the latest.
 //
 // `state_count` and `command_count` are futexes: to wait is to sleep until they change.
 //
