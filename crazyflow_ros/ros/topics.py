@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.ros.cdr import Layout, SerialisedMessages, joined
@@ -50,12 +52,11 @@ class StateTopics(ABC):
         rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
         if rate_hz == 0:
             return
-        self.publishers = [
-            simulator.create_publisher(message_type, topic, STATE_QOS) for topic in topics
-        ]
         if rate_hz not in simulator.senders:
             simulator.senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
-        simulator.senders[rate_hz].add(self)
+        sender = simulator.senders[rate_hz]
+        self.publishers = [sender.create_publisher(message_type, topic) for topic in topics]
+        sender.add(self)
 
     @abstractmethod
     def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
@@ -65,20 +66,32 @@ class StateTopics(ABC):
 class StateSender:
     """Sends the messages of all topics with the same rate, in the physics thread.
 
-    Nothing is computed for topics without subscribers. Those are counted now and then: a new
-    subscriber hears the first message within 0.2 s, also while time stands still.
+    Nothing is computed for topics without subscribers. A new one hears the first message within
+    0.2 s, also while time stands still.
     """
 
     def __init__(self, simulator: Simulator, rate_hz: int, name: str) -> None:
-        self._physics = simulator.physics
+        self._simulator, self._physics = simulator, simulator.physics
         self._snapshot = simulator.physics.snapshot
         self._topics: list[StateTopics] = []
         self._counts: list[list[int]] = []
         self._delivery = _Delivery([])
+        self._changed, self._is_told = False, True
         # So that what a newcomer is told never follows something later.
         self._in_order = threading.Lock()
         self._physics.every(rate_hz, self._send, name)
         simulator.create_timer(_RECOUNT_PERIOD, self._recount)
+
+    def create_publisher(self, message_type: Any, topic: str) -> Publisher:
+        """A publisher of which this sender knows whether somebody listens."""
+        events = PublisherEventCallbacks(matched=self._note_change)
+        try:
+            return self._simulator.create_publisher(
+                message_type, topic, STATE_QOS, event_callbacks=events
+            )
+        except UnsupportedEventTypeError:  # then they have to be counted now and then
+            self._is_told = False
+            return self._simulator.create_publisher(message_type, topic, STATE_QOS)
 
     def add(self, topics: StateTopics) -> None:
         """Send the messages of these topics, too."""
@@ -90,7 +103,13 @@ class StateSender:
             self._snapshot = snapshot
             self._delivery.send(snapshot)
 
+    def _note_change(self, _: Any) -> None:
+        self._changed = True
+
     def _recount(self) -> None:
+        if self._is_told and not self._changed:
+            return
+        self._changed = False
         counts = [[p.get_subscription_count() for p in t.publishers] for t in self._topics]
         if counts == self._counts:
             return
