@@ -6,6 +6,7 @@ builds the node and then runs its callbacks; the physics thread advances the sim
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -42,6 +43,7 @@ def main(args: list[str] | None = None) -> NoReturn:
     # When the physics thread wakes up while a callback runs, it has to get the interpreter's lock
     # within a fraction of a tick. Python's default of 5 ms is more than a tick.
     sys.setswitchinterval(_SWITCH_INTERVAL)
+    gc.disable()  # until the node is built: what is imported and traced stays
     process = _Process()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
@@ -99,6 +101,8 @@ class _Process:
                 self.end(WRONG_USAGE)
                 return
             simulator.physics.on_failure(self._fail)
+            gc.freeze()
+            gc.enable()
             simulator.start()
             executor = _executor()
             executor.add_node(simulator)
