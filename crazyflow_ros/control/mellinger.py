@@ -8,7 +8,7 @@ are pure; what a controller remembers is passed in and returned.
 from __future__ import annotations
 
 import tomllib
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from crazyflow_ros.dynamics.components import (
     scale,
     transpose,
 )
+from crazyflow_ros.kernels import apart
 
 Params = dict[str, Array]
 
@@ -159,14 +160,33 @@ def attitude2force_torque(
     """
     rpy_sp, ang_vel_sp, thrust_sp = setpoint
     desired = _level(heading(quat)) if rpy_sp is None else rotation_matrix_from_rpy(rpy_sp)
+    ang_vel_err = add(ang_vel_sp, scale(ang_vel, -1))
+    torque_pwm, r_int_error = apart(
+        partial(_torque_pwm, dt=dt),
+        quat, desired, ang_vel_err, ang_vel_change, r_int_error, thrust_sp, params,
+    )  # fmt: skip
+    return *apart(_distribute, thrust_sp, torque_pwm, params), r_int_error
+
+
+def _torque_pwm(
+    quat: Vec4,
+    desired: Matrix3,
+    ang_vel_err: Vec3,
+    ang_vel_change: Vec3,
+    r_int_error: Vec3,
+    thrust: Array,
+    params: Params,
+    *,
+    dt: float,
+) -> tuple[Vec3, Vec3]:
+    """Torque in the firmware's PWM units, and the new integral of the attitude error."""
     error = _attitude_error(desired, rotation_matrix(quat))
     r_int_error = _clip(add(r_int_error, scale(error, -dt)), _row(params, "int_err_max"))
     rate_error_dot = scale((ang_vel_change[0], ang_vel_change[1], 0 * ang_vel_change[2]), 1 / dt)
-
     torque_pwm = add(
         add(
             scale(_times(_row(params, "kR"), error), -1),
-            _times(_row(params, "kw"), add(ang_vel_sp, scale(ang_vel, -1))),
+            _times(_row(params, "kw"), ang_vel_err),
         ),
         add(
             _times(_row(params, "ki_m"), r_int_error),
@@ -174,10 +194,19 @@ def attitude2force_torque(
         ),
     )
     x, y, z = _clip(torque_pwm, _row(params, "torque_pwm_max"))
-    x, y, z = (jnp.where(thrust_sp > 0, t, 0.0) for t in (x, y, z))
-    # Legacy power distribution of the firmware: roll and pitch count half.
+    return (
+        jnp.where(thrust > 0, x, 0.0),
+        jnp.where(thrust > 0, y, 0.0),
+        jnp.where(thrust > 0, z, 0.0),
+    ), r_int_error
+
+
+def _distribute(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array, Vec3]:
+    """Thrust [N] and torque [N m] that remain after the firmware's legacy power distribution."""
+    x, y, z = torque_pwm
+    # Roll and pitch count half.
     mixing, to_newton = params["mixing_matrix"], params["thrust_max"] / params["pwm_max"]
-    thrust_pwm = thrust_sp / 4 / to_newton
+    thrust_pwm = thrust / 4 / to_newton
     pwm = [thrust_pwm + share for share in _mix((x / 2, y / 2, z), mixing)]
     idle = (pwm[0] == 0) & (pwm[1] == 0) & (pwm[2] == 0) & (pwm[3] == 0)
     forces = [
@@ -189,7 +218,7 @@ def attitude2force_torque(
         sum(mixing[..., axis, i] * f for i, f in enumerate(forces)) * lever
         for axis, lever in enumerate(levers)
     )
-    return forces[0] + forces[1] + forces[2] + forces[3], (tx, ty, tz), r_int_error
+    return forces[0] + forces[1] + forces[2] + forces[3], (tx, ty, tz)
 
 
 def _level(x_axis: Vec3) -> Matrix3:

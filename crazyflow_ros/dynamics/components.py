@@ -7,11 +7,15 @@ matrices and their products would each become a kernel of their own.
 
 from __future__ import annotations
 
+from decimal import Decimal
+from math import floor, frexp, ldexp, pi
 from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+
+from crazyflow_ros.kernels import apart
 
 Vec3: TypeAlias = tuple[Array, Array, Array]
 Vec4: TypeAlias = tuple[Array, Array, Array, Array]
@@ -120,7 +124,7 @@ def rotation_matrix(quat: Vec4) -> Matrix3:
 
 def rotation_matrix_from_rpy(rpy: Vec3) -> Matrix3:
     """Rotation matrix of roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
-    (sr, sp, sy), (cr, cp, cy) = [jnp.sin(a) for a in rpy], [jnp.cos(a) for a in rpy]
+    (sr, cr), (sp, cp), (sy, cy) = apart(lambda rpy: [sin_cos(a) for a in rpy], rpy)
     return (
         (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
         (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
@@ -151,6 +155,44 @@ def heading(quat: Vec4) -> Vec3:
     return (jnp.where(vertical, 1.0, east * scaling), north * scaling, jnp.zeros_like(east))
 
 
+# Terms of the sine and cosine series that reach rounding up to pi / 4.
+_OCTANT_TERMS = {4: 5, 8: 9}
+
+
+def sin_cos(angle: Array) -> tuple[Array, Array]:
+    """Sine and cosine in rad, to rounding for some thousand turns.
+
+    XLA on the CPU calls the C library for each element; these series vectorise.
+    """
+    quarter = jnp.round(jax.lax.stop_gradient(angle) * (2 / pi))
+    # pi / 2 in parts of which the first two have so few digits that their products are exact.
+    high, mid, low = _HALF_PI[angle.dtype.itemsize]
+    rest = ((angle - quarter * high) - quarter * mid) - quarter * low
+    square = rest * rest
+    sin, cos = jnp.ones_like(rest), jnp.ones_like(rest)
+    for k in range(_OCTANT_TERMS[angle.dtype.itemsize], 0, -1):
+        sin = 1 - square * (1 / ((2 * k) * (2 * k + 1))) * sin
+        cos = 1 - square * (1 / ((2 * k - 1) * (2 * k))) * cos
+    sin = rest * sin
+    turns = quarter - 4 * jnp.floor(quarter / 4)  # 0, 1, 2, 3
+    swap, sin_sign = (turns == 1) | (turns == 3), jnp.where(turns >= 2, -1.0, 1.0)
+    cos_sign = jnp.where((turns == 1) | (turns == 2), -1.0, 1.0)
+    return sin_sign * jnp.where(swap, cos, sin), cos_sign * jnp.where(swap, sin, cos)
+
+
+def _parts(value: Decimal, bits: int) -> tuple[float, float, float]:
+    """Three floats that add up to `value`; the first two have only `bits` significant bits."""
+    parts: list[float] = []
+    for _ in range(2):
+        mantissa, exponent = frexp(float(value))
+        parts.append(ldexp(floor(ldexp(mantissa, bits)), exponent - bits))
+        value -= Decimal(parts[-1])
+    return parts[0], parts[1], float(value)
+
+
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
+_HALF_PI = {4: _parts(_PI / 2, 11), 8: _parts(_PI / 2, 33)}
+
 # Terms of the sine and cosine series that reach rounding for a half angle below 2 rad.
 _SERIES_TERMS = {4: 9, 8: 14}
 
@@ -169,15 +211,21 @@ def rotate_quat(quat: Vec4, rotvec: Vec3) -> Vec4:
     x, y, z, w = quat
     # Normalising what goes in costs less than what comes out: nothing has to be kept or redone.
     scaling = jax.lax.rsqrt(x * x + y * y + z * z + w * w)
-    half2 = dot(rotvec, rotvec) / 4
-    cos = sinc = jnp.ones_like(half2)
-    for k in range(_SERIES_TERMS[half2.dtype.itemsize], 0, -1):
-        cos = 1 - half2 * (1 / ((2 * k - 1) * (2 * k))) * cos
-        sinc = 1 - half2 * (1 / ((2 * k) * (2 * k + 1))) * sinc
-    ex, ey, ez = scale(rotvec, sinc / 2)
+    cos, half_sinc = apart(_half_angle, rotvec)
+    ex, ey, ez = scale(rotvec, half_sinc)
     return (
         (w * ex + x * cos + y * ez - z * ey) * scaling,
         (w * ey + y * cos + z * ex - x * ez) * scaling,
         (w * ez + z * cos + x * ey - y * ex) * scaling,
         (w * cos - x * ex - y * ey - z * ez) * scaling,
     )
+
+
+def _half_angle(rotvec: Vec3) -> tuple[Array, Array]:
+    """cos(a) and sin(a) / (2 a) of half the angle of a rotation vector, a."""
+    half2 = dot(rotvec, rotvec) / 4
+    cos = sinc = jnp.ones_like(half2)
+    for k in range(_SERIES_TERMS[half2.dtype.itemsize], 0, -1):
+        cos = 1 - half2 * (1 / ((2 * k - 1) * (2 * k))) * cos
+        sinc = 1 - half2 * (1 / ((2 * k) * (2 * k + 1))) * sinc
+    return cos, sinc / 2

@@ -15,6 +15,7 @@ from jax import Array
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
+    Vec3,
     Vec4,
     Wrench,
     add,
@@ -27,6 +28,7 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.parameters import load_drone
+from crazyflow_ros.kernels import apart
 from crazyflow_ros.struct import Struct
 
 RPM = 2 * pi / 60  # rad/s
@@ -118,12 +120,24 @@ def derivative(
         external: Wrench on the centre of mass, world frame.
         params: Parameters of the drones.
     """
-    R = rotation_matrix(state.quat)
-    rotor_acc = rotor_acceleration(state.rotor_vel, rotor_vel_cmd, params.rotor_dyn_coef)
-    mixing = params.mixing_matrix
+    rotor_acc, thrust, torque = apart(
+        _rotors, state.rotor_vel, rotor_vel_cmd, state.ang_vel, params
+    )
+    force, torque = apart(_body_wrench, state, thrust, torque, external, params)
+    acc, ang_acc = apart(_accelerations, state.quat, force, torque, external.force, params)
+    return BodyDerivative(
+        vel=state.vel, ang_vel=state.ang_vel, acc=acc, ang_acc=ang_acc, rotor_acc=rotor_acc
+    )
 
-    thrust = roll = pitch = yaw = momentum = momentum_rate = jnp.zeros_like(state.pos[0])
-    for i, (o, o_dot) in enumerate(zip(state.rotor_vel, rotor_acc)):
+
+def _rotors(
+    rotor_vel: Vec4, rotor_vel_cmd: Vec4, ang_vel: Vec3, params: Params
+) -> tuple[Vec4, Array, Vec3]:
+    """Acceleration of the rotors, their thrust, and their torque on the body (body frame)."""
+    rotor_acc = rotor_acceleration(rotor_vel, rotor_vel_cmd, params.rotor_dyn_coef)
+    mixing = params.mixing_matrix
+    thrust = roll = pitch = yaw = momentum = momentum_rate = jnp.zeros_like(ang_vel[0])
+    for i, (o, o_dot) in enumerate(zip(rotor_vel, rotor_acc)):
         f0, f1, f2 = split(params.rpm2thrust[..., i % params.rpm2thrust.shape[-2], :])
         t0, t1, t2 = split(params.rpm2torque[..., i % params.rpm2torque.shape[-2], :])
         f = f0 + o * (f1 + o * f2)
@@ -135,25 +149,30 @@ def derivative(
         yaw += mixing[..., 2, i] * (t0 + o * (t1 + o * t2))
         momentum += spin * o
         momentum_rate += spin * o_dot
-
     # `momentum` is minus the rotors' angular momentum (a rotor's drag torque opposes its spin), so
     # the gyroscopic torque -w x h and the reaction -dh/dt both enter with a plus here.
-    wx, wy, _ = state.ang_vel
-    drag = transform(matrix_rows(params.drag_matrix), transform(transpose(R), state.vel))
-    body_force = (drag[0], drag[1], drag[2] + thrust)
-    force = add(transform(R, body_force), external.force)
+    wx, wy, _ = ang_vel
+    return rotor_acc, thrust, (roll + wy * momentum, pitch - wx * momentum, yaw + momentum_rate)
+
+
+def _body_wrench(
+    state: BodyState, thrust: Array, torque: Vec3, external: Wrench, params: Params
+) -> tuple[Vec3, Vec3]:
+    """Force of rotors and air, and all torques with the body's own; body frame."""
+    to_body = transpose(rotation_matrix(state.quat))
+    drag = transform(matrix_rows(params.drag_matrix), transform(to_body, state.vel))
+    torque = add(torque, transform(to_body, external.torque))
+    spin_torque = cross(state.ang_vel, transform(matrix_rows(params.J), state.ang_vel))
+    return (drag[0], drag[1], drag[2] + thrust), add(torque, scale(spin_torque, -1))
+
+
+def _accelerations(
+    quat: Vec4, body_force: Vec3, torque: Vec3, external_force: Vec3, params: Params
+) -> tuple[Vec3, Vec3]:
+    """Linear (world frame) and angular (body frame) acceleration."""
+    force = add(transform(rotation_matrix(quat), body_force), external_force)
     acc = add(
         scale(force, 1 / params.mass[..., 0]),
         (params.gravity_vec[..., 0], params.gravity_vec[..., 1], params.gravity_vec[..., 2]),
     )
-
-    torque = add(
-        (roll + wy * momentum, pitch - wx * momentum, yaw + momentum_rate),
-        transform(transpose(R), external.torque),
-    )
-    spin_torque = cross(state.ang_vel, transform(matrix_rows(params.J), state.ang_vel))
-    torque = add(torque, scale(spin_torque, -1))
-    ang_acc = transform(matrix_rows(params.J_inv), torque)
-    return BodyDerivative(
-        vel=state.vel, ang_vel=state.ang_vel, acc=acc, ang_acc=ang_acc, rotor_acc=rotor_acc
-    )
+    return acc, transform(matrix_rows(params.J_inv), torque)

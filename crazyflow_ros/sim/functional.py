@@ -88,7 +88,12 @@ def full_command(control: Control, cmd: Array) -> Array:
     return jnp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
 
 
-def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
+def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array:
+    """A command in the form in which it is stored.
+
+    Raises:
+        ValueError: Wrong control mode or shape, NaN or infinity, zero quaternion.
+    """
     mode = data.controls.mode
     if mode is not control:
         raise ValueError(f"a {control} command needs control={control}, this one has {mode}")
@@ -97,18 +102,28 @@ def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
     if shape[:-1] != lead or shape[-1] not in control.sizes:
         expected = " or ".join(str((*lead, n)) for n in control.sizes)
         raise ValueError(f"a {control} command has the shape {expected}, got {shape}")
-    traced = isinstance(cmd, jax.core.Tracer)
-    if not traced:
+    if not isinstance(cmd, jax.core.Tracer):
         check_command(control, np.asarray(cmd))
-    level = data.controls.rotor_vel if control is Control.rotor_vel else None
-    previous = level if level is not None else getattr(data.controls, control).cmd
-    new = full_command(control, jnp.asarray(cmd, previous.dtype))
-    if traced:
+    return full_command(control, jnp.asarray(cmd, data.states.pos.dtype))
+
+
+def stored_command(data: SimData) -> Array:
+    """The command in force, (N, M, k)."""
+    mode = data.controls.mode
+    if mode is Control.rotor_vel:
+        return data.controls.rotor_vel
+    cmd: Array = getattr(data.controls, mode).cmd
+    return cmd
+
+
+def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
+    new = checked_command(data, control, cmd)
+    if isinstance(cmd, jax.core.Tracer):
         usable = jnp.isfinite(new).all(axis=-1, keepdims=True)
         if control is Control.state:
             usable &= (new[..., 9:13] != 0).any(axis=-1, keepdims=True)
-        new = jnp.where(usable, new, previous)
-    if level is not None:
+        new = jnp.where(usable, new, stored_command(data))
+    if control is Control.rotor_vel:
         return data.replace(controls=data.controls.replace(rotor_vel=new))
     staged = getattr(data.controls, control).replace(cmd=new)
     return data.replace(controls=data.controls.replace(**{control.value: staged}))

@@ -13,11 +13,10 @@ from typing import Any, Generic, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.extend.core import Jaxpr
 
-# Batches of at least so many drones are carried through the loop component by component. Contiguous
-# arrays vectorise, and stacking them would have XLA work out everything anew for each component. A
-# single drone's loop is compiled as scalar code, in which neither matters.
-_LARGE = 2
+from crazyflow_ros.dynamics.components import split as components
+from crazyflow_ros.dynamics.components import stack
 
 T = TypeVar("T")
 Vectors = tuple[Array, ...]
@@ -50,8 +49,12 @@ class Packing:
         return arrays
 
 
-def changed_leaves(fn: Callable[[T], T], tree: T) -> list[bool]:
-    """For each leaf of `tree`: does `fn` return anything but that very leaf?"""
+def traced(fn: Callable[[T], T], tree: T) -> Jaxpr:
+    """`fn` as a computation from the leaves of `tree` to those of its result.
+
+    Raises:
+        TypeError: The result has another structure.
+    """
     leaves, treedef = jax.tree.flatten(tree)
 
     def flat(leaves: list[Array]) -> list[Array]:
@@ -60,29 +63,38 @@ def changed_leaves(fn: Callable[[T], T], tree: T) -> list[bool]:
             raise TypeError(f"a stage changed the structure of its data to {out_treedef}")
         return out
 
-    jaxpr = jax.make_jaxpr(flat)(leaves).jaxpr
+    return jax.make_jaxpr(flat)(leaves).jaxpr
+
+
+def changed_leaves(jaxpr: Jaxpr) -> list[bool]:
+    """For each leaf: does the computation return anything but that very leaf?"""
     return [a is not b for a, b in zip(jaxpr.invars, jaxpr.outvars)]
 
 
-def repeat(fn: Callable[[T], T], tree: T, n: Array | int) -> T:
-    """Apply `fn` to `tree` `n` times, carrying only the leaves that it changes.
+def repeat(fn: Callable[[T], T], tree: T, n: Array | int, changed: Sequence[bool]) -> T:
+    """Apply `fn` to `tree` `n` times.
 
     With a traced `n` one compiled loop serves every count; with an int it can be differentiated.
+
+    Args:
+        fn: From a pytree to one of the same structure.
+        tree: What to begin with.
+        n: How often.
+        changed: For each leaf of `tree`: does `fn` change it?
     """
     leaves, treedef = jax.tree.flatten(tree)
-    changed = [i for i, is_changed in enumerate(changed_leaves(fn, tree)) if is_changed]
+    moving = [i for i, is_changed in enumerate(changed) if is_changed]
 
-    def apart(leaf: Array) -> bool:
-        return leaf.ndim > 1 and leaf.size >= _LARGE * leaf.shape[-1]
-
+    # Carried component by component: contiguous arrays vectorise, and stacking them would have XLA
+    # work out everything anew for each component.
     def split(tree: T) -> list[tuple[Array, ...]]:
-        out = [jax.tree.leaves(tree)[i] for i in changed]
-        return [tuple(x[..., k] for k in range(x.shape[-1])) if apart(x) else (x,) for x in out]
+        out = [jax.tree.leaves(tree)[i] for i in moving]
+        return [components(x) if x.ndim > 1 else (x,) for x in out]
 
     def join(carry: list[tuple[Array, ...]]) -> T:
         merged = list(leaves)
-        for i, parts in zip(changed, carry):
-            merged[i] = jnp.stack(parts, axis=-1) if apart(leaves[i]) else parts[0]
+        for i, parts in zip(moving, carry):
+            merged[i] = stack(parts) if leaves[i].ndim > 1 else parts[0]
         return jax.tree.unflatten(treedef, merged)
 
     return join(jax.lax.fori_loop(0, n, lambda _, carry: split(fn(join(carry))), split(tree)))
@@ -98,7 +110,7 @@ class MovingLeaves(Generic[T]):
 
     def __init__(self, fn: Callable[[T], T], tree: T) -> None:
         self._treedef = jax.tree.structure(tree)
-        self._moves = changed_leaves(fn, tree)
+        self._moves = changed_leaves(traced(fn, tree))
         self._packing = Packing(self._leaves(tree, moving=True))
 
     def pack(self, tree: T) -> Vectors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 import jax
@@ -17,11 +18,15 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone, Dynamics
 from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.sim import functional, stages
+from crazyflow_ros.sim.blocks import Arrays, Blocks, Packed
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.integrators import Integrator
-from crazyflow_ros.sim.packing import MovingLeaves, Packing, Vectors, repeat
+from crazyflow_ros.sim.packing import changed_leaves, repeat, traced
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Stage
+
+# On the CPU XLA uses half of what the widest vectors hold.
+_COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 
 StepFn = Callable[[SimData, Array | int], SimData]
 ResetStage = Callable[[SimData, SimData, Array | None], SimData]
@@ -114,7 +119,7 @@ class Sim(SimScene):
             control_freqs={level: rates[level] for level in used},
             seed=rng_key,
         )
-        self._packed: Vectors | None = None
+        self._packed: Packed | None = None
         self._shared_ndim = jax.tree.map(jnp.ndim, self._data)
         self._step: _PackedStep | None = None
         self._steps: dict[object, _PackedStep] = {}
@@ -164,7 +169,9 @@ class Sim(SimScene):
         if self._packed is None or self._step is None:
             layout = _layout(self._data)
             if layout not in self._steps:
-                self._steps[layout] = _PackedStep(self._pure_step_fn(), self._data)
+                self._steps[layout] = _PackedStep(
+                    self._tick_fn(), self.derivative, self._data, self._has_world_axis(self._data)
+                )
             self._step = self._steps[layout]
             self._packed = self._step.pack(self._data)
         self._packed = self._step(self._packed, n_steps)
@@ -184,26 +191,32 @@ class Sim(SimScene):
 
     def state_control(self, cmd: ArrayLike) -> None:
         """See `functional.state_control`."""
-        self._command(functional.state_control, cmd)
+        self._command(Control.state, cmd)
 
     def attitude_control(self, cmd: ArrayLike) -> None:
         """See `functional.attitude_control`."""
-        self._command(functional.attitude_control, cmd)
+        self._command(Control.attitude, cmd)
 
     def body_rate_control(self, cmd: ArrayLike) -> None:
         """See `functional.body_rate_control`."""
-        self._command(functional.body_rate_control, cmd)
+        self._command(Control.body_rate, cmd)
 
     def force_torque_control(self, cmd: ArrayLike) -> None:
         """See `functional.force_torque_control`."""
-        self._command(functional.force_torque_control, cmd)
+        self._command(Control.force_torque, cmd)
 
     def rotor_vel_control(self, cmd: ArrayLike) -> None:
         """See `functional.rotor_vel_control`."""
-        self._command(functional.rotor_vel_control, cmd)
+        self._command(Control.rotor_vel, cmd)
 
-    def _command(self, setter: Callable[[SimData, ArrayLike], SimData], cmd: ArrayLike) -> None:
-        self._data = setter(self.data, cmd)
+    def _command(self, control: Control, cmd: ArrayLike) -> None:
+        if self._packed is None:
+            setter = getattr(functional, f"{control}_control")
+            self._data = setter(self._data, cmd)
+        else:
+            assert self._step is not None
+            value = functional.checked_command(self._data, control, cmd)
+            self._packed = self._step.command(self._packed, value=value)
 
     def seed(self, seed: int) -> None:
         """Set `data.core.rng_key`."""
@@ -239,23 +252,35 @@ class Sim(SimScene):
 
     def _pure_step_fn(self) -> StepFn:
         """The present pipeline as a pure function, not compiled."""
-        pipeline, derivative = self._step_pipeline, self.derivative
+        tick, derivative = self._tick_fn(), self.derivative
+
+        def step(data: SimData, n_steps: Array | int = 1) -> SimData:
+            if isinstance(n_steps, int):  # a loop that can be differentiated
+                data = repeat(tick, data, n_steps, changed_leaves(traced(tick, data)))
+            else:
+                blocks = Blocks(tick, data, self._has_world_axis(data))
+                data = blocks.unpack(blocks.advance(blocks.pack(data), n_steps))
+            return _not_synced(data.replace(states_deriv=derivative(data)))
+
+        return step
+
+    def _tick_fn(self) -> Callable[[SimData], SimData]:
+        pipeline = self._step_pipeline
 
         def tick(data: SimData) -> SimData:
             for stage in pipeline:
                 data = stage(data)
             return data
 
-        def step(data: SimData, n_steps: Array | int = 1) -> SimData:
-            data = repeat(tick, data, n_steps)
-            core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
-            data = data.replace(core=core)
-            # In a loop, too, which keeps XLA on the CPU from working the derivative out anew for
-            # each component that it stacks; of one round, which it must not see.
-            one = 1 if isinstance(n_steps, int) else jnp.where(n_steps < 0, 0, 1)
-            return repeat(lambda data: data.replace(states_deriv=derivative(data)), data, one)
+        return tick
 
-        return step
+    def _has_world_axis(self, data: SimData) -> list[bool]:
+        """For each leaf: is its first axis that of the worlds? Parameters may have one, too."""
+        own, ndim = jax.tree.leaves(_per_world(data)), jax.tree.leaves(self._shared_ndim)
+        return [
+            always or (leaf.ndim > shared and len(leaf) == self.n_worlds)
+            for always, shared, leaf in zip(own, ndim, jax.tree.leaves(data))
+        ]
 
     def build_step_fn(self) -> StepFn:
         """The present pipeline as a pure function of data and number of ticks.
@@ -295,8 +320,7 @@ class Sim(SimScene):
             data = data.replace(core=data.core.replace(rng_key=key))
             for stage in pipeline:
                 data = stage(data, default_data, mask)
-            core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
-            return data.replace(states_deriv=self.derivative(data), core=core)
+            return _not_synced(data.replace(states_deriv=self.derivative(data)))
 
         return reset
 
@@ -311,30 +335,40 @@ def _layout(data: SimData) -> object:
 
 
 class _PackedStep:
-    """A compiled step on packed data: first the vectors that it changes, then the others."""
+    """A compiled step on packed data."""
 
-    def __init__(self, step: StepFn, data: SimData) -> None:
-        split = MovingLeaves(lambda data: step(data, 1), data)
-        fixed = Packing(split.fixed(data))
-        n = len(split.pack(data))
-
-        @jax.jit
-        def pack(data: SimData) -> Vectors:
-            return split.pack(data) + fixed.pack(split.fixed(data))
-
-        @jax.jit
-        def unpack(packed: Vectors) -> SimData:
-            return split.unpack(packed[:n], fixed.unpack(packed[n:]))
+    def __init__(
+        self,
+        tick: Callable[[SimData], SimData],
+        derivative: Callable[[SimData], SimStateDeriv],
+        data: SimData,
+        has_world_axis: list[bool],
+    ) -> None:
+        blocks = Blocks(tick, data, has_world_axis)
 
         @jax.jit
-        def advance(packed: Vectors, n_steps: Array) -> Vectors:
-            return split.pack(step(unpack(packed), n_steps))
+        def unpack(packed: Packed) -> SimData:
+            data = blocks.unpack(packed)
+            return _not_synced(data.replace(states_deriv=derivative(data)))
 
-        self.pack, self.unpack = pack, unpack
-        self._advance, self._n_moving = advance, n
+        @partial(jax.jit, donate_argnums=0, compiler_options=_COMPILER_OPTIONS)
+        def advance(moving: Arrays, fixed: Arrays, n_steps: Array) -> Arrays:
+            return blocks.advance(Packed(moving, fixed), n_steps).moving
 
-    def __call__(self, packed: Vectors, n_steps: int) -> Vectors:
-        return self._advance(packed, n_steps) + packed[self._n_moving :]
+        self.pack, self.unpack, self._advance = jax.jit(blocks.pack), unpack, advance
+        stored = functional.stored_command(data)
+        self.command = partial(
+            blocks.replace, leaf=next(i for i, x in enumerate(jax.tree.leaves(data)) if x is stored)
+        )
+
+    def __call__(self, packed: Packed, n_steps: int) -> Packed:
+        return packed._replace(moving=self._advance(*packed, n_steps))
+
+
+def _not_synced(data: SimData) -> SimData:
+    """The MJX data no longer show the state."""
+    core = data.core
+    return data.replace(core=core.replace(mjx_synced=jnp.zeros_like(core.mjx_synced)))
 
 
 def _levels(control: Control) -> tuple[Control, ...]:

@@ -26,6 +26,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.sim.data import SimControls, SimData
 from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.packing import changed_leaves, traced
 
 Stage = Callable[[SimData], SimData]
 
@@ -39,15 +40,34 @@ def _run_if_due(
         return data.replace(controls=controller(data))
     due = data.core.steps % period == 0
 
-    def run(data: SimData) -> SimControls:
-        def select(new: Array, old: Array) -> Array:
-            if new is old:
-                return old
-            return jnp.where(due.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+    changed = changed_leaves(
+        traced(lambda controls: controller(data.replace(controls=controls)), data.controls)
+    )
 
-        return jax.tree.map(select, controller(data), data.controls)
+    def outputs(controls: SimControls) -> list[tuple[Array, ...]]:
+        return [split(x) for x, c in zip(jax.tree.leaves(controls), changed) if c]
 
-    controls = jax.lax.cond(jnp.any(due), run, lambda data: data.controls, data)
+    # Component by component: whole arrays would be put together just to be handed over.
+    whole, treedef = jax.tree.flatten(data)
+    parts = [split(x) if x.ndim > 1 else (x,) for x in whole]
+
+    def joined(parts: list[tuple[Array, ...]]) -> SimData:
+        leaves = [stack(p) if x.ndim > 1 else p[0] for p, x in zip(parts, whole)]
+        data: SimData = jax.tree.unflatten(treedef, leaves)
+        return data
+
+    def run(parts: list[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+        data = joined(parts)
+        new, old = outputs(controller(data)), outputs(data.controls)
+        return jax.tree.map(lambda n, o: jnp.where(due, n, o), new, old)
+
+    def keep(parts: list[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
+        return outputs(joined(parts).controls)
+
+    results = iter(jax.lax.cond(jnp.any(due), run, keep, parts))
+    old, treedef_controls = jax.tree.flatten(data.controls)
+    new = [stack(next(results)) if c else x for c, x in zip(changed, old)]
+    controls: SimControls = jax.tree.unflatten(treedef_controls, new)
     return data.replace(controls=controls)
 
 

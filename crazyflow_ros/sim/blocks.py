@@ -1,0 +1,203 @@
+"""`SimData` as it lies in memory while it is stepped: block by block, component by component.
+
+Each block of worlds goes through all ticks of a step before the next one does, so that everything
+a tick touches stays in the first-level cache, and each component is a contiguous array, so that all
+arithmetic is on vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+from math import ceil, prod
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.dynamics.components import split, stack
+from crazyflow_ros.kernels import fits_one_kernel, one_kernel, separate_kernels, zero
+from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.packing import Packing, changed_leaves, repeat, traced
+from crazyflow_ros.sim.stages import Stage
+
+_LANES = 128  # drones in a block
+
+Arrays = tuple[Array, ...]
+
+
+class Packed(NamedTuple):
+    """Packed data: what the ticks change, and the rest.
+
+    Both consist of arrays (blocks, rows, worlds, drones), one for each dtype and number of drones,
+    with one row for each component; and of the leaves that all worlds share, packed end to end.
+    """
+
+    moving: Arrays
+    fixed: Arrays
+
+
+class _Part:
+    """Some leaves of the data, and where they lie in the arrays of `Packed.moving` or `fixed`."""
+
+    def __init__(self, leaves: dict[int, Array], per_world: Sequence[bool]) -> None:
+        own: dict[object, list[int]] = {}
+        for i, leaf in leaves.items():
+            if per_world[i]:
+                own.setdefault((leaf.dtype, leaf.shape[1]), []).append(i)
+        self.groups = list(own.values())
+        self.shared = [i for i in leaves if not per_world[i]]
+        self.packing = Packing([leaves[i] for i in self.shared])
+        self.n_rows = {i: prod(leaf.shape[2:]) for i, leaf in leaves.items()}
+
+
+class Blocks:
+    """The layout of a `SimData`."""
+
+    def __init__(self, tick: Stage, data: SimData, per_world: Sequence[bool]) -> None:
+        """Lay out `data`.
+
+        Args:
+            tick: What advances the data by one tick.
+            data: Gives structure, shapes and dtypes.
+            per_world: For each leaf: is its first axis that of the worlds?
+        """
+        leaves, self._treedef = jax.tree.flatten(data)
+        self._shapes = [leaf.shape for leaf in leaves]
+        self._n_worlds = data.core.n_worlds
+        jaxpr = traced(tick, data)
+        self._tick, moves = tick, changed_leaves(jaxpr)
+        self._moves = moves
+        self._one_kernel = jax.default_backend() == "cpu" and fits_one_kernel(jaxpr)
+        # A leaf that all worlds share and that a tick changes has to see all worlds at once.
+        divisible = all(own for own, moving in zip(per_world, moves) if moving)
+        lanes = _LANES if self._one_kernel and divisible else self._n_worlds * data.core.n_drones
+        n_blocks = ceil(self._n_worlds * data.core.n_drones / lanes)
+        self._worlds = ceil(self._n_worlds / n_blocks)
+        self._n_blocks = ceil(self._n_worlds / self._worlds)
+        self._moving, self._fixed = (
+            _Part({i: x for i, x in enumerate(leaves) if moves[i] == moving}, per_world)
+            for moving in (True, False)
+        )
+
+        @partial(jax.jit, donate_argnums=0)
+        def set_rows(array: Array, start: int, value: Array) -> Array:
+            rows = self._blocked(value.astype(array.dtype))
+            return jax.lax.dynamic_update_slice_in_dim(array, rows, start, axis=1)
+
+        self._set_rows = set_rows
+
+    def pack(self, data: SimData) -> Packed:
+        """Data as packed arrays."""
+        leaves = jax.tree.leaves(data)
+
+        def pack(part: _Part) -> Arrays:
+            grouped = [
+                jnp.concatenate([self._blocked(leaves[i]) for i in group], axis=1)
+                for group in part.groups
+            ]
+            return (*grouped, *part.packing.pack([leaves[i] for i in part.shared]))
+
+        return Packed(pack(self._moving), pack(self._fixed))
+
+    def unpack(self, packed: Packed) -> SimData:
+        """Inverse of `pack`."""
+        leaves = self._shared_leaves(packed)
+        for part, arrays in zip((self._moving, self._fixed), packed):
+            for group, array in zip(part.groups, arrays):
+                for i, rows in self._slices(part, group):
+                    leaf = jnp.moveaxis(array[:, rows], 1, -1)
+                    leaf = leaf.reshape(-1, *leaf.shape[2:])[: self._n_worlds]
+                    leaves[i] = leaf.reshape(self._shapes[i])
+        return self._tree(leaves)
+
+    def replace(self, packed: Packed, leaf: int, value: Array) -> Packed:
+        """Packed data with another value of a leaf that each world has; uses up the old ones."""
+        parts = []
+        for part, arrays in zip((self._moving, self._fixed), packed):
+            changed = list(arrays)
+            for k, group in enumerate(part.groups):
+                for i, rows in self._slices(part, group):
+                    if i == leaf:
+                        changed[k] = self._set_rows(changed[k], rows.start, value)
+            parts.append(tuple(changed))
+        return Packed(*parts)
+
+    def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
+        """Packed data after `n_ticks` ticks."""
+
+        def step(blocks: Packed, shared: dict[int, Array], n_ticks: Array) -> Arrays:
+            data = repeat(self._tick, self._join(blocks, shared), n_ticks, self._moves)
+            leaves = jax.tree.leaves(data)
+            rows = [[r for i in group for r in _rows(leaves[i])] for group in self._moving.groups]
+            moving = self._moving.packing.pack([leaves[i] for i in self._moving.shared])
+            return (*(jnp.stack(r) for r in rows), *moving)
+
+        def run(packed: Packed, n_ticks: Array) -> Arrays:
+            n_ticks += zero(packed)
+            shared, fixed = self._shared_leaves(packed), packed.fixed[: len(self._fixed.groups)]
+
+            def step_block(k: Array, moving: Arrays) -> Arrays:
+                blocks = jax.tree.map(
+                    lambda a: jax.lax.dynamic_index_in_dim(a, k, keepdims=False),
+                    Packed(moving, fixed),
+                )
+                update = jax.lax.dynamic_update_index_in_dim
+                return tuple(
+                    update(a, new, k, 0) for a, new in zip(moving, step(blocks, shared, n_ticks))
+                )
+
+            with separate_kernels(n_ticks > -1) if self._one_kernel else nullcontext():
+                if self._n_blocks > 1:
+                    return jax.lax.fori_loop(0, self._n_blocks, step_block, packed.moving)
+                n_groups = len(self._moving.groups)
+                moving = packed.moving[:n_groups]
+                blocks = jax.tree.map(lambda a: a[0], Packed(moving, fixed))
+                new = step(blocks, shared, n_ticks)
+                return (*(a[None] for a in new[:n_groups]), *new[n_groups:])
+
+        advance = one_kernel(run) if self._one_kernel else run
+        return Packed(advance(packed, jnp.asarray(n_ticks)), packed.fixed)
+
+    def _join(self, blocks: Packed, shared: dict[int, Array]) -> SimData:
+        """The data of one block."""
+        leaves = dict(shared)
+        for part, arrays in zip((self._moving, self._fixed), blocks):
+            for group, array in zip(part.groups, arrays):
+                for i, rows in self._slices(part, group):
+                    leaf = stack(tuple(array[rows]))
+                    leaves[i] = leaf.reshape(self._worlds, *self._shapes[i][1:])
+        data = self._tree(leaves)
+        return data.replace(core=data.core.replace(n_worlds=self._worlds))
+
+    def _shared_leaves(self, packed: Packed) -> dict[int, Array]:
+        leaves: dict[int, Array] = {}
+        for part, arrays in zip((self._moving, self._fixed), packed):
+            leaves |= zip(part.shared, part.packing.unpack(arrays[len(part.groups) :]))
+        return leaves
+
+    def _slices(self, part: _Part, group: list[int]) -> list[tuple[int, slice]]:
+        """Which rows of a group's array are which leaf."""
+        slices, start = [], 0
+        for i in group:
+            slices.append((i, slice(start, start + part.n_rows[i])))
+            start += part.n_rows[i]
+        return slices
+
+    def _tree(self, leaves: dict[int, Array]) -> SimData:
+        data: SimData = jax.tree.unflatten(self._treedef, [leaves[i] for i in sorted(leaves)])
+        return data
+
+    def _blocked(self, leaf: Array) -> Array:
+        """(worlds, drones, ...) -> (blocks, rows, worlds, drones); the last world fills up."""
+        missing = self._n_blocks * self._worlds - self._n_worlds
+        leaf = leaf.reshape(*leaf.shape[:2], -1)
+        leaf = jnp.pad(leaf, ((0, missing), (0, 0), (0, 0)), mode="edge")
+        return jnp.moveaxis(leaf.reshape(self._n_blocks, self._worlds, *leaf.shape[1:]), -1, 1)
+
+
+def _rows(leaf: Array) -> tuple[Array, ...]:
+    """(worlds, drones, ...) as arrays (worlds, drones)."""
+    return split(leaf.reshape(*leaf.shape[:2], -1))
