@@ -18,7 +18,7 @@ N, M = 301, 2  # five blocks of 61 worlds, of which the last is not full
 def disturbed(sim: Sim) -> Sim:
     """Each drone in a state of its own."""
     rng, states = np.random.default_rng(0), sim.data.states
-    pos = rng.normal(size=states.pos.shape) + [0, 0, 50]
+    pos = rng.normal(size=states.pos.shape) + np.array([0, 0, 50])
     sim.data = sim.data.replace(
         states=states.replace(
             pos=jnp.asarray(pos, states.pos.dtype),
