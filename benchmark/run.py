@@ -9,9 +9,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmark import node, sim
+from benchmark import lock_step, node, sim
 
-BENCHMARKS = {"sim": sim.main, "node": node.main}
+BENCHMARKS = {"sim": sim.main, "node": node.main, "lock_step": lock_step.main}
 
 
 def machine() -> str:

@@ -3,8 +3,8 @@
 //   lock_step_client NAME CYCLES LOG DRONE...
 //
 // It connects as soon as there is a simulator, answers CYCLES states (0: without end), and writes
-// what it commanded to LOG (unless that is "-"): tick, epoch, level and four numbers per drone, as
-// doubles. When the simulator goes it waits for another one. At the end a line says how many states
+// what it saw and commanded to LOG (unless that is "-"): tick, epoch, level in force, level commanded
+// and four numbers per drone, as doubles. When the simulator goes it waits for another one. At the end a line says how many states
 // it answered, and how many control ticks it did not see.
 #include "crazyflow_ros/shared_memory.hpp"
 
@@ -38,11 +38,11 @@ int main(int argc, char ** argv)
         connected = simulator.claim(argv[4 + i], error);
       }
       if (!connected) {
-        std::fprintf(stderr, "%s\n", error.c_str());
         simulator.close();
         if (error.find("version") != std::string::npos || error.find("controller already") != std::string::npos ||
           error.find("no drone") != std::string::npos)
         {
+          std::fprintf(stderr, "%s\n", error.c_str());
           return 1;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -87,9 +87,9 @@ int main(int argc, char ** argv)
       }
       simulator.post(i, level, values);
       if (log != nullptr) {
-        const double row[7] = {
-          static_cast<double>(now.tick), static_cast<double>(now.epoch), static_cast<double>(level),
-          values[0], values[1], values[2], values[3]};
+        const double row[8] = {
+          static_cast<double>(now.tick), static_cast<double>(now.epoch), drone.level,
+          static_cast<double>(level), values[0], values[1], values[2], values[3]};
         std::fwrite(row, sizeof(row), 1, log);
       }
     }

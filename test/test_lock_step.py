@@ -132,8 +132,8 @@ class Replay:
     period = 1
 
     def __init__(self, log):
-        rows = np.fromfile(log).reshape(-1, 7)
-        self._rows = {int(row[0]): row[2:] for row in rows}
+        rows = np.fromfile(log).reshape(-1, 8)
+        self._rows = {int(row[0]): row[3:] for row in rows}
 
     def show(self, snapshot, mirror):
         pass
@@ -171,9 +171,9 @@ def test_100000_cycles_are_bitwise_those_of_the_same_commands_in_the_process(
         assert status.timeouts == 0 and status.refused == 0
         assert status.cycles >= CYCLES - 1  # at the last one it may have gone already
         physics.stop()
-        rows = np.fromfile(log).reshape(-1, 7)
+        rows = np.fromfile(log).reshape(-1, 8)
         np.testing.assert_array_equal(rows[:, 0], 1 + np.arange(CYCLES))
-        assert set(rows[:, 2]) == {Level.rotor_velocity, Level.attitude, Level.body_rate}
+        assert set(rows[:, 3]) == {Level.rotor_velocity, Level.attitude, Level.body_rate}
         logs.append(log.read_bytes())
         digests.append(digest.value)
     assert logs[1:] == logs[:1] * (RUNS - 1)

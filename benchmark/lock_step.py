@@ -1,0 +1,178 @@
+"""Lock-step over shared memory beside what two such processes can exchange at all.
+
+    python -m benchmark.lock_step
+
+Prints a Markdown table. One side is always Python and the other C++; one drone, a control period of
+one tick, so that each cycle has one compiled call. The first row is two futexes and nothing else,
+the second the whole exchange without physics, the third the simulator.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from crazyflow_ros.hardware.futex import Futex
+from crazyflow_ros.hardware.link import SharedMemoryLink
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
+from crazyflow_ros.runtime.engine import Engine
+
+ROOT = Path(__file__).parents[1]
+CYCLES = 20_000
+TARGET = 0.5  # of the ping-pong's cycles per second
+TIMEOUT = 600.0  # s
+HEAD = "| | cycles/s | us a cycle | of the ping-pong |\n|---|---:|---:|---:|"
+CONFIG = SimulationConfig(real_time_factor=0.0, start_paused=True)
+
+
+def _compile(source: str, folder: Path) -> Path:
+    program = folder / Path(source).stem
+    options = ["-std=c++17", "-O2", f"-I{ROOT / 'hardware' / 'include'}"]
+    subprocess.run(["g++", *options, str(ROOT / source), "-o", str(program)], check=True)
+    return program
+
+
+def _link(name: str) -> SharedMemoryLink:
+    return SharedMemoryLink(
+        name,
+        ["cf0"],
+        drone_model=CONFIG.drone_model,
+        freq=CONFIG.freq,
+        rate=CONFIG.freq,
+        lock_step=True,
+        logger=logging.getLogger(__name__),
+    )
+
+
+@contextmanager
+def _running(*command: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ping_pong(folder: Path) -> float:
+    """Seconds per round of two futexes."""
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.truncate(128)
+        memory = mmap.mmap(file.fileno(), 128)
+        address = int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
+        ping, pong = Futex(address), Futex(address + 64)
+        with _running(str(_compile("benchmark/ping_pong.cpp", folder)), file.name):
+            for i in range(2 * CYCLES):
+                if i == CYCLES:
+                    began = time.perf_counter()
+                ping.add()
+                while pong.value == i:
+                    pong.wait(i, 1.0)
+            return (time.perf_counter() - began) / CYCLES
+
+
+def exchange(client: Path, name: str) -> float:
+    """Seconds per cycle of states and commands, without physics."""
+    physics = PhysicsThread(CONFIG, ["cf0"])  # not started, for its mirror
+    first, link = physics.snapshot, _link(name)
+    command, level = np.zeros((1, 4)), np.zeros(1)
+    fields = dict(vars(first))
+    try:
+        link.show(first, physics.mirror)
+        with _running(str(client), name, str(2 * CYCLES + 1), "-", "cf0") as process:
+            while not link.status().attached:
+                time.sleep(0.01)
+            for i in range(2 * CYCLES):
+                if i == CYCLES:
+                    began = time.perf_counter()
+                snapshot = Snapshot(**fields | {"tick": first.tick + i})
+                link.collect(snapshot, command, level, lambda: False)
+                link.show(Snapshot(**fields | {"tick": first.tick + i + 1}), physics.mirror)
+            seconds = time.perf_counter() - began
+            process.wait(TIMEOUT)
+        return seconds / CYCLES
+    finally:
+        link.close()
+
+
+def simulator(client: Path, name: str, folder: Path) -> tuple[float, int]:
+    """Seconds per cycle of the simulator, and ticks from a command to the state that shows it."""
+    link, log, times = _link(name), folder / "log", dict[int, float]()
+    physics = PhysicsThread(CONFIG, ["cf0"], link)
+    marks = (CYCLES, 2 * CYCLES)
+
+    def note(snapshot: Snapshot) -> None:
+        if snapshot.tick in marks:
+            times[snapshot.tick] = time.perf_counter()
+
+    physics.every(CONFIG.freq, note, "benchmark")
+    physics.start()
+    try:
+        with _running(str(client), name, str(2 * CYCLES), str(log), "cf0") as process:
+            while not link.status().attached:
+                time.sleep(0.01)
+            physics.resume().result(TIMEOUT)
+            process.wait(TIMEOUT)
+    finally:
+        physics.stop()
+    ticks, _, shown, told = np.fromfile(log).reshape(-1, 8)[:, :4].T
+    change = np.flatnonzero(np.diff(told))[0] + 1
+    delay = ticks[np.flatnonzero(shown[change:] == told[change])[0] + change] - ticks[change]
+    return (times[marks[1]] - times[marks[0]]) / CYCLES, int(delay)
+
+
+def compiled_call() -> float:
+    """Seconds of the engine's call for one tick."""
+    engine = Engine(CONFIG, 1, levels=True)
+    engine.armed[:] = 1
+    return _fastest(lambda: engine.advance(1, 1, 0))
+
+
+def _fastest(function: Callable[[], object], n: int = 2000) -> float:
+    rounds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(n):
+            function()
+        rounds.append((time.perf_counter() - began) / n)
+    return min(rounds)
+
+
+def main() -> None:
+    """Measure all rows."""
+    if shutil.which("g++") is None:
+        print("needs a C++ compiler, g++")
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder, memory = Path(name), f"benchmark.{os.getpid()}"
+        client = _compile("test/lock_step_client.cpp", folder)
+        bare, call = ping_pong(folder), compiled_call()
+        without = exchange(client, memory)
+        whole, delay = simulator(client, memory, folder)
+    rows = {
+        "two futexes": bare,
+        "states and commands": without,
+        "simulator": whole,
+        "simulator but for the compiled call": whole - call,
+    }
+    print(HEAD)
+    for row, seconds in rows.items():
+        print(f"| {row} | {1 / seconds:.0f} | {seconds * 1e6:.0f} | {bare / seconds:.2f} |")
+    print(
+        f"\nThe target is {TARGET:g} of the ping-pong. The compiled call of one tick takes "
+        f"{call * 1e6:.0f} us, {100 * call / whole:.0f} % of a cycle. A command shows in the state "
+        f"{delay} tick later, one control period."
+    )
+
+
+if __name__ == "__main__":
+    main()
