@@ -22,6 +22,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 T = TypeVar("T")
 
 _true: ContextVar[Array | None] = ContextVar("true", default=None)
+_in_kernel: ContextVar[bool] = ContextVar("in_kernel", default=False)
 
 
 @contextmanager
@@ -63,15 +64,24 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
     """`fn` as a single kernel: XLA on the CPU compiles it, loops and all, as one function.
 
     Otherwise its runtime walks through the kernels one by one, and hands them to other threads,
-    which for short ones takes longer than the work. All arguments have to be read, see `zero`.
+    which for short ones takes longer than the work. All arguments have to be read, see `zero`. On
+    other devices, and within another such kernel, it is just `fn`.
     """
+    if jax.default_backend() != "cpu":
+        return fn
 
     @jax.jit
     def kernel(*args: Any) -> T:
-        with set_xla_metadata(inlineable=None, xla_cpu_small_call=None):
-            return fn(*args)
+        token = _in_kernel.set(True)
+        try:
+            with set_xla_metadata(inlineable=None, xla_cpu_small_call=None):
+                return fn(*args)
+        finally:
+            _in_kernel.reset(token)
 
     def call(*args: Any) -> T:
+        if _in_kernel.get():
+            return fn(*args)
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
             return kernel(*args)
 

@@ -12,6 +12,7 @@ from jax import Array
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.contact import floor_contact, rest_height
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.runtime.snapshot import Snapshot
@@ -76,7 +77,7 @@ class Engine:
         # Fixed leaves, the parameters among them, enter the compiled function as constants.
         self._split, self._fixed = split, split.fixed(self._sim.data)
         self._pack = jax.jit(split.pack)
-        self._advance = jax.jit(self._advance_packed, donate_argnums=0)
+        self._advance = jax.jit(one_kernel(self._advance_packed), donate_argnums=0)
         self._vectors: Vectors = ()
         self._initial = self._at_rest(self.initial_poses)
         self.reset()
@@ -170,8 +171,9 @@ class Engine:
     def _advance_packed(
         self, vectors: Vectors, inputs: Array, count: Array
     ) -> tuple[Vectors, Array]:
-        data = self._split.unpack(vectors, self._fixed)
-        data = self._step_with_inputs(data, inputs, count[0], count[1])
+        with separate_kernels(count[1] > -1):
+            data = self._split.unpack(vectors, self._fixed)
+            data = self._step_with_inputs(data, inputs, count[0], count[1])
         states, rate = data.states, data.states_deriv
         if isinstance(data.controls, LevelControls):
             held = data.controls.level == Level.held

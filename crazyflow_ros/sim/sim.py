@@ -120,7 +120,7 @@ class Sim(SimScene):
             seed=rng_key,
         )
         self._packed: Packed | None = None
-        self._shared_ndim = jax.tree.map(jnp.ndim, self._data)
+        self._shared_ndim = {path: x.ndim for path, x in jax.tree.leaves_with_path(self._data)}
         self._step: _PackedStep | None = None
         self._steps: dict[object, _PackedStep] = {}
         self._reset: Callable[[SimData, SimData, Array | None], SimData] | None = None
@@ -276,10 +276,10 @@ class Sim(SimScene):
 
     def _has_world_axis(self, data: SimData) -> list[bool]:
         """For each leaf: is its first axis that of the worlds? Parameters may have one, too."""
-        own, ndim = jax.tree.leaves(_per_world(data)), jax.tree.leaves(self._shared_ndim)
         return [
-            always or (leaf.ndim > shared and len(leaf) == self.n_worlds)
-            for always, shared, leaf in zip(own, ndim, jax.tree.leaves(data))
+            _is_per_world(path)
+            or (leaf.ndim > self._shared_ndim.get(path, leaf.ndim) and len(leaf) == self.n_worlds)
+            for path, leaf in jax.tree.leaves_with_path(data)
         ]
 
     def build_step_fn(self) -> StepFn:
@@ -300,8 +300,7 @@ class Sim(SimScene):
 
     def build_reset_fn(self) -> Callable[[SimData, SimData, Array | None], SimData]:
         """The reset pipeline as a pure, compiled function of data, default data and mask."""
-        pipeline, shared_ndim = self._reset_pipeline, self._shared_ndim
-        per_world = _per_world(self._data)
+        pipeline = self._reset_pipeline
 
         @jax.jit
         def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:
@@ -310,13 +309,12 @@ class Sim(SimScene):
                 data = default_data
             else:
 
-                def restore(is_per_world: bool, ndim: int, now: Array, default: Array) -> Array:
-                    if not is_per_world and now.ndim == ndim:
-                        return now
+                def restore(own: bool, now: Array, default: Array) -> Array:
                     worlds = mask.reshape(-1, *[1] * (now.ndim - 1))
-                    return jnp.where(worlds, default, now)
+                    return jnp.where(worlds, default, now) if own else now
 
-                data = jax.tree.map(restore, per_world, shared_ndim, data, default_data)
+                own = jax.tree.unflatten(jax.tree.structure(data), self._has_world_axis(data))
+                data = jax.tree.map(restore, own, data, default_data)
             data = data.replace(core=data.core.replace(rng_key=key))
             for stage in pipeline:
                 data = stage(data, default_data, mask)
@@ -391,16 +389,12 @@ def _member(enum: type[E], value: str) -> E:
         raise ValueError(f"unknown {enum.__name__.lower()} {value!r}, have {names}") from None
 
 
-def _per_world(data: SimData) -> SimData:
-    """Flag the leaves that always have a world axis; parameters may have one, too."""
-
-    def flag(path: tuple[jax.tree_util.GetAttrKey, ...], _: Array) -> bool:
-        names = [getattr(key, "name", "") for key in path]
-        if names[0] == "core":
-            return names[1] == "steps"
-        return "params" not in names
-
-    return jax.tree_util.tree_map_with_path(flag, data)
+def _is_per_world(path: tuple[object, ...]) -> bool:
+    """Does the leaf always have a world axis?"""
+    names = [getattr(key, "name", "") for key in path]
+    if names[0] == "core":
+        return names[1] == "steps"
+    return "params" not in names
 
 
 __all__ = ["Sim", "sync_sim2mjx"]
