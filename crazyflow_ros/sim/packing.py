@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import Jaxpr
+from jax.extend.core import Jaxpr, Var
 
 from crazyflow_ros.dynamics.components import split as components
 from crazyflow_ros.dynamics.components import stack
@@ -101,7 +101,9 @@ def repeat(fn: Callable[[T], T], tree: T, n: Array | int, changed: Sequence[bool
 
 
 class MovingLeaves(Generic[T]):
-    """The leaves of a pytree that a function changes, as a few vectors; and the fixed ones.
+    """The leaves of a pytree that a function both reads and changes, as a few vectors.
+
+    The others are fixed, or what they were does not matter.
 
     Args:
         fn: From the pytree to one of the same structure.
@@ -110,7 +112,12 @@ class MovingLeaves(Generic[T]):
 
     def __init__(self, fn: Callable[[T], T], tree: T) -> None:
         self._treedef = jax.tree.structure(tree)
-        self._moves = changed_leaves(traced(fn, tree))
+        jaxpr = traced(fn, tree)
+        read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
+        read |= {v for v in jaxpr.outvars if isinstance(v, Var)}
+        self._moves = [
+            changed and v in read for changed, v in zip(changed_leaves(jaxpr), jaxpr.invars)
+        ]
         self._packing = Packing(self._leaves(tree, moving=True))
 
     def pack(self, tree: T) -> Vectors:
@@ -118,7 +125,7 @@ class MovingLeaves(Generic[T]):
         return self._packing.pack(self._leaves(tree, moving=True))
 
     def fixed(self, tree: T) -> list[Array]:
-        """The fixed leaves."""
+        """The other leaves."""
         return self._leaves(tree, moving=False)
 
     def unpack(self, vectors: Vectors, fixed: Sequence[Array]) -> T:
