@@ -35,7 +35,7 @@ class PublishRates:
     odom: Annotated[int, _topic_rate("<drone>/odom")] = 100
     pose: Annotated[int, _topic_rate("<drone>/pose")] = 100
     imu: Annotated[int, _topic_rate("<drone>/imu")] = 100
-    range: Annotated[int, _topic_rate("<drone>/range")] = 100
+    range: Annotated[int, _topic_rate("<drone>/range")] = 50
     joint_states: Annotated[int, _topic_rate("<drone>/joint_states")] = 100
     tf: Annotated[int, _topic_rate("/tf")] = 100
 
