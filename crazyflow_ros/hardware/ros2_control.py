@@ -80,9 +80,12 @@ def blocks(
 def _limits(drone_model: str) -> dict[str, tuple[str, str]]:
     """Least and greatest command by name of the interface."""
     figures = load_drone(drone_model)
+    speed, thrust = max_rotor_speed(figures), N_ROTORS * figures["thrust_max"]
+    # A least speed of 0 would make the controller manager allow 0 alone: it takes it for the limit
+    # in both directions.
     return {
-        "velocity": ("0.0", numbers(max_rotor_speed(figures))),
-        "thrust": ("0.0", numbers(N_ROTORS * figures["thrust_max"])),
+        "velocity": (numbers(-speed), numbers(speed)),
+        "thrust": ("0.0", numbers(thrust)),
     }
 
 
