@@ -54,7 +54,7 @@ def test_controllers_are_repeated_for_each_drone(launch_file: ModuleType) -> Non
     assert {"joint_state_broadcaster", "alpha_position", "beta_position"} <= manager.keys()
     joints = nodes["beta_rotor_velocity"]["ros__parameters"]["joints"]
     assert joints == [f"beta_rotor{i}" for i in range(4)]
-    assert "cf0" not in text and "*" not in text  # rcl reads no YAML aliases
+    assert "cf0" not in text and "&id" not in text  # rcl reads no YAML aliases
 
 
 def test_arguments_are_documented(launch_file: ModuleType) -> None:
