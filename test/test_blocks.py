@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from crazyflow_ros.control import Control
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.blocks import Blocks
 
@@ -121,3 +122,16 @@ def test_a_pipeline_may_leave_most_data_unread() -> None:
     before = sim.data.states.pos
     sim.step(4)
     np.testing.assert_allclose(sim.data.states.pos, before + 4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_worlds", [1, 130])
+@pytest.mark.parametrize("control", list(Control))
+def test_one_kernel_computes_what_the_plain_loop_does(control: Control, n_worlds: int) -> None:
+    sim = Sim(n_worlds, 1, control=control, integrator="rk4")
+    getattr(sim, f"{control}_control")(
+        np.random.default_rng(2).uniform(0.1, 0.4, (n_worlds, 1, control.sizes[0]))
+    )
+    step = sim.build_step_fn()
+    expected = jax.jit(lambda data: step(data, 3))(sim.data)  # a number known at compilation
+    sim.step(3)
+    assert_close(sim.data, expected)
