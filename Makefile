@@ -30,7 +30,7 @@ sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1 real_time_f
 	@$(PYTHON) -m crazyflow_ros.demo $(ARGS)
 
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)

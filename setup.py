@@ -47,6 +47,15 @@ setup(
             "ros-rosidl-core-generators",
             "catkin-pkg",
         ],
-        "dev": ["pytest", "ruff", "mypy", "import-linter", "matplotlib", "scipy", "xacro"],
+        "dev": [
+            "pytest",
+            "pytest-xdist",
+            "ruff",
+            "mypy",
+            "import-linter",
+            "matplotlib",
+            "scipy",
+            "xacro",
+        ],
     },
 )

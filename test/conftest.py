@@ -1,17 +1,23 @@
 """Settings of the whole test run."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import jax
 import pytest
 
+_CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
+
 # As the node sets it; for small calls it is faster, and the tests run what the node runs.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _compile_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests build the same simulations again and again: compile each of them once."""
-    cache: Path = tmp_path_factory.mktemp("jax")
-    jax.config.update("jax_compilation_cache_dir", str(cache))
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests build the same simulations again and again: all processes compile each of them once."""
+    if _CACHE not in os.environ:  # else a worker of pytest-xdist
+        folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros_test_")
+        config.add_cleanup(folder.cleanup)
+        os.environ[_CACHE] = folder.name
+    jax.config.update("jax_compilation_cache_dir", str(Path(os.environ[_CACHE]) / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

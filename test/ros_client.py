@@ -30,7 +30,6 @@ FREQ = 500  # Hz, the default
 ROOT = Path(__file__).parents[1]
 READY_TIMEOUT = 120.0  # s, a machine may be slow and busy
 TIMEOUT = 30.0  # s
-_CACHE = tempfile.TemporaryDirectory(prefix="crazyflow_ros_test_")
 _NUMBERS = itertools.count()
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 EVERYTHING = QoSProfile(depth=1000)
@@ -91,7 +90,7 @@ class SimulatorProcess:
             env={
                 **os.environ,
                 "ROS_DOMAIN_ID": str(domain),
-                "XDG_CACHE_HOME": cache or _CACHE.name,
+                "XDG_CACHE_HOME": cache or os.environ["CRAZYFLOW_ROS_TEST_CACHE"],
             },
         )
 
