@@ -32,7 +32,14 @@ setup(
     ],
     python_requires=">=3.11",
     # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
-    install_requires=["jax", "mujoco>=3.17,<3.18", "mujoco-mjx>=3.17,<3.18", "numpy", "pyyaml"],
+    install_requires=[
+        "jax",
+        "mujoco>=3.17,<3.18",
+        "mujoco-mjx>=3.17,<3.18",
+        "numpy",
+        "pyyaml",
+        "mcap>=1.6",
+    ],
     extras_require={
         # The client library and the common messages, then what builds further message packages.
         "ros": [
@@ -56,6 +63,7 @@ setup(
             "matplotlib",
             "scipy",
             "xacro",
+            "mcap-ros2-support",
         ],
     },
 )

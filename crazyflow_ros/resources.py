@@ -20,10 +20,19 @@ def resource(*parts: str) -> Path:
     Raises:
         FileNotFoundError: There is no such file; the text lists where it was looked for.
     """
-    return _find(Path(__file__).resolve().parent, parts)
+    return find(Path(__file__).resolve().parent, parts)
 
 
-def _find(package: Path, parts: tuple[str, ...]) -> Path:
+def find(package: Path, parts: tuple[str, ...]) -> Path:
+    """Find a file or folder that is installed beside the code of any package.
+
+    Args:
+        package: The folder of its code.
+        parts: As of `resource`.
+
+    Raises:
+        FileNotFoundError: As `resource`.
+    """
     shares = (folder / "share" / package.name for folder in package.parents)
     candidates = [root.joinpath(*parts) for root in (package.parent, *shares)]
     for candidate in candidates:

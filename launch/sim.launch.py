@@ -30,6 +30,7 @@ ARGUMENTS = {
     "real_time_factor": "Simulated over wall time; 0 is as fast as possible",
     "start_paused": "true or false: wait for a call of ~/pause before the first tick",
     "scene": "Name of a scene in urdf_mjcf, or path of an MJCF file",
+    "record": "MCAP file for all topics and commands",
 }
 
 
@@ -130,7 +131,7 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
         if text not in ("true", "false"):
             raise ValueError(f"start_paused: expected true or false, got {text!r}")
         parameters["start_paused"] = text == "true"
-    parameters.update({key: given[key] for key in ("drone_model", "scene") if given[key]})
+    parameters.update({key: given[key] for key in ("drone_model", "scene", "record") if given[key]})
     return parameters
 
 

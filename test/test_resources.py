@@ -30,15 +30,15 @@ def tree(root: Path, package: str, file: str) -> Path:
 )
 def test_file_is_found_in_each_layout(tmp_path: Path, package: str, file: str) -> None:
     folder = tree(tmp_path, package, file)
-    assert resources._find(folder, ("config", "simulator.yaml")) == tmp_path / file
-    assert resources._find(folder, ("config",)) == (tmp_path / file).parent
+    assert resources.find(folder, ("config", "simulator.yaml")) == tmp_path / file
+    assert resources.find(folder, ("config",)) == (tmp_path / file).parent
 
 
 def test_a_neighbour_of_the_same_name_is_not_taken_for_ours(tmp_path: Path) -> None:
     site = "lib/python3.12/site-packages"
     folder = tree(tmp_path, f"{site}/crazyflow_ros", "share/crazyflow_ros/launch/sim.launch.py")
     (tmp_path / site / "launch").mkdir()
-    found = resources._find(folder, ("launch", "sim.launch.py"))
+    found = resources.find(folder, ("launch", "sim.launch.py"))
     assert found == tmp_path / "share/crazyflow_ros/launch/sim.launch.py"
 
 

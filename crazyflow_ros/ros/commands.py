@@ -31,6 +31,7 @@ class Commands:
     def __init__(self, simulator: Simulator) -> None:
         self._physics = simulator.physics
         self._logger = simulator.get_logger()
+        recorder = simulator.recorder
         self._warned: dict[str, float] = {}
         raw = partial(setpoints.raw, control=self._physics.control)
         inputs: dict[str, tuple[Any, Conversion]] = {
@@ -41,8 +42,12 @@ class Commands:
         }
         for drone in simulator.drones:
             for topic, (message_type, conversion) in inputs.items():
-                receive = partial(self._receive, drone, f"{drone}/{topic}", conversion)
-                simulator.create_subscription(message_type, f"{drone}/{topic}", receive, _QOS)
+                name = f"{drone}/{topic}"
+                if recorder is not None:
+                    full_name = simulator.resolve_topic_name(name)
+                    conversion = recorder.tap_commands(conversion, full_name, message_type)
+                receive = partial(self._receive, drone, name, conversion)
+                simulator.create_subscription(message_type, name, receive, _QOS)
 
     def _receive(self, drone: str, topic: str, conversion: Conversion, message: Any) -> None:
         try:

@@ -111,6 +111,18 @@ class Declaration(NamedTuple):
         raise ParameterError(self.name, self.expected, value)
 
 
+def values_of(parameters: Any, prefix: str = "") -> dict[str, Any]:
+    """All parameters of an instance of a dataclass by name."""
+    values: dict[str, Any] = {}
+    for field in fields(parameters):
+        value = getattr(parameters, field.name)
+        if is_dataclass(value):
+            values |= values_of(value, f"{prefix}{field.name}.")
+        else:
+            values[f"{prefix}{field.name}"] = value
+    return values
+
+
 def declarations(cls: type, prefix: str = "") -> Iterator[Declaration]:
     """All parameters of a dataclass."""
     hints, defaults = get_type_hints(cls, include_extras=True), cls()

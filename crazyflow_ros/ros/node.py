@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
 
-_STOP_TIMEOUT = 0.6  # s for each of the two other threads
+_STOP_TIMEOUT = 0.6  # s for each of the other threads
 _SPIN_PERIOD = 0.1  # s after which the node's thread looks whether it shall end
 _SWITCH_INTERVAL = 5e-4  # s
 
@@ -85,6 +85,8 @@ class _Process:
             with suppress(TimeoutError):
                 self._simulator.physics.stop(_STOP_TIMEOUT)  # no callback waits for it any longer
         self._worker.join(_STOP_TIMEOUT)
+        if self._simulator is not None:
+            self._simulator.close(_STOP_TIMEOUT)
         return self._exit_code
 
     def _work(self) -> None:

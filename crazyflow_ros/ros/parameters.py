@@ -108,6 +108,9 @@ class Parameters:
         ),
     ] = 0
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
+    record: Annotated[
+        str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
+    ] = ""
     publish_rates: PublishRates = PublishRates()
     ros2_control: Ros2Control = Ros2Control()
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jax
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
 
 from crazyflow_ros.hardware.link import SharedMemoryLink
-from crazyflow_ros.ros.declaration import declare
+from crazyflow_ros.ros.declaration import ParameterError, declare, values_of
 from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.topics import StateSender
 from crazyflow_ros.runtime import PhysicsThread
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.recorder import Recorder
 
 # In the order in which the physics thread serves them: time first, then what carries its stamp.
 _FEATURES = (
@@ -39,6 +44,7 @@ class Simulator(Node):
         parameters: As they were at the start.
         drones: Names of the drones.
         link: To the controllers, if it is they that command the drones.
+        recorder: Of all that is published, if it shall be recorded.
         physics: The running simulation.
         senders: Of the state of the drones, by rate [Hz].
 
@@ -46,12 +52,16 @@ class Simulator(Node):
         ValueError: A parameter cannot be used; the message names it, and what can.
     """
 
+    recorder: Recorder | None = None  # already while the base class makes its publishers
+
     def __init__(self) -> None:
         super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
         self.parameters = declare(self, Parameters)
         self.drones = self.parameters.drones
         self._refuse_sim_time()
         config, self.link = self.parameters.simulation_config(), self._link()
+        if self.parameters.record:
+            self.recorder = self._recorder()
         self.get_logger().info("compiling, unless an earlier run has done it")
         self.physics = PhysicsThread(config, self.drones, self.link)
         self.senders: dict[int, StateSender] = {}
@@ -62,6 +72,10 @@ class Simulator(Node):
 
     def start(self) -> None:
         """Let time run, and say that the node is ready."""
+        for sender in self.senders.values():
+            sender.recount()
+        if self.recorder is not None:
+            self.recorder.start()
         self.physics.start()
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
@@ -70,6 +84,32 @@ class Simulator(Node):
             f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
             f"{', paused' if p.start_paused else ''}"
         )
+
+    def close(self, timeout: float) -> None:
+        """Complete what is being recorded; nothing is published any more."""
+        if self.recorder is not None:
+            self.recorder.close(timeout)
+
+    def create_publisher(
+        self, msg_type: Any, topic: str, qos_profile: QoSProfile | int, **options: Any
+    ) -> Any:
+        """Create a publisher. What it publishes is recorded, if anything is."""
+        publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
+        if self.recorder is None:
+            return publisher
+        return self.recorder.tap(publisher, lambda: self.physics.snapshot.time_ns)
+
+    def _recorder(self) -> Recorder:
+        path = self.parameters.record
+        try:
+            from crazyflow_ros.ros.recorder import Recorder
+        except ModuleNotFoundError as error:
+            expected = f"the Python package {error.name} (pip install {error.name}) to write a file"
+            raise ParameterError("record", expected, path) from None
+        try:
+            return Recorder(Path(path).expanduser(), values_of(self.parameters), self.get_logger())
+        except OSError as error:
+            raise ParameterError("record", f"a file to be made ({error.strerror})", path) from None
 
     def _link(self) -> SharedMemoryLink | None:
         p, control = self.parameters, self.parameters.ros2_control

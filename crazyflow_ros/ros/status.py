@@ -20,6 +20,7 @@ class StatusTopic:
 
     def __init__(self, simulator: Simulator) -> None:
         self._physics, self._link = simulator.physics, simulator.link
+        self._recorder = simulator.recorder
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
         simulator.create_timer(_PERIOD, self._publish)
@@ -55,8 +56,15 @@ class StatusTopic:
             values["control_cycles"] = str(link.cycles)
             values["control_timeouts"] = str(link.timeouts)
             values["refused_commands"] = str(link.refused)
+        warn = slow
+        if self._recorder is not None:
+            recorder = self._recorder.status()
+            values["recorded_messages"] = str(recorder.written)
+            values["unrecorded_messages"] = str(recorder.dropped)
+            values["record_error"] = recorder.error
+            warn |= bool(recorder.dropped or recorder.error)
         return DiagnosticStatus(
-            level=DiagnosticStatus.WARN if slow else DiagnosticStatus.OK,
+            level=DiagnosticStatus.WARN if warn else DiagnosticStatus.OK,
             name=self._name,
             message=text,
             hardware_id="crazyflow_ros",

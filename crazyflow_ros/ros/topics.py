@@ -77,11 +77,11 @@ class StateSender:
         self._topics: list[StateTopics] = []
         self._counts: list[list[int]] = []
         self._delivery = _Delivery([])
-        self._changed, self._is_told = False, True
+        self._changed, self._is_told = True, True
         # So that what a newcomer is told never follows something later.
         self._in_order = threading.Lock()
         self._physics.every(rate_hz, self._send, name)
-        simulator.create_timer(_RECOUNT_PERIOD, self._recount)
+        simulator.create_timer(_RECOUNT_PERIOD, self.recount)
 
     def create_publisher(self, message_type: Any, topic: str) -> Publisher:
         """A publisher of which this sender knows whether somebody listens."""
@@ -107,7 +107,8 @@ class StateSender:
     def _note_change(self, _: Any) -> None:
         self._changed = True
 
-    def _recount(self) -> None:
+    def recount(self) -> None:
+        """Find out who listens, if that may have changed."""
         if self._is_told and not self._changed:
             return
         self._changed = False
