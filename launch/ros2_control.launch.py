@@ -1,9 +1,13 @@
-"""Start the simulator and a controller manager that flies its drones.
+"""Start the simulator and controller managers that fly its drones.
 
     ros2 launch crazyflow_ros ros2_control.launch.py drones:=[cf0,cf1] controller:=position
 
-Both keep step: physics waits at each control period for the controllers' commands, unless `mode` is
-free_running. Drones are held where they are until a controller commands them.
+They keep step: physics waits at each control period for the controllers' commands, unless `mode`
+is free_running. Drones are held where they are until a controller commands them. `managers:=each`
+starts one manager per drone, in the namespace that is the drone's name, where controllers are
+called `position` and not `cf0_position`.
+
+All arguments of `sim.launch.py` go to the simulator.
 """
 
 from __future__ import annotations
@@ -14,100 +18,181 @@ from typing import Any
 
 import yaml
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.actions import (
+    DeclareLaunchArgument,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    Shutdown,
+)
+from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 
 from crazyflow_ros.resources import resource
 
 TEMPLATE = "cf0"  # the drone that the file of controllers is about
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
-ARGUMENTS = {
-    "drones": ("[cf0]", "Names of the drones"),
-    "drone_model": ("cf2x_L250", "Model of all drones"),
-    "mode": ("lock_step", "lock_step, or free_running: nobody waits for anybody"),
-    "rate": ("100", "Update rate of the controller manager, Hz"),
-    "real_time_factor": ("1.0", "Simulated over wall time; 0 is as fast as possible"),
-    "controller": ("rotor_velocity", "Started for each drone: rotor_velocity, attitude, position"),
-    "controllers_file": (
-        str(resource("config", "controllers.yaml")),
-        "YAML file with the controllers of a drone cf0, which are repeated for each drone",
-    ),
-}
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments; what they ask for is started in `_start`."""
+    """Declare the arguments; what they ask for is started in `sim.launch.py` and `_start`."""
     return LaunchDescription(
         [
-            *(
-                DeclareLaunchArgument(name, default_value=default, description=text)
-                for name, (default, text) in ARGUMENTS.items()
+            DeclareLaunchArgument(
+                "n_drones", default_value="1", description="How many drones, named cf0, cf1, ..."
+            ),
+            DeclareLaunchArgument(
+                "managers",
+                default_value="one",
+                choices=["one", "each"],
+                description="One controller manager for all drones, or for each drone one in the "
+                "namespace that is its name",
+            ),
+            DeclareLaunchArgument(
+                "mode",
+                default_value="lock_step",
+                choices=["lock_step", "free_running"],
+                description="Whether physics and controllers wait for each other",
+            ),
+            DeclareLaunchArgument(
+                "rate",
+                default_value="100",
+                description="Update rate of the controller managers, Hz; divides freq",
+            ),
+            DeclareLaunchArgument(
+                "controller",
+                default_value="rotor_velocity",
+                description="Started for each drone: rotor_velocity, attitude, position, or "
+                "another in controllers_file",
+            ),
+            DeclareLaunchArgument(
+                "controllers_file",
+                default_value=str(resource("config", "controllers.yaml")),
+                description="YAML file with the controllers of a drone cf0, which are repeated for "
+                "each drone",
+            ),
+            OpaqueFunction(function=_configure),
+            IncludeLaunchDescription(
+                PythonLaunchDescriptionSource(str(resource("launch", "sim.launch.py")))
             ),
             OpaqueFunction(function=_start),
         ]
     )
 
 
-def _start(context: LaunchContext) -> list[Node]:
+def _configure(context: LaunchContext) -> None:
+    """Make arguments of `sim.launch.py` from ours."""
     given = context.launch_configurations
-    drones = [name.strip(" '\"") for name in given["drones"].strip("[] ").split(",")]
-    rate = int(given["rate"])
-    simulator = Node(
-        package="crazyflow_ros",
-        executable="simulator",
-        name="crazyflow",
-        parameters=[
-            {
-                "drones": ParameterValue(drones, value_type=list[str]),
-                "drone_model": given["drone_model"],
-                "real_time_factor": float(given["real_time_factor"]),
-                "publish_rates.clock": rate,
-                "ros2_control.mode": given["mode"],
-                "ros2_control.rate": rate,
-            }
-        ],
-        output="screen",
-        on_exit=Shutdown(),
-    )
-    controllers = Path(tempfile.mkdtemp(prefix="crazyflow_ros_")) / "controllers.yaml"
-    controllers.write_text(_for_drones(Path(given["controllers_file"]), drones, rate))
+    given["ros2_control.mode"] = given["mode"]
+    given["publish_rates.clock"] = given["ros2_control.rate"] = given["rate"]
+    if given["managers"] == "each":  # whose joint_state_broadcaster has a topic of that name
+        given["publish_rates.joint_states"] = "0"
+
+
+def _start(context: LaunchContext) -> list[Node]:
+    """The managers. That drones and rate make sense is known: the simulator has them already."""
+    given = context.launch_configurations
+    if given["drones"]:
+        drones = [name.strip(" '\"") for name in given["drones"].strip("[] ").split(",")]
+    else:
+        drones = [f"cf{index}" for index in range(int(given["n_drones"]))]
+    controllers = _read_controllers(Path(given["controllers_file"]).expanduser())
+    _check_controller(given["controller"], controllers)
+    wanted = [f"{TEMPLATE}_{name}" for name in (*BROADCASTERS, given["controller"])]
+    rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
+    if given["managers"] == "one":
+        return _manager(controllers, wanted, drones, rate, folder)
+    return [
+        node
+        for drone in drones
+        for node in _manager(controllers, wanted, [drone], rate, folder, drone)
+    ]
+
+
+def _manager(
+    controllers: dict[str, Any],
+    wanted: list[str],
+    drones: list[str],
+    rate: int,
+    folder: Path,
+    namespace: str = "",
+) -> list[Node]:
+    """A controller manager, and what spawns its controllers.
+
+    In the namespace of a drone it takes that drone's `robot_description`, otherwise that of all.
+    """
+    file = folder / f"{namespace or 'controllers'}.yaml"
+    file.write_text(_for_drones(controllers, drones, rate, bool(namespace)))
     manager = Node(
         package="controller_manager",
         # Without a name, which would keep simulated time from the nodes of the hardware.
         executable="ros2_control_node",
-        parameters=[str(controllers), {"use_sim_time": True}],
-        remappings=[("robot_description", "/crazyflow/robot_description")],
+        namespace=namespace,
+        parameters=[str(file), {"use_sim_time": True}],
+        remappings=[] if namespace else [("robot_description", "/crazyflow/robot_description")],
         output="screen",
         on_exit=Shutdown(),
     )
-    wanted = (*BROADCASTERS, given["controller"])
-    names = [f"{drone}_{name}" for drone in drones for name in wanted]
+    names = [_name(template, drone, bool(namespace)) for drone in drones for template in wanted]
     spawner = Node(
         package="controller_manager",
         executable="spawner",
+        namespace=namespace,
         arguments=["joint_state_broadcaster", *names],
         output="screen",
     )
-    return [simulator, manager, spawner]
+    return [manager, spawner]
 
 
-def _for_drones(file: Path, drones: list[str], rate: int) -> str:
-    """The file of controllers with all that is about the template's drone for each drone."""
-    nodes: dict[str, Any] = yaml.safe_load(file.read_text())["/**"]
-    parameters: dict[str, Any] = nodes["controller_manager"]["ros__parameters"]
-    parameters["update_rate"] = rate
-    nodes["controller_manager"]["ros__parameters"] = _repeated(parameters, drones)
-    return yaml.safe_dump({"/**": _repeated(nodes, drones)})
+def _read_controllers(file: Path) -> dict[str, Any]:
+    """Nodes of the file, by name."""
+    if not file.is_file():
+        raise FileNotFoundError(f"controllers_file: there is no file {str(file)!r}")
+    nodes = (yaml.safe_load(file.read_text()) or {}).get("/**", {})
+    if "ros__parameters" not in nodes.get("controller_manager", {}):
+        raise ValueError(
+            f"controllers_file: {str(file)!r} has no parameters of /**/controller_manager"
+        )
+    return dict(nodes)
 
 
-def _repeated(entries: dict[str, Any], drones: list[str]) -> dict[str, Any]:
+def _check_controller(name: str, controllers: dict[str, Any]) -> None:
+    prefix = f"{TEMPLATE}_"
+    declared = controllers["controller_manager"]["ros__parameters"]
+    known = [key.removeprefix(prefix) for key in declared if key.startswith(prefix)]
+    if name not in known:
+        have = ", ".join(known) or f"none called {prefix}..."
+        raise ValueError(f"controller: expected one in controllers_file ({have}), got {name!r}")
+
+
+def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone: bool) -> str:
+    """The controllers with all that is about the template's drone for each drone, as YAML.
+
+    Args:
+        controllers: Of the template's drone.
+        drones: Their names.
+        rate: Of the manager, Hz.
+        alone: The controllers' names do not tell the drone: there is one, and it has a namespace.
+    """
+    parameters = {**controllers["controller_manager"]["ros__parameters"], "update_rate": rate}
+    nodes = {
+        **_repeated(controllers, drones, alone),
+        "controller_manager": {"ros__parameters": _repeated(parameters, drones, alone)},
+    }
+    return yaml.safe_dump({"/**": nodes})
+
+
+def _repeated(entries: dict[str, Any], drones: list[str], alone: bool) -> dict[str, Any]:
     repeated: dict[str, Any] = {}
     for key, value in entries.items():
         if key.startswith(f"{TEMPLATE}_"):
             for drone in drones:
-                text = yaml.safe_dump({key: value}).replace(TEMPLATE, drone)
-                repeated |= yaml.safe_load(text)
+                text = yaml.safe_dump(value).replace(TEMPLATE, drone)
+                repeated[_name(key, drone, alone)] = yaml.safe_load(text)
         else:
             repeated[key] = value
     return repeated
+
+
+def _name(template: str, drone: str, alone: bool) -> str:
+    """Name of a controller in the manager of the drone."""
+    return template.removeprefix(f"{TEMPLATE}_") if alone else template.replace(TEMPLATE, drone, 1)

@@ -31,6 +31,11 @@ ARGUMENTS = {
     "start_paused": "true or false: wait for a call of ~/pause before the first tick",
     "scene": "Name of a scene in urdf_mjcf, or path of an MJCF file",
     "record": "MCAP file for all topics and commands",
+    "freq": "Physics ticks per simulated second",
+    "publish_rates.clock": "Of /clock, Hz",
+    "publish_rates.joint_states": "Of <drone>/joint_states, Hz; 0 is never",
+    "ros2_control.mode": "Who flies the drones: off is topics; or lock_step, free_running",
+    "ros2_control.rate": "Update rate of the controller manager, Hz",
 }
 
 
@@ -121,18 +126,29 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     if given["drones"]:
         parameters["drones"] = _drone_names(given["drones"])
-    elif text := given["n_drones"]:
-        if not text.isdecimal() or int(text) < 1:
-            raise ValueError(f"n_drones: expected a whole number of at least 1, got {text!r}")
-        parameters["drones"] = [f"cf{index}" for index in range(int(text))]
+    elif given["n_drones"]:
+        parameters["drones"] = [f"cf{index}" for index in range(_whole(given, "n_drones"))]
     if text := given["real_time_factor"]:
         parameters["real_time_factor"] = _factor(text)
     if text := given["start_paused"]:
         if text not in ("true", "false"):
             raise ValueError(f"start_paused: expected true or false, got {text!r}")
         parameters["start_paused"] = text == "true"
-    parameters.update({key: given[key] for key in ("drone_model", "scene", "record") if given[key]})
+    for key in ("freq", "ros2_control.rate", "publish_rates.clock"):
+        if given[key]:
+            parameters[key] = _whole(given, key)
+    if given["publish_rates.joint_states"]:
+        parameters["publish_rates.joint_states"] = _whole(given, "publish_rates.joint_states", 0)
+    texts = ("drone_model", "scene", "record", "ros2_control.mode")
+    parameters.update({key: given[key] for key in texts if given[key]})
     return parameters
+
+
+def _whole(given: dict[str, str], name: str, least: int = 1) -> int:
+    text = given[name]
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{name}: expected a whole number of at least {least}, got {text!r}")
+    return int(text)
 
 
 def _drone_names(text: str) -> list[str]:

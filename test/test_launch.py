@@ -1,114 +1,25 @@
-"""`launch/sim.launch.py` under the real `launch` and `launch_ros`.
-
-The executables are stand-ins that only wait, so that neither RViz nor the simulator is needed: what
-is looked at is the command line and the parameters with which each process is started.
-"""
+"""`launch/sim.launch.py`: which processes it starts, with which parameters."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import yaml
+from launching import Launcher, description, visit
 
-from crazyflow_ros.resources import resource
-
-# Not `launch`: that is also the folder of our launch files.
-launch_actions = pytest.importorskip(
-    "launch.actions", reason="launch is part of ROS 2, and not among its wheels on PyPI"
-)
-pytest.importorskip(
-    "launch_ros.actions", reason="launch_ros is part of ROS 2, and not among its wheels on PyPI"
-)
-
-from launch import LaunchContext, LaunchDescription, LaunchService  # noqa: E402
-from launch.event_handlers import OnProcessStart  # noqa: E402
-from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
-from launch.logging import launch_config  # noqa: E402
-
+FILE = "sim.launch.py"
 ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
-    "params_file", "rviz",
+    "params_file", "rviz", "record", "freq", "publish_rates.clock", "publish_rates.joint_states",
+    "ros2_control.mode", "ros2_control.rate",
 }  # fmt: skip
-EXECUTABLES = {
-    "crazyflow_ros": "simulator",
-    "robot_state_publisher": "robot_state_publisher",
-    "rviz2": "rviz2",
-}
-
-
-class Process:
-    """A started process, by its command line."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.executable = Path(command[0]).name
-        self.command = command
-        self.parameters: dict[str, Any] = {}
-        for flag, value in pairwise(command):
-            if flag == "--params-file":
-                for node in yaml.safe_load(Path(value).read_text()).values():
-                    self.parameters.update(node["ros__parameters"])
-
-    @property
-    def namespace(self) -> str:
-        prefix = "__ns:="
-        return next((a.removeprefix(prefix) for a in self.command if a.startswith(prefix)), "/")
-
-
-Launcher = Callable[..., list[Process]]
-
-
-def description() -> LaunchDescription:
-    source = PythonLaunchDescriptionSource(str(resource("launch", "sim.launch.py")))
-    return source.get_launch_description(LaunchContext())
 
 
 @pytest.fixture
 def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launcher:
-    """Launches until `n` processes have started, with stand-ins for all executables."""
-    for package, executable in EXECUTABLES.items():
-        stand_in = tmp_path / "lib" / package / executable
-        stand_in.parent.mkdir(parents=True)
-        stand_in.write_text("#!/bin/sh\nexec sleep ${STAND_IN_SECONDS:-60}\n")
-        stand_in.chmod(0o755)
-        marker = tmp_path / "share/ament_index/resource_index/packages" / package
-        marker.parent.mkdir(parents=True, exist_ok=True)
-        marker.touch()
-    inherited = os.environ.get("AMENT_PREFIX_PATH", "")
-    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path}:{inherited}".rstrip(":"))
-    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "log"))
-    launch_config.reset()
-
-    def run(n: int, expected: int = 0, **arguments: str) -> list[Process]:
-        processes = []
-
-        def started(event: Any, context: LaunchContext) -> list[Any]:
-            processes.append(Process(event.cmd))
-            return [launch_actions.Shutdown()] if len(processes) == n else []
-
-        service = LaunchService(noninteractive=True)
-        service.include_launch_description(
-            LaunchDescription(
-                [
-                    launch_actions.RegisterEventHandler(OnProcessStart(on_start=started)),
-                    *(
-                        launch_actions.SetLaunchConfiguration(name, value)
-                        for name, value in arguments.items()
-                    ),
-                    *description().entities,
-                    launch_actions.TimerAction(period=20.0, actions=[launch_actions.Shutdown()]),
-                ]
-            )
-        )
-        assert service.run() == expected
-        return processes
-
-    return run
+    return Launcher(FILE, tmp_path, monkeypatch)
 
 
 def simulator_parameters(launched: Launcher, **arguments: str) -> dict[str, Any]:
@@ -117,7 +28,7 @@ def simulator_parameters(launched: Launcher, **arguments: str) -> dict[str, Any]
 
 
 def test_every_argument_is_documented() -> None:
-    declared = {argument.name: argument for argument in description().get_launch_arguments()}
+    declared = {argument.name: argument for argument in description(FILE).get_launch_arguments()}
     assert declared.keys() == ARGUMENTS
     assert all(len(argument.description) > 20 for argument in declared.values())
 
@@ -138,6 +49,8 @@ def test_arguments_become_parameters_of_their_type(launched: Launcher) -> None:
         real_time_factor="2",
         start_paused="true",
         scene="floor",
+        freq="1000",
+        **{"ros2_control.mode": "off", "publish_rates.joint_states": "0"},
     )
     assert parameters["drones"] == ["cf0", "cf1"]
     assert parameters["drone_model"] == "cf21B_500"
@@ -145,6 +58,9 @@ def test_arguments_become_parameters_of_their_type(launched: Launcher) -> None:
     assert isinstance(parameters["real_time_factor"], float)
     assert parameters["start_paused"] is True
     assert parameters["scene"] == "floor"
+    assert parameters["freq"] == 1000
+    assert parameters["ros2_control.mode"] == "off"
+    assert parameters["publish_rates.joint_states"] == 0
 
 
 @pytest.mark.parametrize("drones", ["[alpha,on]", "alpha, on", "['alpha', 'on']"])
@@ -200,15 +116,8 @@ def test_rviz_shows_every_drone_on_simulated_time(launched: Launcher) -> None:
     ],
 )
 def test_wrong_argument_is_named(argument: str, value: str, message: str) -> None:
-    context = LaunchContext()
-    context.launch_configurations[argument] = value
-
-    def visit_all() -> None:
-        for entity in description().entities:
-            entity.visit(context)
-
     with pytest.raises((ValueError, FileNotFoundError, RuntimeError), match=message):
-        visit_all()
+        visit(FILE, **{argument: value})
 
 
 def test_wrong_argument_ends_the_launch(

@@ -2,52 +2,32 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
-from typing import Any
+import runpy
+from pathlib import Path
 
 import pytest
 import yaml
+from launching import Launcher, description, visit
 
-from crazyflow_ros.hardware.interfaces import AXES, BODY, ROTORS, SENSORS
 from crazyflow_ros.resources import resource
 
 CONTROLLERS = resource("config", "controllers.yaml")
 
 
+FILE = "ros2_control.launch.py"
+BROADCASTERS = ["imu_broadcaster", "pose_broadcaster", "range_broadcaster"]
+ORDER = {"simulator": 0, "ros2_control_node": 1, "spawner": 2}
+
+
 @pytest.fixture
-def launch_file() -> ModuleType:
-    for package in ("launch.actions", "launch_ros.actions"):
-        pytest.importorskip(package, reason="launch is part of ROS 2, and not on PyPI")
-    path = resource("launch", "ros2_control.launch.py")
-    spec = importlib.util.spec_from_file_location("ros2_control_launch", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launcher:
+    return Launcher(FILE, tmp_path, monkeypatch)
 
 
-def test_controllers_use_what_a_drone_has() -> None:
-    nodes: dict[str, Any] = yaml.safe_load(CONTROLLERS.read_text())["/**"]
-    components = {c.name("cf0"): c for c in (*ROTORS, *SENSORS, *AXES, BODY)}
-    types = nodes.pop("controller_manager")["ros__parameters"]
-    for name, node in nodes.items():
-        given = node["ros__parameters"]
-        assert name in types and name not in components
-        for sensor in (given.get("sensor_name"), given.get("pose_name")):
-            assert sensor is None or sensor in components
-        for joint in given.get("joints", []):
-            assert given["interface_name"] in components[joint].commands
-        if "joint" in given:
-            assert set(given["interface_names"]) <= set(components[given["joint"]].commands)
-        for dof in given.get("dof_names", []):
-            assert given["command_interface"] in components[dof].commands
-            assert set(given["reference_and_state_interfaces"]) <= set(components[dof].states)
-            assert given["gains"][dof]["p"] > 0
-
-
-def test_controllers_are_repeated_for_each_drone(launch_file: ModuleType) -> None:
-    text = launch_file._for_drones(CONTROLLERS, ["alpha", "beta"], 500)
+def test_controllers_are_repeated_for_each_drone() -> None:
+    launch_file = runpy.run_path(str(resource("launch", FILE)))
+    controllers = launch_file["_read_controllers"](CONTROLLERS)
+    text = launch_file["_for_drones"](controllers, ["alpha", "beta"], 500, alone=False)
     nodes = yaml.safe_load(text)["/**"]
     manager = nodes["controller_manager"]["ros__parameters"]
     assert manager["update_rate"] == 500
@@ -57,8 +37,66 @@ def test_controllers_are_repeated_for_each_drone(launch_file: ModuleType) -> Non
     assert "cf0" not in text and "&id" not in text  # rcl reads no YAML aliases
 
 
-def test_arguments_are_documented(launch_file: ModuleType) -> None:
-    description = launch_file.generate_launch_description()
-    declared = {a.name: a for a in description.get_launch_arguments()}
-    assert declared.keys() == launch_file.ARGUMENTS.keys()
+def test_one_manager_takes_all_drones(launched: Launcher) -> None:
+    processes = launched(3, n_drones="2", controller="position", mode="free_running", rate="250")
+    simulator, manager, spawner = sorted(processes, key=lambda process: ORDER[process.executable])
+    given = simulator.parameters
+    assert given["drones"] == ["cf0", "cf1"]
+    assert given["ros2_control.mode"] == "free_running"
+    assert given["ros2_control.rate"] == given["publish_rates.clock"] == 250
+    assert "publish_rates.joint_states" not in given
+    assert manager.namespace == "/"
+    assert "robot_description:=/crazyflow/robot_description" in manager.command
+    assert manager.parameters["use_sim_time"] is True
+    assert spawner.arguments == [
+        "joint_state_broadcaster",
+        *(f"{drone}_{name}" for drone in ("cf0", "cf1") for name in (*BROADCASTERS, "position")),
+    ]
+
+
+def test_each_drone_has_a_manager_in_its_namespace(launched: Launcher) -> None:
+    processes = launched(5, drones="[a,b]", managers="each", controller="attitude")
+    by_name = {f"{p.executable} {p.namespace}": p for p in processes}
+    assert by_name["simulator /"].parameters["publish_rates.joint_states"] == 0
+    for drone in ("a", "b"):
+        manager, spawner = (
+            by_name[f"{name} /{drone}"] for name in ("ros2_control_node", "spawner")
+        )
+        assert not any("robot_description" in word for word in manager.command)
+        declared = manager.parameters["controller_manager"]["ros__parameters"]
+        assert declared["attitude"]["type"].startswith("forward_command_controller/")
+        assert manager.parameters["attitude"]["ros__parameters"]["joint"] == f"{drone}_body"
+        assert spawner.arguments == ["joint_state_broadcaster", *BROADCASTERS, "attitude"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "message"),
+    [
+        ("rate", "fast", "rate: expected a whole number of at least 1, got 'fast'"),
+        ("n_drones", "0", "n_drones: expected a whole number of at least 1, got '0'"),
+        ("drones", "[a,2b]", "drones: expected names like .* got '2b'"),
+        ("mode", "step", 'Argument "mode" provided value "step" is not valid'),
+        ("managers", "two", 'Argument "managers" provided value "two" is not valid'),
+        ("controller", "magic", r"controller: expected one .*position.*, got 'magic'"),
+        ("controllers_file", "absent.yaml", "controllers_file: there is no file 'absent.yaml'"),
+    ],
+)
+def test_wrong_argument_is_named(argument: str, value: str, message: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError, RuntimeError), match=message):
+        visit(FILE, **{argument: value})
+
+
+def test_file_without_controllers_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("/**: {controller_manager: {ros__parameters: {update_rate: 100}}}")
+    with pytest.raises(ValueError, match=r"none called cf0_\.\.\.\), got 'rotor_velocity'"):
+        visit(FILE, controllers_file=str(file))
+    file.write_text("controller_manager: {ros__parameters: {}}")
+    with pytest.raises(ValueError, match=r"has no parameters of /\*\*/controller_manager"):
+        visit(FILE, controllers_file=str(file))
+
+
+def test_arguments_are_documented() -> None:
+    declared = {a.name: a for a in description(FILE).get_launch_arguments()}
     assert all(a.description for a in declared.values())
+    assert {"managers", "mode", "rate", "controller", "drones", "freq", "rviz"} <= declared.keys()

@@ -1,7 +1,7 @@
 """Drones as URDF: <drone>/robot_description for RViz and robot_state_publisher.
 
-With ros2_control, ~/robot_description is that of all drones and their hardware, for one controller
-manager.
+With ros2_control they include the hardware: <drone>/robot_description is for a controller manager
+in the drone's namespace, ~/robot_description, of all drones, for one that has all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _NAME = "__name__"
 
 def declare(simulator: Simulator) -> None:
     """Add the topics, and publish once for all who come."""
+    model, hardware, parameters = simulator.parameters.drone_model, Hardware.none, {}
     if simulator.link is not None:
-        parameters = {"shared_memory": simulator.link.name}
-        text = urdf(simulator.parameters.drone_model, simulator.drones, Hardware.native, parameters)
+        hardware, parameters = Hardware.native, {"shared_memory": simulator.link.name}
+        text = urdf(model, simulator.drones, hardware, parameters)
         publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
         publisher.publish(String(data=text))
-    description = urdf(simulator.parameters.drone_model, _NAME)  # takes several milliseconds
+    description = urdf(model, _NAME, hardware, parameters)  # takes several milliseconds
     for drone in simulator.drones:
         publisher = simulator.create_publisher(String, f"{drone}/robot_description", LATCHED_QOS)
         publisher.publish(String(data=description.replace(_NAME, drone)))

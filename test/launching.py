@@ -1,0 +1,124 @@
+"""Launch files under the real `launch` and `launch_ros`, whose executables are stand-ins.
+
+They only wait, so that neither RViz nor the simulator is needed: what is looked at is the command
+line and the parameters with which each process is started. A module that imports this is skipped
+where there is no `launch`.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crazyflow_ros.resources import resource
+
+# Not `launch`: that is also the folder of our launch files.
+launch_actions = pytest.importorskip(
+    "launch.actions", reason="launch is part of ROS 2, and not among its wheels on PyPI"
+)
+pytest.importorskip(
+    "launch_ros.actions", reason="launch_ros is part of ROS 2, and not among its wheels on PyPI"
+)
+
+from launch import LaunchContext, LaunchDescription, LaunchService  # noqa: E402
+from launch.event_handlers import OnProcessStart  # noqa: E402
+from launch.launch_description_sources import PythonLaunchDescriptionSource  # noqa: E402
+from launch.logging import launch_config  # noqa: E402
+
+EXECUTABLES = {
+    "crazyflow_ros": ("simulator",),
+    "robot_state_publisher": ("robot_state_publisher",),
+    "rviz2": ("rviz2",),
+    "controller_manager": ("ros2_control_node", "spawner"),
+}
+
+
+class Process:
+    """A started process, by its command line."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.executable = Path(command[0]).name
+        self.command = command
+        self.parameters: dict[str, Any] = {}
+        for flag, value in pairwise(command):
+            if flag == "--params-file":
+                for node in yaml.safe_load(Path(value).read_text()).values():
+                    self.parameters.update(node.get("ros__parameters", node))
+
+    @property
+    def namespace(self) -> str:
+        """In which its node is."""
+        prefix = "__ns:="
+        return next((a.removeprefix(prefix) for a in self.command if a.startswith(prefix)), "/")
+
+    @property
+    def arguments(self) -> list[str]:
+        """Its own, before those of ROS."""
+        return self.command[1 : self.command.index("--ros-args")]
+
+
+def description(file: str) -> LaunchDescription:
+    """What a launch file of ours returns."""
+    source = PythonLaunchDescriptionSource(str(resource("launch", file)))
+    return source.get_launch_description(LaunchContext())
+
+
+def visit(file: str, **arguments: str) -> None:
+    """Evaluate a launch file, without starting anything."""
+    context = LaunchContext()
+    context.launch_configurations.update(arguments)
+    entities = [*description(file).entities]
+    while entities:
+        entity = entities.pop(0)
+        if not isinstance(entity, launch_actions.ExecuteProcess):
+            entities = [*(entity.visit(context) or []), *entities]
+
+
+class Launcher:
+    """Launches a file of ours until `n` processes have started."""
+
+    def __init__(self, file: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._file = file
+        for package, executables in EXECUTABLES.items():
+            for executable in executables:
+                stand_in = folder / "lib" / package / executable
+                stand_in.parent.mkdir(parents=True, exist_ok=True)
+                stand_in.write_text("#!/bin/sh\nexec sleep ${STAND_IN_SECONDS:-60}\n")
+                stand_in.chmod(0o755)
+            marker = folder / "share/ament_index/resource_index/packages" / package
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
+        inherited = os.environ.get("AMENT_PREFIX_PATH", "")
+        monkeypatch.setenv("AMENT_PREFIX_PATH", f"{folder}:{inherited}".rstrip(":"))
+        monkeypatch.setenv("ROS_LOG_DIR", str(folder / "log"))
+        launch_config.reset()
+
+    def __call__(self, n: int, expected: int = 0, **arguments: str) -> list[Process]:
+        """The processes; `expected` is the exit code."""
+        processes = []
+
+        def started(event: Any, context: LaunchContext) -> list[Any]:
+            processes.append(Process(event.cmd))
+            return [launch_actions.Shutdown()] if len(processes) == n else []
+
+        service = LaunchService(noninteractive=True)
+        service.include_launch_description(
+            LaunchDescription(
+                [
+                    launch_actions.RegisterEventHandler(OnProcessStart(on_start=started)),
+                    *(
+                        launch_actions.SetLaunchConfiguration(name, value)
+                        for name, value in arguments.items()
+                    ),
+                    *description(self._file).entities,
+                    launch_actions.TimerAction(period=20.0, actions=[launch_actions.Shutdown()]),
+                ]
+            )
+        )
+        assert service.run() == expected
+        return processes
