@@ -200,6 +200,25 @@ def test_step_is_one_control_period_by_default(client: Client) -> None:
     assert tick_of(client.call(Trigger, "crazyflow/step")) == begin + 5
 
 
+@pytest.mark.usefixtures("paused")
+@pytest.mark.parametrize("end", ["resume", "reset"])
+def test_long_step_ends_when_another_service_is_called(client: Client, end: str) -> None:
+    assert client.set_parameter("step_ticks", 1_000_000).successful
+    service = client.node.create_client(Trigger, "crazyflow/step")
+    client.until(service.service_is_ready, "~/step")
+    pending = service.call_async(Trigger.Request())
+    status = client.collect(DiagnosticArray, "crazyflow/status")
+    client.until(lambda: status, "status while it steps")
+    assert not pending.done()
+    if end == "resume":
+        client.pause(False)
+    else:
+        client.reset()
+    response = client.response(pending, "~/step")
+    assert not response.success
+    assert "aborted: the simulation was res" in response.message
+
+
 @pytest.mark.usefixtures("running")
 def test_step_is_refused_while_time_runs(client: Client) -> None:
     response = client.call(Trigger, "crazyflow/step")

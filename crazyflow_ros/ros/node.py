@@ -19,7 +19,6 @@ import rclpy
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
-from rclpy.task import Future
 
 from crazyflow_ros.ros.middleware import configure_middleware
 
@@ -108,10 +107,9 @@ class _Process:
             simulator.start()
             executor = _executor()
             executor.add_node(simulator)
-            never: Future[None] = Future()
             while not self._ended.is_set():
                 # Not spin(): without a deadline, the executor of the wheels burns all of a core.
-                executor.spin_until_future_complete(never, _SPIN_PERIOD)
+                executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
             executor.shutdown()
             simulator.destroy_node()
         except BaseException as error:

@@ -17,6 +17,7 @@ from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.ros.declaration import ParameterError, declare, values_of
 from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.topics import StateSender
+from crazyflow_ros.ros.waiting import Waiting
 from crazyflow_ros.runtime import PhysicsThread
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Simulator(Node):
         drones: Names of the drones.
         link: To the controllers, if it is they that command the drones.
         recorder: Of all that is published, if it shall be recorded.
+        waiting: For services that wait for the physics.
         physics: The running simulation.
         senders: Of the state of the drones, by rate [Hz].
 
@@ -64,6 +66,7 @@ class Simulator(Node):
             self.recorder = self._recorder()
         self.get_logger().info("compiling, unless an earlier run has done it")
         self.physics = PhysicsThread(config, self.drones, self.link)
+        self.waiting = Waiting()
         self.senders: dict[int, StateSender] = {}
         for name in _FEATURES:
             self._declare(name)
