@@ -132,7 +132,7 @@ def simulator(client: Path, name: str, folder: Path) -> tuple[float, int]:
 
 def compiled_call() -> float:
     """Seconds of the engine's call for one tick."""
-    engine = Engine(CONFIG, 1, levels=True)
+    engine = Engine(CONFIG, ["cf0"], levels=True)
     engine.armed[:] = 1
     return _fastest(lambda: engine.advance(1, 1, 0))
 

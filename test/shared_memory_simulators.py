@@ -30,7 +30,14 @@ def serve(name: str, mirror: Mirror) -> None:
     print(os.getpid(), flush=True)
     command, level, told, tick = np.zeros((1, 4)), np.zeros(1), False, 1
     three, four = np.zeros((1, 3)), np.array([[0.0, 0.0, 0.0, 1.0]])
-    rest = {"pos": three, "quat": four, "rotor_angle": four, "rotor_vel": four, "epoch": 0}
+    rest = {
+        "names": ("cf0",),
+        "pos": three,
+        "quat": four,
+        "rotor_angle": four,
+        "rotor_vel": four,
+        "epoch": 0,
+    }
     rest |= dict.fromkeys(("vel", "body_vel", "ang_vel", "acc", "ang_acc"), three)
     while True:
         snapshot = Snapshot(time_ns=tick * 2_000_000, tick=tick, **rest)

@@ -76,12 +76,12 @@ def fly(engine, n_ticks):
 
 @pytest.mark.parametrize("level", COMMANDS)
 def test_a_level_flies_as_the_control_mode_of_its_name(level):
-    by_level = Engine(config(), 1, levels=True)
+    by_level = Engine(config(), ["cf0"], levels=True)
     by_level.command[:], by_level.armed[:] = COMMANDS[level], level
     control = {Level.rotor_velocity: "rotor_vel", Level.attitude: "attitude"}.get(
         level, "body_rate"
     )
-    alone = Engine(config(control=control), 1)
+    alone = Engine(config(control=control), ["cf0"])
     alone.command[:], alone.armed[:] = COMMANDS[level], True
     if alone.control is Control.rotor_vel:
         alone.command /= RPM
@@ -95,12 +95,12 @@ def test_a_level_flies_as_the_control_mode_of_its_name(level):
 
 def test_drones_at_all_levels_fly_as_each_would_alone():
     levels = [Level.held, *COMMANDS]
-    together = Engine(config(4), 4, levels=True)
+    together = Engine(config(4), ["a", "b", "c", "d"], levels=True)
     for i, level in enumerate(levels):
         together.armed[i] = level
         together.command[i] = COMMANDS.get(level, 0)
     moved = fly(together, [200])[-1].pos - AIR[:, :3]
-    alone = Engine(config(), 1, levels=True)
+    alone = Engine(config(), ["cf0"], levels=True)
     for i, level in enumerate(levels):
         alone.reset()
         alone.command[:], alone.armed[:] = COMMANDS.get(level, 0), level
@@ -196,4 +196,4 @@ def test_an_interrupted_source_is_asked_again(running):
 
 def test_a_controller_rate_that_does_not_divide_the_physics_rate_is_refused():
     with pytest.raises(ValueError, match="attitude_freq must divide"):
-        Engine(config(attitude_freq=300), 1, levels=True)
+        Engine(config(attitude_freq=300), ["cf0"], levels=True)

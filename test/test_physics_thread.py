@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from concurrent.futures import wait
+from concurrent.futures import CancelledError, wait
 
 import mujoco
 import numpy as np
@@ -16,6 +16,7 @@ from crazyflow_ros.runtime import (
     Pose,
     Raw,
     SimulationConfig,
+    StepAborted,
     Velocity,
 )
 
@@ -123,15 +124,44 @@ def test_step_is_exact_and_needs_a_pause(running):
 
 
 def test_a_step_is_aborted_by_resume_and_by_reset(running):
+    physics = running(start_paused=True)
     for interrupt in ("resume", "reset"):
-        physics = running(start_paused=True)
+        before = physics.snapshot.tick
         step = physics.step(10_000_000)
-        getattr(physics, interrupt)().result(T)
-        with pytest.raises(InvalidState, match="step aborted"):
+        until(lambda step=step: step.ticks_done, "the first ticks")
+        after = getattr(physics, interrupt)().result(T)
+        with pytest.raises(StepAborted, match="step aborted: the simulation was") as aborted:
             step.result(T)
+        assert f", after {step.ticks_done} of 10000000 ticks" in str(aborted)
+        if interrupt == "reset":
+            assert after.tick == before + step.ticks_done
         physics.pause().result(T)
         tick = physics.snapshot.tick
         assert physics.step(1).result(T).tick == tick + 1
+
+
+def test_steps_can_be_cancelled_and_tell_how_far_they_came(running):
+    physics = running(start_paused=True)
+    told, before = [], physics.snapshot.tick
+    first, second = physics.step(10_000_000, told.append), physics.step(7)
+    until(lambda: told, "progress")
+    assert first.cancel() and second.result(T).tick == before + first.ticks_done + 7
+    assert first.cancelled() and told[-1] == first.ticks_done
+    assert told == sorted(told) and 0 < told[-1] < first.ticks
+    assert second.ticks_done == 7 and not second.cancel()
+    with pytest.raises(CancelledError):
+        first.result(T)
+
+
+def test_a_moving_setpoint_counts_from_its_first_tick_however_rare_the_events(running):
+    flights = []
+    for events in ((), [(1, lambda s: None)]):
+        physics = running(start_paused=True, events=events)
+        hover(physics)
+        physics.step(100).result(T)
+        physics.command("cf0", Velocity((0.3, 0.0, 0.0), 1.0))
+        flights.append(state_of(physics.step(300).result(T)))
+    np.testing.assert_array_equal(*flights)
 
 
 def test_reset_restores_the_state_and_time_goes_on(running):

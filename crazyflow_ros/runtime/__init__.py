@@ -3,9 +3,11 @@
 from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.levels import Level
-from crazyflow_ros.runtime.physics_thread import InvalidState, PhysicsThread, Statistics
+from crazyflow_ros.runtime.physics_thread import PhysicsThread, Statistics
+from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.setpoints import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.snapshot import Snapshot
+from crazyflow_ros.runtime.steps import StepAborted, Steps
 
 __all__ = [
     "CommandSource",
@@ -19,6 +21,8 @@ __all__ = [
     "SimulationConfig",
     "Snapshot",
     "Statistics",
+    "StepAborted",
+    "Steps",
     "Trajectory",
     "Velocity",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import jax
@@ -31,18 +32,22 @@ class Engine:
         wrench: (M, 6) external force [N] and torque [N m] on the centre of mass, world frame.
     """
 
-    def __init__(self, config: SimulationConfig, n_drones: int, *, levels: bool = False) -> None:
+    def __init__(
+        self, config: SimulationConfig, names: Sequence[str], *, levels: bool = False
+    ) -> None:
         """Build the simulation.
 
         Args:
             config: What is simulated; the control mode does not count with `levels`.
-            n_drones: How many.
+            names: Of the drones.
             levels: Each drone is commanded at a `Level` of its own.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
+        self._names, n_drones = tuple(names), len(names)
+        self._rows = {name: i for i, name in enumerate(names)}
         self._sim = Sim(
             n_drones=n_drones,
             drone=config.drone_model,
@@ -112,6 +117,11 @@ class Engine:
         """Make a state the one that `reset` goes back to."""
         self._initial = state
 
+    def tell(self, name: str, command: np.ndarray) -> None:
+        """Give a drone a command, in the form of the control mode, and arm it."""
+        row = self._rows[name]
+        self.command[row], self.armed[row] = command, True
+
     def advance(self, tick: int, n_ticks: int, epoch: int) -> Snapshot:
         """Advance by `n_ticks` from `tick`; 0 only evaluates the accelerations.
 
@@ -127,6 +137,7 @@ class Engine:
         self._rotor_angle, self._rotor_vel = angle % (2 * np.pi), rotor_vel
         tick += n_ticks
         return Snapshot(
+            names=self._names,
             time_ns=tick * 1_000_000_000 // self.freq,
             pos=columns[:, :3],
             quat=columns[:, 3:7],

@@ -13,6 +13,8 @@ from crazyflow_ros.scene import MirrorState
 class Snapshot(MirrorState):
     """State of all drones at one tick."""
 
+    names: tuple[str, ...]
+    """Of the M drones, in the order of the rows."""
     body_vel: np.ndarray
     """Velocity in body axes [m/s], shape (M, 3)."""
     tick: int

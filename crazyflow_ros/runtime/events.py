@@ -1,0 +1,41 @@
+"""Events: callbacks on exact multiples of the tick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.runtime.snapshot import Snapshot
+
+SnapshotCallback = Callable[[Snapshot], None]
+
+
+class Events:
+    """Callbacks at rates.
+
+    Args:
+        freq: Ticks per second.
+    """
+
+    def __init__(self, freq: int) -> None:
+        self._freq = freq
+        self._events: list[tuple[int, SnapshotCallback, str]] = []
+
+    def add(self, rate_hz: int, callback: SnapshotCallback, name: str) -> None:
+        """Call `callback` at a rate.
+
+        Raises:
+            ValueError: The rate does not divide `freq`; the message uses `name`.
+        """
+        self._events.append((ticks_per_period(self._freq, rate_hz, name), callback, name))
+
+    def fire(self, snapshot: Snapshot, *, every: bool = False) -> None:
+        """Call those that are due, in the order in which they were added, or all."""
+        for period, callback, _ in self._events:
+            if every or snapshot.tick % period == 0:
+                callback(snapshot)
+
+    @property
+    def periods(self) -> set[int]:
+        """Ticks between two calls, of all callbacks."""
+        return {period for period, _, _ in self._events}

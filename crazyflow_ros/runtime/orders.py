@@ -1,0 +1,91 @@
+"""Orders: what each drone is told, from the tick on at which it takes effect."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.runtime.setpoints import Setpoint, Start
+from crazyflow_ros.runtime.snapshot import Snapshot
+from crazyflow_ros.scene.frames import yaw
+
+CommandCallback = Callable[[str, Setpoint, int], None]
+"""Is told which drone follows which setpoint, from which tick on."""
+
+
+@dataclass
+class Order:
+    """A setpoint in force, with what the drone was told before it."""
+
+    setpoint: Setpoint
+    start: Start
+
+    def command(self, time_ns: int) -> np.ndarray:
+        """The command at a time."""
+        return self.setpoint.command(self.start, time_ns)
+
+
+class Orders:
+    """The latest setpoint of each drone. One thread follows, any thread posts.
+
+    Args:
+        control: Control mode of the drones.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._in_force: dict[str, Order] = {}
+        self._moving: set[str] = set()
+        self._lock = threading.Lock()  # guards what is posted
+        self._posted: dict[str, Setpoint] = {}
+        self.callbacks: list[CommandCallback] = []
+        """Are called when a setpoint takes effect."""
+
+    @property
+    def moving(self) -> bool:
+        """Some command changes with time."""
+        return bool(self._moving)
+
+    def post(self, name: str, setpoint: Setpoint) -> None:
+        """Tell a drone something; the latest setpoint wins. From any thread."""
+        with self._lock:
+            self._posted[name] = setpoint
+
+    def clear(self) -> None:
+        """Forget everything, what was posted too: it was meant for the flight so far."""
+        with self._lock:
+            self._posted.clear()
+        self._in_force.clear()
+        self._moving.clear()
+
+    def take(self, now: Snapshot) -> dict[str, np.ndarray]:
+        """Put into force what was posted.
+
+        Returns:
+            The commands that are new or have changed, by drone.
+        """
+        if not self._posted and not self._moving:
+            return {}
+        with self._lock:
+            posted, self._posted = self._posted, {}
+        for name, setpoint in posted.items():
+            self._in_force[name] = Order(setpoint, self._told(name, now))
+            (self._moving.add if setpoint.moves else self._moving.discard)(name)
+            for callback in self.callbacks:
+                callback(name, setpoint, now.tick)
+        return {
+            name: self._in_force[name].command(now.time_ns) for name in self._moving | posted.keys()
+        }
+
+    def _told(self, name: str, now: Snapshot) -> Start:
+        """Where the drone was told to be, or is, if it was not told."""
+        order = self._in_force.get(name)
+        if order is not None and self._control is Control.state:
+            command = order.command(now.time_ns)
+            return Start(now.time_ns, command[:3].copy(), float(yaw(command[9:13])))
+        i = now.names.index(name)
+        return Start(now.time_ns, now.pos[i], float(yaw(now.quat[i])))

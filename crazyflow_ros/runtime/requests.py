@@ -1,0 +1,89 @@
+"""Requests: what other threads want done in the physics thread, between two ticks."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class InvalidState(RuntimeError):
+    """A request that the simulation cannot carry out in its present state."""
+
+
+class Requests:
+    """A queue that one thread serves, sleeps on, and closes.
+
+    Attributes:
+        stopping: The thread is to end.
+    """
+
+    def __init__(self) -> None:
+        self._wake = threading.Condition()  # guards the three below
+        self._queue: deque[tuple[Callable[[], None], Future[Any]]] = deque()
+        self._closed = ""
+        self.stopping = False
+
+    # From any thread.
+
+    def ask(self, action: Callable[[], T]) -> Future[T]:
+        """Have `action` carried out; the future has its result, or its refusal."""
+        future: Future[T] = Future()
+
+        def carry_out() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(action())
+                except BaseException as error:
+                    future.set_exception(error)
+                    if not isinstance(error, InvalidState | ValueError):
+                        raise
+
+        self.put(carry_out, future)
+        return future
+
+    def put(self, action: Callable[[], None], future: Future[Any]) -> None:
+        """Have `action` carried out, which sees to the future itself."""
+        with self._wake:
+            if self._closed or self.stopping:
+                future.set_exception(InvalidState(self._closed or "the simulation has ended"))
+            else:
+                self._queue.append((action, future))
+                self._wake.notify_all()
+
+    def stop(self) -> None:
+        """Wake the thread for the last time."""
+        with self._wake:
+            self.stopping = True
+            self._wake.notify_all()
+
+    # In the thread that serves.
+
+    def pending(self) -> bool:
+        """There is something to do, or an end to come to."""
+        return bool(self._queue) or self.stopping
+
+    def serve(self) -> None:
+        """Carry out what is asked for."""
+        while self._queue:
+            with self._wake:
+                action, _ = self._queue.popleft()
+            action()
+
+    def sleep(self, timeout: float) -> bool:
+        """Wait, but not past a request; True if the time [s] is over."""
+        with self._wake:
+            return not self._wake.wait_for(self.pending, timeout)
+
+    def close(self, reason: str) -> None:
+        """Refuse what is open, and all that comes."""
+        with self._wake:
+            self._closed = reason
+            while self._queue:
+                _, future = self._queue.popleft()
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(InvalidState(reason))

@@ -1,0 +1,111 @@
+"""Steps: ticks that are asked for by number while time stands still."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from crazyflow_ros.runtime.requests import InvalidState
+from crazyflow_ros.runtime.snapshot import Snapshot
+
+Progress = Callable[[int], None]
+"""Is told in the physics thread how many ticks are done, after each stretch of them."""
+
+
+class StepAborted(InvalidState):
+    """Steps that something else put an end to."""
+
+
+class Steps(Future[Snapshot]):
+    """Ticks under way; the result is the state after the last one.
+
+    Attributes:
+        ticks: How many are asked for.
+        ticks_done: How many are done; final once the future is done.
+        progress: Is told.
+    """
+
+    def __init__(
+        self, ticks: int, progress: Progress | None, cancel: Callable[[Steps], object]
+    ) -> None:
+        """Nothing is done yet.
+
+        Args:
+            ticks: At least 1.
+            progress: Is told after each stretch.
+            cancel: Asks the physics thread to drop these steps.
+
+        Raises:
+            ValueError: There is nothing to do.
+        """
+        super().__init__()
+        if ticks < 1:
+            raise ValueError(f"the number of ticks must be at least 1, got {ticks}")
+        self.ticks, self.ticks_done, self.progress = ticks, 0, progress
+        self._cancel = cancel
+
+    @property
+    def left(self) -> int:
+        """Ticks that are not done yet."""
+        return self.ticks - self.ticks_done
+
+    def cancel(self) -> bool:
+        """Drop the ticks that are not done yet. From any thread.
+
+        The future is cancelled, and `ticks_done` final, as soon as the stretch under way is over;
+        wait for it with `concurrent.futures.wait`.
+
+        Returns:
+            False if the future is done already.
+        """
+        if self.done():
+            return False
+        self._cancel(self)
+        return True
+
+    def drop(self) -> None:
+        """Make it a cancelled future. Physics thread only."""
+        super().cancel()
+        self.set_running_or_notify_cancel()
+
+
+class StepQueue:
+    """Steps in the order in which they were asked for. For one thread."""
+
+    def __init__(self) -> None:
+        self._queue: deque[Steps] = deque()
+
+    def add(self, steps: Steps) -> None:
+        """Do these after all others."""
+        self._queue.append(steps)
+
+    def drop(self, steps: Steps) -> None:
+        """Cancel these, if they are not done."""
+        if steps in self._queue:
+            self._queue.remove(steps)
+            steps.drop()
+
+    def current(self) -> Steps | None:
+        """The steps under way."""
+        return self._queue[0] if self._queue else None
+
+    def done(self, n_ticks: int, snapshot: Snapshot) -> None:
+        """Note that `n_ticks` of the current steps are done, up to `snapshot`."""
+        steps = self._queue[0]
+        steps.ticks_done += n_ticks
+        if steps.progress is not None:
+            steps.progress(steps.ticks_done)
+        if steps.left == 0:
+            self._queue.popleft()
+            steps.set_result(snapshot)
+
+    def abort(self, reason: str) -> None:
+        """Fail all steps."""
+        while self._queue:
+            steps = self._queue.popleft()
+            steps.set_exception(
+                StepAborted(
+                    f"step aborted: {reason}, after {steps.ticks_done} of {steps.ticks} ticks"
+                )
+            )
