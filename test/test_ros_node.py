@@ -28,7 +28,7 @@ from ros_client import (
     time_ns,
 )
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Imu, JointState, Range
+from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
@@ -441,6 +441,30 @@ def test_rotors_turn_at_positive_speed(client: Client) -> None:
     send(client, "cf0/cmd_vel", twist(z=0.5))
     speeds = client.newest(states, client.advance(1000)).velocity
     assert all(1000 < speed < 3000 for speed in speeds)  # rad/s
+
+
+@pytest.mark.usefixtures("paused")
+def test_swarm_topics_say_the_same_as_those_of_the_drones(client: Client) -> None:
+    swarm = client.collect(MultiDOFJointState, "crazyflow/odometry")
+    swarm_rotors = client.collect(JointState, "crazyflow/joint_states")
+    odometry = [client.collect(Odometry, f"{drone}/odom") for drone in DRONES]
+    rotors = [client.collect(JointState, f"{drone}/joint_states") for drone in DRONES]
+    client.spin(0.5)
+    place = client.newest(odometry[1], client.advance(5))
+    send(client, "cf1/cmd_pose", above(place, yaw=2.0))
+    tick = client.advance(FREQ)
+    together = client.newest(swarm, tick)
+    assert together.header.frame_id == "map" and together.joint_names == list(DRONES)
+    for i, messages in enumerate(odometry):
+        alone = client.newest(messages, tick)
+        assert together.transforms[i] == transform(alone.pose)
+        assert together.twist[i] == alone.twist.twist
+    assert together.twist[1].linear.z > 0.1 > abs(together.twist[0].linear.z)
+    alone = [client.newest(messages, tick) for messages in rotors]
+    joints = client.newest(swarm_rotors, tick)
+    assert joints.name == [name for states in alone for name in states.name]
+    assert list(joints.velocity) == [speed for states in alone for speed in states.velocity]
+    assert list(joints.position) == [angle for states in alone for angle in states.position]
 
 
 @pytest.mark.usefixtures("running")

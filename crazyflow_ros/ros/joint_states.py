@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 _ROTORS = range(4)
 
 
+def rotor_names(drone: str) -> list[str]:
+    """Names of the joints of a drone's rotors."""
+    return [f"{drone}_rotor{i}" for i in _ROTORS]
+
+
 class JointStateTopics(StateTopics):
     """Joints as in the robot description: rad, rad/s, positive in flight."""
 
     def __init__(self, simulator: Simulator) -> None:
         zeros = [0.0 for _ in _ROTORS]
         prototypes = [
-            JointState(name=[f"{drone}_rotor{i}" for i in _ROTORS], position=zeros, velocity=zeros)
+            JointState(name=rotor_names(drone), position=zeros, velocity=zeros)
             for drone in simulator.drones
         ]
         indices = [str(i) for i in _ROTORS]

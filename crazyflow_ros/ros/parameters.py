@@ -38,6 +38,7 @@ class PublishRates:
     range: Annotated[int, _topic_rate("<drone>/range")] = 50
     joint_states: Annotated[int, _topic_rate("<drone>/joint_states")] = 100
     tf: Annotated[int, _topic_rate("/tf")] = 100
+    swarm: Annotated[int, _topic_rate("~/odometry and ~/joint_states")] = 100
 
 
 @dataclass(frozen=True)

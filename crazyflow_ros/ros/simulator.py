@@ -31,6 +31,7 @@ _FEATURES = (
     "imu",
     "range",
     "joint_states",
+    "swarm",
     "description",
     "status",
     "commands",
