@@ -46,6 +46,14 @@ def test_rotation_matrix(array: Array) -> None:
     close(frames.rotation_matrix(array(QUATS[0])), Rotation.from_quat(QUATS[0]).as_matrix(), array)
 
 
+def test_quaternion_of_a_matrix(array: Array) -> None:
+    half_turns = np.concatenate([np.eye(4), -np.eye(4)[:3]])
+    rotations = Rotation.from_quat(np.concatenate([QUATS, half_turns]))
+    quats = frames.quat_from_matrix(array(rotations.as_matrix()))
+    close(quats[:50], np.where(QUATS[:, 3:] < 0, -QUATS, QUATS), array)
+    close(frames.rotation_matrix(quats), rotations.as_matrix(), array)
+
+
 def test_both_signs_of_a_quaternion_are_one_attitude(array: Array) -> None:
     quats, vectors = array(QUATS), array(VECTORS)
     close(frames.rotation_matrix(-quats), frames.rotation_matrix(quats), array)

@@ -73,6 +73,24 @@ def rotation_matrix(quat: A) -> A:
     return xp.stack(elements, axis=-1).reshape(*quat.shape[:-1], 3, 3)
 
 
+def quat_from_matrix(matrix: A) -> A:
+    """Quaternions xyzw (..., 4), w >= 0, of rotation matrices (..., 3, 3)."""
+    xp = matrix.__array_namespace__()
+    x, y, z = matrix[..., 0, 0], matrix[..., 1, 1], matrix[..., 2, 2]
+    a, b, c = (matrix[..., i, j] - matrix[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0)))
+    d, e, f = (matrix[..., i, j] + matrix[..., j, i] for i, j in ((0, 1), (0, 2), (1, 2)))
+    # Rows: the quaternion times four times its x, y, z and w. The longest is the most accurate.
+    rows = xp.stack(
+        [1 + x - y - z, d, e, a, d, 1 - x + y - z, f, b, e, f, 1 - x - y + z, c, a, b, c,
+         1 + x + y + z],
+        axis=-1,
+    ).reshape(*matrix.shape[:-2], 4, 4)  # fmt: skip
+    longest = xp.argmax(xp.stack([rows[..., i, i] for i in range(4)], axis=-1), axis=-1)
+    quat = xp.take_along_axis(rows, longest[..., None, None], axis=-2)[..., 0, :]
+    quat = quat / xp.linalg.norm(quat, axis=-1, keepdims=True)
+    return xp.where(quat[..., 3:] < 0.0, -quat, quat)
+
+
 def body_to_world(quat: A, vector: A) -> A:
     """Vectors (..., 3) given in body axes, in world axes; `quat` (..., 4) is the attitude xyzw."""
     x, y, z, w = _components(quat)

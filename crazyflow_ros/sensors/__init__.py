@@ -1,0 +1,60 @@
+"""Sensors of mjlab's kind, on plain MuJoCo: built-in sensors, contacts, rays, cameras.
+
+Each sensor is a pair of a configuration and what it builds, see `Sensor` and `SensorSet`. They read
+from a back end: `MujocoBackend` over C MuJoCo.
+"""
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.builtin import BuiltinSensor, BuiltinSensorCfg
+from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSensorData
+from crazyflow_ros.sensors.context import SensorContext
+from crazyflow_ros.sensors.intrinsics import Intrinsics
+from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
+from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.patterns import (
+    GridPatternCfg,
+    LidarPatternCfg,
+    PinholeCameraPatternCfg,
+    Rays,
+    RingPatternCfg,
+)
+from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
+from crazyflow_ros.sensors.rendering import RenderingUnavailable
+from crazyflow_ros.sensors.sensor import Sensor, SensorCfg
+from crazyflow_ros.sensors.sensor_set import SensorSet
+from crazyflow_ros.sensors.terrain_height import (
+    TerrainHeightData,
+    TerrainHeightSensor,
+    TerrainHeightSensorCfg,
+)
+from crazyflow_ros.sensors.visualizer import SceneVisualizer, Visualizer
+
+__all__ = [
+    "Backend",
+    "BuiltinSensor",
+    "BuiltinSensorCfg",
+    "CameraSensor",
+    "CameraSensorCfg",
+    "CameraSensorData",
+    "GridPatternCfg",
+    "Intrinsics",
+    "LidarPatternCfg",
+    "MujocoBackend",
+    "ObjRef",
+    "PinholeCameraPatternCfg",
+    "RayCastData",
+    "RayCastSensor",
+    "RayCastSensorCfg",
+    "Rays",
+    "RenderingUnavailable",
+    "RingPatternCfg",
+    "SceneVisualizer",
+    "Sensor",
+    "SensorCfg",
+    "SensorContext",
+    "SensorSet",
+    "TerrainHeightData",
+    "TerrainHeightSensor",
+    "TerrainHeightSensorCfg",
+    "Visualizer",
+]

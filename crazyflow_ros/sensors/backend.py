@@ -1,0 +1,84 @@
+"""What sensors read from: the same interface over C MuJoCo and over MJX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.objects import ObjRef
+
+Array: TypeAlias = Any
+"""NumPy or JAX, as the back end has it."""
+
+RayCaster: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
+"""Cast rays: origins and unit directions (B, F, R, 3) in the world, to distances (B, F, R), -1
+where nothing is hit, and normals (B, F, R, 3), zero there."""
+
+
+class Backend(Protocol):
+    """B worlds of one model. All arrays have the world axis first and are the caller's to keep."""
+
+    model: mujoco.MjModel
+    xp: ModuleType
+    """NumPy or `jax.numpy`: the module of all arrays."""
+
+    @property
+    def n_worlds(self) -> int:
+        """B."""
+
+    def sensordata(self) -> Array:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+
+    def frame(self, ref: ObjRef) -> tuple[Array, Array]:
+        """Position [m] (B, 3) of an object and its axes (B, 3, 3) as columns, in the world."""
+
+    def ray_caster(
+        self, excluded: Sequence[Sequence[int]], groups: np.ndarray, *, one_origin: bool
+    ) -> RayCaster:
+        """Prepare to cast rays.
+
+        Args:
+            excluded: For each frame F the bodies whose geoms its rays pass through.
+            groups: Which geom groups are met, shape (6,), uint8.
+            one_origin: The rays of a frame all start at the same point.
+
+        Raises:
+            ValueError: This back end has no rays against some of the geoms.
+        """
+
+    def check_sensor(self, sensor: int) -> None:
+        """Raise a ValueError if the readings of the built-in sensor of this id would be wrong."""
+
+    def poses(self, world: int) -> mujoco.MjData:
+        """Data with the frames of one world, to draw from."""
+
+
+def check_not_mocap(model: mujoco.MjModel, sensor: int) -> None:
+    """Refuse to measure motion of a mocap body, which has poses and nothing else.
+
+    Raises:
+        ValueError: It would read zero, or gravity alone, whatever the body does.
+    """
+    position_stage = model.sensor_needstage[sensor] == mujoco.mjtStage.mjSTAGE_POS
+    if position_stage or model.sensor_type[sensor] == mujoco.mjtSensor.mjSENS_CONTACT:
+        return
+    owners = {
+        mujoco.mjtObj.mjOBJ_BODY: np.arange(model.nbody),
+        mujoco.mjtObj.mjOBJ_XBODY: np.arange(model.nbody),
+        mujoco.mjtObj.mjOBJ_GEOM: model.geom_bodyid,
+        mujoco.mjtObj.mjOBJ_SITE: model.site_bodyid,
+        mujoco.mjtObj.mjOBJ_CAMERA: model.cam_bodyid,
+    }
+    bodies = owners.get(mujoco.mjtObj(model.sensor_objtype[sensor]))
+    if bodies is None:
+        return
+    root = model.body_rootid[bodies[model.sensor_objid[sensor]]]
+    if model.body_mocapid[root] >= 0:
+        raise ValueError(
+            f"sensor {model.sensor(sensor).name!r}: the mocap body {model.body(root).name!r} has "
+            "no velocity or acceleration in MuJoCo; use a model with free joints"
+        )

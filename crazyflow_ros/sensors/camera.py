@@ -1,0 +1,171 @@
+"""Pictures, depth images and segmentations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.context import ContextSensor
+from crazyflow_ros.sensors.intrinsics import Intrinsics
+from crazyflow_ros.sensors.rendering import DataType, View
+from crazyflow_ros.sensors.sensor import SensorCfg
+
+
+@dataclass(kw_only=True)
+class CameraSensorCfg(SensorCfg):
+    """A camera: one that the model has (`camera_name`), or a new one.
+
+    Unlike in mjlab, the cameras of a scene may differ in textures, shadows and geom groups.
+
+    Raises:
+        ValueError: Unknown data types or geom groups, or no pixels.
+    """
+
+    camera_name: str | None = None
+    """A camera of the model. It keeps its place; `fovy` and `orthographic` change it, if given."""
+    parent_body: str | None = None
+    """Body of a new camera, by its name in the model; default: the world."""
+    pos: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    """Position of a new camera in its body [m]."""
+    quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """Attitude of a new camera in its body, wxyz. It looks along its -z axis, +y is up."""
+    fovy: float | None = None
+    """Vertical field of view [degrees]; None for MuJoCo's 45, or that of the existing camera. If
+    orthographic, the height of what is seen [m]."""
+    width: int = 160
+    """Pixels in a row, whatever resolution an existing camera has."""
+    height: int = 120
+    """Pixels in a column."""
+    data_types: tuple[DataType, ...] = ("rgb",)
+    """What to take: any of "rgb", "depth" and "segmentation"."""
+    use_textures: bool = True
+    """Whether surfaces have their textures."""
+    use_shadows: bool = False
+    """Whether lights cast shadows; without a GPU these cost most of the time."""
+    enabled_geom_groups: tuple[int, ...] = (0, 1, 2)
+    """Geom groups (0-5) that are seen."""
+    orthographic: bool = False
+    """Orthographic instead of perspective projection."""
+    clone_data: bool = False
+    """Copy the pictures at each access, for who changes them in place."""
+
+    def __post_init__(self) -> None:
+        kinds = get_args(DataType)
+        if not self.data_types or not set(self.data_types) <= set(kinds):
+            raise ValueError(f"{self.name}: data_types {self.data_types}, expected some of {kinds}")
+        if self.width < 1 or self.height < 1:
+            raise ValueError(f"{self.name}: a picture of {self.width} x {self.height} pixels")
+        if not set(self.enabled_geom_groups) <= set(range(mujoco.mjNGROUP)):
+            groups = self.enabled_geom_groups
+            raise ValueError(f"{self.name}: enabled_geom_groups {groups}, there are 0 to 5")
+        if self.camera_name is not None and self.parent_body is not None:
+            raise ValueError(f"{self.name}: parent_body is of a new camera, not of camera_name")
+
+    def build(self) -> CameraSensor:
+        """Build the sensor."""
+        return CameraSensor(self)
+
+
+@dataclass(frozen=True)
+class CameraSensorData:
+    """Pictures of B worlds, rows from the top; what is not asked for is None."""
+
+    rgb: np.ndarray | None = None
+    """Shape (B, height, width, 3), uint8."""
+    depth: np.ndarray | None = None
+    """Distance along the optical axis [m], shape (B, height, width, 1), float32; infinite where
+    nothing is seen (in mjlab zero, which would be something very near)."""
+    segmentation: np.ndarray | None = None
+    """Id and `mujoco.mjtObj` of the object seen, shape (B, height, width, 2), int32; -1 where there
+    is none."""
+
+
+class CameraSensor(ContextSensor[CameraSensorData]):
+    """Draws whenever the sensor context senses; until then its data stays as it is."""
+
+    def __init__(self, cfg: CameraSensorCfg) -> None:
+        super().__init__()
+        self.cfg = cfg
+
+    @property
+    def camera_name(self) -> str:
+        """Name of the camera in the model."""
+        return self.cfg.name if self.cfg.camera_name is None else self.cfg.camera_name
+
+    @property
+    def camera_idx(self) -> int:
+        """Id of the camera in the model."""
+        return self._view.camera
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """Intrinsics of the pictures.
+
+        Raises:
+            ValueError: The camera is orthographic.
+        """
+        name, model = self.camera_name, self._backend.model
+        return Intrinsics.of_camera(model, name, self.cfg.width, self.cfg.height)
+
+    @property
+    def data(self) -> CameraSensorData:
+        """The pictures."""
+        data = super().data
+        if not self.cfg.clone_data:
+            return data
+        return CameraSensorData(
+            *(
+                None if picture is None else picture.copy()
+                for picture in (data.rgb, data.depth, data.segmentation)
+            )
+        )
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """Add the camera, or change the existing one."""
+        cfg = self.cfg
+        camera = spec.camera(self.camera_name)
+        if cfg.camera_name is None:
+            if camera is not None:
+                raise ValueError(f"the model already has a camera {cfg.name!r}")
+            body = spec.worldbody if cfg.parent_body is None else spec.body(cfg.parent_body)
+            if body is None:
+                raise ValueError(f"{cfg.name}: the model has no body {cfg.parent_body!r}")
+            resolution = [cfg.width, cfg.height]
+            camera = body.add_camera(
+                name=cfg.name, pos=cfg.pos, quat=cfg.quat, resolution=resolution
+            )
+        elif camera is None:
+            raise ValueError(f"{cfg.name}: the model has no camera {cfg.camera_name!r}")
+        if cfg.fovy is not None:
+            camera.fovy = cfg.fovy
+            camera.sensor_size = [0.0, 0.0]  # which would come first
+        if cfg.orthographic:
+            camera.proj = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
+
+    def initialize(self, backend: Backend) -> None:
+        """Find the camera."""
+        cfg = self.cfg
+        number = mujoco.mj_name2id(backend.model, mujoco.mjtObj.mjOBJ_CAMERA, self.camera_name)
+        if number < 0:
+            raise ValueError(f"{cfg.name}: the model has no camera {self.camera_name!r}")
+        self._backend = backend
+        self._view = View(
+            number, cfg.width, cfg.height, cfg.enabled_geom_groups, cfg.use_textures,
+            cfg.use_shadows,
+        )  # fmt: skip
+
+    def _sense(self) -> CameraSensorData:
+        taken: dict[DataType, np.ndarray] = {}
+        for kind in self.cfg.data_types:
+            pictures = [
+                self._context.renderers.draw(self._backend.poses(world), self._view, kind)
+                for world in range(self._backend.n_worlds)
+            ]
+            taken[kind] = np.stack(pictures)
+        if "depth" in taken:
+            taken["depth"] = taken["depth"][..., None]
+        return CameraSensorData(**taken)

@@ -1,0 +1,76 @@
+"""What cameras and rays share: the moment at which they sense, and what draws."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.rendering import Renderers
+from crazyflow_ros.sensors.sensor import Sensor
+
+T = TypeVar("T")
+
+
+class ContextSensor(Sensor[T]):
+    """A sensor that takes its readings when told to, as rays and pictures cost too much each step.
+
+    `data` stays as it is through `update` and `reset`, until the next `sense` (in mjlab it is zero
+    before the first; here reading it is an error).
+    """
+
+    requires_sensor_context = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sensed: T | None = None
+
+    def sense(self) -> None:
+        """Take the readings of this moment."""
+        self._sensed = self._sense()
+        self._cached = None
+
+    def set_context(self, context: SensorContext) -> None:
+        """Use the resources of a context."""
+        self._context = context
+
+    @abstractmethod
+    def _sense(self) -> T:
+        """The readings of this moment."""
+
+    def _compute_data(self) -> T:
+        if self._sensed is None:
+            raise RuntimeError("nothing sensed yet: call sense() first")
+        return self._sensed
+
+
+class SensorContext:
+    """All cameras and rays of a model.
+
+    Cameras draw with OpenGL, whose context belongs to the thread that has called `sense` first.
+
+    Args:
+        backend: What they look at.
+        sensors: Sensors, of which those that need a context join this one.
+    """
+
+    def __init__(self, backend: Backend, sensors: Iterable[Sensor[Any]]) -> None:
+        self._sensors = [sensor for sensor in sensors if isinstance(sensor, ContextSensor)]
+        self.renderers = Renderers(backend.model)
+        """What draws the pictures."""
+        for sensor in self._sensors:
+            sensor.set_context(self)
+
+    def sense(self) -> None:
+        """Let all sensors sense.
+
+        Raises:
+            RenderingUnavailable: There are cameras, and nothing to draw with.
+        """
+        for sensor in self._sensors:
+            sensor.sense()
+
+    def close(self) -> None:
+        """Free what draws; also after changes of the model, which drawing keeps a copy of."""
+        self.renderers.close()

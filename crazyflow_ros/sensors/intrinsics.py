@@ -1,0 +1,97 @@
+"""Intrinsics of cameras."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+
+class Intrinsics(NamedTuple):
+    """A pinhole camera without distortion; the centre of its first pixel is at (0, 0)."""
+
+    width: int
+    """Pixels in a row."""
+    height: int
+    """Pixels in a column."""
+    fx: float
+    """Focal length in x [pixels]."""
+    fy: float
+    """Focal length in y [pixels]."""
+    cx: float
+    """Principal point in x [pixels]."""
+    cy: float
+    """Principal point in y, downwards [pixels]."""
+
+    @classmethod
+    def from_fovy(cls, fovy: float, width: int, height: int) -> Intrinsics:
+        """Square pixels and a centred principal point, as MuJoCo draws; `fovy` in degrees.
+
+        Raises:
+            ValueError: No such camera.
+        """
+        if not 0.0 < fovy < 180.0:
+            raise ValueError(f"fovy: expected degrees between 0 and 180, got {fovy}")
+        focal = height / 2 / math.tan(math.radians(fovy) / 2)
+        return cls(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)._checked()
+
+    @classmethod
+    def from_matrix(cls, matrix: Sequence[float], width: int, height: int) -> Intrinsics:
+        """From fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels].
+
+        Raises:
+            ValueError: It is no such matrix.
+        """
+        if len(matrix) != 9:
+            raise ValueError(f"intrinsic matrix: expected 9 numbers, got {len(matrix)}")
+        fx, skew, cx, zero, fy, cy, *last = matrix
+        if (skew, zero, *last) != (0.0, 0.0, 0.0, 0.0, 1.0):
+            raise ValueError(f"intrinsic matrix: expected fx 0 cx, 0 fy cy, 0 0 1, got {matrix}")
+        return cls(width, height, fx, fy, cx, cy)._checked()
+
+    @classmethod
+    def of_camera(
+        cls, model: mujoco.MjModel, name: str, width: int | None = None, height: int | None = None
+    ) -> Intrinsics:
+        """Of a camera in a model, at its own resolution unless another is given.
+
+        Raises:
+            ValueError: The model has no camera of this name, or it is orthographic.
+        """
+        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
+        if number < 0:
+            raise ValueError(f"the model has no camera {name!r}")
+        if model.cam_projection[number] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
+            raise ValueError(f"camera {name!r} is orthographic: it has no focal length")
+        own_width, own_height = map(int, model.cam_resolution[number])
+        width, height = width or own_width, height or own_height
+        sensor_width, sensor_height = map(float, model.cam_sensorsize[number])
+        if not sensor_height:
+            return cls.from_fovy(float(model.cam_fovy[number]), width, height)
+        fx, fy, cx, cy = map(float, model.cam_intrinsic[number])
+        column, row = width / sensor_width, height / sensor_height  # pixels per metre
+        return cls(
+            width,
+            height,
+            fx * column,
+            fy * row,
+            (width - 1) / 2 - cx * column,
+            (height - 1) / 2 - cy * row,
+        )._checked()
+
+    def directions(self) -> np.ndarray:
+        """Unit vectors through the pixels, shape (height, width, 3), in MuJoCo's camera frame."""
+        column, row = np.arange(self.width), np.arange(self.height)
+        x, y = np.meshgrid((column - self.cx) / self.fx, (self.cy - row) / self.fy)
+        vectors = np.stack([x, y, np.full_like(x, -1.0)], axis=-1)
+        return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+    def _checked(self) -> Intrinsics:
+        if self.width < 1 or self.height < 1:
+            raise ValueError(f"expected at least one pixel, got {self.width} x {self.height}")
+        if not (self.fx > 0.0 and self.fy > 0.0):
+            raise ValueError(f"focal lengths must be positive, got {self.fx}, {self.fy}")
+        return self

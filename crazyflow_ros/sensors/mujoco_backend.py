@@ -1,0 +1,152 @@
+"""Sensors over C MuJoCo: exact, in every mode, one `MjData` per world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backend import RayCaster, check_not_mocap
+from crazyflow_ros.sensors.objects import ObjRef
+
+_PASS = 1e-9  # m, past the surface of an excluded geom
+
+
+class MujocoBackend:
+    """One or more `MjData` of a model.
+
+    The caller steps or fills the data; nothing is computed here, so frames have to be there
+    (`mj_kinematics`, `mj_camlight`), and for built-in sensors their stages. After `mj_step` these
+    are still those of before the step: call `mj_forward` for the present.
+
+    Args:
+        model: The model.
+        data: The data of each world; they may change under the back end.
+    """
+
+    xp = np
+
+    def __init__(
+        self, model: mujoco.MjModel, data: mujoco.MjData | Sequence[mujoco.MjData]
+    ) -> None:
+        self.model = model
+        self.data = [data] if isinstance(data, mujoco.MjData) else list(data)
+        if not self.data:
+            raise ValueError("expected the data of at least one world, got none")
+
+    @property
+    def n_worlds(self) -> int:
+        """B."""
+        return len(self.data)
+
+    def sensordata(self) -> np.ndarray:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        return np.stack([data.sensordata for data in self.data])
+
+    def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
+        """Position (B, 3) and axes (B, 3, 3)."""
+        prefix = {"body": "x", "xbody": "x", "camera": "cam_x"}.get(ref.type, f"{ref.type}_x")
+        number = ref.id(self.model)
+        positions = [getattr(data, f"{prefix}pos")[number] for data in self.data]
+        axes = [getattr(data, f"{prefix}mat")[number].reshape(3, 3) for data in self.data]
+        return np.stack(positions), np.stack(axes)
+
+    def check_sensor(self, sensor: int) -> None:
+        """All that C MuJoCo cannot do is motion of mocap bodies."""
+        check_not_mocap(self.model, sensor)
+
+    def poses(self, world: int) -> mujoco.MjData:
+        """The data itself."""
+        return self.data[world]
+
+    def ray_caster(
+        self, excluded: Sequence[Sequence[int]], groups: np.ndarray, *, one_origin: bool
+    ) -> RayCaster:
+        """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
+        casters = [_FrameRays(self.model, bodies, groups) for bodies in excluded]
+
+        def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            origins = np.broadcast_to(origins, directions.shape)
+            distances, normals = np.empty(directions.shape[:-1]), np.empty(directions.shape)
+            for world, data in enumerate(self.data):
+                for frame, caster in enumerate(casters):
+                    at = world, frame
+                    rays = (data, origins[at], directions[at], distances[at], normals[at])
+                    hit = caster.from_one_origin(*rays) if one_origin else caster.from_each(*rays)
+                    caster.pass_excluded(*rays, hit)
+            normals[distances < 0] = 0.0
+            return distances, normals
+
+        return cast
+
+
+class _FrameRays:
+    """Rays of one frame: origins and directions (R, 3) to distances (R,) and normals (R, 3)."""
+
+    def __init__(self, model: mujoco.MjModel, excluded: Sequence[int], groups: np.ndarray) -> None:
+        self._model = model
+        self._groups = groups
+        self._first = excluded[0] if excluded else -1  # MuJoCo itself leaves out one body
+        self._excluded = np.zeros(model.ngeom + 1, bool)  # last: no geom
+        self._excluded[:-1] = np.isin(model.geom_bodyid, list(excluded))
+
+    def from_one_origin(
+        self,
+        data: mujoco.MjData,
+        origins: np.ndarray,
+        directions: np.ndarray,
+        distances: np.ndarray,
+        normals: np.ndarray,
+    ) -> np.ndarray:
+        hit = np.empty(len(directions), np.int32)
+        mujoco.mj_multiRay(
+            m=self._model,
+            d=data,
+            pnt=origins[0],
+            vec=directions.reshape(-1),
+            geomgroup=self._groups,
+            flg_static=True,
+            bodyexclude=self._first,
+            geomid=hit,
+            dist=distances,
+            normal=normals.reshape(-1),
+            nray=len(hit),
+            cutoff=mujoco.mjMAXVAL,
+        )
+        return hit
+
+    def from_each(
+        self,
+        data: mujoco.MjData,
+        origins: np.ndarray,
+        directions: np.ndarray,
+        distances: np.ndarray,
+        normals: np.ndarray,
+    ) -> np.ndarray:
+        hit = np.empty(len(directions), np.int32)
+        for i, (origin, direction) in enumerate(zip(origins, directions)):
+            distances[i] = mujoco.mj_ray(
+                self._model, data, origin, direction, self._groups, True, self._first,
+                hit[i : i + 1], normals[i],
+            )  # fmt: skip
+        return hit
+
+    def pass_excluded(
+        self,
+        data: mujoco.MjData,
+        origins: np.ndarray,
+        directions: np.ndarray,
+        distances: np.ndarray,
+        normals: np.ndarray,
+        hit: np.ndarray,
+    ) -> None:
+        """Let rays that have hit an excluded geom go on behind it."""
+        for i in np.flatnonzero(self._excluded[hit]):
+            while self._excluded[hit[i]]:
+                start = distances[i] + _PASS
+                further = mujoco.mj_ray(
+                    self._model, data, origins[i] + start * directions[i], directions[i],
+                    self._groups, True, self._first, hit[i : i + 1], normals[i],
+                )  # fmt: skip
+                distances[i] = start + further if further >= 0 else -1.0

@@ -1,0 +1,75 @@
+"""References to elements of a MuJoCo model by type and name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+
+ObjType = Literal["body", "xbody", "joint", "geom", "site", "actuator", "tendon", "camera"]
+
+_OBJ = mujoco.mjtObj
+MUJOCO_TYPES: dict[str, mujoco.mjtObj] = {
+    "body": _OBJ.mjOBJ_BODY,
+    "xbody": _OBJ.mjOBJ_XBODY,
+    "joint": _OBJ.mjOBJ_JOINT,
+    "geom": _OBJ.mjOBJ_GEOM,
+    "site": _OBJ.mjOBJ_SITE,
+    "actuator": _OBJ.mjOBJ_ACTUATOR,
+    "tendon": _OBJ.mjOBJ_TENDON,
+    "camera": _OBJ.mjOBJ_CAMERA,
+}
+
+
+@dataclass(frozen=True)
+class ObjRef:
+    """Reference to a MuJoCo object (body, joint, site, etc.).
+
+    In built-in sensors, "body" is the inertial frame of a body and "xbody" its own frame, as in
+    MuJoCo; rays and cameras take both for the body's own frame.
+    """
+
+    type: ObjType
+    """Type of the object."""
+    name: str
+    """Name of the object, without the entity."""
+    entity: str | None = None
+    """Drone that the object belongs to, for example "cf0"."""
+
+    def prefixed_name(self) -> str:
+        """Name in the model: "imu:cf0" for the site "imu" of entity "cf0".
+
+        The entity comes last, as everywhere in this package (in mjlab it is a prefix).
+        """
+        return self.name if self.entity is None else f"{self.name}:{self.entity}"
+
+    def check(self, field: str, allowed: tuple[str, ...]) -> None:
+        """Raise a ValueError unless the type is one of `allowed`; `field` says whose."""
+        if self.type not in allowed:
+            kinds = ", ".join(allowed)
+            raise ValueError(f"{field}: expected type {kinds}, got {self.type!r} ({self.name})")
+
+    def id(self, model: mujoco.MjModel) -> int:
+        """Id in the model.
+
+        Raises:
+            ValueError: The model has no such object.
+        """
+        name = self.prefixed_name()
+        number = mujoco.mj_name2id(model, MUJOCO_TYPES[self.type], name)
+        if number < 0:
+            raise ValueError(f"the model has no {self.type} {name!r}")
+        return number
+
+    def body(self, model: mujoco.MjModel) -> int:
+        """Id of the body that a body, geom, site or camera is part of."""
+        number = self.id(model)
+        if self.type in ("body", "xbody"):
+            return number
+        owners = {
+            "geom": model.geom_bodyid,
+            "site": model.site_bodyid,
+            "camera": model.cam_bodyid,
+        }
+        return int(owners[self.type][number])

@@ -1,0 +1,240 @@
+"""Patterns of rays: where they start and where they go, in the axes of a frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.intrinsics import Intrinsics
+
+Vector = tuple[float, float, float]
+
+
+class Rays(NamedTuple):
+    """Rays of one frame, in its axes."""
+
+    offsets: np.ndarray
+    """Where they start [m], shape (R, 3)."""
+    directions: np.ndarray
+    """Unit vectors, shape (R, 3)."""
+
+
+class PatternCfg(Protocol):
+    """A pattern of rays."""
+
+    one_origin: bool
+    """Whether all rays start in the origin of the frame."""
+
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """The rays, as a frame of a compiled model has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridPatternCfg:
+    """Grid pattern: parallel rays on a rectangle in the frame's xy plane, both edges included.
+
+    They are ordered row by row: x fastest.
+    """
+
+    size: tuple[float, float] = (1.0, 1.0)
+    """Length along x and width along y [m], centred."""
+    resolution: float = 0.1
+    """Spacing between rays [m]."""
+    direction: Vector = (0.0, 0.0, -1.0)
+    """Direction of all rays in the frame's axes."""
+    one_origin = False
+
+    def __post_init__(self) -> None:
+        if not self.resolution > 0.0:
+            raise ValueError(f"grid pattern: resolution must be positive, got {self.resolution}")
+        if not min(self.size) >= 0.0:
+            raise ValueError(f"grid pattern: size must not be negative, got {self.size}")
+        _unit(self.direction)
+
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """The rays; `model` is not used."""
+        del model
+        x, y = (self._axis(length) for length in self.size)
+        return _parallel(
+            np.column_stack([np.tile(x, len(y)), np.repeat(y, len(x))]), self.direction
+        )
+
+    def _axis(self, length: float) -> np.ndarray:
+        # A hair more, so that the far edge is there although 1 / 0.1 is not quite ten.
+        count = math.floor(length / self.resolution + 1e-9) + 1
+        return -length / 2 + self.resolution * np.arange(count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RingPatternCfg:
+    """Ring pattern: parallel rays on circles around the origin in the frame's xy plane.
+
+    The centre comes first, then ring after ring, each counterclockwise from the x axis.
+    """
+
+    rings: Sequence[tuple[float, int]] = ((0.5, 8),)
+    """Radius [m] and number of rays of each ring."""
+    include_center: bool = True
+    """Whether a ray starts in the origin."""
+    direction: Vector = (0.0, 0.0, -1.0)
+    """Direction of all rays in the frame's axes."""
+    one_origin = False
+
+    def __post_init__(self) -> None:
+        for radius, count in self.rings:
+            if not (radius > 0.0 and count > 0):
+                raise ValueError(f"ring pattern: a ring of radius {radius} with {count} rays")
+        if not self.rings and not self.include_center:
+            raise ValueError("ring pattern: neither rings nor a centre")
+        _unit(self.direction)
+
+    @classmethod
+    def single_ring(
+        cls,
+        radius: float,
+        num_samples: int,
+        include_center: bool = True,
+        direction: Vector = (0.0, 0.0, -1.0),
+    ) -> RingPatternCfg:
+        """One ring."""
+        rings = ((radius, num_samples),)
+        return cls(rings=rings, include_center=include_center, direction=direction)
+
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """The rays; `model` is not used."""
+        del model
+        points = [np.zeros((1, 2))] if self.include_center else []
+        for radius, count in self.rings:
+            angle = np.arange(count) * (math.tau / count)
+            points.append(radius * np.column_stack([np.cos(angle), np.sin(angle)]))
+        return _parallel(np.concatenate(points), self.direction)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinholeCameraPatternCfg:
+    """Pinhole pattern: one ray through the centre of each pixel of a camera.
+
+    The frame is that of a MuJoCo camera: it looks along -z, +y is up. Rays are in the order of an
+    image, rows from the top. (In mjlab rays go through the outermost edges instead of the pixels'
+    centres, rows count from the bottom, and intrinsics other than the vertical focal length are
+    dropped.)
+    """
+
+    width: int = 16
+    """Pixels in a row."""
+    height: int = 12
+    """Pixels in a column."""
+    fovy: float = 45.0
+    """Vertical field of view [degrees]."""
+    intrinsic_matrix: tuple[float, ...] | None = None
+    """fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels], instead of `fovy`."""
+    camera_name: str | None = None
+    """A camera of the model that gives resolution and intrinsics instead."""
+    one_origin = True
+
+    def __post_init__(self) -> None:
+        if self.camera_name is None:
+            self._intrinsics()
+
+    @classmethod
+    def from_mujoco_camera(cls, camera_name: str) -> PinholeCameraPatternCfg:
+        """With resolution and intrinsics of a camera of the model, looked up when it is there."""
+        return cls(camera_name=camera_name)
+
+    @classmethod
+    def from_intrinsic_matrix(
+        cls, intrinsic_matrix: Sequence[float], width: int, height: int
+    ) -> PinholeCameraPatternCfg:
+        """With given intrinsics.
+
+        Args:
+            intrinsic_matrix: fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels]; the centre of the first pixel
+                is at 0, 0, as in `sensor_msgs/CameraInfo`.
+            width: Pixels in a row.
+            height: Pixels in a column.
+        """
+        matrix = tuple(map(float, intrinsic_matrix))
+        return cls(width=width, height=height, intrinsic_matrix=matrix)
+
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """The rays.
+
+        Raises:
+            ValueError: The model has no camera of this name, or it is orthographic.
+        """
+        if self.camera_name is None:
+            intrinsics = self._intrinsics()
+        else:
+            intrinsics = Intrinsics.of_camera(model, self.camera_name)
+        directions = intrinsics.directions().reshape(-1, 3)
+        return Rays(np.zeros_like(directions), directions)
+
+    def _intrinsics(self) -> Intrinsics:
+        if self.intrinsic_matrix is not None:
+            return Intrinsics.from_matrix(self.intrinsic_matrix, self.width, self.height)
+        return Intrinsics.from_fovy(self.fovy, self.width, self.height)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LidarPatternCfg:
+    """Lidar pattern: rays from one point over azimuths and elevations (mjlab has none).
+
+    Azimuth counts counterclockwise about the frame's z axis from its x axis, elevation upwards from
+    the xy plane. Rays are ordered channel by channel: azimuth fastest, as in `sensor_msgs`'
+    LaserScan and organised PointCloud2.
+    """
+
+    elevations: Sequence[float] = (0.0,)
+    """Elevation of each channel [degrees]."""
+    samples: int = 360
+    """Rays of a channel."""
+    azimuth_range: tuple[float, float] = (-180.0, 180.0)
+    """First and last azimuth [degrees]; of a full turn the last is left out, as it is the first."""
+    one_origin = True
+
+    def __post_init__(self) -> None:
+        low, high = self.azimuth_range
+        if self.samples < 1 or not len(self.elevations):
+            raise ValueError(f"lidar pattern: {self.samples} samples of {self.elevations}")
+        if not 0.0 <= high - low <= 360.0:
+            raise ValueError(f"lidar pattern: azimuth_range {self.azimuth_range}, expected a turn")
+
+    def azimuths(self) -> np.ndarray:
+        """Azimuth of each sample of a channel [rad], shape (samples,)."""
+        low, high = np.radians(self.azimuth_range)
+        full_turn = math.isclose(high - low, math.tau)
+        return np.linspace(low, high, self.samples, endpoint=not full_turn)
+
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """The rays; `model` is not used."""
+        del model
+        elevation, azimuth = np.meshgrid(
+            np.radians(self.elevations), self.azimuths(), indexing="ij"
+        )
+        directions = np.stack(
+            [
+                np.cos(elevation) * np.cos(azimuth),
+                np.cos(elevation) * np.sin(azimuth),
+                np.sin(elevation),
+            ],
+            axis=-1,
+        ).reshape(-1, 3)
+        return Rays(np.zeros_like(directions), directions)
+
+
+def _parallel(points: np.ndarray, direction: Vector) -> Rays:
+    offsets = np.column_stack([points, np.zeros(len(points))])
+    return Rays(offsets, np.tile(_unit(direction), (len(points), 1)))
+
+
+def _unit(direction: Vector) -> np.ndarray:
+    vector = np.asarray(direction, float)
+    length = np.linalg.norm(vector)
+    if vector.shape != (3,) or not (np.isfinite(length) and length > 0.0):
+        raise ValueError(f"direction: expected a vector of three, not zero, got {direction}")
+    return vector / length

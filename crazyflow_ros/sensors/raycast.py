@@ -1,0 +1,237 @@
+"""Distances along rays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.frames import quat_from_matrix, xyzw_to_wxyz
+from crazyflow_ros.sensors.backend import Array, Backend
+from crazyflow_ros.sensors.context import ContextSensor
+from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.patterns import GridPatternCfg, PatternCfg
+from crazyflow_ros.sensors.sensor import SensorCfg
+from crazyflow_ros.sensors.visualizer import Color, Visualizer
+
+RayAlignment = Literal["base", "yaw", "world"]
+
+_FRAMES = ("body", "xbody", "site", "geom", "camera")
+_LEVEL = 0.1  # of the x axis on the horizontal plane, below which it gives no heading
+
+
+@dataclass(kw_only=True)
+class RayCastSensorCfg(SensorCfg):
+    """Rays from one or more frames.
+
+    Raises:
+        ValueError: Unknown alignment, no frame, or a frame, group or distance that cannot be.
+    """
+
+    @dataclass(frozen=True, kw_only=True)
+    class VizCfg:
+        """How rays are drawn. Colors are red, green, blue, opacity; sizes in `meansize`s."""
+
+        hit_color: Color = (0.0, 1.0, 0.0, 0.8)
+        """Of rays that hit."""
+        miss_color: Color = (1.0, 0.0, 0.0, 0.4)
+        """Of rays that miss."""
+        hit_sphere_color: Color = (0.0, 1.0, 1.0, 1.0)
+        """Of the spheres at hit points."""
+        hit_sphere_radius: float = 0.5
+        """Of the spheres at hit points."""
+        show_rays: bool = False
+        """Whether to draw the rays as arrows."""
+        show_normals: bool = False
+        """Whether to draw surface normals at hit points."""
+        normal_color: Color = (1.0, 1.0, 0.0, 1.0)
+        """Of the normals."""
+        normal_length: float = 5.0
+        """Of the normals."""
+
+    frame: ObjRef | tuple[ObjRef, ...]
+    """Body, site, geom or camera that the rays are attached to; F of them share one pattern."""
+    pattern: PatternCfg = field(default_factory=GridPatternCfg)
+    """Where rays start and go, in the axes of the frame."""
+    ray_alignment: RayAlignment = "base"
+    """Axes of the pattern, which starts in the origin of the frame in any case: those of the frame
+    ("base"), those level with the frame's heading ("yaw"), or those of the world ("world")."""
+    max_distance: float = 10.0
+    """Longest distance [m]; what is farther is a miss."""
+    exclude_parent_body: bool = True
+    """Pass through the geoms of the frame's body and of all bodies below it, so that a drone does
+    not see its own rotors (mjlab leaves out the one body alone). A frame in the world itself leaves
+    out nothing."""
+    include_geom_groups: tuple[int, ...] | None = (0, 1, 2)
+    """Geom groups (0-5) that rays meet; None for all. In this package's drones group 2 is what is
+    drawn and group 3 what collides."""
+    debug_vis: bool = False
+    """Whether `debug_vis` draws."""
+    viz: VizCfg = field(default_factory=VizCfg)
+    """How it draws."""
+
+    def __post_init__(self) -> None:
+        if self.ray_alignment not in ("base", "yaw", "world"):
+            raise ValueError(f"{self.name}: unknown ray_alignment {self.ray_alignment!r}")
+        if not self.frames:
+            raise ValueError(f"{self.name}: expected at least one frame")
+        for ref in self.frames:
+            ref.check(f"{self.name}: frame", _FRAMES)
+        if not self.max_distance > 0.0:
+            raise ValueError(f"{self.name}: max_distance must be positive: {self.max_distance}")
+        groups = range(mujoco.mjNGROUP)
+        if any(group not in groups for group in self.include_geom_groups or ()):
+            raise ValueError(
+                f"{self.name}: include_geom_groups {self.include_geom_groups}, there are 0 to "
+                f"{mujoco.mjNGROUP - 1}"
+            )
+
+    @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """The frames, also where there is one."""
+        return (self.frame,) if isinstance(self.frame, ObjRef) else tuple(self.frame)
+
+    def build(self) -> RayCastSensor:
+        """Build the sensor."""
+        return RayCastSensor(self)
+
+
+@dataclass(frozen=True)
+class RayCastData:
+    """What N = F * R rays in B worlds have hit, frame by frame in the order of the pattern."""
+
+    distances: Array
+    """Distance to the hit point [m], shape (B, N); -1 if there is none."""
+    normals_w: Array
+    """Surface normals at the hit points, world axes, shape (B, N, 3); zero if there is none."""
+    hit_pos_w: Array
+    """Hit points in the world [m], shape (B, N, 3); the origin of the ray if there is none."""
+    pos_w: Array
+    """Position of the first frame in the world [m], shape (B, 3)."""
+    quat_w: Array
+    """Attitude of the first frame in the world, wxyz, shape (B, 4)."""
+    frame_pos_w: Array
+    """Positions of all frames [m], shape (B, F, 3)."""
+    frame_quat_w: Array
+    """Attitudes of all frames, wxyz, shape (B, F, 4)."""
+
+
+class RayCastSensor(ContextSensor[RayCastData]):
+    """Casts rays whenever it senses; until then its data stays as it is."""
+
+    def __init__(self, cfg: RayCastSensorCfg) -> None:
+        super().__init__()
+        self.cfg = cfg
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """Rays need nothing in the model."""
+
+    def initialize(self, backend: Backend) -> None:
+        """Generate the rays and prepare to cast them."""
+        cfg, model = self.cfg, backend.model
+        self._backend = backend
+        offsets, directions = cfg.pattern.generate_rays(model)
+        self._offsets, self._directions = (
+            backend.xp.asarray(offsets),
+            backend.xp.asarray(directions),
+        )
+        groups = np.ones(mujoco.mjNGROUP, np.uint8)
+        if cfg.include_geom_groups is not None:
+            groups[:] = 0
+            groups[list(cfg.include_geom_groups)] = 1
+        excluded = [
+            subtree(model, ref.body(model)) if cfg.exclude_parent_body else [] for ref in cfg.frames
+        ]
+        self._cast = backend.ray_caster(excluded, groups, one_origin=cfg.pattern.one_origin)
+
+    @property
+    def num_rays(self) -> int:
+        """N, of all frames together."""
+        return len(self.cfg.frames) * len(self._directions)
+
+    @property
+    def rays_per_frame(self) -> int:
+        """R."""
+        return len(self._directions)
+
+    @property
+    def directions(self) -> Array:
+        """Unit vectors of the pattern in the axes of the frame, shape (R, 3)."""
+        return self._directions
+
+    def _sense(self) -> RayCastData:
+        xp = self._backend.xp
+        frames = [self._backend.frame(ref) for ref in self.cfg.frames]
+        position = xp.stack([pos for pos, _ in frames], axis=1)
+        attitude = xp.stack([axes for _, axes in frames], axis=1)
+        aligned = self._aligned(attitude)[:, :, None]  # (B, F, 1, 3, 3)
+        origins = position[:, :, None] + (aligned @ self._offsets[..., None])[..., 0]
+        directions = (aligned @ self._directions[..., None])[..., 0]
+        distances, normals = self._cast(origins, directions)
+        miss = (distances < 0.0) | (distances > self.cfg.max_distance)
+        hits = origins + xp.where(miss, 0.0, distances)[..., None] * directions
+        quats = xyzw_to_wxyz(quat_from_matrix(attitude))
+        self._origins, self._world_directions = (
+            rays.reshape(rays.shape[0], -1, 3) for rays in (origins, directions)
+        )
+        return RayCastData(
+            distances=xp.where(miss, -1.0, distances).reshape(len(distances), -1),
+            normals_w=xp.where(miss[..., None], 0.0, normals).reshape(len(distances), -1, 3),
+            hit_pos_w=hits.reshape(len(distances), -1, 3),
+            pos_w=position[:, 0],
+            quat_w=quats[:, 0],
+            frame_pos_w=position,
+            frame_quat_w=quats,
+        )
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw spheres where rays hit, and, as configured, rays and normals."""
+        if not self.cfg.debug_vis:
+            return
+        viz, size, data = self.cfg.viz, visualizer.meansize, self.data
+        for world in visualizer.worlds:
+            for ray in range(self.num_rays):
+                hit, origin = np.asarray(data.hit_pos_w[world, ray]), self._origins[world, ray]
+                missed = data.distances[world, ray] < 0.0
+                if viz.show_rays:
+                    shown = min(0.5, 0.05 * self.cfg.max_distance)
+                    end = origin + shown * self._world_directions[world, ray] if missed else hit
+                    color = viz.miss_color if missed else viz.hit_color
+                    visualizer.add_arrow(np.asarray(origin), np.asarray(end), color, 0.1 * size)
+                if missed:
+                    continue
+                visualizer.add_sphere(hit, viz.hit_sphere_radius * size, viz.hit_sphere_color)
+                if viz.show_normals:
+                    normal = np.asarray(data.normals_w[world, ray])
+                    tip = hit + viz.normal_length * size * normal
+                    visualizer.add_arrow(hit, tip, viz.normal_color, 0.1 * size)
+
+    def _aligned(self, attitude: Array) -> Array:
+        """Axes of the pattern (B, F, 3, 3), given those of the frames."""
+        xp = self._backend.xp
+        if self.cfg.ray_alignment == "base":
+            return attitude
+        if self.cfg.ray_alignment == "world":
+            return xp.broadcast_to(xp.eye(3), attitude.shape)
+        x, y = attitude[..., :2, 0], attitude[..., :2, 1]
+        # Looking straight up or down, x has no heading: then it is a right angle from y.
+        steep = xp.linalg.norm(x, axis=-1, keepdims=True) < _LEVEL
+        heading = xp.where(steep, xp.stack([y[..., 1], -y[..., 0]], axis=-1), x)
+        heading = heading / xp.linalg.norm(heading, axis=-1, keepdims=True)
+        cos, sin, zero = heading[..., 0], heading[..., 1], xp.zeros_like(heading[..., 0])
+        rows = [cos, -sin, zero, sin, cos, zero, zero, zero, zero + 1.0]
+        return xp.stack(rows, axis=-1).reshape(attitude.shape)
+
+
+def subtree(model: mujoco.MjModel, body: int) -> Sequence[int]:
+    """A body and all bodies below it, by id; nothing for the world itself."""
+    if body == 0:
+        return []
+    members = {body}
+    for child in range(body + 1, model.nbody):  # parents come before their children
+        if model.body_parentid[child] in members:
+            members.add(child)
+    return sorted(members)

@@ -1,0 +1,89 @@
+"""The life cycle that all sensors share.
+
+A configuration builds a sensor; the sensor edits the specification, is initialised once the model
+is compiled, and is then updated, read and reset. `SensorSet` does this for many at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.visualizer import Visualizer
+
+T = TypeVar("T")
+
+WorldIds: TypeAlias = Sequence[int] | np.ndarray | slice | None
+"""Which worlds; None for all."""
+
+
+@dataclass(kw_only=True)
+class SensorCfg(ABC):
+    """Base configuration of a sensor."""
+
+    name: str
+    """Name of the sensor, unique in the model."""
+
+    @abstractmethod
+    def build(self) -> Sensor[Any]:
+        """Build the sensor, not yet part of a model."""
+
+
+class Sensor(ABC, Generic[T]):
+    """A sensor with data of type T.
+
+    `data` is computed when it is first read and kept until `update` or `reset`. Who overrides these
+    two calls `super()` first.
+    """
+
+    requires_sensor_context = False
+    """Whether the readings are taken by a `SensorContext`, when it senses."""
+
+    def __init__(self) -> None:
+        self._cached: T | None = None
+
+    @abstractmethod
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """Add what the sensor needs to the specification.
+
+        Raises:
+            ValueError: It names something that is not there, or a name that is taken.
+        """
+
+    @abstractmethod
+    def initialize(self, backend: Backend) -> None:
+        """Find the sensor's parts in the compiled model, and read from `backend` from now on.
+
+        Raises:
+            ValueError: The back end cannot do what the sensor needs.
+        """
+
+    @property
+    def data(self) -> T:
+        """The readings; the same object until the next `update` or `reset`."""
+        if self._cached is None:
+            self._cached = self._compute_data()
+        return self._cached
+
+    @abstractmethod
+    def _compute_data(self) -> T:
+        """The readings of this moment."""
+
+    def update(self, dt: float) -> None:
+        """Take note that the simulation has advanced by `dt` [s]."""
+        del dt
+        self._cached = None
+
+    def reset(self, ids: WorldIds = None) -> None:
+        """Take note that worlds have been reset."""
+        del ids
+        self._cached = None
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the readings."""

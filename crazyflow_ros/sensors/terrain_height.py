@@ -1,0 +1,76 @@
+"""Height above what is below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from crazyflow_ros.sensors.backend import Array
+from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
+
+Reduction = Literal["min", "max", "mean", "none"]
+
+
+@dataclass(kw_only=True)
+class TerrainHeightSensorCfg(RayCastSensorCfg):
+    """Height of frames above the terrain, from rays that look down.
+
+    Raises:
+        ValueError: Unknown reduction, or what rays refuse.
+    """
+
+    reduction: Reduction = "min"
+    """How the heights of the rays of a frame become one, or "none"."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reduction not in ("min", "max", "mean", "none"):
+            raise ValueError(f"{self.name}: unknown reduction {self.reduction!r}")
+
+    def build(self) -> TerrainHeightSensor:
+        """Build the sensor."""
+        return TerrainHeightSensor(self)
+
+
+@dataclass(frozen=True)
+class TerrainHeightData(RayCastData):
+    """What rays have hit, and the heights above it."""
+
+    heights: Array
+    """Height of the frames [m], shape (B, F), or (B, F, R) without reduction.
+
+    It is the difference in z of the frame and the hit points. A surface hit from behind counts as
+    zero height, as the frame is within the ground; a miss counts as `max_distance`. Where all rays
+    of a frame miss, it is the frame's own z between zero and `max_distance`.
+    """
+
+
+class TerrainHeightSensor(RayCastSensor):
+    """Measures heights whenever it senses."""
+
+    cfg: TerrainHeightSensorCfg
+
+    def __init__(self, cfg: TerrainHeightSensorCfg) -> None:
+        super().__init__(cfg)
+
+    def _sense(self) -> TerrainHeightData:
+        rays, xp = super()._sense(), self._backend.xp
+        shape = (*rays.frame_pos_w.shape[:2], -1)
+        frame_z = rays.frame_pos_w[..., 2:]
+        missed = rays.distances.reshape(shape) < 0.0
+        heights = frame_z - rays.hit_pos_w[..., 2].reshape(shape)
+        heights = xp.where(rays.normals_w[..., 2].reshape(shape) < 0.0, 0.0, heights)
+        farthest = self.cfg.max_distance
+        heights = xp.where(missed, farthest, heights)
+        nothing = missed.all(axis=-1, keepdims=True)
+        heights = xp.where(nothing, xp.clip(frame_z, 0.0, farthest), heights)
+        if self.cfg.reduction != "none":
+            heights = getattr(xp, self.cfg.reduction)(heights, axis=-1)
+        return TerrainHeightData(**vars(rays), heights=heights)
+
+    @property
+    def data(self) -> TerrainHeightData:
+        """What the rays have hit, and the heights above it."""
+        data = super().data
+        assert isinstance(data, TerrainHeightData)
+        return data
