@@ -7,6 +7,8 @@ from a back end: `MujocoBackend` over C MuJoCo.
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.builtin import BuiltinSensor, BuiltinSensorCfg
 from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSensorData
+from crazyflow_ros.sensors.contact import ContactData, ContactSensor, ContactSensorCfg
+from crazyflow_ros.sensors.contact_match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.intrinsics import Intrinsics
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
@@ -36,6 +38,10 @@ __all__ = [
     "CameraSensor",
     "CameraSensorCfg",
     "CameraSensorData",
+    "ContactData",
+    "ContactMatch",
+    "ContactSensor",
+    "ContactSensorCfg",
     "GridPatternCfg",
     "Intrinsics",
     "LidarPatternCfg",

@@ -1,0 +1,261 @@
+"""Contacts between chosen parts of a scene."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backend import Array, Backend
+from crazyflow_ros.sensors.builtin import add_sensor
+from crazyflow_ros.sensors.contact_match import ContactMatch
+from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
+
+_SIZES = {"found": 1, "force": 3, "torque": 3, "dist": 1, "pos": 3, "normal": 3, "tangent": 3}
+"""Fields of MuJoCo's contact sensors in their order, with their sizes."""
+_REDUCTIONS = ("none", "mindist", "maxforce", "netforce")
+_HISTORY = ("force", "torque", "dist")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class ContactSensorCfg(SensorCfg):
+    """Contacts of each of P primaries with the secondary.
+
+    Raises:
+        ValueError: Unknown or meaningless fields, reduction or policy.
+    """
+
+    primary: ContactMatch
+    """One side of the contacts; it may match many."""
+    secondary: ContactMatch | None = None
+    """The other side; None for anything."""
+    fields: tuple[str, ...] = ("found", "force")
+    """Fields of `ContactData` to fill: any of found, force, torque, dist, pos, normal, tangent."""
+    reduce: Literal["none", "mindist", "maxforce", "netforce"] = "maxforce"
+    """Which contacts get the `num_slots` places: just any, those deepest, those of the greatest
+    force, or the sum of all as one."""
+    num_slots: int = 1
+    """Contacts reported per primary."""
+    secondary_policy: Literal["first", "any", "error"] = "first"
+    """What to do if `secondary` matches several: take the first, take anything, or refuse."""
+    track_air_time: bool = False
+    """Whether to measure times in contact and in the air."""
+    global_frame: bool = False
+    """Whether force and torque are in world axes instead of those of the contact."""
+    history_length: int = 0
+    """Readings of force, torque and dist to keep: those of the last so many updates."""
+    debug: bool = False
+    """Whether to log what the patterns have matched."""
+
+    def __post_init__(self) -> None:
+        unknown = set(self.fields) - set(_SIZES)
+        if unknown or not self.fields:
+            raise ValueError(f"{self.name}: fields {self.fields}, expected of {', '.join(_SIZES)}")
+        if self.reduce not in _REDUCTIONS:
+            raise ValueError(f"{self.name}: unknown reduce {self.reduce!r}, have {_REDUCTIONS}")
+        if self.secondary_policy not in ("first", "any", "error"):
+            raise ValueError(f"{self.name}: unknown secondary_policy {self.secondary_policy!r}")
+        if self.num_slots < 1 or self.history_length < 0:
+            numbers = f"num_slots {self.num_slots}, history_length {self.history_length}"
+            raise ValueError(f"{self.name}: {numbers}")
+        if self.reduce == "netforce":
+            meaningless = sorted({"dist", "normal", "tangent"} & set(self.fields))
+            if meaningless or self.num_slots > 1:
+                what = ", ".join(meaningless) if meaningless else f"{self.num_slots} slots"
+                raise ValueError(f"{self.name}: the sum of all contacts has no {what}")
+        if self.track_air_time and "found" not in self.fields:
+            raise ValueError(f"{self.name}: track_air_time needs the field 'found'")
+        if self.history_length and not set(_HISTORY) & set(self.fields):
+            raise ValueError(f"{self.name}: history needs a field of {', '.join(_HISTORY)}")
+
+    def build(self) -> ContactSensor:
+        """Build the sensor."""
+        return ContactSensor(self)
+
+
+@dataclass(frozen=True)
+class ContactData:
+    """Contacts of B worlds; what is not asked for is None.
+
+    N = P * num_slots, primary by primary; a slot without a contact is zero. Force and torque are
+    those that the primary exerts on the secondary: what the primary feels is the negative.
+    """
+
+    found: Array | None = None
+    """Number of contacts before reduction, shape (B, N)."""
+    force: Array | None = None
+    """Force [N], shape (B, N, 3): along normal, tangent and their cross product, or in world axes
+    with `global_frame` or "netforce"."""
+    torque: Array | None = None
+    """Torque about `pos` [N m], in the axes of the force, shape (B, N, 3)."""
+    dist: Array | None = None
+    """Distance of the surfaces [m], negative in penetration, shape (B, N)."""
+    pos: Array | None = None
+    """Place in the world [m], shape (B, N, 3)."""
+    normal: Array | None = None
+    """Unit vector from primary to secondary, world axes, shape (B, N, 3)."""
+    tangent: Array | None = None
+    """Unit vector in the plane of the contact, world axes, shape (B, N, 3)."""
+    current_air_time: Array | None = None
+    """Time since the last contact [s], zero in contact, shape (B, P)."""
+    last_air_time: Array | None = None
+    """Duration of the last phase in the air [s], shape (B, P)."""
+    current_contact_time: Array | None = None
+    """Time since contact began [s], zero in the air, shape (B, P)."""
+    last_contact_time: Array | None = None
+    """Duration of the last phase in contact [s], shape (B, P)."""
+    force_history: Array | None = None
+    """Forces of the last H updates, newest first, shape (B, N, H, 3)."""
+    torque_history: Array | None = None
+    """Torques of the last H updates, newest first, shape (B, N, H, 3)."""
+    dist_history: Array | None = None
+    """Distances of the last H updates, newest first, shape (B, N, H)."""
+
+
+class ContactSensor(Sensor[ContactData]):
+    """Contacts that MuJoCo's own contact sensors report, one of them per primary."""
+
+    def __init__(self, cfg: ContactSensorCfg) -> None:
+        super().__init__()
+        self.cfg = cfg
+        self.primary_names: tuple[str, ...] = ()
+        """Names of the primaries in the model, in the order of the data."""
+        # The frame of the contact is read too where forces are turned out of it.
+        turned = ("normal", "tangent") if self._turns else ()
+        self._read = [field for field in _SIZES if field in (*cfg.fields, *turned)]
+
+    @property
+    def _turns(self) -> bool:
+        return self.cfg.global_frame and self.cfg.reduce != "netforce"
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """Expand the patterns, and add a contact sensor for each primary."""
+        cfg = self.cfg
+        self.primary_names = tuple(cfg.primary.names(spec))
+        secondary = self._secondary(spec)
+        if cfg.debug:
+            _log.info("%s: %s against %s", cfg.name, self.primary_names, secondary or "anything")
+        dataspec = sum(1 << list(_SIZES).index(field) for field in self._read)
+        for name in self.primary_names:
+            sensor = add_sensor(
+                spec, f"{cfg.name}/{name}", mujoco.mjtSensor.mjSENS_CONTACT, None, None
+            )
+            sensor.objtype, sensor.objname = cfg.primary.object_type, name
+            if cfg.secondary is not None and secondary:
+                sensor.reftype, sensor.refname = cfg.secondary.object_type, secondary
+            sensor.intprm[:3] = dataspec, _REDUCTIONS.index(cfg.reduce), cfg.num_slots
+
+    def initialize(self, backend: Backend) -> None:
+        """Find the contact sensors in sensordata."""
+        model, xp = backend.model, backend.xp
+        self._backend = backend
+        columns = []
+        for name in self.primary_names:
+            sensor = model.sensor(f"{self.cfg.name}/{name}")
+            backend.check_sensor(sensor.id)
+            columns.append(sensor.adr[0] + np.arange(sensor.dim[0]))
+        self._columns = np.array(columns)
+        shape = (backend.n_worlds, len(self.primary_names))
+        self._times = {
+            name: xp.zeros(shape) for name in ContactData.__annotations__ if name.endswith("_time")
+        }
+        slots = (shape[0], shape[1] * self.cfg.num_slots, self.cfg.history_length)
+        self._history = {
+            field: xp.zeros(slots if _SIZES[field] == 1 else (*slots, 3))
+            for field in _HISTORY
+            if self.cfg.history_length and field in self.cfg.fields
+        }
+
+    def update(self, dt: float) -> None:
+        """Go on with times and history, after a simulation step of `dt` [s] and its sensors."""
+        super().update(dt)
+        if not (self.cfg.track_air_time or self._history):
+            return
+        now, xp = self._fields(), self._backend.xp
+        for field, past in self._history.items():
+            self._history[field] = xp.concatenate([now[field][:, :, None], past[:, :, :-1]], axis=2)
+        if self.cfg.track_air_time:
+            found = now["found"].reshape(len(now["found"]), len(self.primary_names), -1)
+            touching = (found > 0).any(axis=-1)
+            self._advance("air", ~touching, dt)
+            self._advance("contact", touching, dt)
+
+    def reset(self, ids: WorldIds = None) -> None:
+        """Forget times and history of worlds."""
+        super().reset(ids)
+        worlds = np.zeros(self._backend.n_worlds, bool)
+        worlds[slice(None) if ids is None else ids] = True
+        for kept in (self._times, self._history):
+            for name, values in kept.items():
+                these = worlds.reshape(-1, *[1] * (values.ndim - 1))
+                kept[name] = self._backend.xp.where(these, 0.0, values)
+
+    def compute_first_contact(self, dt: float, abs_tol: float = 1e-6) -> Array:
+        """Whether contact began within the last `dt` [s], shape (B, P)."""
+        return self._began("contact", dt, abs_tol)
+
+    def compute_first_air(self, dt: float, abs_tol: float = 1e-6) -> Array:
+        """Whether contact ended within the last `dt` [s], shape (B, P)."""
+        return self._began("air", dt, abs_tol)
+
+    def _compute_data(self) -> ContactData:
+        fields = {name: value for name, value in self._fields().items() if name in self.cfg.fields}
+        histories = {f"{field}_history": past for field, past in self._history.items()}
+        times = self._times if self.cfg.track_air_time else {}
+        return ContactData(**fields, **histories, **times)
+
+    def _fields(self) -> dict[str, Array]:
+        """What MuJoCo reports, by field, with forces turned if asked for."""
+        values = self._backend.sensordata()[:, self._columns]  # (B, P, slots * width)
+        width = sum(_SIZES[field] for field in self._read)
+        values = values.reshape(len(values), -1, width)
+        fields, start = {}, 0
+        for field in self._read:
+            size = _SIZES[field]
+            fields[field] = values[..., start] if size == 1 else values[..., start : start + 3]
+            start += size
+        if self._turns:
+            xp = self._backend.xp
+            normal, tangent = fields["normal"], fields["tangent"]
+            axes = xp.stack([normal, tangent, xp.cross(normal, tangent)], axis=-1)
+            for field in {"force", "torque"} & fields.keys():
+                fields[field] = (axes @ fields[field][..., None])[..., 0]
+        return fields
+
+    def _advance(self, phase: str, present: Array, dt: float) -> None:
+        """Go on with the times of one phase, "air" or "contact"."""
+        xp, times = self._backend.xp, self._times
+        current, last = times[f"current_{phase}_time"], times[f"last_{phase}_time"]
+        # The step in which a phase ends counts for it, and for the next one.
+        ended = (current > 0.0) & ~present
+        times[f"last_{phase}_time"] = xp.where(ended, current + dt, last)
+        times[f"current_{phase}_time"] = xp.where(present, current + dt, 0.0)
+
+    def _began(self, phase: str, dt: float, abs_tol: float) -> Array:
+        if not self.cfg.track_air_time:
+            raise RuntimeError(f"{self.cfg.name}: needs track_air_time")
+        current = self._times[f"current_{phase}_time"]
+        return (current > 0.0) & (current < dt + abs_tol)
+
+    def _secondary(self, spec: mujoco.MjSpec) -> str:
+        """Name of the secondary; empty for anything.
+
+        Raises:
+            ValueError: It matches nothing, or several where these are refused.
+        """
+        match, name = self.cfg.secondary, self.cfg.name
+        if match is None:
+            return ""
+        if not isinstance(match.pattern, str):
+            raise ValueError(f"{name}: secondary takes one pattern, got {match.pattern}")
+        found = match.names(spec)
+        if len(found) > 1 and self.cfg.secondary_policy == "error":
+            raise ValueError(f"{name}: secondary matches several: {', '.join(found)}")
+        if len(found) > 1 and self.cfg.secondary_policy == "any":
+            return ""
+        return found[0]

@@ -1,0 +1,79 @@
+"""Which geoms, bodies or subtrees a contact sensor is about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+
+_OBJ = mujoco.mjtObj
+_MODES = {"geom": _OBJ.mjOBJ_GEOM, "body": _OBJ.mjOBJ_BODY, "subtree": _OBJ.mjOBJ_XBODY}
+
+
+@dataclass(frozen=True)
+class ContactMatch:
+    """What to match on one side of a contact."""
+
+    mode: Literal["geom", "body", "subtree"]
+    """Geoms by name, all geoms of bodies by name, or those of bodies and all bodies below them."""
+    pattern: str | tuple[str, ...]
+    """Names in the model; with `entity` regular expressions, which have to match the whole of a
+    name without the entity."""
+    entity: str | None = None
+    """Drone to look at, for example "cf0"."""
+    exclude: tuple[str, ...] = ()
+    """Of what the patterns match, names (or regular expressions) to leave out."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in _MODES:
+            raise ValueError(f"unknown mode {self.mode!r}, have {', '.join(_MODES)}")
+        for expression in (*self.patterns, *self.exclude):
+            try:
+                re.compile(expression)
+            except re.error as error:
+                raise ValueError(f"{expression!r} is no regular expression: {error}") from None
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns, also where there is one."""
+        return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
+
+    @property
+    def object_type(self) -> mujoco.mjtObj:
+        """What MuJoCo's contact sensors call the mode."""
+        return _MODES[self.mode]
+
+    def names(self, spec: mujoco.MjSpec) -> list[str]:
+        """Names of what matches, in the order of the model.
+
+        Raises:
+            ValueError: A pattern matches nothing, or nothing is left.
+        """
+        elements = spec.geoms if self.mode == "geom" else spec.bodies
+        ending = "" if self.entity is None else f":{self.entity}"
+        known = [element.name for element in elements if element.name.endswith(ending)]
+        short = [name.removesuffix(ending) for name in known if name]
+        chosen: set[str] = set()
+        for pattern in self.patterns:
+            found = [name for name in short if self._matches(pattern, name)]
+            if not found:
+                of = "" if self.entity is None else f" of {self.entity!r}"
+                raise ValueError(f"no {self.mode}{of} matches {pattern!r}, have {', '.join(short)}")
+            chosen.update(found)
+        left = [
+            name + ending
+            for name in short
+            if name in chosen and not any(_excludes(entry, name) for entry in self.exclude)
+        ]
+        if not left:
+            raise ValueError(f"exclude {self.exclude} leaves nothing of {', '.join(chosen)}")
+        return left
+
+    def _matches(self, pattern: str, name: str) -> bool:
+        return name == pattern if self.entity is None else bool(re.fullmatch(pattern, name))
+
+
+def _excludes(entry: str, name: str) -> bool:
+    return name == entry or bool(re.fullmatch(entry, name))
