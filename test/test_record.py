@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from mcap.exceptions import McapError
 from mcap.reader import make_reader
 from mcap.records import Channel, Footer, Message
@@ -22,7 +22,7 @@ from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
 from rclpy.logging import get_logger
 from rclpy.qos import qos_profile_system_default
-from ros_client import Client, SimulatorProcess, own_domain, stamp_ns, time_ns
+from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
 from std_msgs.msg import String
 
 from crazyflow_ros.ros import recorder as recorder_module
@@ -59,7 +59,11 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         command.pose.position.z, command.pose.orientation.w = 1.0, 1.0
         assert client.advance(49) == 50
         client.publisher(PoseStamped, "cf0/cmd_pose").publish(command)
-        assert client.advance(450) == 500
+        push = WrenchStamped()
+        push.header.frame_id, push.wrench.force.z = "cf0/base_link", 0.01
+        assert client.advance(150) == 200
+        client.publisher(WrenchStamped, "cf0/wrench").publish(push)
+        assert client.advance(300) == 500
         client.close()
         assert simulator.end(signal.SIGINT)[0] == 0
         assert "Traceback" not in simulator.log
@@ -98,6 +102,14 @@ def test_command_has_the_time_at_which_it_took_effect(flight: Path) -> None:
     ((time, command),) = decoded(flight)["/cf0/cmd_pose"]
     assert time == stamp_ns(50)
     assert command.pose.position.z == 1.0
+
+
+def test_force_is_there_as_long_as_it_acts(flight: Path) -> None:
+    messages = decoded(flight)["/cf0/external_wrench"]
+    times = [time for time, _ in messages]
+    sizes = [np.linalg.norm(numbers(content.wrench.force)) for _, content in messages]
+    assert (times[0], times[-1]) == (stamp_ns(200), stamp_ns(250))
+    np.testing.assert_allclose(sizes, [0.01] * (len(sizes) - 1) + [0.0])  # turned, not changed
 
 
 def until_the_file_breaks_off(records: Iterator[Any], topic: str) -> Iterator[Message]:
@@ -178,7 +190,14 @@ def test_messages_that_cannot_be_written_in_time_are_counted(
         msg_type=String,
         qos_profile=qos_profile_system_default,
     )
-    tap = recorder.tap(publisher, lambda: 7)
+    physics = SimpleNamespace(
+        snapshot=SimpleNamespace(time_ns=7),
+        on_command=lambda _: None,
+        on_wrench=lambda _: None,
+        on_reset=lambda _: None,
+    )
+    recorder.follow(physics, str)
+    tap = recorder.tap(publisher)
     for i in range(5):
         tap.publish(String(data=f"{i}" * 80))
     assert recorder.status().dropped == 3  # of 89 bytes each

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import PoseStamped, Transform, Twist, TwistStamped
+from geometry_msgs.msg import PoseStamped, Transform, Twist, TwistStamped, WrenchStamped
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
@@ -201,3 +201,26 @@ def test_raw_command_of_the_wrong_kind_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         setpoints.raw(Float64MultiArray(data=values), "cf0", control)
+
+
+def wrench(frame_id: str = "", y: float = 2.0) -> WrenchStamped:
+    message = WrenchStamped()
+    message.header.frame_id = frame_id
+    message.wrench.force.y, message.wrench.torque.z = y, 3.0
+    return message
+
+
+@pytest.mark.parametrize(
+    ("frame", "in_body"),
+    [("", False), ("map", False), ("cf0/odom", False), ("cf0/base_link", True)],
+)
+def test_wrench_is_in_the_axes_of_its_frame(frame: str, in_body: bool) -> None:
+    found = setpoints.wrench(wrench(frame), "cf0")
+    assert (np.asarray(found.force).tolist(), found.in_body) == ([0, 2, 0], in_body)
+    assert (np.asarray(found.torque).tolist(), found.duration) == ([0, 0, 3], 0.1)
+
+
+@pytest.mark.parametrize("message", [wrench("cf1/base_link"), wrench(y=NAN), wrench(y=INF)])
+def test_bad_wrench_is_refused(message: WrenchStamped) -> None:
+    with pytest.raises(ValueError, match=r"frame_id must be|force must be 3 finite numbers"):
+        setpoints.wrench(message, "cf0")

@@ -1,4 +1,4 @@
-"""What drones are told: <drone>/cmd_pose, cmd_vel, cmd_trajectory and command."""
+"""What is done to drones: <drone>/cmd_pose, cmd_vel, cmd_trajectory, command and wrench."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from geometry_msgs.msg import PoseStamped, TwistStamped
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.ros import setpoints
-from crazyflow_ros.runtime import Setpoint
+from crazyflow_ros.runtime import Setpoint, Wrench
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
 Conversion = Callable[[Any, str], Setpoint]
+Apply = Callable[[str, Any], None]
+"""Passes a message for a drone on; raises ValueError if it is a bad one."""
 
 # The latest command counts, so none is kept for later.
 _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
@@ -29,7 +31,7 @@ class Commands:
     """Passes commands on to the physics thread; a bad one changes nothing."""
 
     def __init__(self, simulator: Simulator) -> None:
-        self._physics = simulator.physics
+        self._simulator, self._physics = simulator, simulator.physics
         self._logger = simulator.get_logger()
         recorder = simulator.recorder
         self._warned: dict[str, float] = {}
@@ -46,12 +48,24 @@ class Commands:
                 if recorder is not None:
                     full_name = simulator.resolve_topic_name(name)
                     conversion = recorder.tap_commands(conversion, full_name, message_type)
-                receive = partial(self._receive, drone, name, conversion)
-                simulator.create_subscription(message_type, name, receive, _QOS)
+                self._subscribe(drone, topic, message_type, partial(self._command, conversion))
+            self._subscribe(drone, "wrench", WrenchStamped, self._push)
 
-    def _receive(self, drone: str, topic: str, conversion: Conversion, message: Any) -> None:
+    def _subscribe(self, drone: str, topic: str, message_type: Any, apply: Apply) -> None:
+        name = f"{drone}/{topic}"
+        receive = partial(self._receive, drone, name, apply)
+        self._simulator.create_subscription(message_type, name, receive, _QOS)
+
+    def _command(self, conversion: Conversion, drone: str, message: Any) -> None:
+        self._physics.command(drone, conversion(message, drone))
+
+    def _push(self, drone: str, message: WrenchStamped) -> None:
+        wrench: Wrench = setpoints.wrench(message, drone)
+        self._physics.apply_wrench(drone, wrench, key=("topic", drone))
+
+    def _receive(self, drone: str, topic: str, apply: Apply, message: Any) -> None:
         try:
-            self._physics.command(drone, conversion(message, drone))
+            apply(drone, message)
         except ValueError as error:
             self._warn(topic, f"{topic} is ignored: {error}")
 

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import yaml
+from geometry_msgs.msg import WrenchStamped
 from mcap.writer import Writer
-from rclpy.qos import QoSProfile, qos_profile_system_default
+from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.ros.cdr import XYZ
+from crazyflow_ros.ros.frame_ids import MAP
 from crazyflow_ros.ros.message_definitions import definition, type_name
-from crazyflow_ros.runtime import Setpoint
+from crazyflow_ros.runtime import PhysicsThread, Setpoint, Snapshot
 from crazyflow_ros.runtime.setpoints import Start
 
 if TYPE_CHECKING:
@@ -82,21 +85,22 @@ class Recorder:
         self._written = 0
         self._error = ""
         self._closing = threading.Event()
+        self._physics: PhysicsThread | None = None
         self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
 
     def start(self) -> None:
         """Start writing. Until here the file is empty, and may be taken again."""
         self._thread.start()
 
-    def tap(self, publisher: Publisher[Any], time_ns: Callable[[], int]) -> RecordedPublisher:
-        """Record what a publisher publishes, at the simulation time [ns] of that moment."""
+    def tap(self, publisher: Publisher[Any]) -> RecordedPublisher:
+        """Record what a publisher publishes."""
         channel = _Channel(publisher.topic_name, publisher.msg_type, publisher.qos_profile)
-        return RecordedPublisher(publisher, lambda data: self._put(channel, time_ns(), data))
+        return RecordedPublisher(publisher, partial(self._put, channel))
 
     def tap_commands(
         self, conversion: Callable[[Any, str], Setpoint], topic: str, kind: Any
     ) -> Callable[[Any, str], Setpoint]:
-        """Record the commands of a topic, at the simulation time at which they take effect.
+        """Record the commands of a topic when they take effect.
 
         Args:
             conversion: From message and drone to setpoint.
@@ -107,15 +111,46 @@ class Recorder:
             The conversion to be used instead. A command that never takes effect, for another one
             followed before the next tick, is not recorded.
         """
-        put = partial(self._put, _Channel(topic, kind, qos_profile_system_default))
+        channel = _Channel(topic, kind, QoSProfile(depth=1))
 
         def convert(message: Any, drone: str) -> Setpoint:
-            return _RecordedSetpoint(conversion(message, drone), message, put)
+            return _RecordedSetpoint(conversion(message, drone), channel, message)
 
         return convert
 
-    def _put(self, channel: _Channel, time_ns: int, payload: bytes) -> None:
+    def follow(self, physics: PhysicsThread, topic: Callable[[str], str]) -> None:
+        """Record what takes effect in a simulation, and take the time from it.
+
+        Args:
+            physics: Has not been started.
+            topic: Gives the full name of a topic.
+        """
+        self._physics = physics
+        channels: dict[str, _Channel] = {}
+        latest: dict[str, np.ndarray] = {}
+
+        def note_command(_name: str, setpoint: Setpoint, _tick: int) -> None:
+            if isinstance(setpoint, _RecordedSetpoint):
+                self._put(setpoint.channel, serialize_message(setpoint.message))
+
+        def note_wrench(now: Snapshot, wrenches: np.ndarray) -> None:
+            for name, wrench in zip(now.names, wrenches):
+                if np.array_equal(wrench, latest.get(name, np.zeros(6))):
+                    continue
+                if name not in channels:
+                    full_name = topic(f"{name}/external_wrench")
+                    channels[name] = _Channel(full_name, WrenchStamped, QoSProfile(depth=1))
+                self._put(channels[name], serialize_message(_wrench_message(now, wrench)))
+                latest[name] = wrench
+
+        physics.on_command(note_command)
+        physics.on_wrench(note_wrench)
+        physics.on_reset(lambda _: note_wrench(physics.snapshot, np.zeros((len(physics.names), 6))))
+
+    def _put(self, channel: _Channel, payload: bytes) -> None:
         """Have a message written, or counted if there is no room left; returns at once."""
+        assert self._physics is not None
+        time_ns = self._physics.snapshot.time_ns
         with self._lock:
             if self._error:
                 return
@@ -203,12 +238,12 @@ class RecordedPublisher:
 
 
 class _RecordedSetpoint(Setpoint):
-    """A setpoint whose message is recorded when the first command is asked of it."""
+    """A setpoint with the message that it comes from."""
 
-    def __init__(self, setpoint: Setpoint, message: Any, put: Callable[[int, bytes], None]) -> None:
+    def __init__(self, setpoint: Setpoint, channel: _Channel, message: Any) -> None:
         self.moves = setpoint.moves
-        self._setpoint, self._put = setpoint, put
-        self._message: Any = message
+        self.channel, self.message = channel, message
+        self._setpoint = setpoint
 
     def check(self, control: Control) -> None:
         """As the setpoint."""
@@ -216,10 +251,17 @@ class _RecordedSetpoint(Setpoint):
 
     def command(self, start: Start, time_ns: int) -> np.ndarray:
         """As the setpoint."""
-        if self._message is not None:
-            self._put(time_ns, serialize_message(self._message))
-            self._message = None
         return self._setpoint.command(start, time_ns)
+
+
+def _wrench_message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:
+    message = WrenchStamped()
+    message.header.frame_id = MAP
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(now.time_ns, 1_000_000_000)
+    for field, values in (("force", wrench[:3]), ("torque", wrench[3:])):
+        for axis, value in zip(XYZ, values.tolist()):
+            setattr(getattr(message.wrench, field), axis, value)
+    return message
 
 
 def _qos_text(qos: QoSProfile) -> str:

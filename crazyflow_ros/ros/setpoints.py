@@ -1,4 +1,4 @@
-"""From command messages to setpoints. Each function refuses what cannot be flown."""
+"""From command messages to setpoints and wrenches. Each function refuses what makes no sense."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, Quaternion, TwistStamped
+from geometry_msgs.msg import PoseStamped, Quaternion, TwistStamped, WrenchStamped
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.ros import frame_ids
-from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity
+from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
 from crazyflow_ros.scene import frames
+
+_WRENCH_DURATION = 0.1  # s of simulated time
 
 
 def pose(message: PoseStamped, drone: str) -> Pose:
@@ -91,6 +93,21 @@ def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:
     setpoint = Raw(values / RPM if control is Control.rotor_vel else values)
     setpoint.check(control)
     return setpoint
+
+
+def wrench(message: WrenchStamped, drone: str) -> Wrench:
+    """Push a drone at its centre of mass for 0.1 s of simulated time, or until the next message.
+
+    So nothing is pushed for good when its sender ends. The axes are those of the map, or with
+    `<drone>/base_link` those of the drone, and turn with it.
+
+    Raises:
+        ValueError: Another frame, NaN or infinity.
+    """
+    body = frame_ids.base_link(drone)
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), body)
+    force, torque = _xyz(message.wrench.force), _xyz(message.wrench.torque)
+    return Wrench(force, torque, _WRENCH_DURATION, in_body=message.header.frame_id == body)
 
 
 def _check_frame(message: Any, *accepted: str) -> None:

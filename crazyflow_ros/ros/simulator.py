@@ -67,6 +67,8 @@ class Simulator(Node):
             self.recorder = self._recorder()
         self.get_logger().info("compiling, unless an earlier run has done it")
         self.physics = PhysicsThread(config, self.drones, self.link)
+        if self.recorder is not None:
+            self.recorder.follow(self.physics, self.resolve_topic_name)
         self.waiting = Waiting()
         self.senders: dict[int, StateSender] = {}
         for name in _FEATURES:
@@ -101,7 +103,7 @@ class Simulator(Node):
         publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
         if self.recorder is None:
             return publisher
-        return self.recorder.tap(publisher, lambda: self.physics.snapshot.time_ns)
+        return self.recorder.tap(publisher)
 
     def _recorder(self) -> Recorder:
         path = self.parameters.record

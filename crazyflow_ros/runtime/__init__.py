@@ -8,6 +8,7 @@ from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.setpoints import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.runtime.steps import StepAborted, Steps
+from crazyflow_ros.runtime.wrenches import Wrench
 
 __all__ = [
     "CommandSource",
@@ -25,4 +26,5 @@ __all__ = [
     "Steps",
     "Trajectory",
     "Velocity",
+    "Wrench",
 ]

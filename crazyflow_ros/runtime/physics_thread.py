@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from crazyflow_ros.runtime.setpoints import Setpoint
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.runtime.steps import Progress, StepQueue, Steps
+from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
 from crazyflow_ros.scene import Mirror, MirrorState
 
 _IDLE_CHECK = 0.5  # s, how often a waiting thread looks around without having been woken
@@ -119,6 +120,10 @@ class PhysicsThread:
         """Call `callback` when a setpoint takes effect."""
         self._simulation.orders.callbacks.append(callback)
 
+    def on_wrench(self, callback: WrenchCallback) -> None:
+        """Call `callback` when what acts on the drones from outside changes."""
+        self._simulation.wrenches.callbacks.append(callback)
+
     def on_failure(self, callback: Callable[[BaseException], None]) -> None:
         """Call `callback` when an exception ends the thread."""
         self._failure_callbacks.append(callback)
@@ -151,12 +156,28 @@ class PhysicsThread:
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
         """
-        if name not in self.names:
-            raise ValueError(f"unknown drone {name!r}, have {', '.join(self.names)}")
+        self._check_name(name)
         if self._source is not None:
             raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
         setpoint.check(self.control)
         self._simulation.orders.post(name, setpoint)
+
+    def apply_wrench(self, name: str, wrench: Wrench, key: Hashable = None) -> Future[None]:
+        """Let an external force and torque act on a drone from the next tick on.
+
+        Args:
+            name: Of the drone.
+            wrench: What acts.
+            key: Of several with the same key the latest acts; None is different from all others.
+
+        Returns:
+            Done when it has ended. Fails with `InvalidState` if a reset ends it.
+
+        Raises:
+            ValueError: There is no such drone.
+        """
+        self._check_name(name)
+        return self._simulation.wrenches.post(name, wrench, object() if key is None else key)
 
     def pause(self) -> Future[Snapshot]:
         """Stop time. No tick follows the completion of the future."""
@@ -222,6 +243,10 @@ class PhysicsThread:
             epoch=self.epoch,
             paused=self.paused,
         )
+
+    def _check_name(self, name: str) -> None:
+        if name not in self.names:
+            raise ValueError(f"unknown drone {name!r}, have {', '.join(self.names)}")
 
     def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
         """Have `action` carried out between two ticks; the future has the state after it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from crazyflow_ros.control import Control
@@ -13,6 +14,7 @@ from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import Events, SnapshotCallback
 from crazyflow_ros.runtime.levels import resolve
 from crazyflow_ros.runtime.orders import Orders
+from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 
 _FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
@@ -31,6 +33,7 @@ class Simulation:
         snapshot: The latest state.
         epoch: Resets so far.
         orders: What the drones are told.
+        wrenches: External forces and torques on them.
         events: Callbacks, the clock first among them.
         reset_callbacks: Are called after each reset.
         control: What commands mean.
@@ -52,15 +55,18 @@ class Simulation:
         self.epoch = 0
         self.snapshot = engine.advance(_FIRST_TICK, 0, self.epoch)
         self.orders = Orders(self.control)
+        self.wrenches = Wrenches(config.freq)
         self.events = Events(config.freq)
         self.reset_callbacks: list[SnapshotCallback] = []
 
     def next_event(self) -> int:
         """The tick up to which nobody wants to know or to change anything."""
         periods, tick = self.events.periods, self.snapshot.tick
-        if self.orders.moving or self._source is not None or not periods:
+        wrenches = self.wrenches
+        if self.orders.moving or wrenches or self._source is not None or not periods:
             periods.add(self.control_period)
-        return min((tick // period + 1) * period for period in periods)
+        event = min((tick // period + 1) * period for period in periods)
+        return int(min(event, wrenches.next_end))
 
     def collect(self, interrupted: Callable[[], bool]) -> bool:
         """Have the source's commands, if they are due; False if there is something else to do."""
@@ -95,6 +101,7 @@ class Simulation:
         """Put all drones back to their initial state; time goes on, the epoch rises."""
         self.epoch += 1
         self.orders.clear()
+        self.wrenches.clear()
         self._engine.reset()
         self.show()
         self.mirror.notify_reset(True)
@@ -122,10 +129,16 @@ class Simulation:
             engine.tell(name, command)
         controls = self.mirror.staged_controls()
         if controls is not None:
-            engine.wrench[:] = controls.wrench
+            for name, wrench in zip(self.snapshot.names, controls.wrench):
+                duration = math.inf if wrench.any() else 0.0
+                lasting = Wrench(wrench[:3], wrench[3:], duration)
+                self.wrenches.post(name, lasting, ("mirror", name))
             if self.control is Control.rotor_vel and self._source is None:
                 engine.command[:] = controls.rotor_speed / RPM
                 engine.armed[:] = True
+        wrench = self.wrenches.take(self.snapshot)
+        if wrench is not None:
+            engine.wrench[:] = wrench
 
     def _hand_out(self, *, every: bool = False) -> None:
         """Give the state to the source, then to all others, the clock first among them."""

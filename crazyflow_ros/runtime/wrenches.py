@@ -1,0 +1,153 @@
+"""External forces and torques on drones, each for some simulated time."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros.runtime.requests import InvalidState
+from crazyflow_ros.runtime.snapshot import Snapshot
+from crazyflow_ros.scene.frames import body_to_world
+
+WrenchCallback = Callable[[Snapshot, np.ndarray], None]
+"""Is told what acts on the drones from a snapshot on, as `Wrenches.take` returns it."""
+
+
+@dataclass(frozen=True)
+class Wrench:
+    """A force and a torque on a drone.
+
+    Raises:
+        ValueError: A wrong shape, NaN or infinity, or a duration that makes no sense.
+    """
+
+    force: ArrayLike
+    """(3,) N."""
+    torque: ArrayLike
+    """(3,) N m, besides that of the force."""
+    duration: float
+    """Simulated time [s] from the next tick on, at least one tick; infinity for good."""
+    in_body: bool = False
+    """Both are in the axes of the drone and turn with it, not in those of the world."""
+    point: ArrayLike = field(default=(0.0, 0.0, 0.0))
+    """(3,) where the force acts [m], from the centre of mass in the axes of the drone."""
+    ramp_down: float = 0.0
+    """The last part of the duration [s], over which both fall to zero."""
+
+    def __post_init__(self) -> None:
+        for name in ("force", "torque", "point"):
+            value = np.array(getattr(self, name), float)
+            if value.shape != (3,) or not np.isfinite(value).all():
+                raise ValueError(f"{name} must be 3 finite numbers, got {value.tolist()}")
+            object.__setattr__(self, name, value)
+        if not self.duration >= 0:
+            raise ValueError(f"duration must be 0 s or more, got {self.duration}")
+        if not 0 <= self.ramp_down <= self.duration:
+            limit = f"from 0 s to the duration of {self.duration:g} s"
+            raise ValueError(f"ramp_down must be {limit}, got {self.ramp_down}")
+
+
+class _Active(NamedTuple):
+    name: str
+    wrench: Wrench
+    end: float  # tick, or infinity
+    future: Future[None]
+
+
+class Wrenches:
+    """The wrenches on all drones. One thread follows, any thread posts.
+
+    Args:
+        freq: Ticks per simulated second.
+    """
+
+    def __init__(self, freq: int) -> None:
+        self._freq = freq
+        self._active: dict[Hashable, _Active] = {}
+        self._lock = threading.Lock()  # guards what is posted
+        self._posted: dict[Hashable, tuple[str, Wrench, Future[None]]] = {}
+        self.callbacks: list[WrenchCallback] = []
+        """Are called when what acts on the drones changes."""
+
+    @property
+    def next_end(self) -> float:
+        """The tick at which the next one ends; infinity if none does."""
+        return min((active.end for active in self._active.values()), default=math.inf)
+
+    def __bool__(self) -> bool:
+        """Some act."""
+        return bool(self._active)
+
+    def post(self, name: str, wrench: Wrench, key: Hashable) -> Future[None]:
+        """Let a wrench act from the next tick on, instead of the one of the same key.
+
+        Args:
+            name: Of the drone.
+            wrench: What acts on it.
+            key: Whose wrench it is.
+
+        Returns:
+            Done when it has ended. Fails with `InvalidState` if a reset ends it.
+        """
+        future: Future[None] = Future()
+        with self._lock:
+            replaced, self._posted[key] = self._posted.get(key), (name, wrench, future)
+        if replaced is not None:
+            replaced[2].set_result(None)
+        return future
+
+    def clear(self) -> None:
+        """End all, those that were posted too."""
+        with self._lock:
+            posted, self._posted = self._posted, {}
+        ended = [future for _, _, future in posted.values()]
+        ended += [active.future for active in self._active.values()]
+        self._active.clear()
+        for future in ended:
+            future.set_exception(InvalidState("the simulation was reset"))
+
+    def take(self, now: Snapshot) -> np.ndarray | None:
+        """Put into force what was posted, and end what is over.
+
+        Returns:
+            (M, 6) force [N] and torque [N m] at the centres of mass, in world axes, from now on;
+            or None if nothing has acted since the last call.
+        """
+        if not self._posted and not self._active:
+            return None
+        with self._lock:
+            posted, self._posted = self._posted, {}
+        over = {key for key, active in self._active.items() if not active.end > now.tick}
+        for key in over | (posted.keys() & self._active.keys()):
+            self._active.pop(key).future.set_result(None)
+        for key, (name, wrench, future) in posted.items():
+            ticks = max(1.0, wrench.duration * self._freq)
+            end = now.tick + round(ticks) if math.isfinite(ticks) else ticks
+            self._active[key] = _Active(name, wrench, end, future)
+        total = np.zeros((len(now.names), 6))
+        for active in self._active.values():
+            if active.name in now.names:
+                i = now.names.index(active.name)
+                total[i] += self._at(active, now.tick, now.quat[i])
+        for callback in self.callbacks:
+            callback(now, total)
+        return total
+
+    def _at(self, active: _Active, tick: int, quat: np.ndarray) -> np.ndarray:
+        """(6,) force and torque of one, at a tick."""
+        wrench = active.wrench
+        force, torque = np.asarray(wrench.force), np.asarray(wrench.torque)
+        if wrench.in_body:
+            force, torque = body_to_world(quat, np.stack((force, torque)))
+        arm = body_to_world(quat, np.asarray(wrench.point))
+        total = np.concatenate((force, torque + np.cross(arm, force)))
+        if wrench.ramp_down:
+            total *= min(1.0, (active.end - tick) / self._freq / wrench.ramp_down)
+        return total
