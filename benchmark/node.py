@@ -1,9 +1,10 @@
-"""How fast, large and quickly ready the node is, with a process that subscribes everything.
+"""How fast, large and quickly ready the node is, with a process that subscribes its topics.
 
     python -m benchmark.node [seconds]
 
 Prints a Markdown table. The node runs as fast as it can and publishes at 100 Hz of simulated time;
-all drones hover.
+all drones hover. Subscribed are clock and transforms, and of each drone odometry, pose, IMU and
+joint states; or instead of these the two topics of the swarm.
 """
 
 from __future__ import annotations
@@ -23,21 +24,47 @@ from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool
 
 from crazyflow_ros.demo.simulator import Simulator
-from crazyflow_ros.ros.parameters import PublishRates
 
-TARGETS = {1: 50.0, 10: 10.0, 100: 1.0}  # drones: real-time factor
+RATE = 100  # Hz of simulated time, of all topics
 READY_TIMEOUT = 120.0  # s
 HEAD = (
-    "| drones | real-time factor | target | messages/s received | lost | cores used | memory"
-    " | ready, cold | ready, warm |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    "| drones | topics | real-time factor | target | messages/s received | lost | cores used"
+    " | memory | ready, cold | ready, warm |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured."""
+
+    drones: int
+    each: bool
+    """The topics of each drone are subscribed, not those of the swarm."""
+    target: float
+    """Real-time factor."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of the drones."""
+        return [f"cf{i}" for i in range(self.drones)]
+
+    @property
+    def topics(self) -> list[str]:
+        """What is subscribed."""
+        swarm = ["crazyflow/odometry", "crazyflow/joint_states"]
+        kinds = ("odom", "pose", "imu", "joint_states")
+        each = [f"{name}/{kind}" for name in self.names for kind in kinds]
+        return ["clock", "tf", *(each if self.each else swarm)]
+
+
+CASES = (Case(1, True, 150), Case(10, True, 25), Case(100, True, 3), Case(100, False, 20))
 
 
 @dataclass(frozen=True)
 class Result:
     """One row of the table."""
 
-    drones: int
+    case: Case
     factor: float
     received_rate: float
     """Messages per second of wall time."""
@@ -55,23 +82,26 @@ class Result:
     def row(self) -> str:
         """The row in Markdown."""
         return (
-            f"| {self.drones} | {self.factor:.1f} | {TARGETS[self.drones]:g}"
+            f"| {self.case.drones} | {'each' if self.case.each else 'swarm'}"
+            f" | {self.factor:.1f} | {self.case.target:g}"
             f" | {self.received_rate:.0f} | {100 * max(self.lost, 0):.0f} % | {self.cores:.2f}"
             f" | {self.memory:.0f} MB"
             f" | {self.ready_cold:.1f} s | {self.ready_warm:.1f} s |"
         )
 
 
-def measure(drones: int, seconds: float, folder: Path) -> Result:
+def measure(case: Case, seconds: float, folder: Path) -> Result:
     """Run the node twice with an own compilation cache, the second time with a subscriber.
 
     Args:
-        drones: How many.
+        case: What is measured.
         seconds: Of wall time, for which to count.
         folder: Empty; gets the cache and the node's log.
     """
+    places = [(i % 10, i // 10, 1, 0) for i in range(case.drones)]  # in the air
     parameters = {
-        "drones": f"[{','.join(f'cf{index}' for index in range(drones))}]",
+        "drones": f"[{','.join(case.names)}]",
+        "initial_poses": f"[{','.join(f'{x:.1f}' for place in places for x in place)}]",
         "real_time_factor": "0.0",
     }
     environment = {"XDG_CACHE_HOME": str(folder)}
@@ -82,7 +112,7 @@ def measure(drones: int, seconds: float, folder: Path) -> Result:
         warm = _time_until_ready(simulator)
         used, began = _processor_time(simulator.pid), time.monotonic()
         output = subprocess.run(
-            [sys.executable, "-m", "benchmark.subscriber", str(seconds)],
+            [sys.executable, "-m", "benchmark.subscriber", str(seconds), *case.topics],
             stdout=subprocess.PIPE,
             check=True,
             timeout=seconds + 200,
@@ -91,18 +121,13 @@ def measure(drones: int, seconds: float, folder: Path) -> Result:
         memory = _peak_memory(simulator.pid)
         cores = (_processor_time(simulator.pid) - used) / (time.monotonic() - began)
     seen = json.loads(output.splitlines()[-1])
-    counts = {
-        topic: count
-        for topic, count in seen["received"].items()
-        if count > 2 * seconds  # leaves out the status, at 1 Hz of wall time
-    }
-    rates = [PublishRates().range if topic.endswith("/range") else 100 for topic in counts]
-    published = seen["simulated"] * seconds / seen["wall"] * sum(rates)
+    factor = seen["simulated"] / seen["wall"]
+    published = factor * seconds * RATE * len(case.topics)
     return Result(
-        drones,
-        seen["simulated"] / seen["wall"],
-        sum(counts.values()) / seconds,
-        1 - sum(counts.values()) / published,
+        case,
+        factor,
+        seen["received"] / seconds,
+        1 - seen["received"] / published,
         cores,
         memory,
         cold,
@@ -143,9 +168,9 @@ def main(seconds: float = 10.0) -> None:
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     print(HEAD, flush=True)
-    for drones in TARGETS:
+    for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            print(measure(drones, seconds, Path(folder)).row(), flush=True)
+            print(measure(case, seconds, Path(folder)).row(), flush=True)
     rclpy.shutdown()
 
 

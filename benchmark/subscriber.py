@@ -1,8 +1,8 @@
-"""Subscribes everything that a simulator publishes, counts, and prints what it saw as JSON.
+"""Subscribes topics of a simulator, counts their messages, and prints what it saw as JSON.
 
-    python -m benchmark.subscriber 10    # for ten seconds
+    python -m benchmark.subscriber 10 clock cf0/odom    # for ten seconds
 
-Before, it sends each drone up by a metre, so that all of them fly.
+Before, it tells all drones to stay where they are, so that those in the air fly.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 import rclpy
-from builtin_interfaces.msg import Time
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import TwistStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
@@ -23,11 +23,10 @@ from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from rosgraph_msgs.msg import Clock
 
-SIMULATOR = "crazyflow"
-NOT_OURS = ("/rosout", "/parameter_events")  # every node has them
 SETTLE = 2.0  # s of wall time between take-off and measurement
 TIMEOUT = 60.0  # s
 
+_CLOCK = "/clock"
 _SWEEP_PERIOD = 2e-3  # s
 _DEPTH = 100  # of each queue, enough for a sweep at 500 times real time
 
@@ -56,73 +55,70 @@ class Subscriber:
                     self.counts[topic] += 1
                     self._latest[topic] = taken[0]
 
-    def subscribe(self) -> None:
-        """Find the simulator's topics, subscribe them as reliably as they are published."""
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Find the topics, and subscribe them as reliably as they are published."""
         deadline = time.monotonic() + TIMEOUT
-        topics: dict[str, str] = {}
-        before: dict[str, str] | None = None
-        while not topics or topics != before:  # until discovery brings no more
+        missing = {f"/{topic}" for topic in topics}
+        while missing - self._latest.keys():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no node {SIMULATOR} with its topics in {TIMEOUT:g} s")
-            self.spin(1.0)
-            before, topics = topics, self._topics()
-        for topic, kind in topics.items():
-            package, _, name = kind.split("/")
-            offered = self._node.get_publishers_info_by_topic(topic)[0].qos_profile
-            self._subscriptions[topic] = self._node.create_subscription(
-                getattr(importlib.import_module(f"{package}.msg"), name),
-                topic,
-                lambda _: None,
-                QoSProfile(
-                    depth=_DEPTH, reliability=offered.reliability, durability=offered.durability
-                ),
-                raw=True,
-            )
-        while silent := [topic for topic in topics if topic not in self._latest]:
-            if time.monotonic() > deadline:
+                silent = sorted(missing - self._latest.keys())
                 raise TimeoutError(f"no message in {TIMEOUT:g} s on {silent[:5]}")
+            for topic, (kind, *_) in self._node.get_topic_names_and_types():
+                if topic in missing and topic not in self._subscriptions:
+                    self._subscribe(topic, kind)
             self.spin(0.1)
 
-    def take_off(self) -> None:
-        """Send all drones to a height of 1 m, in the simulated air."""
-        for topic in [topic for topic in self._latest if topic.endswith("/pose")]:
-            command = deserialize_message(self._latest[topic], PoseStamped)
-            command.header.stamp = Time()
-            command.pose.position.z = 1.0
-            publisher = self._node.create_publisher(
-                PoseStamped, f"{topic.removesuffix('pose')}cmd_pose", 1
-            )
+    def _subscribe(self, topic: str, kind: str) -> None:
+        offers = self._node.get_publishers_info_by_topic(topic)
+        if not offers:
+            return
+        package, _, name = kind.split("/")
+        offered = offers[0].qos_profile
+        self._subscriptions[topic] = self._node.create_subscription(
+            getattr(importlib.import_module(f"{package}.msg"), name),
+            topic,
+            lambda _: None,
+            QoSProfile(
+                depth=_DEPTH, reliability=offered.reliability, durability=offered.durability
+            ),
+            raw=True,
+        )
+
+    def hover(self) -> None:
+        """Tell all drones to stay where they are."""
+        deadline = time.monotonic() + TIMEOUT
+        for topic, _ in self._node.get_topic_names_and_types():
+            if not topic.endswith("/cmd_vel"):
+                continue
+            publisher = self._node.create_publisher(TwistStamped, topic, 1)
             while not publisher.get_subscription_count():
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"nobody listens to {topic} after {TIMEOUT:g} s")
                 self.spin(0.02)
-            publisher.publish(command)
+            publisher.publish(TwistStamped())
             self._publishers.append(publisher)
 
     def clock(self) -> tuple[float, float]:
         """Simulated time of the next message on /clock, and wall time when it came, in s."""
-        del self._latest["/clock"]
-        while "/clock" not in self._latest:
+        del self._latest[_CLOCK]
+        while _CLOCK not in self._latest:
             self.spin(0.001)
-        now, stamp = time.monotonic(), deserialize_message(self._latest["/clock"], Clock).clock
+        now, stamp = time.monotonic(), deserialize_message(self._latest[_CLOCK], Clock).clock
         return stamp.sec + 1e-9 * stamp.nanosec, now
-
-    def _topics(self) -> dict[str, str]:
-        if (SIMULATOR, "/") not in self._node.get_node_names_and_namespaces():
-            return {}
-        published = self._node.get_publisher_names_and_types_by_node(SIMULATOR, "/")
-        return {topic: kinds[0] for topic, kinds in published if topic not in NOT_OURS}
 
 
 def main() -> None:
-    """Measure for the number of seconds given on the command line."""
+    """Measure for the number of seconds, and the topics, on the command line."""
+    seconds, *topics = sys.argv[1:]
     rclpy.init()
     subscriber = Subscriber(rclpy.create_node("subscriber"))
-    subscriber.subscribe()
-    subscriber.take_off()
+    subscriber.subscribe(topics)
+    subscriber.hover()
     subscriber.spin(SETTLE)
     simulated, began = subscriber.clock()
     subscriber.counts.clear()
-    subscriber.spin(float(sys.argv[1]))
-    received = dict(subscriber.counts)
+    subscriber.spin(float(seconds))
+    received = subscriber.counts.total()
     later, ended = subscriber.clock()
     result = {"simulated": later - simulated, "wall": ended - began, "received": received}
     print(json.dumps(result), flush=True)

@@ -2,7 +2,12 @@
 
 import os
 import tempfile
+from ctypes.util import find_library
 from pathlib import Path
+
+# Before MuJoCo is imported: without a screen it can still draw.
+if not os.environ.get("DISPLAY") and find_library("EGL"):
+    os.environ.setdefault("MUJOCO_GL", "egl")
 
 import jax
 import pytest

@@ -1,0 +1,147 @@
+"""How steadily the node keeps time, beside a loop that does nothing but sleep.
+
+    python -m benchmark.real_time [seconds]
+
+Prints a Markdown table. At a real-time factor of 1 and 500 Hz clock and joint states are published
+at each tick, and this process notes when they arrive. Intervals should be 2 ms. The delay is that
+from a command of rotor speed, sent at a random time, to the arrival of the first state that shows
+it; half a period of it on average is waiting for the next tick.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from crazyflow_ros.demo.simulator import Simulator
+
+FREQ = 500
+SPEEDS = (500.0, 1500.0)  # rad/s, of all rotors, in turn; too far apart to be reached
+COMMAND_PERIOD = 0.1  # s, and up to a tick more
+READY_TIMEOUT = 60.0  # s
+HEAD = "| ms | median | 99 % | 99.9 % | longest |\n|---|---:|---:|---:|---:|"
+PARAMETERS = {
+    "control": "rotor_vel",
+    "freq": str(FREQ),
+    "publish_rates.clock": str(FREQ),
+    "publish_rates.joint_states": str(FREQ),
+}
+
+
+def timer_loop(seconds: float) -> np.ndarray:
+    """Times at which a loop wakes up that sleeps until the next multiple of the period [s]."""
+    times, start = [], time.monotonic()
+    for i in range(int(seconds * FREQ)):
+        time.sleep(max(0.0, start + i / FREQ - time.monotonic()))
+        times.append(time.monotonic())
+    return np.array(times)
+
+
+class Observer:
+    """Notes when messages come, and commands the rotors now and then."""
+
+    def __init__(self, node: Node) -> None:
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(node)
+        self.clock: list[tuple[float, float]] = []
+        self.delays: list[float] = []
+        self.lock_hold = ""
+        self._sent, self._told, self._speed = 0.0, 0, 0.0
+        self._random = np.random.default_rng(0)
+        self._next_command = 0.0
+        node.create_subscription(Clock, "/clock", self._on_clock, 100)
+        node.create_subscription(JointState, "cf0/joint_states", self._on_state, 100)
+        node.create_subscription(DiagnosticArray, "crazyflow/status", self._on_status, 10)
+        self._publisher = node.create_publisher(Float64MultiArray, "cf0/command", 1)
+
+    def run(self, seconds: float) -> None:
+        """Observe for some time, from the first message on."""
+        self._next_command = math.inf
+        self._until(lambda: self.clock and self._publisher.get_subscription_count(), READY_TIMEOUT)
+        self._next_command = 0.0
+        self.clock.clear()
+        end = time.monotonic() + seconds
+        self._until(lambda: time.monotonic() > end, seconds + 1.0)
+
+    def _until(self, condition: Callable[[], object], timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no simulator within {timeout:g} s")
+            self.executor.spin_once(timeout_sec=0.001)
+            if not self._sent and time.monotonic() > self._next_command:
+                self._told = 1 - self._told
+                command = Float64MultiArray(data=[SPEEDS[self._told]] * 4)
+                self._sent = time.monotonic()
+                self._publisher.publish(command)
+
+    def _on_clock(self, message: Clock) -> None:
+        now = time.monotonic()
+        self.clock.append((now, message.clock.sec + 1e-9 * message.clock.nanosec))
+
+    def _on_state(self, message: JointState) -> None:
+        now, (speed, *_) = time.monotonic(), message.velocity
+        if self._sent and self._shows(speed):
+            self.delays.append(now - self._sent)
+            self._sent = 0.0
+            self._next_command = now + COMMAND_PERIOD + self._random.uniform(0, 1 / FREQ)
+        self._speed = speed
+
+    def _shows(self, speed: float) -> bool:
+        """Whether the rotors have begun to turn faster, or slower, as they were told."""
+        return (speed > self._speed) if self._told else (speed < self._speed)
+
+    def _on_status(self, message: DiagnosticArray) -> None:
+        values = {item.key: item.value for item in message.status[0].values}
+        self.lock_hold = values["lock_hold_longest_us"]
+
+
+def _row(name: str, seconds: np.ndarray) -> str:
+    figures = [*np.percentile(seconds, (50, 99, 99.9)), seconds.max()]
+    return f"| {name} | " + " | ".join(f"{1e3 * figure:.2f}" for figure in figures) + " |"
+
+
+def main(seconds: float = 20.0) -> None:
+    """Measure, each side for a time in wall seconds."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    observer = Observer(rclpy.create_node("observer"))
+    with tempfile.TemporaryDirectory() as folder:
+        with Simulator(PARAMETERS, Path(folder) / "simulator.log") as simulator:
+            observer.run(seconds)
+            simulator.check()
+        bare = timer_loop(seconds)
+    rclpy.shutdown()
+    wall, stamps = np.array(observer.clock).T
+    print(HEAD)
+    print(_row("interval of a bare loop", np.diff(bare)))
+    print(_row("interval of /clock", np.diff(wall)))
+    print(_row("delay from command to state", np.array(observer.delays)))
+    late = wall - stamps
+    expected = round((stamps[-1] - stamps[0]) * FREQ) + 1
+    missing = expected - len(np.unique(stamps))
+    drift = np.abs(np.median(late[-FREQ:]) - np.median(late[:FREQ]))
+    print(
+        f"\nIn {wall[-1] - wall[0]:.0f} s simulated time drifted by {1e3 * drift:.2f} ms, "
+        f"{missing} of {expected} clock messages were missing, and the mirror's lock was held for "
+        f"{observer.lock_hold} us at most (of the last 256 times)."
+    )
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:2]))
