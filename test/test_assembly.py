@@ -12,7 +12,7 @@ from mujoco import mjx
 from crazyflow_ros.dynamics import Drone, load_drone
 from crazyflow_ros.scene import build_spec, unweld
 
-MODELS = [Drone.cf2x_L250, Drone.cf21B_500]
+MODELS = list(Drone)
 N_FREE = 6  # degrees of freedom of a free joint
 
 
@@ -112,7 +112,8 @@ def test_camera_looks_forward(drone_model: str) -> None:
         [right, up, backward], [[0, -1, 0], [0, 0, 1], [-1, 0, 0]], atol=1e-9
     )
     camera = model.camera("fpv_cam:cf0")
-    np.testing.assert_allclose(camera.pos, [0.03, 0, 0])
+    expected = [0.115, 0, -0.01] if drone_model == "hb_x500" else [0.03, 0, 0]
+    np.testing.assert_allclose(camera.pos, expected)
     assert camera.fovy == 70
     assert list(model.cam_resolution[camera.id]) == [640, 480]
 

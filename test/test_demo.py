@@ -24,6 +24,7 @@ from crazyflow_ros.demo.trajectory import (
     Glide,
     plan_flight,
 )
+from crazyflow_ros.dynamics import Drone
 
 PAD = np.array([0.5, -0.5, 0.014])
 
@@ -121,7 +122,7 @@ def test_arguments_have_defaults_and_are_read() -> None:
         ("real_time_factor:=-1", "real_time_factor: expected a number of at least 0, got '-1'"),
         ("real_time_factor:=nan", "got 'nan'"),
         ("duration:=5", "duration: expected a number of at least 20, got '5'"),
-        ("drone_model:=dji", "one of cf2x_L250, cf21B_500, got 'dji'"),
+        ("drone_model:=dji", f"one of {', '.join(Drone)}, got 'dji'"),
         ("plot:=flight", "ends in .png"),
         ("drones:=4", "unknown argument 'drones', have n_drones"),
         ("--fast", "expected name:=value, got '--fast'"),

@@ -14,7 +14,7 @@ from crazyflow_ros.scene import build_spec
 ROTORS = [f"rotor{i}" for i in range(4)]
 
 
-@pytest.fixture(params=[Drone.cf2x_L250, Drone.cf21B_500])
+@pytest.fixture(params=list(Drone))
 def drone_model(request: pytest.FixtureRequest) -> str:
     return request.param
 

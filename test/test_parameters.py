@@ -9,7 +9,7 @@ from crazyflow_ros.control import mellinger
 from crazyflow_ros.dynamics import Drone, load_drone
 from crazyflow_ros.dynamics.first_principles import Params
 
-DRONES = ["cf2x_L250", "cf21B_500"]
+DRONES = list(Drone)
 
 
 @pytest.mark.parametrize("drone", DRONES)
@@ -48,7 +48,13 @@ def test_mixing_follows_from_rotor_places_and_spins() -> None:
 
 @pytest.mark.parametrize(
     ("drone", "limits", "hover", "thrust_to_weight"),
-    [("cf2x_L250", (8398, 23216), 19217, 1.49), ("cf21B_500", (7327, 21661), 15900, 1.88)],
+    [
+        ("cf2x_L250", (8398, 23216), 19217, 1.49),
+        ("cf2x_P250", (10131, 28484), 23192, 1.54),
+        ("cf2x_T350", (9397, 25991), 19041, 1.94),
+        ("cf21B_500", (7327, 21661), 15900, 1.88),
+        ("hb_x500", (3266, 11375), 7723, 2.17),
+    ],
 )
 def test_derived_figures(
     drone: str, limits: tuple[int, int], hover: int, thrust_to_weight: float
@@ -65,10 +71,12 @@ def test_derived_figures(
 def test_controller_figures(drone: str) -> None:
     figures = load_drone(drone)
     state = mellinger.load_params("state", drone)
-    assert float(state["mass"]) == pytest.approx({"cf2x_L250": 0.029, "cf21B_500": 0.0393}[drone])
+    mass = {"cf2x_L250": 0.029, "cf2x_P250": 0.029, "cf2x_T350": 0.0325, "cf21B_500": 0.0393}
+    assert float(state["mass"]) == pytest.approx((mass | {"hb_x500": 2.28})[drone])
     attitude = mellinger.load_params("attitude", drone)
     mixer = mellinger.load_params("force_torque", drone)
-    np.testing.assert_allclose(state["int_err_max"], [2, 2, 0.4])
+    int_err_max = [4, 4, 2] if drone == "hb_x500" else [2, 2, 0.4]
+    np.testing.assert_allclose(state["int_err_max"], int_err_max)
     np.testing.assert_allclose(attitude["int_err_max"], [1, 1, 1500])
     for params in (attitude, mixer):
         assert float(params["thrust_max"]) == pytest.approx(figures["thrust_max"])
@@ -76,7 +84,7 @@ def test_controller_figures(drone: str) -> None:
 
 
 def test_an_unknown_drone_is_named() -> None:
-    with pytest.raises(ValueError, match="unknown drone 'cf3', have cf2x_L250, cf21B_500"):
+    with pytest.raises(ValueError, match="unknown drone 'cf3', have cf2x_L250, cf2x_P250, "):
         load_drone("cf3")
 
 

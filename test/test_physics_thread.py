@@ -370,3 +370,10 @@ def test_rotor_angles_follow_their_speeds(running):
     after = physics.step(1).result(T)
     turned = (after.rotor_angle - before.rotor_angle) % (2 * np.pi)
     np.testing.assert_allclose(turned, after.rotor_vel / 500, rtol=1e-3)
+
+
+def test_a_fitted_model_flies_without_rotors(running):
+    physics = running(["cf0"], start_paused=True, dynamics="so_rpy_rotor", drone_model="hb_x500")
+    hover(physics)
+    snapshot = physics.step(1000).result(T)
+    assert snapshot.pos[0, 2] > 0.5 and not snapshot.rotor_vel.any()

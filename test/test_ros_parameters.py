@@ -15,6 +15,7 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.declaration import ParameterError, declarations, declare
 from crazyflow_ros.ros.parameters import Parameters
@@ -101,10 +102,10 @@ def test_values_of_the_user_win(declared: Any) -> None:
         ("drones", ["a/b"], "got 'a/b'"),
         ("drones", ["a__b"], "got 'a__b'"),
         ("drones", ["a", "a"], "drones: expected names that differ, got ['a', 'a']"),
-        ("drone_model", "x", "drone_model: expected one of cf2x_L250, cf21B_500, got 'x'"),
+        ("drone_model", "x", f"drone_model: expected one of {', '.join(Drone)}, got 'x'"),
         ("control", "fly", "control: expected one of state, attitude, "),
         ("integrator", "rk5", "integrator: expected one of euler, symplectic_euler, rk4"),
-        ("dynamics", "none", "dynamics: expected one of first_principles, got 'none'"),
+        ("dynamics", "none", "dynamics: expected one of first_principles, so_rpy, "),
         ("freq", 0, "freq: expected a whole number from 1 to 100000, got 0"),
         ("freq", 500.5, "freq: expected a whole number from 1 to 100000, got 500.5"),
         ("freq", True, "freq: expected a whole number"),

@@ -14,7 +14,7 @@ from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, 
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Float64MultiArray
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics import Drone, load_drone
 from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain("test_ros_process")
@@ -55,7 +55,7 @@ def test_signal_ends_a_compilation(start: Start, number: signal.Signals, tmp_pat
 
 def test_wrong_arguments_end_it_with_one_line(start: Start) -> None:
     cases = {
-        "drone_model:=x": "drone_model: expected one of cf2x_L250, cf21B_500, got 'x'",
+        "drone_model:=x": f"drone_model: expected one of {', '.join(Drone)}, got 'x'",
         "publish_rates.imu:=300": "publish_rates.imu must divide the physics rate of 500 Hz, got",
     }
     processes = [start("-p", argument) for argument in cases]

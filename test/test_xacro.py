@@ -12,7 +12,7 @@ from crazyflow_ros.hardware.ros2_control import PARAMETERS, Hardware
 from crazyflow_ros.hardware.xacro import macro
 from crazyflow_ros.resources import resource
 
-MODELS = [Drone.cf2x_L250, Drone.cf21B_500]
+MODELS = list(Drone)
 
 
 def flat(element: ET.Element, path: str = "") -> Iterator[tuple[str, dict[str, str], str]]:

@@ -50,10 +50,10 @@ def load_params(stage: str, drone: str) -> Params:
         drone: Name of the drone.
     """
     figures, tables = load_drone(drone), _tables()
-    shared = {k: v for k, v in tables["shared"].items() if not isinstance(v, dict)}
+    own, shared = tables[drone], tables["shared"]
     airframe = {k: figures[k] for k in ("gravity_vec", "L", "mixing_matrix", "rpm2thrust")}
     limits = {k: figures[k] for k in ("thrust_min", "thrust_max")}
-    merged = airframe | limits | shared | tables["shared"].get(stage, {}) | tables[drone]
+    merged = airframe | limits | shared | shared.get(stage, {}) | own | own.get(stage, {})
     names = {
         "state": "mass kp kd ki gravity_vec mass_thrust int_err_max thrust_max pwm_max",
         "attitude": "kR kw ki_m kd_omega int_err_max torque_pwm_max thrust_max pwm_min pwm_max L "

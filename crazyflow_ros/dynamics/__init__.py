@@ -1,16 +1,40 @@
 """Quadrotor dynamics in JAX: models and drone parameters."""
 
+from __future__ import annotations
+
 from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from crazyflow_ros.dynamics.parameters import Drone, load_drone
 
+if TYPE_CHECKING:
+    from crazyflow_ros.dynamics.components import RigidBody
+
 
 class Dynamics(StrEnum):
-    """Dynamics model."""
+    """Dynamics model, each in the module of its name."""
 
     first_principles = "first_principles"
     """Rigid body with measured thrust, torque, drag and rotor curves."""
+    so_rpy = "so_rpy"
+    """Fitted answer of roll, pitch and yaw to attitude commands; thrust follows at once."""
+    so_rpy_rotor = "so_rpy_rotor"
+    """The same, with a lag of the thrust."""
+    so_rpy_rotor_drag = "so_rpy_rotor_drag"
+    """The same, with drag of the air."""
     default = "first_principles"
+
+    @property
+    def has_rotors(self) -> bool:
+        """Whether the model follows rotor speeds. The fitted ones follow attitude and thrust."""
+        return self is Dynamics.first_principles
+
+    @property
+    def params(self) -> type[RigidBody]:
+        """Class of the model's parameters."""
+        params: type[RigidBody] = import_module(f"{__name__}.{self.value}").Params
+        return params
 
 
 __all__ = ["Drone", "Dynamics", "load_drone"]

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from decimal import Decimal
 from math import floor, frexp, ldexp, pi
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.kernels import apart
+from crazyflow_ros.struct import Struct
 
 Vec3: TypeAlias = tuple[Array, Array, Array]
 Vec4: TypeAlias = tuple[Array, Array, Array, Array]
@@ -34,7 +37,7 @@ class BodyState(NamedTuple):
     ang_vel: Vec3
     """Body frame, rad/s."""
     rotor_vel: Vec4
-    """RPM."""
+    """RPM; or what the model says."""
 
 
 class BodyDerivative(NamedTuple):
@@ -46,7 +49,7 @@ class BodyDerivative(NamedTuple):
     acc: Vec3
     ang_acc: Vec3
     rotor_acc: Vec4
-    """RPM/s."""
+    """RPM/s; or what the model says."""
 
 
 class Wrench(NamedTuple):
@@ -56,9 +59,57 @@ class Wrench(NamedTuple):
     torque: Vec3
 
 
+class RigidBody(Struct):
+    """Parameters that all models have, and what a model is.
+
+    Any parameter may carry leading axes: (n_drones,), or (n_worlds, n_drones), either of which may
+    be of size 1.
+    """
+
+    mass: Array
+    """(1,) kg."""
+    gravity_vec: Array
+    """(3,) m/s^2, world frame."""
+    J: Array
+    """(3, 3) kg m^2, inertia about the centre of mass, body frame."""
+    J_inv: Array
+    """(3, 3) 1/(kg m^2)."""
+
+    @classmethod
+    def create(cls, drone: str) -> Self:
+        """Parameters of a drone in `drones.toml`."""
+        raise NotImplementedError
+
+    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+        """Time derivative of the state.
+
+        Args:
+            state: State of the drones.
+            command: What the model follows: speeds of the rotors [RPM], or what it says.
+            external: Wrench on the centre of mass, world frame.
+        """
+        raise NotImplementedError
+
+
+def body_figures(drone: str) -> dict[str, Array]:
+    """The fields of `RigidBody` for a drone in `drones.toml`."""
+    figures = load_drone(drone)
+    return {
+        "mass": jnp.array([figures["mass"]]),
+        "gravity_vec": jnp.array(figures["gravity_vec"]),
+        "J": jnp.array(figures["J"]),
+        "J_inv": jnp.array(np.linalg.inv(figures["J"])),
+    }
+
+
 def split(array: Array) -> tuple[Array, ...]:
     """Components of an array's last axis: (..., k) -> k arrays of shape (...)."""
     return tuple(array[..., i] for i in range(array.shape[-1]))
+
+
+def vector(array: Array) -> Vec3:
+    """Components of a vector: (..., 3) -> three arrays of shape (...)."""
+    return (array[..., 0], array[..., 1], array[..., 2])
 
 
 def stack(components: tuple[Array, ...]) -> Array:
@@ -120,6 +171,18 @@ def rotation_matrix(quat: Vec4) -> Matrix3:
         (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
         (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
     )
+
+
+def drag_force(state: BodyState, drag_matrix: Array) -> Vec3:
+    """Force of the air on a body, linear in its velocity; world frame, N.
+
+    Args:
+        state: State of the body.
+        drag_matrix: (..., 3, 3) N/(m/s), body frame.
+    """
+    to_world = rotation_matrix(state.quat)
+    body_vel = transform(transpose(to_world), state.vel)
+    return transform(to_world, transform(matrix_rows(drag_matrix), body_vel))
 
 
 def rotation_matrix_from_rpy(rpy: Vec3) -> Matrix3:

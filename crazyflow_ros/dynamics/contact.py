@@ -17,15 +17,15 @@ import numpy as np
 
 from crazyflow_ros.dynamics.components import (
     BodyState,
+    RigidBody,
     Wrench,
     cross,
     rotation_matrix,
     transform,
 )
-from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.parameters import load_drone
 
-Force: TypeAlias = Callable[[BodyState, Params], Wrench]
+Force: TypeAlias = Callable[[BodyState, RigidBody], Wrench]
 """An external influence on the drones: a pure function that each integrator stage evaluates."""
 
 FRICTION = 0.6  # Coulomb coefficient, plastic on a hard floor
@@ -68,7 +68,7 @@ def floor_contact(drone: str, freq: float) -> Force:
     points = np.array(contact_points(drone)).T
     reach, rate = float(np.linalg.norm(points, axis=0).max()), _bounce_rate(freq)
 
-    def contact(state: BodyState, params: Params) -> Wrench:
+    def contact(state: BodyState, params: RigidBody) -> Wrench:
         # One more axis, the points, for all of them at once.
         R, mass = rotation_matrix(state.quat), params.mass[..., 0]
         (x, y, z), (wx, wy, wz) = (jnp.asarray(p, mass.dtype) for p in points), state.ang_vel
@@ -89,11 +89,11 @@ def floor_contact(drone: str, freq: float) -> Force:
         total, torque = (jax.tree.map(lambda a: a.sum(-1), v) for v in (f, cross(arm, f)))
         return Wrench(total, torque)
 
-    def none(state: BodyState, params: Params) -> Wrench:
+    def none(state: BodyState, params: RigidBody) -> Wrench:
         zero = jnp.zeros_like(state.pos[0])
         return Wrench((zero, zero, zero), (zero, zero, zero))
 
-    def force(state: BodyState, params: Params) -> Wrench:
+    def force(state: BodyState, params: RigidBody) -> Wrench:
         near = jnp.any(state.pos[2] < reach)
         return jax.lax.cond(near, contact, none, state, params)
 

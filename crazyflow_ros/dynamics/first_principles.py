@@ -7,6 +7,7 @@ reaction torque, as in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
 from __future__ import annotations
 
 from math import pi
+from typing import Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +16,12 @@ from jax import Array
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
+    RigidBody,
     Vec3,
     Vec4,
     Wrench,
     add,
+    body_figures,
     cross,
     matrix_rows,
     rotation_matrix,
@@ -26,32 +29,24 @@ from crazyflow_ros.dynamics.components import (
     split,
     transform,
     transpose,
+    vector,
 )
 from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.kernels import apart
-from crazyflow_ros.struct import Struct
 
 RPM = 2 * pi / 60  # rad/s
 
 
-class Params(Struct):
-    """Parameters of the model. Any of them may carry leading (n_worlds, n_drones) axes.
+class Params(RigidBody):
+    """Parameters of the model.
 
     Per-rotor figures have an axis of size 1 when the rotors share them, of size 4 otherwise.
     """
 
-    mass: Array
-    """(1,) kg."""
     L: Array
     """(1,) or (4,) m, distance of the rotors from the body's x and y axes."""
     prop_inertia: Array
     """(1,) or (4,) kg m^2, one rotor about its spin axis."""
-    gravity_vec: Array
-    """(3,) m/s^2, world frame."""
-    J: Array
-    """(3, 3) kg m^2, inertia about the centre of mass, body frame."""
-    J_inv: Array
-    """(3, 3) 1/(kg m^2)."""
     rpm2thrust: Array
     """(1, 3) or (4, 3), thrust in N as a polynomial in RPM."""
     rpm2torque: Array
@@ -65,20 +60,17 @@ class Params(Struct):
     rotor_vel_limits: Array
     """(2,) RPM, slowest and fastest a turning rotor can be commanded."""
 
-    @staticmethod
-    def create(drone: str) -> Params:
+    @classmethod
+    def create(cls, drone: str) -> Self:
         """Parameters of a drone in `drones.toml`."""
         p = load_drone(drone)
         k0, k1, k2 = p["rpm2thrust"]
         thrust = np.array([p["thrust_min"], p["thrust_max"]])
         limits = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust))) / (2 * k2)
-        return Params(
-            mass=jnp.array([p["mass"]]),
+        return cls(
+            **body_figures(drone),
             L=jnp.array([p["L"]]),
             prop_inertia=jnp.array([p["prop_inertia"]]),
-            gravity_vec=jnp.array(p["gravity_vec"]),
-            J=jnp.array(p["J"]),
-            J_inv=jnp.array(np.linalg.inv(p["J"])),
             rpm2thrust=jnp.array(p["rpm2thrust"])[None],
             rpm2torque=jnp.array(p["rpm2torque"])[None],
             mixing_matrix=jnp.array(p["mixing_matrix"]),
@@ -86,6 +78,10 @@ class Params(Struct):
             rotor_dyn_coef=jnp.array(p["rotor_dyn_coef"])[None],
             rotor_vel_limits=jnp.array(limits),
         )
+
+    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+        """See `derivative` below."""
+        return derivative(state, command, external, self)
 
 
 def rotor_acceleration(rotor_vel: Vec4, rotor_vel_cmd: Vec4, coef: Array) -> Vec4:
@@ -173,6 +169,6 @@ def _accelerations(
     force = add(transform(rotation_matrix(quat), body_force), external_force)
     acc = add(
         scale(force, 1 / params.mass[..., 0]),
-        (params.gravity_vec[..., 0], params.gravity_vec[..., 1], params.gravity_vec[..., 2]),
+        vector(params.gravity_vec),
     )
     return acc, transform(matrix_rows(params.J_inv), torque)

@@ -17,9 +17,19 @@ class Drone(StrEnum):
 
     cf2x_L250 = "cf2x_L250"
     """Crazyflie 2.x with L250 motors, 32.8 g."""
+    cf2x_P250 = "cf2x_P250"
+    """Crazyflie 2.x with P250 motors, 31.8 g."""
+    cf2x_T350 = "cf2x_T350"
+    """Crazyflie 2.x with T350 motors, 37.9 g."""
     cf21B_500 = "cf21B_500"
     """Crazyflie 2.1 Brushless, 43.4 g."""
+    hb_x500 = "hb_x500"
+    """Holybro X500 V2, 2.28 kg."""
     default = cf21B_500
+
+
+# Models whose figures are in tables of their own.
+_FITTED = ("so_rpy", "so_rpy_rotor", "so_rpy_rotor_drag")
 
 
 @cache
@@ -46,6 +56,8 @@ def load_drone(drone: str) -> dict[str, Any]:
     if drone not in Drone.__members__.values():
         raise ValueError(f"unknown drone {str(drone)!r}, have {', '.join(d for d in Drone)}")
     figures = deepcopy(tables[drone])
+    for model in _FITTED:
+        figures.pop(model)
     principal_inertia, drag = figures.pop("J"), figures.pop("drag")
     return {
         **{key: np.array(v) if isinstance(v, list) else v for key, v in figures.items()},
@@ -54,3 +66,25 @@ def load_drone(drone: str) -> dict[str, Any]:
         "mixing_matrix": np.array(tables["mixing_matrix"]),
         "gravity_vec": np.array(tables["gravity_vec"]),
     }
+
+
+def load_model(drone: str, model: str) -> dict[str, Any]:
+    """Read what a fitted model needs of a drone, besides its mass and inertia.
+
+    Args:
+        drone: Name of the drone, a member of `Drone`.
+        model: `so_rpy`, `so_rpy_rotor` or `so_rpy_rotor_drag`.
+
+    Returns:
+        acc_coef (1,) [N], cmd_f_coef (1,), rpy_coef (3,) [1/s^2], rpy_rates_coef (3,) [1/s],
+        cmd_rpy_coef (3,) [1/s^2], thrust_min and thrust_max [N, one rotor]; of the later two models
+        thrust_dyn_coef (1,) [1/s], of the last one drag_matrix (3, 3) [N/(m/s)].
+
+    Raises:
+        ValueError: There is no such drone.
+    """
+    figures = load_drone(drone)
+    tables = _tables()[drone]
+    fitted = {k: np.atleast_1d(v) for k, v in (tables["so_rpy"] | tables[model]).items()}
+    names = ["thrust_min", "thrust_max"] + ["drag_matrix"] * (model == "so_rpy_rotor_drag")
+    return fitted | {name: figures[name] for name in names}

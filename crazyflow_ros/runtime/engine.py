@@ -65,6 +65,7 @@ class Engine:
         )
         if levels:
             follow_levels(self._sim, config)
+        self._has_rotors = self._sim.dynamics.has_rotors
         self._step = self._sim.build_step_fn()
         self.freq, self.control = config.freq, self._sim.control
         self.control_period = self.freq // self._sim.control_freq
@@ -107,8 +108,10 @@ class Engine:
                 name: jnp.asarray(getattr(state, name), data.states.pos.dtype)[None]
                 for name in ("pos", "quat", "vel", "ang_vel")
             },
-            rotor_vel=jnp.asarray(state.rotor_vel / RPM, data.states.pos.dtype)[None],
         )
+        if self._has_rotors:
+            rotor_vel = jnp.asarray(state.rotor_vel / RPM, data.states.pos.dtype)[None]
+            states = states.replace(rotor_vel=rotor_vel)
         self._vectors = self._pack(data.replace(states=states))
         self._rotor_angle = np.array(state.rotor_angle, float)
         self._rotor_vel = np.array(state.rotor_vel, float)
@@ -191,7 +194,8 @@ class Engine:
             rate = jax.tree.map(lambda x: jnp.where(held, 0, x), rate)
         kinematics = [states.pos, states.quat, states.vel, states.ang_vel]
         body_vel = world_to_body(states.quat, states.vel)
-        outputs = [*kinematics, rate.acc, rate.ang_acc, body_vel, states.rotor_vel]
+        rotor_vel = states.rotor_vel if self._has_rotors else jnp.zeros_like(states.rotor_vel)
+        outputs = [*kinematics, rate.acc, rate.ang_acc, body_vel, rotor_vel]
         return self._split.pack(data), jnp.concatenate([x[0] for x in outputs], axis=-1)
 
     def _at_rest(self, poses: np.ndarray) -> MirrorState:

@@ -147,6 +147,8 @@ def follow_levels(sim: Sim, config: SimulationConfig) -> None:
         body_rate=BodyRateControl.create(*size, drone, config.body_rate_freq),
         force_torque=ForceTorqueControl.create(*size, drone, config.force_torque_freq),
         rotor_vel=controls.rotor_vel,
+        rpy_thrust=None,
+        actuators=controls.actuators,
         armed=controls.armed,
         mode=controls.mode,
         command=filled(size, 4),

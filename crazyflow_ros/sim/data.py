@@ -12,13 +12,14 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, mellinger
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
+    RigidBody,
     split,
     stack,
 )
-from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.struct import Struct, static_field
 
 
@@ -38,7 +39,8 @@ class SimState(Struct):
     torque: Array
     """(N, M, 3) external torque, world frame, N m. Stays until changed."""
     rotor_vel: Array
-    """(N, M, 4) RPM."""
+    """(N, M, 4) RPM; collective thrust in N, four times, in the models so_rpy_rotor and
+    so_rpy_rotor_drag."""
 
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimState:
@@ -78,7 +80,7 @@ class SimStateDeriv(Struct):
     ang_acc: Array
     """(N, M, 3) rad/s^2, body frame."""
     rotor_acc: Array
-    """(N, M, 4) RPM/s."""
+    """(N, M, 4) RPM/s, or N/s as in `SimState`."""
 
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimStateDeriv:
@@ -180,6 +182,10 @@ class SimControls(Struct):
     force_torque: ForceTorqueControl | None
     rotor_vel: Array
     """(N, M, 4) commanded rotor speeds, RPM."""
+    rpy_thrust: Array | None
+    """(N, M, 4) roll, pitch, yaw [rad] and collective thrust [N] that a fitted model follows."""
+    actuators: Array
+    """(N, M, 4) what the dynamics get in this tick: `rotor_vel` or `rpy_thrust` within limits."""
     armed: Array
     """(N, M, 1) bool: an unarmed drone's rotors stop, whatever its command."""
     mode: Control = static_field()
@@ -208,7 +214,7 @@ class SimData(Struct):
     states: SimState
     states_deriv: SimStateDeriv
     controls: SimControls
-    params: Params
+    params: RigidBody
     core: SimCore
 
     @staticmethod
@@ -217,6 +223,7 @@ class SimData(Struct):
         n_drones: int,
         *,
         drone: str,
+        dynamics: Dynamics,
         control: Control,
         freq: int,
         control_freqs: dict[Control, int],
@@ -241,10 +248,12 @@ class SimData(Struct):
             controls=SimControls(
                 **levels,  # type: ignore[arg-type]
                 rotor_vel=filled((n_worlds, n_drones), 4),
+                rpy_thrust=None if dynamics.has_rotors else filled((n_worlds, n_drones), 4),
+                actuators=filled((n_worlds, n_drones), 4),
                 armed=jnp.asarray(np.ones((n_worlds, n_drones, 1), bool)),
                 mode=control,
             ),
-            params=Params.create(drone),
+            params=dynamics.params.create(drone),
             core=SimCore(
                 steps=jnp.asarray(np.zeros((n_worlds, 1), np.int32)),
                 drone_mocap_ids=jnp.asarray(np.arange(n_drones, dtype=np.int32)),

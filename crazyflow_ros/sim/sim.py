@@ -98,13 +98,13 @@ class Sim(SimScene):
             Control.body_rate: body_rate_freq,
             Control.force_torque: force_torque_freq,
         }
-        used = _levels(self.control)
+        controllers = stages.control_stages(self.dynamics, self.control)
+        used = _levels(self.control, self.dynamics)
         for level in used:
             ticks_per_period(freq, rates[level], f"{level}_freq")
 
         self._step_pipeline = (
-            *stages.control_stages(self.control),
-            stages.limit_rotor_vel,
+            *controllers,
             stages.integration(self.integrator, self.forces),
             stages.increment_steps,
             *(() if forces is not None else (stages.clip_floor_pos,)),
@@ -114,6 +114,7 @@ class Sim(SimScene):
             n_worlds,
             n_drones,
             drone=self.drone,
+            dynamics=self.dynamics,
             control=self.control,
             freq=freq,
             control_freqs={level: rates[level] for level in used},
@@ -369,8 +370,10 @@ def _not_synced(data: SimData) -> SimData:
     return data.replace(core=core.replace(mjx_synced=jnp.zeros_like(core.mjx_synced)))
 
 
-def _levels(control: Control) -> tuple[Control, ...]:
+def _levels(control: Control, dynamics: Dynamics) -> tuple[Control, ...]:
     """The control levels with a rate of their own that a mode runs through."""
+    if not dynamics.has_rotors:
+        return (Control.state, Control.attitude)[control is Control.attitude :]
     chain = {
         Control.state: (Control.state, Control.attitude, Control.force_torque),
         Control.attitude: (Control.attitude, Control.force_torque),

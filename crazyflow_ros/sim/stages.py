@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.control import Control, mellinger
-from crazyflow_ros.dynamics import first_principles
+from crazyflow_ros.dynamics import Dynamics, first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -186,26 +186,64 @@ def control_force_torque(data: SimData) -> SimData:
     return _run_if_due(data, Control.force_torque, controller)
 
 
+def commit_attitude(data: SimData) -> SimData:
+    """`controls.attitude` to what a fitted model follows; it has a controller of its own."""
+
+    def controller(data: SimData) -> SimControls:
+        assert data.controls.attitude is not None
+        return data.controls.replace(rpy_thrust=data.controls.attitude.cmd)
+
+    return _run_if_due(data, Control.attitude, controller)
+
+
 def limit_rotor_vel(data: SimData) -> SimData:
     """Keep rotor commands to what the motors can do; zero, or an unarmed drone, stops a rotor."""
-    controls, limits = data.controls, data.params.rotor_vel_limits
-    armed, low, high = controls.armed[..., 0], limits[..., 0], limits[..., 1]
-    rotor_vel = tuple(
-        jnp.where(armed & (cmd > 0), jnp.clip(cmd, low, high), 0.0)
-        for cmd in split(controls.rotor_vel)
-    )
-    return data.replace(controls=controls.replace(rotor_vel=stack(rotor_vel)))
+    assert isinstance(data.params, first_principles.Params)
+    limits = data.params.rotor_vel_limits
+    commands = split(data.controls.rotor_vel)
+    return _actuated(data, tuple(_limited(data, cmd, cmd > 0, limits) for cmd in commands))
 
 
-def control_stages(control: Control) -> tuple[Stage, ...]:
-    """The controllers that a control mode runs, from the command down to rotor speeds."""
-    return {
+def limit_thrust(data: SimData) -> SimData:
+    """Keep thrust to what the motors can give; exactly zero, or an unarmed drone, gives none."""
+    assert isinstance(data.params, so_rpy.Params) and data.controls.rpy_thrust is not None
+    roll, pitch, yaw, thrust = split(data.controls.rpy_thrust)
+    thrust = _limited(data, thrust, thrust != 0, data.params.thrust_limits)
+    return _actuated(data, (roll, pitch, yaw, thrust))
+
+
+def _limited(data: SimData, command: Array, wanted: Array, limits: Array) -> Array:
+    clipped = jnp.clip(command, limits[..., 0], limits[..., 1])
+    return jnp.where(data.controls.armed[..., 0] & wanted, clipped, 0.0)
+
+
+def _actuated(data: SimData, actuators: tuple[Array, ...]) -> SimData:
+    return data.replace(controls=data.controls.replace(actuators=stack(actuators)))
+
+
+def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
+    """The controllers that a control mode runs, from the command down to what the model follows.
+
+    Raises:
+        ValueError: The model cannot be commanded like that.
+    """
+    if not dynamics.has_rotors:
+        fitted: dict[Control, tuple[Stage, ...]] = {
+            Control.state: (control_state, commit_attitude, limit_thrust),
+            Control.attitude: (commit_attitude, limit_thrust),
+        }
+        if control not in fitted:
+            known = f"dynamics={dynamics} takes {' or '.join(fitted)}"
+            raise ValueError(f"control={control} needs dynamics=first_principles, {known}")
+        return fitted[control]
+    cascade: dict[Control, tuple[Stage, ...]] = {
         Control.state: (control_state, control_attitude, control_force_torque),
         Control.attitude: (control_attitude, control_force_torque),
         Control.body_rate: (control_body_rate, control_force_torque),
         Control.force_torque: (control_force_torque,),
         Control.rotor_vel: (),
-    }[control]
+    }
+    return (*cascade[control], limit_rotor_vel)
 
 
 def derivative(data: SimData, state: BodyState, forces: tuple[Force, ...]) -> BodyDerivative:
@@ -220,8 +258,8 @@ def derivative(data: SimData, state: BodyState, forces: tuple[Force, ...]) -> Bo
     for force in forces:
         wrench = force(state, data.params)
         external = Wrench(add(external.force, wrench.force), add(external.torque, wrench.torque))
-    cmd = split(data.controls.rotor_vel)
-    return first_principles.derivative(state, cmd, external, data.params)  # type: ignore[arg-type]
+    command = split(data.controls.actuators)
+    return data.params.derivative(state, command, external)  # type: ignore[arg-type]
 
 
 def integration(integrator: Integrator, forces: tuple[Force, ...]) -> Stage:

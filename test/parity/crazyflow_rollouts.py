@@ -1,9 +1,9 @@
 """Fly the cases of a file in Crazyflow: `python crazyflow_rollouts.py inputs.npz outputs.npz`.
 
 Runs in Crazyflow's own environment, so it imports nothing of ours. The inputs hold for each case
-`<name>/config` (JSON: drone, integrator, control, rates, n_worlds, n_drones, ticks, reset_before)
-and the arrays `<name>/<field of SimState>`, `<name>/commands` (one for each entry of ticks) and
-`<name>/reset_mask`. The outputs hold the states after each entry of ticks, stacked.
+`<name>/config` (JSON: drone, dynamics, integrator, control, rates, n_worlds, n_drones, ticks,
+reset_before) and the arrays `<name>/<field of SimState>`, `<name>/commands` (one for each entry of
+ticks) and `<name>/reset_mask`. The outputs hold the states after each entry of ticks, stacked.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from tempfile import TemporaryDirectory
 
 os.environ["JAX_ENABLE_X64"] = "1"
 
@@ -28,6 +29,7 @@ def fly(config: dict, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         n_worlds=config["n_worlds"],
         n_drones=config["n_drones"],
         drone=config["drone"],
+        dynamics=config["dynamics"],
         control=config["control"],
         integrator=config["integrator"],
         **config["rates"],
@@ -50,7 +52,16 @@ def fly(config: dict, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def main() -> None:
     """Fly all cases of the inputs file."""
-    inputs = np.load(sys.argv[1])
+    # Drones differ in their figures only: compile each kind of flight once.
+    with TemporaryDirectory() as cache:
+        jax.config.update("jax_compilation_cache_dir", cache)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+        fly_all(*sys.argv[1:])
+
+
+def fly_all(input_file: str, output_file: str) -> None:
+    """Read flights, fly them, write the results."""
+    inputs = np.load(input_file)
     results = {}
     for case in [key.removesuffix("/config") for key in inputs.files if key.endswith("/config")]:
         prefix = f"{case}/"
@@ -58,7 +69,7 @@ def main() -> None:
         arrays = {k.removeprefix(prefix): inputs[k] for k in names}
         for name, values in fly(json.loads(str(inputs[f"{case}/config"])), arrays).items():
             results[f"{case}/{name}"] = values
-    np.savez(sys.argv[2], **results)
+    np.savez(output_file, **results)
 
 
 if __name__ == "__main__":

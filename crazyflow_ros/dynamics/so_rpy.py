@@ -1,0 +1,147 @@
+"""Fitted attitude dynamics of second order, driven by roll, pitch, yaw and thrust ("so_rpy").
+
+The attitude controller of the drone's firmware is part of the model: roll, pitch and yaw each
+answer their command like a spring and damper. Thrust follows at once. As in Crazyflow 0.4
+(https://arxiv.org/abs/2606.01478).
+"""
+
+from __future__ import annotations
+
+from math import radians, sin
+from typing import Self
+
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    RigidBody,
+    Vec3,
+    Vec4,
+    Wrench,
+    add,
+    body_figures,
+    rotation_matrix,
+    scale,
+    transform,
+    transpose,
+    vector,
+)
+from crazyflow_ros.dynamics.components import matrix_rows as rows
+from crazyflow_ros.dynamics.parameters import load_model
+
+# Straight up and down, roll and yaw are not defined, and their rates grow without bound. From here
+# on they are taken for what they are at this distance.
+_LEAST_COS_PITCH = sin(radians(1))
+
+
+class Params(RigidBody):
+    """Parameters of the model."""
+
+    acc_coef: Array
+    """(1,) N, offset of the thrust."""
+    cmd_f_coef: Array
+    """(1,) thrust over commanded thrust."""
+    rpy_coef: Array
+    """(3,) 1/s^2, stiffness of roll, pitch and yaw."""
+    rpy_rates_coef: Array
+    """(3,) 1/s, their damping."""
+    cmd_rpy_coef: Array
+    """(3,) 1/s^2, the answer to the command."""
+    thrust_limits: Array
+    """(2,) N, least and greatest collective thrust that can be commanded, besides none."""
+
+    @classmethod
+    def create(cls, drone: str) -> Self:
+        """Parameters of a drone in `drones.toml`."""
+        return cls(**body_figures(drone), **fitted(drone, "so_rpy"))
+
+    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+        """See `derivative` below."""
+        return derivative(state, command, external, self)
+
+
+def fitted(drone: str, model: str) -> dict[str, Array]:
+    """The fitted parameters of a drone, those of `Params` among them."""
+    p = load_model(drone, model)
+    limits = [4 * p.pop("thrust_min"), 4 * p.pop("thrust_max")]
+    return {k: jnp.array(v) for k, v in p.items()} | {"thrust_limits": jnp.array(limits)}
+
+
+def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
+    """Time derivative of the state; the rotors stand still.
+
+    Args:
+        state: State of the drones.
+        command: Roll, pitch, yaw [rad], collective thrust [N].
+        external: Wrench on the centre of mass, world frame.
+        params: Parameters of the drones.
+    """
+    zero = jnp.zeros_like(command[3])
+    return body_derivative(state, command, command[3], (zero,) * 4, external, params)
+
+
+def body_derivative(
+    state: BodyState,
+    command: Vec4,
+    thrust: Array,
+    thrust_rate: Vec4,
+    external: Wrench,
+    params: Params,
+) -> BodyDerivative:
+    """Time derivative of the state under a thrust.
+
+    Args:
+        state: State of the drones.
+        command: Roll, pitch, yaw [rad]; the fourth is not used.
+        thrust: Collective thrust, N.
+        thrust_rate: Derivative of `state.rotor_vel`.
+        external: Wrench on the centre of mass, world frame.
+        params: Parameters of the drones.
+    """
+    R = rotation_matrix(state.quat)
+    lift = params.acc_coef[..., 0] + params.cmd_f_coef[..., 0] * thrust
+    force = add(scale((R[0][2], R[1][2], R[2][2]), lift), external.force)
+    acc = add(scale(force, 1 / params.mass[..., 0]), vector(params.gravity_vec))
+    torque = transform(transpose(R), external.torque)
+    ang_acc = add(
+        _angular_acceleration(state, command, params), transform(rows(params.J_inv), torque)
+    )
+    return BodyDerivative(
+        vel=state.vel, ang_vel=state.ang_vel, acc=acc, ang_acc=ang_acc, rotor_acc=thrust_rate
+    )
+
+
+def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Vec3:
+    """Of the body, in its frame, from the equations of roll, pitch and yaw."""
+    (xx, _, _), (yx, _, _), (zx, zy, zz) = rotation_matrix(state.quat)
+    p, q, r = state.ang_vel
+    cos_pitch = jnp.sqrt(jnp.maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
+    sin_pitch, sin_roll, cos_roll = -zx, zy / cos_pitch, zz / cos_pitch
+    angles = jnp.arctan2(zy, zz), jnp.arctan2(-zx, cos_pitch), jnp.arctan2(yx, xx)
+
+    yaw_rate = (sin_roll * q + cos_roll * r) / cos_pitch
+    pitch_rate = cos_roll * q - sin_roll * r
+    roll_rate = p + yaw_rate * sin_pitch
+    roll_acc, pitch_acc, yaw_acc = (
+        stiffness * angle + damping * rate + answer * wanted
+        for stiffness, angle, damping, rate, answer, wanted in zip(
+            vector(params.rpy_coef),
+            angles,
+            vector(params.rpy_rates_coef),
+            (roll_rate, pitch_rate, yaw_rate),
+            vector(params.cmd_rpy_coef),
+            command,
+        )
+    )
+    # The derivative of body rates = W(roll, pitch) * (roll rate, pitch rate, yaw rate).
+    along, across = roll_rate * cos_pitch * yaw_rate, sin_pitch * pitch_rate * yaw_rate
+    swing = roll_rate * pitch_rate
+    return (
+        roll_acc - sin_pitch * yaw_acc - cos_pitch * pitch_rate * yaw_rate,
+        cos_roll * pitch_acc + sin_roll * (cos_pitch * yaw_acc - swing - across) + cos_roll * along,
+        -sin_roll * pitch_acc
+        + cos_roll * (cos_pitch * yaw_acc - swing - across)
+        - sin_roll * along,
+    )

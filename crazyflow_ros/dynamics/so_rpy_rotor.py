@@ -1,0 +1,51 @@
+"""`so_rpy` with a thrust that follows its command with a lag of first order.
+
+The thrust [N] is kept in all four places of `rotor_vel`, of which the first counts, as in Crazyflow
+0.4 (https://arxiv.org/abs/2606.01478).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from jax import Array
+
+from crazyflow_ros.dynamics import so_rpy
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Vec4,
+    Wrench,
+    body_figures,
+)
+
+
+class Params(so_rpy.Params):
+    """Parameters of the model."""
+
+    thrust_dyn_coef: Array
+    """(1,) 1/s, inverse of the thrust's time constant."""
+
+    @classmethod
+    def create(cls, drone: str) -> Self:
+        """Parameters of a drone in `drones.toml`."""
+        return cls(**body_figures(drone), **so_rpy.fitted(drone, "so_rpy_rotor"))
+
+    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+        """See `derivative` below."""
+        return derivative(state, command, external, self)
+
+
+def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
+    """Time derivative of the state.
+
+    Args:
+        state: State of the drones.
+        command: Roll, pitch, yaw [rad], collective thrust [N].
+        external: Wrench on the centre of mass, world frame.
+        params: Parameters of the drones.
+    """
+    rate = params.thrust_dyn_coef[..., 0]
+    a, b, c, d = (rate * (command[3] - thrust) for thrust in state.rotor_vel)
+    thrust = state.rotor_vel[0]
+    return so_rpy.body_derivative(state, command, thrust, (a, b, c, d), external, params)

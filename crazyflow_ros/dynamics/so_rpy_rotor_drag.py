@@ -1,0 +1,51 @@
+"""`so_rpy_rotor` with drag of the air, linear in the velocity.
+
+As in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from jax import Array
+
+from crazyflow_ros.dynamics import so_rpy, so_rpy_rotor
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Vec4,
+    Wrench,
+    add,
+    body_figures,
+    drag_force,
+)
+
+
+class Params(so_rpy_rotor.Params):
+    """Parameters of the model."""
+
+    drag_matrix: Array
+    """(3, 3) N/(m/s), body frame, air at rest."""
+
+    @classmethod
+    def create(cls, drone: str) -> Self:
+        """Parameters of a drone in `drones.toml`."""
+        return cls(**body_figures(drone), **so_rpy.fitted(drone, "so_rpy_rotor_drag"))
+
+    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+        """See `derivative` below."""
+        return derivative(state, command, external, self)
+
+
+def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
+    """Time derivative of the state.
+
+    Args:
+        state: State of the drones.
+        command: Roll, pitch, yaw [rad], collective thrust [N].
+        external: Wrench on the centre of mass, world frame.
+        params: Parameters of the drones.
+    """
+    drag = drag_force(state, params.drag_matrix)
+    with_drag = Wrench(add(external.force, drag), external.torque)
+    return so_rpy_rotor.derivative(state, command, with_drag, params)
