@@ -50,8 +50,9 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "mode",
                 default_value="lock_step",
-                choices=["lock_step", "free_running"],
-                description="Whether physics and controllers wait for each other",
+                choices=["lock_step", "free_running", "topic"],
+                description="Whether physics and controllers wait for each other; topic: they do "
+                "not, and are connected by stock plugins",
             ),
             DeclareLaunchArgument(
                 "rate",

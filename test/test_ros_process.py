@@ -12,6 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.dynamics import Drone, load_drone
@@ -85,12 +86,15 @@ def test_failure_of_the_physics_ends_it(start: Start) -> None:
 
 
 def test_missing_message_package_switches_its_topics_off_until_sigint(start: Start) -> None:
-    simulator = start(prelude="import sys; sys.modules['tf2_msgs'] = None").wait_for("ready: ")
+    prelude = "import sys; sys.modules['tf2_msgs'] = sys.modules['pal_statistics_msgs'] = None"
+    simulator = start("-p", "ros2_control.mode:=topic", prelude=prelude).wait_for("ready: ")
+    assert "topic_sensors is off, for there is no package pal_statistics_msgs" in simulator.log
     (line,) = [line for line in simulator.log.splitlines() if "tf2" in line]
     assert "tf is off, for there is no package tf2_msgs; install it with 'apt install ros" in line
     assert "tf2-msgs', or run 'make setup'" in line
     client = Client(DOMAIN)
     assert client.latest(Odometry, "cf0/odom")
+    assert client.latest(JointState, "robot_joint_states")
     assert not client.node.count_publishers("/tf")
     client.close()
     check_end(simulator, signal.SIGINT)

@@ -4,45 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger
 from crazyflow_ros.hardware.futex import Futex, fence
 from crazyflow_ros.hardware.layout import COMMAND_SLOT, DRONE_STATE, HEADER
 from crazyflow_ros.hardware.shared_memory import SharedMemory
+from crazyflow_ros.hardware.states import of_rotor_velocity
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
 _LOOK = 0.1  # s of wall time after which it is seen whether controllers are still there
-
-
-class Logger(Protocol):
-    """Python's, or that of a ROS node."""
-
-    def info(self, message: str) -> object:
-        """Something to know."""
-
-    def warning(self, message: str) -> object:
-        """Something to look after."""
-
-
-@dataclass(frozen=True)
-class LinkStatus:
-    """How the controllers are doing."""
-
-    attached: tuple[str, ...]
-    """Drones that have a controller which answers."""
-    cycles: int
-    """Control periods with all answers in time."""
-    timeouts: int
-    """Control periods without."""
-    refused: int
-    """Commands that were not obeyed: not finite, or of no known level."""
 
 
 class SharedMemoryLink:
@@ -86,14 +61,14 @@ class SharedMemoryLink:
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
         self._period_s, self._timeout = 1 / rate, timeout
         self._drones, self._lock_step = tuple(drones), lock_step
-        self._on_loss, self._logger = OnLoss(on_loss), logger
+        self._commands, self._logger = Commands(drones, OnLoss(on_loss), logger), logger
         n = len(self._drones)
         self._memory = memory = SharedMemory(name, drones)
         header = memory.view["header"]
         header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
-        figures, powers = load_drone(drone_model), RPM ** -np.arange(3.0)
-        header["rotor_torque"] = np.array(figures["rpm2torque"]) * powers
-        header["rotor_thrust"] = np.array(figures["rpm2thrust"]) * powers
+        figures = load_drone(drone_model)
+        header["rotor_torque"] = of_rotor_velocity(figures["rpm2torque"])
+        header["rotor_thrust"] = of_rotor_velocity(figures["rpm2thrust"])
         self._states = Futex(memory.address + _offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + _offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
@@ -110,16 +85,13 @@ class SharedMemoryLink:
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
         self._counts = np.zeros(n, np.uint64)  # commands seen
-        self._level = np.zeros(n)
-        self._command = np.zeros((n, 4))
-        self._refusing = np.zeros(n, bool)
         self._epoch = 0
         # What the drones' slots have to show for nothing but numbers to have changed.
         self._known: tuple[bytes, bytes] | None = None
         self._waiting: float | None = None  # wall time since when the tick has been waited for
         self._looked = 0.0
         self._missed = 0  # periods of the present outage
-        self._cycles = self._timeouts = self._refused = 0
+        self._cycles = self._timeouts = 0
         self._closed = False
         memory.publish()
 
@@ -133,7 +105,7 @@ class SharedMemoryLink:
         words = self._words.copy()
         answering = self._who_answers(words, self._latest(words))
         attached = tuple(np.array(self._drones)[answering].tolist())
-        return LinkStatus(attached, self._cycles, self._timeouts, self._refused)
+        return LinkStatus(attached, self._cycles, self._timeouts, self._commands.refused)
 
     # For the physics thread.
 
@@ -143,7 +115,7 @@ class SharedMemoryLink:
         numbers, imu = self._buffers[slot], mirror.imu()
         moving = (snapshot.pos, snapshot.quat, snapshot.vel, snapshot.ang_vel)
         rotors = (snapshot.rotor_angle, snapshot.rotor_vel)
-        rest = (mirror.range()[:, None], self._level[:, None])
+        rest = (mirror.range()[:, None], self._commands.level[:, None])
         np.concatenate((*moving, *rotors, *imu, *rest), axis=1, out=numbers)
         self._stamps[slot][:] = (snapshot.tick, snapshot.epoch, snapshot.time_ns)
         self._states.add()
@@ -159,7 +131,7 @@ class SharedMemoryLink:
         """The commands that hold from now on, in lock-step those for this tick."""
         if snapshot.epoch != self._epoch:
             self._epoch, self._known = snapshot.epoch, None
-            self._level[:] = Level.held
+            self._commands.forget()
         while True:
             seen = self._posts.value
             words = self._slots()
@@ -177,7 +149,7 @@ class SharedMemoryLink:
             if not self._wait(seen, missing):
                 break
         self._obey(words, latest)
-        command[:], level[:] = self._command, self._level
+        command[:], level[:] = self._commands.values, self._commands.level
         return True
 
     def interrupt(self) -> None:
@@ -234,7 +206,7 @@ class SharedMemoryLink:
         if changed.any():
             for i in np.flatnonzero(changed).tolist():
                 if self._attached[i]:
-                    self._lose(i)
+                    self._commands.lose(i)
                 if attached[i]:
                     self._logger.info(f"{self._drones[i]}: its controller is active")
             self._attached, self._sessions, self._known = attached, sessions.copy(), None
@@ -270,9 +242,9 @@ class SharedMemoryLink:
 
     def _obey(self, words: np.ndarray, latest: np.ndarray) -> None:
         """Take over the commands that are new."""
-        values = latest[:, 3:7].view(np.float64)
+        commands, values = self._commands, latest[:, 3:7].view(np.float64)
         if self._known and self._known[1] == latest[:, 1:3].tobytes() and np.isfinite(values).all():
-            self._command[:] = values
+            commands.values[:] = values
             return
         fresh = self._attached & (words[:, 1] != self._counts)
         fresh &= latest[:, 1] == self._epoch
@@ -281,38 +253,17 @@ class SharedMemoryLink:
             return
         levels = latest[:, 2]
         held = levels == Level.held
-        good = held | (np.isfinite(values).all(axis=1) & (levels <= max(Level)))
-        for i in np.flatnonzero(fresh & (~good | held | self._refusing)).tolist():
-            if held[i]:
-                if self._level[i] != Level.held:
-                    self._lose(i)
-            elif not good[i]:
-                self._refuse(i, int(levels[i]), values[i])
-            else:
-                self._refusing[i] = False
-        take = fresh & good & ~held
-        self._level[take], self._command[take] = levels[take], values[take]
+        good = ~held & np.isfinite(values).all(axis=1) & (levels <= max(Level))
+        # A controller that has just been started knows no command yet.
+        silent = ~held & np.isnan(values).all(axis=1) & (levels != commands.level)
+        for i in np.flatnonzero(fresh & held).tolist():
+            commands.lose(i)
+        for i in np.flatnonzero(fresh & ~(good | held | silent)).tolist():
+            commands.refuse(i, f"command {values[i].tolist()} of level {levels[i]}")
+        take = fresh & good
+        commands.take(take, levels[take], values[take])
         attached, told = words[:, 0:3:2].tobytes(), latest[:, 1:3].tobytes()
         self._known = (attached, told) if take.all() else None
-
-    def _refuse(self, i: int, level: int, values: np.ndarray) -> None:
-        if np.isnan(values).all() and level != self._level[i]:
-            return  # a controller that has just been started, and knows no command yet
-        self._refused += 1
-        if not self._refusing[i]:
-            self._refusing[i] = True
-            self._logger.warning(
-                f"{self._drones[i]}: command {values.tolist()} of level {level} is refused, the "
-                "last good one holds"
-            )
-
-    def _lose(self, i: int) -> None:
-        """Nobody commands this drone any more."""
-        self._known = None
-        if self._on_loss is OnLoss.hold or self._level[i] == Level.held:
-            self._level[i] = Level.held
-        elif self._on_loss is OnLoss.stop:
-            self._level[i], self._command[i] = Level.rotor_velocity, 0.0
 
 
 def _offset(dtype: np.dtype, field: str) -> int:

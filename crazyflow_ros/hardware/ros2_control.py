@@ -30,10 +30,18 @@ PARAMETERS = {
     Hardware.topic: {
         "joint_commands_topic": "/robot_joint_commands",
         "joint_states_topic": "/robot_joint_states",
+        # Else the plugin keeps a command to itself that is what the rotors do anyway, and a drone
+        # that is held with turning rotors is never told to fly on.
+        "trigger_joint_command_threshold": "-1",
     },
     Hardware.none: dict[str, str](),
 }
 """Parameters of the hardware component that talks to the rotors, with their defaults."""
+
+
+def sensors_component(drone: str) -> str:
+    """Name of the second component of a drone, with `Hardware.topic`."""
+    return f"{drone}_sensors"
 
 
 def blocks(
@@ -71,7 +79,7 @@ def blocks(
             read_only = [Component(c.kind, c.suffix, c.states) for c in (*SENSORS, *AXES, BODY)]
             return [
                 _block(drone, drone, rotors, values, ROTORS, limits),
-                _block(drone, f"{drone}_sensors", sensors, {}, read_only, limits),
+                _block(drone, sensors_component(drone), sensors, {}, read_only, limits),
             ]
         case _:
             return []

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from std_msgs.msg import String
 
 from crazyflow_ros.hardware.description import urdf
+from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.hardware.ros2_control import Hardware
+from crazyflow_ros.hardware.topic_source import TopicSource
+from crazyflow_ros.ros.topic_hardware import COMMANDS_TOPIC, STATES_TOPIC
 from crazyflow_ros.ros.topics import LATCHED_QOS
 
 if TYPE_CHECKING:
@@ -24,9 +27,9 @@ _NAME = "__name__"
 
 def declare(simulator: Simulator) -> None:
     """Add the topics, and publish once for all who come."""
-    model, hardware, parameters = simulator.parameters.drone_model, Hardware.none, {}
-    if simulator.link is not None:
-        hardware, parameters = Hardware.native, {"shared_memory": simulator.link.name}
+    model = simulator.parameters.drone_model
+    hardware, parameters = _hardware(simulator)
+    if hardware is not Hardware.none:
         text = urdf(model, simulator.drones, hardware, parameters)
         publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
         publisher.publish(String(data=text))
@@ -34,3 +37,16 @@ def declare(simulator: Simulator) -> None:
     for drone in simulator.drones:
         publisher = simulator.create_publisher(String, f"{drone}/robot_description", LATCHED_QOS)
         publisher.publish(String(data=description.replace(_NAME, drone)))
+
+
+def _hardware(simulator: Simulator) -> tuple[Hardware, dict[str, str]]:
+    """How a controller manager reaches this simulator."""
+    match simulator.link:
+        case SharedMemoryLink(name=name):
+            return Hardware.native, {"shared_memory": name}
+        case TopicSource():
+            return Hardware.topic, {
+                "joint_commands_topic": simulator.resolve_topic_name(COMMANDS_TOPIC),
+                "joint_states_topic": simulator.resolve_topic_name(STATES_TOPIC),
+            }
+    return Hardware.none, {}

@@ -49,8 +49,9 @@ class Ros2Control:
         str,
         Spec(
             "Who flies the drones: off is the topics of this node; with lock_step ros2_control, "
-            "whose commands each control period waits for; with free_running time does not wait",
-            choices=["off", "free_running", "lock_step"],
+            "whose commands each control period waits for; with free_running time does not wait; "
+            "with topic neither, and ros2_control's own plugins for topics take the place of ours",
+            choices=["off", "free_running", "lock_step", "topic"],
         ),
     ] = "off"
     rate: Annotated[int, _rate("the controllers: update_rate of the controller manager")] = 100
@@ -126,7 +127,7 @@ class Parameters:
             # The manager would sleep through a control tick that waits for it, or wake between two.
             expected = f"ros2_control.rate, {rate}, in ros2_control.mode lock_step"
             raise ParameterError("publish_rates.clock", expected, clock)
-        if mode == "free_running" and clock % rate:
+        if mode in ("free_running", "topic") and clock % rate:
             expected = f"a multiple of ros2_control.rate, {rate}"
             raise ParameterError("publish_rates.clock", expected, clock)
         rule = "names of letters, digits and single underscores that start with a letter"

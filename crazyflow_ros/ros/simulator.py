@@ -14,6 +14,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.hardware.link import SharedMemoryLink
+from crazyflow_ros.hardware.topic_source import TopicSource
 from crazyflow_ros.ros.declaration import ParameterError, declare, values_of
 from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.topics import StateSender
@@ -37,6 +38,7 @@ _FEATURES = (
     "commands",
     "services",
 )
+_TOPIC_FEATURES = ("topic_hardware", "topic_sensors")  # with ros2_control.mode topic
 
 
 class Simulator(Node):
@@ -71,7 +73,8 @@ class Simulator(Node):
             self.recorder.follow(self.physics, self.resolve_topic_name)
         self.waiting = Waiting()
         self.senders: dict[int, StateSender] = {}
-        for name in _FEATURES:
+        on_topics = self.parameters.ros2_control.mode == "topic"
+        for name in (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ())):
             self._declare(name)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
@@ -117,10 +120,18 @@ class Simulator(Node):
         except OSError as error:
             raise ParameterError("record", f"a file to be made ({error.strerror})", path) from None
 
-    def _link(self) -> SharedMemoryLink | None:
+    def _link(self) -> SharedMemoryLink | TopicSource | None:
         p, control = self.parameters, self.parameters.ros2_control
         if control.mode == "off":
             return None
+        if control.mode == "topic":
+            return TopicSource(
+                self.drones,
+                freq=p.freq,
+                rate=control.rate,
+                on_loss=control.on_loss,
+                logger=self.get_logger(),
+            )
         name = self.get_fully_qualified_name().strip("/").replace("/", ".")
         return SharedMemoryLink(
             control.shared_memory or name,

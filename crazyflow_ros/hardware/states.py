@@ -1,0 +1,51 @@
+"""Values of the state interfaces, in the order of `interfaces`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene import Mirror, frames
+
+
+def of_rotor_velocity(coefficients: Sequence[float]) -> np.ndarray:
+    """Coefficients of a polynomial in RPM as those of one in rad/s, lowest power first."""
+    return np.asarray(coefficients) / RPM ** np.arange(len(coefficients))
+
+
+class States:
+    """What ros2_control is told of the drones, where no plugin of ours works it out.
+
+    Args:
+        drone_model: Name of the drone model, whose rotors give thrust and torque.
+    """
+
+    def __init__(self, drone_model: str) -> None:
+        figures = load_drone(drone_model)
+        self._thrust = np.polynomial.Polynomial(of_rotor_velocity(figures["rpm2thrust"]))
+        self._torque = np.polynomial.Polynomial(of_rotor_velocity(figures["rpm2torque"]))
+
+    def rotors(self, snapshot: Snapshot) -> tuple[np.ndarray, ...]:
+        """Position, velocity and effort of `ROTORS`, (M, 4) each."""
+        return snapshot.rotor_angle, snapshot.rotor_vel, self._torque(snapshot.rotor_vel)
+
+    def others(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> np.ndarray:
+        """Of `SENSORS`, `AXES` and `BODY`, shape (M, K).
+
+        Args:
+            snapshot: The state.
+            mirror: To which it has just been written.
+            level: (M,) the levels in force.
+        """
+        angles, rates = frames.rpy(snapshot.quat), snapshot.ang_vel
+        axes = np.stack((snapshot.pos, snapshot.vel), axis=2).reshape(len(rates), -1)
+        thrust = self._thrust(snapshot.rotor_vel).sum(axis=1, keepdims=True)
+        pose, twist = (snapshot.pos, snapshot.quat), (snapshot.body_vel, rates)
+        sensors = (*mirror.imu(), *pose, *twist, mirror.range()[:, None])
+        heading = (angles[:, 2:], rates[:, 2:])
+        body = (thrust, angles, rates, level[:, None])
+        return np.concatenate((*sensors, axes, *heading, *body), axis=1)
