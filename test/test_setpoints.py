@@ -116,6 +116,31 @@ def test_raw_state_command_of_13_numbers_gives_its_yaw_as_a_quaternion():
 
 
 @pytest.mark.parametrize(
+    ("setpoint", "expected"),
+    [
+        (Pose((0, 0, 1), 0.0), 0.0),
+        (Velocity((0, 0, 0), 0.0), 0.0),
+        (Velocity((0, 0, 0), 0.1), np.inf),
+        (Velocity((0, 0.1, 0), 0.0), np.inf),
+        (trajectory(), 3.5),
+        (trajectory(start_ns=START.time_ns + 2_000_000_000), 5.5),
+        (Raw(np.zeros(4)), 0.0),
+    ],
+)
+def test_commands_change_until_they_settle(setpoint, expected):
+    settled = (setpoint.settled(START) - START.time_ns) * 1e-9
+    assert settled == expected
+
+    def command(t):
+        return setpoint.command(START, START.time_ns + round(t * 1e9))
+
+    if np.isfinite(settled):
+        np.testing.assert_array_equal(command(settled), command(settled + 10))
+    if settled:
+        assert (command(min(settled, 1.0) - 0.02) != command(min(settled, 1.0) - 0.01)).any()
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Pose((0, np.nan, 1), 0.0), "position.*nan"),

@@ -241,7 +241,6 @@ class _RecordedSetpoint(Setpoint):
     """A setpoint with the message that it comes from."""
 
     def __init__(self, setpoint: Setpoint, channel: _Channel, message: Any) -> None:
-        self.moves = setpoint.moves
         self.channel, self.message = channel, message
         self._setpoint = setpoint
 
@@ -252,6 +251,10 @@ class _RecordedSetpoint(Setpoint):
     def command(self, start: Start, time_ns: int) -> np.ndarray:
         """As the setpoint."""
         return self._setpoint.command(start, time_ns)
+
+    def settled(self, start: Start) -> float:
+        """As the setpoint."""
+        return self._setpoint.settled(start)
 
 
 def _wrench_message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:

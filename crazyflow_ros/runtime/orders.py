@@ -28,6 +28,10 @@ class Order:
         """The command at a time."""
         return self.setpoint.command(self.start, time_ns)
 
+    def settled(self, time_ns: int) -> bool:
+        """From this time on the command is always the same."""
+        return self.setpoint.settled(self.start) <= time_ns
+
 
 class Orders:
     """The latest setpoint of each drone. One thread follows, any thread posts.
@@ -74,12 +78,12 @@ class Orders:
             posted, self._posted = self._posted, {}
         for name, setpoint in posted.items():
             self._in_force[name] = Order(setpoint, self._told(name, now))
-            (self._moving.add if setpoint.moves else self._moving.discard)(name)
+            self._moving.add(name)
             for callback in self.callbacks:
                 callback(name, setpoint, now.tick)
-        return {
-            name: self._in_force[name].command(now.time_ns) for name in self._moving | posted.keys()
-        }
+        told = {name: self._in_force[name].command(now.time_ns) for name in self._moving}
+        self._moving = {n for n in self._moving if not self._in_force[n].settled(now.time_ns)}
+        return told
 
     def _told(self, name: str, now: Snapshot) -> Start:
         """Where the drone was told to be, or is, if it was not told."""

@@ -8,15 +8,17 @@ on when it is asked.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import cos, isfinite, sin
+from math import cos, inf, isfinite, sin
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim.functional import check_command
+
+_ZERO = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,6 @@ class Start:
 class Setpoint(ABC):
     """Something that a drone can be told."""
 
-    moves = False
-    """The command changes with time."""
-
     @abstractmethod
     def check(self, control: Control) -> None:
         """Raise ValueError if drones in this control mode cannot follow."""
@@ -43,6 +42,10 @@ class Setpoint(ABC):
     @abstractmethod
     def command(self, start: Start, time_ns: int) -> np.ndarray:
         """The command at a time, in the form of the control mode."""
+
+    def settled(self, start: Start) -> float:
+        """The simulation time from which on the command is always the same [ns]."""
+        return start.time_ns
 
 
 def _vector(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
@@ -59,12 +62,14 @@ def _number(name: str, value: float) -> float:
 
 
 def _state_command(
-    pos: ArrayLike, yaw: float, vel: ArrayLike = 0.0, acc: ArrayLike = 0.0, yaw_rate: float = 0.0
+    pos: Iterable[float],
+    yaw: float,
+    vel: Iterable[float] = _ZERO,
+    acc: Iterable[float] = _ZERO,
+    yaw_rate: float = 0.0,
 ) -> np.ndarray:
-    command = np.zeros(16)
-    command[0:3], command[3:6], command[6:9] = pos, vel, acc
-    command[11], command[12], command[15] = sin(yaw / 2), cos(yaw / 2), yaw_rate
-    return command
+    half = yaw / 2
+    return np.array([*pos, *vel, *acc, 0.0, 0.0, sin(half), cos(half), 0.0, 0.0, yaw_rate])
 
 
 class StateSetpoint(Setpoint):
@@ -92,7 +97,7 @@ class Pose(StateSetpoint):
 
     def command(self, start: Start, time_ns: int) -> np.ndarray:
         """The same at any time."""
-        return _state_command(self.pos, self.yaw)
+        return _state_command(np.asarray(self.pos).tolist(), self.yaw)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,6 @@ class Velocity(StateSetpoint):
     """(3,) m/s in the heading frame: x ahead, y left, z up. Turns with the heading."""
     yaw_rate: float
     """rad/s."""
-    moves = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "vel", _vector("velocity", self.vel, (3,)))
@@ -111,18 +115,23 @@ class Velocity(StateSetpoint):
 
     def command(self, start: Start, time_ns: int) -> np.ndarray:
         """A point that runs along a circle, or along a line without a yaw rate."""
-        vx, vy, vz = np.asarray(self.vel)
+        # In plain numbers: a control period of a swarm has one of these for each drone.
+        vx, vy, vz = np.asarray(self.vel).tolist()
+        x, y, z = start.pos.tolist()
         rate, t = self.yaw_rate, (time_ns - start.time_ns) * 1e-9
-        turn = rate * t
-        # Integrals of cos and sin over the turn, which np.sinc keeps exact through rate = 0.
-        chord = t * np.sinc(turn / (2 * np.pi))
-        middle, yaw = start.yaw + turn / 2, start.yaw + turn
-        forward = np.array([cos(middle), sin(middle), 0.0]) * chord
-        pos = start.pos + vx * forward + vy * np.array([-forward[1], forward[0], 0.0])
-        pos[2] += vz * t
-        vel = np.array([vx * cos(yaw) - vy * sin(yaw), vx * sin(yaw) + vy * cos(yaw), vz])
-        acc = np.array([-rate * vel[1], rate * vel[0], 0.0])
-        return _state_command(pos, yaw, vel, acc, rate)
+        half = rate * t / 2
+        # Integrals of cos and sin over the turn.
+        chord = t * sin(half) / half if half else t
+        ahead, left = cos(start.yaw + half) * chord, sin(start.yaw + half) * chord
+        pos = (x + vx * ahead - vy * left, y + vx * left + vy * ahead, z + vz * t)
+        yaw = start.yaw + 2 * half
+        c, s = cos(yaw), sin(yaw)
+        vel = (vx * c - vy * s, vx * s + vy * c, vz)
+        return _state_command(pos, yaw, vel, (-rate * vel[1], rate * vel[0], 0.0), rate)
+
+    def settled(self, start: Start) -> float:
+        """Never, but for a drone that shall stay where it is."""
+        return inf if np.any(self.vel) or self.yaw_rate else start.time_ns
 
 
 @dataclass(frozen=True)
@@ -144,8 +153,8 @@ class Trajectory(StateSetpoint):
     """(K, 3) m/s^2, world frame."""
     start_ns: int | None = None
     """Simulation time of the trajectory's start; None: when it takes effect."""
-    moves = True
     _points: np.ndarray = field(init=False, repr=False)
+    _pieces: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         times = np.array(self.times_ns, dtype=np.int64)
@@ -162,49 +171,64 @@ class Trajectory(StateSetpoint):
         )
         object.__setattr__(self, "times_ns", times)
         object.__setattr__(self, "_points", points)  # (K, derivative 0..2, x y z yaw)
+        pieces = _quintic(points[:-1], points[1:], np.diff(times) * 1e-9)
+        object.__setattr__(self, "_pieces", pieces)  # (K - 1, power 0..5, x y z yaw)
 
     def command(self, start: Start, time_ns: int) -> np.ndarray:
         """The point of the polynomial that the time falls into."""
-        times = np.asarray(self.times_ns)
-        t = time_ns - (start.time_ns if self.start_ns is None else self.start_ns)
-        k = bisect_right(times, t)
+        times, t = np.asarray(self.times_ns), time_ns - self._begin(start)
+        k = int(np.searchsorted(times, t, side="right"))
         if k == len(times):
-            x, y, z, yaw = self._points[-1, 0]
-            return _state_command((x, y, z), yaw)
+            *pos, yaw = self._points[-1, 0].tolist()
+            return _state_command(pos, yaw)
         if k == 0:
             origin = 0 if self.start_ns is None else min(0, start.time_ns - self.start_ns)
             turn = np.round((self._points[0, 0, 3] - start.yaw) / (2 * np.pi)) * 2 * np.pi
             before = np.zeros((3, 4))
             before[0] = (*start.pos, start.yaw + turn)
+            piece = _quintic(before, self._points[0], (int(times[0]) - origin) * 1e-9)
         else:
-            origin, before = int(times[k - 1]), self._points[k - 1]
-        duration = (int(times[k]) - origin) * 1e-9
-        p, v, a = _quintic(before, self._points[k], duration, (t - origin) * 1e-9)
-        return _state_command(p[:3], p[3], v[:3], a[:3], v[3])
+            origin, piece = int(times[k - 1]), self._pieces[k - 1]
+        (*pos, yaw), (*vel, yaw_rate), (*acc, _) = _derivatives(piece, (t - origin) * 1e-9)
+        return _state_command(pos, yaw, vel, acc, yaw_rate)
+
+    def settled(self, start: Start) -> float:
+        """At the last point."""
+        return self._begin(start) + int(np.asarray(self.times_ns)[-1])
+
+    def _begin(self, start: Start) -> int:
+        return start.time_ns if self.start_ns is None else self.start_ns
 
 
-def _quintic(
-    before: np.ndarray, after: np.ndarray, duration: float, t: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Value, first and second derivative of the polynomial between two points.
+def _quintic(before: np.ndarray, after: np.ndarray, duration: ArrayLike) -> np.ndarray:
+    """Polynomials of fifth order between two points.
 
     Args:
-        before: (3, k) value and derivatives at time 0.
-        after: (3, k) value and derivatives at time `duration`.
-        duration: s.
-        t: s.
+        before: (..., 3, k) value, first and second derivative at time 0.
+        after: (..., 3, k) the same at time `duration`.
+        duration: (...) s.
+
+    Returns:
+        (..., 6, k) coefficients of rising powers of time.
     """
-    scale = np.array([1, duration, duration**2])[:, None]
-    (p0, v0, a0), (p1, v1, a1) = before * scale, after * scale
+    scale = np.power.outer(np.asarray(duration, float), np.arange(6))[..., None]
+    p0, v0, a0 = np.moveaxis(before * scale[..., :3, :], -2, 0)
+    p1, v1, a1 = np.moveaxis(after * scale[..., :3, :], -2, 0)
     jump = p1 - p0
     c3 = 10 * jump - 6 * v0 - 4 * v1 - (3 * a0 - a1) / 2
     c4 = -15 * jump + 8 * v0 + 7 * v1 + (3 * a0 - 2 * a1) / 2
     c5 = 6 * jump - 3 * (v0 + v1) - (a0 - a1) / 2
-    s = t / duration
-    value = p0 + s * (v0 + s * (a0 / 2 + s * (c3 + s * (c4 + s * c5))))
-    first = v0 + s * (a0 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5)))
-    second = a0 + s * (6 * c3 + s * (12 * c4 + s * 20 * c5))
-    return value, first / duration, second / duration**2
+    return np.stack([p0, v0, a0 / 2, c3, c4, c5], axis=-2) / scale
+
+
+def _derivatives(piece: np.ndarray, t: float) -> list[list[float]]:
+    """Value, first and second derivative of polynomials (6, k) at a time."""
+    powers = (
+        (1, t, t**2, t**3, t**4, t**5),
+        (0, 1, 2 * t, 3 * t**2, 4 * t**3, 5 * t**4),
+        (0, 0, 2, 6 * t, 12 * t**2, 20 * t**3),
+    )
+    return (np.array(powers) @ piece).tolist()
 
 
 @dataclass(frozen=True)
