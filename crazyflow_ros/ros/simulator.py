@@ -37,6 +37,7 @@ _FEATURES = (
     "status",
     "commands",
     "services",
+    "mujoco_services",
 )
 _TOPIC_FEATURES = ("topic_hardware", "topic_sensors")  # with ros2_control.mode topic
 

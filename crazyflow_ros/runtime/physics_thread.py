@@ -218,6 +218,23 @@ class PhysicsThread:
         """Put all drones into a state."""
         return self._request(lambda: self._simulation.set_state(state))
 
+    def edit_state(
+        self, edit: Callable[[Snapshot], MirrorState], *, reset: bool = False
+    ) -> Future[Snapshot]:
+        """Put all drones into a state that depends on the present one, or on that after a reset.
+
+        Args:
+            edit: From the state between two ticks to the one to go on from.
+            reset: Reset before, as `reset` does.
+        """
+
+        def carry_out() -> None:
+            if reset:
+                self._reset()
+            self._simulation.set_state(edit(self.snapshot))
+
+        return self._request(carry_out)
+
     def capture_initial_state(self) -> Future[Snapshot]:
         """Make the present state the initial one."""
         return self._request(self._simulation.capture_initial_state)

@@ -196,13 +196,31 @@ class Mirror:
 
     def apply_keyframe(self, name: str) -> bool:
         """Let the physics go on from a keyframe of the model, if there is one of this name."""
+        state = self.keyframe(name)
+        if state is None:
+            return False
+        self._physics().set_state(state)
+        return True
+
+    def keyframe(self, name: str) -> MirrorState | None:
+        """The state of the drones in a keyframe of the model, rotors included, if there is one.
+
+        Raises:
+            ValueError: It isn't a state.
+        """
         try:
             key = self._model.key(name)
         except KeyError:
-            return False
-        state = self._index.read(key.qpos, key.qvel, np.zeros(self._model.nv), key.time[0])
-        self._physics().set_state(self._checked(state))
-        return True
+            return None
+        zeros = np.zeros(self._model.nv)
+        return self._checked(self._index.read(key.qpos, key.qvel, zeros, key.time[0]))
+
+    def body_poses(self, state: MirrorState) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Position [m] and attitude xyzw of each body of the model, with the drones in a state."""
+        data = mujoco.MjData(self._model)
+        self._index.write(state, data)
+        mujoco.mj_kinematics(self._model, data)
+        return list(zip(data.xpos, wxyz_to_xyzw(data.xquat)))
 
     def capture_initial_state(self) -> None:
         """Make the current state the one that a reset restores."""
