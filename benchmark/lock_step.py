@@ -1,10 +1,11 @@
-"""Lock-step over shared memory beside what two such processes can exchange at all.
+"""Lock-step over shared memory beside what two such processes can exchange at all, and topics.
 
     python -m benchmark.lock_step
 
 Prints a Markdown table. One side is always Python and the other C++; one drone, a control period of
 one tick, so that each cycle has one compiled call. The first row is two futexes and nothing else,
-the second the whole exchange without physics, the third the simulator.
+the second the whole exchange without physics, the third the simulator. The last rows are the route
+of ros2_control's topic plugins, with Python on the other side, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmark import topic_route
 from crazyflow_ros.hardware.futex import Futex
 from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
@@ -31,7 +33,10 @@ ROOT = Path(__file__).parents[1]
 CYCLES = 20_000
 TARGET = 0.5  # of the ping-pong's cycles per second
 TIMEOUT = 600.0  # s
-HEAD = "| | cycles/s | us a cycle | of the ping-pong |\n|---|---:|---:|---:|"
+HEAD = (
+    "| | cycles/s | us a cycle | of the ping-pong | command to state, ticks |\n"
+    "|---|---:|---:|---:|---:|"
+)
 CONFIG = SimulationConfig(real_time_factor=0.0, start_paused=True)
 
 
@@ -158,19 +163,22 @@ def main() -> None:
         bare, call = ping_pong(folder), compiled_call()
         without = exchange(client, memory)
         whole, delay = simulator(client, memory, folder)
-    rows = {
-        "two futexes": bare,
-        "states and commands": without,
-        "simulator": whole,
-        "simulator but for the compiled call": whole - call,
+    rows: dict[str, tuple[float, float | None]] = {
+        "two futexes": (bare, None),
+        "states and commands": (without, None),
+        "simulator": (whole, delay),
+        "simulator but for the compiled call": (whole - call, None),
+        "topics, in real time": topic_route.measure(1.0),
+        "topics, as fast as possible": topic_route.measure(0.0),
     }
     print(HEAD)
-    for row, seconds in rows.items():
-        print(f"| {row} | {1 / seconds:.0f} | {seconds * 1e6:.0f} | {bare / seconds:.2f} |")
+    for row, (seconds, ticks) in rows.items():
+        figures = f"{1 / seconds:.0f} | {seconds * 1e6:.0f} | {bare / seconds:.3f}"
+        print(f"| {row} | {figures} | {'' if ticks is None else f'{ticks:g}'} |")
     print(
         f"\nThe target is {TARGET:g} of the ping-pong. The compiled call of one tick takes "
-        f"{call * 1e6:.0f} us, {100 * call / whole:.0f} % of a cycle. A command shows in the state "
-        f"{delay} tick later, one control period."
+        f"{call * 1e6:.0f} us, {100 * call / whole:.0f} % of a cycle. A tick is a control period, "
+        f"in real time there are {CONFIG.freq} cycles per second."
     )
 
 

@@ -1,0 +1,105 @@
+"""The route of ros2_control's stock topic plugins: a process that answers each state it gets.
+
+Measured in real time and as fast as the simulator can, which does not wait for answers. The delay is
+counted from the state that is answered with another speed to the first state that shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import qos_profile_sensor_data
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+
+from crazyflow_ros.demo.simulator import Simulator
+
+FREQ = 500
+SPEEDS = (1000.0, 1800.0)  # rad/s, of all rotors, in turn; the drone stays on the floor
+TURNS = 150  # states between two changes
+READY_TIMEOUT = 120.0  # s
+PARAMETERS = {
+    "ros2_control.mode": "topic",
+    "freq": str(FREQ),
+    "ros2_control.rate": str(FREQ),
+    "publish_rates.clock": str(FREQ),
+}
+
+
+class Controller:
+    """Does what the plugin does, and a controller that answers at once."""
+
+    def __init__(self) -> None:
+        self.node = rclpy.create_node("cf0")
+        self.answers = 0
+        self.delays: list[int] = []
+        self._told, self._changed, self._speed = 0, 0, 0.0
+        self._publisher = self.node.create_publisher(JointState, "robot_joint_commands", 1)
+        self.node.create_subscription(
+            JointState, "robot_joint_states", self._answer, qos_profile_sensor_data
+        )
+
+    def _answer(self, state: JointState) -> None:
+        stamp, speed = state.header.stamp, state.velocity[0]
+        tick = stamp.sec * FREQ + round(stamp.nanosec * FREQ / 1e9)
+        if self._changed and self._shows(speed):
+            self.delays.append(tick - self._changed)
+            self._changed = 0
+        if not self._changed and self.answers % TURNS == 0:
+            self._told, self._changed = 1 - self._told, tick
+        self._speed = speed
+        self.answers += 1
+        command = JointState(name=state.name, velocity=[SPEEDS[self._told]] * 4)
+        command.header.stamp = stamp
+        self._publisher.publish(command)
+
+    def _shows(self, speed: float) -> bool:
+        """Whether the rotors have begun to turn faster, or slower, as they were told."""
+        return (speed > self._speed) if self._told else (speed < self._speed)
+
+
+def measure(factor: float, seconds: float = 5.0) -> tuple[float, float]:
+    """Seconds of wall time per answered state, and the median delay in ticks.
+
+    Args:
+        factor: Real-time factor of the simulator, 0 for as fast as possible.
+        seconds: Of wall time, for which to count.
+    """
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    executor = SingleThreadedExecutor()
+    controller = Controller()
+    executor.add_node(controller.node)
+
+    def until(condition: Callable[[], object], timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            simulator.check()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no answer of the simulator within {timeout:g} s")
+            executor.spin_once(timeout_sec=0.1)
+
+    parameters = PARAMETERS | {"real_time_factor": str(float(factor))}
+    try:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Simulator(parameters, Path(folder) / "simulator.log") as simulator,
+        ):
+            until(lambda: controller.delays, READY_TIMEOUT)
+            controller.delays.clear()
+            answers, began = controller.answers, time.monotonic()
+            until(lambda: time.monotonic() > began + seconds, seconds + 1.0)
+            until(lambda: controller.delays, READY_TIMEOUT)
+            period = (time.monotonic() - began) / (controller.answers - answers)
+    finally:
+        executor.shutdown()
+        controller.node.destroy_node()
+        rclpy.shutdown()
+    return period, float(np.median(controller.delays))
