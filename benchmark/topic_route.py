@@ -1,7 +1,7 @@
 """The route of ros2_control's stock topic plugins: a process that answers each state it gets.
 
-Measured in real time and as fast as the simulator can, which does not wait for answers. The delay is
-counted from the state that is answered with another speed to the first state that shows it.
+Measured in real time and as fast as the simulator can, which does not wait for answers. The delay
+is counted from the state that is answered with another speed to the first state that shows it.
 """
 
 from __future__ import annotations
