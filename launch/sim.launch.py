@@ -30,6 +30,7 @@ ARGUMENTS = {
     "real_time_factor": "Simulated over wall time; 0 is as fast as possible",
     "start_paused": "true or false: wait for a call of ~/pause before the first tick",
     "scene": "Name of a scene in urdf_mjcf, or path of an MJCF file",
+    "headless": "true or false: without MuJoCo's viewer",
     "record": "MCAP file for all topics and commands",
     "freq": "Physics ticks per simulated second",
     "publish_rates.clock": "Of /clock, Hz",
@@ -130,10 +131,11 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
         parameters["drones"] = [f"cf{index}" for index in range(_whole(given, "n_drones"))]
     if text := given["real_time_factor"]:
         parameters["real_time_factor"] = _factor(text)
-    if text := given["start_paused"]:
-        if text not in ("true", "false"):
-            raise ValueError(f"start_paused: expected true or false, got {text!r}")
-        parameters["start_paused"] = text == "true"
+    for key in ("start_paused", "headless"):
+        if text := given[key]:
+            if text not in ("true", "false"):
+                raise ValueError(f"{key}: expected true or false, got {text!r}")
+            parameters[key] = text == "true"
     for key in ("freq", "ros2_control.rate", "publish_rates.clock"):
         if given[key]:
             parameters[key] = _whole(given, key)

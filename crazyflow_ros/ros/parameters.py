@@ -110,6 +110,7 @@ class Parameters:
         ),
     ] = 0
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
+    headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
     record: Annotated[
         str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
     ] = ""

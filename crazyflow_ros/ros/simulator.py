@@ -23,6 +23,7 @@ from crazyflow_ros.runtime import PhysicsThread
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.recorder import Recorder
+    from crazyflow_ros.ros.viewer import Viewer
 
 # In the order in which the physics thread serves them: time first, then what carries its stamp.
 _FEATURES = (
@@ -38,6 +39,7 @@ _FEATURES = (
     "commands",
     "services",
     "mujoco_services",
+    "viewer",
 )
 _TOPIC_FEATURES = ("topic_hardware", "topic_sensors")  # with ros2_control.mode topic
 
@@ -50,6 +52,7 @@ class Simulator(Node):
         drones: Names of the drones.
         link: To the controllers, if it is they that command the drones.
         recorder: Of all that is published, if it shall be recorded.
+        viewer: The window, if there shall be one.
         waiting: For services that wait for the physics.
         physics: The running simulation.
         senders: Of the state of the drones, by rate [Hz].
@@ -72,6 +75,7 @@ class Simulator(Node):
         self.physics = PhysicsThread(config, self.drones, self.link)
         if self.recorder is not None:
             self.recorder.follow(self.physics, self.resolve_topic_name)
+        self.viewer: Viewer | None = None
         self.waiting = Waiting()
         self.senders: dict[int, StateSender] = {}
         on_topics = self.parameters.ros2_control.mode == "topic"
@@ -96,7 +100,9 @@ class Simulator(Node):
         )
 
     def close(self, timeout: float) -> None:
-        """Complete what is being recorded; nothing is published any more."""
+        """Close the window and complete what is being recorded; all else has ended."""
+        if self.viewer is not None:
+            self.viewer.close()
         if self.recorder is not None:
             self.recorder.close(timeout)
 

@@ -1,0 +1,192 @@
+"""The window, with `headless:=false`: shows the drones, and takes keys and the mouse.
+
+Space lets time run or stand still, the right arrow advances by one step, backspace resets, and
+= and - double and halve the speed. A drone that was selected by a double click is dragged with Ctrl
+and the right mouse button.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rclpy.parameter import Parameter
+
+from crazyflow_ros.runtime import PhysicsThread, Snapshot, Wrench
+from crazyflow_ros.scene import MirrorState
+from crazyflow_ros.scene.viewer import Frame, Input, show
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from rclpy.impl.rcutils_logger import RcutilsLogger
+
+    from crazyflow_ros.ros.simulator import Simulator
+
+SPACE, EQUAL, MINUS, BACKSPACE, RIGHT = 32, 61, 45, 259, 262
+"""Keys, as GLFW numbers them."""
+
+_PERIOD = 1 / 60  # s of wall time
+_START_TIMEOUT = 60.0  # s, it imports everything anew
+_ANSWER_TIMEOUT = 5.0  # s
+_END_TIMEOUT = 0.3  # s
+_SLOWEST, _FASTEST = 1 / 64, 64.0  # real-time factors that keys lead to, beyond it is no limit
+
+
+class Controls:
+    """What keys and the mouse do.
+
+    Args:
+        physics: Is controlled.
+        step_ticks: Gives the number of ticks of a step.
+        set_factor: Sets the real-time factor.
+    """
+
+    def __init__(
+        self,
+        physics: PhysicsThread,
+        step_ticks: Callable[[], int],
+        set_factor: Callable[[float], object],
+    ) -> None:
+        self._physics, self._step_ticks, self._set_factor = physics, step_ticks, set_factor
+        self._dragged: set[str] = set()
+
+    def take(self, taken: Input, names: Sequence[str]) -> None:
+        """Do what the user asks for; `names` are those of the drones."""
+        for key in taken.keys:
+            self._press(key)
+        for name, wrench in zip(names, taken.wrench):
+            if wrench.any():
+                self._dragged.add(name)
+                self._push(name, wrench, math.inf)
+            elif name in self._dragged:
+                self._release(name)
+
+    def release(self) -> None:
+        """Let go of all drones."""
+        for name in tuple(self._dragged):
+            self._release(name)
+
+    def _press(self, key: int) -> None:
+        physics = self._physics
+        factor = physics.statistics().requested_factor
+        if key == SPACE:
+            physics.resume() if physics.paused else physics.pause()
+        elif key == RIGHT:
+            physics.step(self._step_ticks())  # is refused while time runs
+        elif key == BACKSPACE:
+            physics.reset()
+        elif key == EQUAL:
+            self._set_factor(0.0 if factor == 0 or factor > _FASTEST / 2 else factor * 2)
+        elif key == MINUS:
+            self._set_factor(_FASTEST if factor == 0 else max(factor / 2, _SLOWEST))
+
+    def _release(self, name: str) -> None:
+        self._dragged.discard(name)
+        self._push(name, np.zeros(6), 0.0)
+
+    def _push(self, name: str, wrench: np.ndarray, duration: float) -> None:
+        with suppress(ValueError):  # the drone is gone
+            pushed = Wrench(wrench[:3], wrench[3:], duration)
+            self._physics.apply_wrench(name, pushed, key=("viewer", name))
+
+
+class Viewer:
+    """Feeds the window's process, in a thread of its own."""
+
+    def __init__(self, physics: PhysicsThread, logger: RcutilsLogger, controls: Controls) -> None:
+        self._physics, self._logger, self._controls = physics, logger, controls
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="viewer", daemon=True)
+
+    def start(self) -> None:
+        """Open the window."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close the window."""
+        self._ended.set()
+        self._thread.join(2 * _END_TIMEOUT)
+
+    def _main(self) -> None:
+        try:
+            while not self._ended.is_set() and self._show():
+                pass  # the scene has changed, a new window shows it
+        except (EOFError, OSError) as error:
+            self._logger.warning(f"the viewer has ended, the simulation goes on ({error!r})")
+        finally:
+            self._controls.release()
+
+    def _show(self) -> bool:
+        """Show one model in one window; True if there is another one to be shown."""
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        mirror = self._physics.mirror
+        model, names = mirror.model, mirror.names
+        arguments = (theirs, model, names)
+        process = context.Process(target=show, args=arguments, name="viewer", daemon=True)
+        process.start()
+        theirs.close()  # so that its end is noticed
+        try:
+            reason = self._answer(ours, _START_TIMEOUT)
+            if reason is not None:
+                self._logger.warning(f"headless is false, but there is no window: {reason}")
+                return False
+            self._logger.info("the viewer is open")
+            while not self._ended.wait(_PERIOD):
+                snapshot = self._physics.snapshot
+                if self._physics.mirror.model is not model or snapshot.names != names:
+                    return True
+                ours.send(self._frame(snapshot))
+                taken = self._answer(ours, _ANSWER_TIMEOUT)
+                if taken is None:
+                    self._logger.info("the viewer was closed, the simulation goes on")
+                    return False
+                assert isinstance(taken, Input)
+                self._controls.take(taken, names)
+            return False
+        finally:
+            ours.close()
+            process.join(_END_TIMEOUT)
+            process.terminate()
+
+    def _answer(self, connection: Connection, timeout: float) -> Input | str | None:
+        """What comes next.
+
+        Raises:
+            EOFError: The process has ended.
+            TimeoutError: Nothing came in time.
+        """
+        if not connection.poll(timeout):
+            raise TimeoutError(f"no answer within {timeout:g} s")
+        answer: Input | str | None = connection.recv()
+        return answer
+
+    def _frame(self, snapshot: Snapshot) -> Frame:
+        now = self._physics.statistics()
+        factor = "paused" if now.paused else f"{now.achieved_factor:.2f}"
+        return Frame(
+            MirrorState(*(getattr(snapshot, field.name) for field in fields(MirrorState))),
+            "Time\nFactor\nasked for",
+            f"{snapshot.time_ns * 1e-9:.2f} s\n{factor}\n{now.requested_factor:g}",
+        )
+
+
+def declare(simulator: Simulator) -> None:
+    """Open the window, if there shall be one."""
+    if simulator.parameters.headless:
+        return
+    physics = simulator.physics
+    controls = Controls(
+        physics,
+        lambda: simulator.get_parameter("step_ticks").value or physics.control_period,
+        lambda factor: simulator.set_parameters([Parameter("real_time_factor", value=factor)]),
+    )
+    simulator.viewer = Viewer(physics, simulator.get_logger(), controls)
+    simulator.viewer.start()

@@ -1,0 +1,115 @@
+"""MuJoCo's own viewer, in a process of its own, on its own copy of the model.
+
+A window that cannot be opened, or whose driver fails, ends a process; here it is not that of the
+simulation. The two talk through a pipe: a `Frame` to be shown is answered with an `Input`.
+"""
+
+from __future__ import annotations
+
+import signal
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.controls import ControlStage
+from crazyflow_ros.scene.state import DroneIndex, MirrorState
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the viewer shows."""
+
+    state: MirrorState
+    labels: str
+    """Text at the top left, line by line."""
+    values: str
+    """Text beside it."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the user has done since the last frame."""
+
+    keys: list[int]
+    """Keys that were pressed, as GLFW numbers them."""
+    wrench: np.ndarray
+    """Force [N] and torque [N m] of the mouse on each drone, world axes, shape (M, 6)."""
+
+
+class Scene:
+    """The viewer's copy of the world.
+
+    Args:
+        model: Of the mirror.
+        names: Of the drones.
+    """
+
+    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+        self.model, self.data = model, mujoco.MjData(model)
+        self._index = DroneIndex(model, names)
+        self._stage = ControlStage(model, self._index)
+
+    def set_state(self, state: MirrorState) -> None:
+        """Put the drones into a state."""
+        self._index.write(state, self.data)
+        mujoco.mj_forward(self.model, self.data)
+
+    def dragged(self, perturb: mujoco.MjvPerturb) -> np.ndarray:
+        """What the mouse does to the drones: MuJoCo's spring to where it drags.
+
+        Returns:
+            Force and torque at the centres of mass, world axes, shape (M, 6).
+        """
+        self.data.xfrc_applied[:] = 0
+        mujoco.mjv_applyPerturbForce(self.model, self.data, perturb)
+        self._stage.put(self.data)
+        controls = self._stage.take(self.data)
+        assert controls is not None
+        return controls.wrench
+
+
+def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) -> None:
+    """Show frames until the window or the connection is closed; the process's main function.
+
+    Sends None once the window is open, or a text that says why it cannot be opened; and None in
+    place of an `Input` when the user has closed it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the simulation, not before
+    reason = _why_no_display()
+    connection.send(reason)
+    if reason is not None:
+        return
+    import mujoco.viewer
+
+    scene, keys = Scene(model, names), []  # type: tuple[Scene, list[int]]
+    with mujoco.viewer.launch_passive(
+        model, scene.data, key_callback=keys.append, show_left_ui=False, show_right_ui=False
+    ) as viewer:
+        try:
+            while viewer.is_running():
+                frame: Frame = connection.recv()
+                with viewer.lock():
+                    scene.set_state(frame.state)
+                    wrench = scene.dragged(viewer.perturb)
+                viewer.set_texts((None, None, frame.labels, frame.values))
+                viewer.sync()
+                pressed, keys[:] = list(keys), []
+                connection.send(Input(pressed, wrench))
+            connection.send(None)
+        except (EOFError, BrokenPipeError):
+            pass  # the simulation has ended
+
+
+def _why_no_display() -> str | None:
+    import glfw
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if glfw.init():
+            return None
+    reasons = [str(warning.message) for warning in caught]
+    return "; ".join(reasons) or "GLFW cannot be initialised"
