@@ -1,7 +1,8 @@
 """Sensors of mjlab's kind, on plain MuJoCo: built-in sensors, contacts, rays, cameras.
 
 Each sensor is a pair of a configuration and what it builds, see `Sensor` and `SensorSet`. They read
-from a back end: `MujocoBackend` over C MuJoCo.
+from a back end: `MujocoBackend` over C MuJoCo, or those over MJX in `mjx_backend`, which is not
+imported here as it takes a second.
 """
 
 from crazyflow_ros.sensors.backend import Backend
@@ -10,8 +11,10 @@ from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSe
 from crazyflow_ros.sensors.contact import ContactData, ContactSensor, ContactSensorCfg
 from crazyflow_ros.sensors.contact_match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
+from crazyflow_ros.sensors.imu import ImuData, ImuSensor, ImuSensorCfg
 from crazyflow_ros.sensors.intrinsics import Intrinsics
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
+from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.patterns import (
     GridPatternCfg,
@@ -43,9 +46,13 @@ __all__ = [
     "ContactSensor",
     "ContactSensorCfg",
     "GridPatternCfg",
+    "ImuData",
+    "ImuSensor",
+    "ImuSensorCfg",
     "Intrinsics",
     "LidarPatternCfg",
     "MujocoBackend",
+    "NoiseCfg",
     "ObjRef",
     "PinholeCameraPatternCfg",
     "RayCastData",

@@ -14,9 +14,9 @@ from crazyflow_ros.sensors.objects import ObjRef
 Array: TypeAlias = Any
 """NumPy or JAX, as the back end has it."""
 
-RayCaster: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
+RayCaster: TypeAlias = Callable[[Array, Array], tuple[Array, Array | None]]
 """Cast rays: origins and unit directions (B, F, R, 3) in the world, to distances (B, F, R), -1
-where nothing is hit, and normals (B, F, R, 3), zero there."""
+where nothing is hit, and normals (B, F, R, 3), zero there, or None if the back end has none."""
 
 
 class Backend(Protocol):
@@ -25,6 +25,8 @@ class Backend(Protocol):
     model: mujoco.MjModel
     xp: ModuleType
     """NumPy or `jax.numpy`: the module of all arrays."""
+    surface_normals: bool
+    """Whether rays come with the normals of what they hit."""
 
     @property
     def n_worlds(self) -> int:

@@ -26,6 +26,7 @@ class MujocoBackend:
     """
 
     xp = np
+    surface_normals = True
 
     def __init__(
         self, model: mujoco.MjModel, data: mujoco.MjData | Sequence[mujoco.MjData]
@@ -46,8 +47,7 @@ class MujocoBackend:
 
     def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
         """Position (B, 3) and axes (B, 3, 3)."""
-        prefix = {"body": "x", "xbody": "x", "camera": "cam_x"}.get(ref.type, f"{ref.type}_x")
-        number = ref.id(self.model)
+        prefix, number = ref.frame_prefix, ref.id(self.model)
         positions = [getattr(data, f"{prefix}pos")[number] for data in self.data]
         axes = [getattr(data, f"{prefix}mat")[number].reshape(3, 3) for data in self.data]
         return np.stack(positions), np.stack(axes)

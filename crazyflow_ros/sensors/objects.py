@@ -44,6 +44,11 @@ class ObjRef:
         """
         return self.name if self.entity is None else f"{self.name}:{self.entity}"
 
+    @property
+    def frame_prefix(self) -> str:
+        """What MuJoCo's arrays of the object's frame start with: "site_x" of site_xpos."""
+        return {"body": "x", "xbody": "x", "camera": "cam_x"}.get(self.type, f"{self.type}_x")
+
     def check(self, field: str, allowed: tuple[str, ...]) -> None:
         """Raise a ValueError unless the type is one of `allowed`; `field` says whose."""
         if self.type not in allowed:

@@ -105,8 +105,9 @@ class RayCastData:
 
     distances: Array
     """Distance to the hit point [m], shape (B, N); -1 if there is none."""
-    normals_w: Array
-    """Surface normals at the hit points, world axes, shape (B, N, 3); zero if there is none."""
+    normals_w: Array | None
+    """Surface normals at the hit points, world axes, shape (B, N, 3); zero if there is none. None
+    over MJX, which does not know them."""
     hit_pos_w: Array
     """Hit points in the world [m], shape (B, N, 3); the origin of the ray if there is none."""
     pos_w: Array
@@ -179,7 +180,11 @@ class RayCastSensor(ContextSensor[RayCastData]):
         )
         return RayCastData(
             distances=xp.where(miss, -1.0, distances).reshape(len(distances), -1),
-            normals_w=xp.where(miss[..., None], 0.0, normals).reshape(len(distances), -1, 3),
+            normals_w=(
+                None
+                if normals is None
+                else xp.where(miss[..., None], 0.0, normals).reshape(len(distances), -1, 3)
+            ),
             hit_pos_w=hits.reshape(len(distances), -1, 3),
             pos_w=position[:, 0],
             quat_w=quats[:, 0],
@@ -204,7 +209,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
                 if missed:
                     continue
                 visualizer.add_sphere(hit, viz.hit_sphere_radius * size, viz.hit_sphere_color)
-                if viz.show_normals:
+                if viz.show_normals and data.normals_w is not None:
                     normal = np.asarray(data.normals_w[world, ray])
                     tip = hit + viz.normal_length * size * normal
                     visualizer.add_arrow(hit, tip, viz.normal_color, 0.1 * size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crazyflow_ros.sensors.backend import Array
+from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
 
 Reduction = Literal["min", "max", "mean", "none"]
@@ -53,8 +53,19 @@ class TerrainHeightSensor(RayCastSensor):
     def __init__(self, cfg: TerrainHeightSensorCfg) -> None:
         super().__init__(cfg)
 
+    def initialize(self, backend: Backend) -> None:
+        """Prepare the rays.
+
+        Raises:
+            ValueError: The back end cannot tell whether a surface is hit from behind.
+        """
+        if not backend.surface_normals:
+            raise ValueError(f"{self.cfg.name}: this back end has no surface normals: use C MuJoCo")
+        super().initialize(backend)
+
     def _sense(self) -> TerrainHeightData:
         rays, xp = super()._sense(), self._backend.xp
+        assert rays.normals_w is not None
         shape = (*rays.frame_pos_w.shape[:2], -1)
         frame_z = rays.frame_pos_w[..., 2:]
         missed = rays.distances.reshape(shape) < 0.0

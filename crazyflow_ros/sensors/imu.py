@@ -1,0 +1,127 @@
+"""Inertial measurement unit: gyroscope and accelerometer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
+from crazyflow_ros.sensors.noise import NoiseCfg
+from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+
+_G = 9.80665  # m/s^2
+_DEGREE = math.radians(1.0)
+
+# The Crazyflie's BMI088 by its datasheet, BST-BMI088-DS001. It gives no random walk.
+BMI088_GYRO = NoiseCfg(
+    density=0.014 * _DEGREE,
+    bias=1.0 * _DEGREE,
+    scale=0.01,
+    saturation=2000 * _DEGREE,
+)
+"""Noise of the BMI088's gyroscope [rad/s]; zero-rate offset and sensitivity tolerance are taken for
+standard deviations."""
+BMI088_ACCELEROMETER = NoiseCfg(
+    density=(160e-6 * _G, 160e-6 * _G, 190e-6 * _G),
+    bias=20e-3 * _G,
+    saturation=24 * _G,
+)
+"""Noise of the BMI088's accelerometer in the range of the Crazyflie [m/s^2]; the zero-g offset is
+taken for a standard deviation."""
+
+
+@dataclass(kw_only=True)
+class ImuSensorCfg(SampledSensorCfg):
+    """An IMU on a drone, by default that of a Crazyflie.
+
+    Raises:
+        ValueError: The frame is neither a body nor a site, or a site with a place of its own.
+    """
+
+    frame: ObjRef
+    """Site that the IMU is at, or body that it is on."""
+    pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Position in the body [m]: its lever arm, from the body's origin."""
+    quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """Attitude in the body, wxyz."""
+    gyro: NoiseCfg = BMI088_GYRO
+    """Errors of the angular velocity [rad/s]."""
+    accelerometer: NoiseCfg = BMI088_ACCELEROMETER
+    """Errors of the specific force [m/s^2]."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.frame.check(f"{self.name}: frame", ("site", "body", "xbody"))
+        if self.frame.type == "site" and (any(self.pos) or self.quat != (1.0, 0.0, 0.0, 0.0)):
+            raise ValueError(f"{self.name}: pos and quat are of an IMU on a body, not at a site")
+
+    def build(self) -> ImuSensor:
+        """Build the sensor."""
+        return ImuSensor(self)
+
+
+@dataclass(frozen=True)
+class ImuData:
+    """Readings in B worlds, in the axes of the IMU."""
+
+    angular_velocity: np.ndarray
+    """Angular velocity [rad/s], shape (B, 3)."""
+    linear_acceleration: np.ndarray
+    """Specific force [m/s^2], shape (B, 3): +g upwards at rest."""
+    angular_velocity_variance: np.ndarray
+    """Variance of the white noise [rad²/s²], shape (3,)."""
+    linear_acceleration_variance: np.ndarray
+    """Variance of the white noise [m²/s^4], shape (3,)."""
+
+
+class ImuSensor(SampledSensor[ImuData]):
+    """Samples gyroscope and accelerometer at once."""
+
+    def __init__(self, cfg: ImuSensorCfg) -> None:
+        super().__init__(cfg)
+        self.cfg = cfg
+        on_body = cfg.frame.type != "site"
+        self._site = ObjRef("site", f"{cfg.name}/frame") if on_body else cfg.frame
+        self._gyro, self._accelerometer = (
+            BuiltinSensorCfg(name=f"{cfg.name}/{kind}", sensor_type=kind, obj=self._site).build()
+            for kind in ("gyro", "accelerometer")
+        )
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """Add the sensors, and a site if it is on a body."""
+        cfg = self.cfg
+        if self._site is not cfg.frame:
+            body = spec.body(cfg.frame.prefixed_name())
+            if body is None:
+                raise ValueError(f"{cfg.name}: no body {cfg.frame.prefixed_name()!r}")
+            body.add_site(name=self._site.name, pos=cfg.pos, quat=cfg.quat)
+        self._gyro.edit_spec(spec)
+        self._accelerometer.edit_spec(spec)
+
+    def initialize(self, backend: Backend) -> None:
+        """Find the sensors."""
+        super().initialize(backend)
+        self._gyro.initialize(backend)
+        self._accelerometer.initialize(backend)
+        self._gyro_noise = self._noise(self.cfg.gyro, 3)
+        self._accelerometer_noise = self._noise(self.cfg.accelerometer, 3)
+
+    def _measure(self, dt: float) -> np.ndarray:
+        self._gyro.update(dt)
+        self._accelerometer.update(dt)
+        angular_velocity = self._gyro_noise.apply(np.asarray(self._gyro.data), dt)
+        force = self._accelerometer_noise.apply(np.asarray(self._accelerometer.data), dt)
+        return np.hstack([angular_velocity, force])
+
+    def _decode(self, sample: np.ndarray, dt: float) -> ImuData:
+        return ImuData(
+            sample[:, :3],
+            sample[:, 3:],
+            self.cfg.gyro.variance(dt, 3),
+            self.cfg.accelerometer.variance(dt, 3),
+        )

@@ -1,0 +1,167 @@
+"""Sensors over worlds in MJX, as far as MJX goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from jax import Array
+from mujoco import mjx
+
+from crazyflow_ros.sensors.backend import RayCaster, check_not_mocap
+from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sim import Sim
+
+_GEOM = mujoco.mjtGeom
+_PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)
+"""Types of geoms that MJX has no rays for: they pass through, without a word."""
+
+
+class MjxBackend:
+    """A batch of worlds.
+
+    MJX has no surface normals of rays and no rays for some types of geoms, and its numbers are
+    single precision unless JAX is told otherwise. Built-in sensors that it lacks are refused by
+    `mjx.put_model`. Cameras draw with C MuJoCo, world by world.
+
+    Args:
+        model: The model.
+        mjx_model: The same in MJX, shared by all worlds.
+        data: Frames and sensordata of all worlds, each array with a leading axis for them; assign
+            `data` anew after each step.
+    """
+
+    xp = jnp
+    surface_normals = False
+
+    def __init__(self, model: mujoco.MjModel, mjx_model: mjx.Model, data: mjx.Data) -> None:
+        self.model = model
+        self.data = data
+        self._mjx_model = mjx_model
+        self._drawn = mujoco.MjData(model)
+
+    def worlds(self) -> mjx.Data:
+        """What is read."""
+        return self.data
+
+    @property
+    def n_worlds(self) -> int:
+        """B."""
+        return len(self.data.qpos)
+
+    def sensordata(self) -> Array:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        return self.worlds().sensordata
+
+    def frame(self, ref: ObjRef) -> tuple[Array, Array]:
+        """Position (B, 3) and axes (B, 3, 3)."""
+        prefix, number, data = ref.frame_prefix, ref.id(self.model), self.worlds()
+        position, axes = getattr(data, f"{prefix}pos"), getattr(data, f"{prefix}mat")
+        return position[:, number], axes[:, number].reshape(-1, 3, 3)
+
+    def check_sensor(self, sensor: int) -> None:
+        """What `mjx.put_model` has let pass can do all but motion of mocap bodies."""
+        check_not_mocap(self.model, sensor)
+
+    def poses(self, world: int) -> mujoco.MjData:
+        """C data with the frames of a world, the same object for all of them."""
+        drawn, data = self._drawn, self.worlds()
+        drawn.qpos[:] = data.qpos[world]
+        drawn.mocap_pos[:] = data.mocap_pos[world]
+        drawn.mocap_quat[:] = data.mocap_quat[world]
+        mujoco.mj_kinematics(self.model, drawn)
+        mujoco.mj_comPos(self.model, drawn)
+        mujoco.mj_camlight(self.model, drawn)
+        return drawn
+
+    def ray_caster(
+        self, excluded: Sequence[Sequence[int]], groups: np.ndarray, *, one_origin: bool
+    ) -> RayCaster:
+        """`mjx.ray` for all rays of all worlds at once; compiled at the first call.
+
+        Raises:
+            ValueError: Rays would pass through some of the geoms.
+        """
+        del one_origin  # all the same to MJX
+        for bodies in excluded:
+            self._check_geoms(bodies, groups)
+        mjx_model, group_mask = self._mjx_model, tuple(map(int, groups))
+        if self.model.nmat == 0:  # then mjx.ray stumbles over the material that no geom has
+            mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
+
+        def of_frame(bodies: Sequence[int]) -> Callable[[mjx.Data, Array, Array], Array]:
+            def ray(world: mjx.Data, start: Array, direction: Array) -> Array:
+                passed = list(bodies) or -1
+                return mjx.ray(mjx_model, world, start, direction, group_mask, True, passed)[0]
+
+            return jax.vmap(jax.vmap(ray, in_axes=(None, 0, 0)))
+
+        frames = [of_frame(bodies) for bodies in excluded]
+
+        @jax.jit
+        def cast(data: mjx.Data, origins: Array, directions: Array) -> Array:
+            origins = jnp.broadcast_to(origins, directions.shape)
+            distances = [
+                rays(data, origins[:, frame], directions[:, frame])
+                for frame, rays in enumerate(frames)
+            ]
+            return jnp.stack(distances, axis=1)
+
+        return lambda origins, directions: (cast(self.worlds(), origins, directions), None)
+
+    def _check_geoms(self, excluded: Sequence[int], groups: np.ndarray) -> None:
+        model = self.model
+        meant = (groups[model.geom_group] > 0) & ~np.isin(model.geom_bodyid, list(excluded))
+        passed = np.flatnonzero(meant & np.isin(model.geom_type, list(map(int, _PASSED))))
+        if passed.size:
+            names = ", ".join(model.geom(i).name or f"number {i}" for i in passed)
+            raise ValueError(
+                f"MJX's rays pass through cylinders, height fields and SDFs: {names}. Leave them "
+                "out with include_geom_groups, or use C MuJoCo"
+            )
+
+
+class SimBackend(MjxBackend):
+    """The worlds of a `Sim`, as they are whenever something is read.
+
+    Drones are moved by their poses there, so what MuJoCo computes from positions alone is right,
+    and the rest is refused. Add sensors to `sim.spec`, then call `sim.build_mjx()`.
+
+    Args:
+        sim: The simulation.
+    """
+
+    def __init__(self, sim: Sim) -> None:
+        super().__init__(sim.mj_model, sim.mjx_model, sim.mjx_data)
+        self._sim = sim
+        self._sensed: mjx.Data | None = None
+        self._sensor_pos = jax.jit(jax.vmap(mjx.sensor_pos, in_axes=(None, 0)))
+
+    def worlds(self) -> mjx.Data:
+        """Frames and contacts of all worlds."""
+        self._sim.sync()
+        self.data = self._sim.mjx_data
+        return self.data
+
+    def sensordata(self) -> Array:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        if self.worlds() is not self._sensed:
+            self._sensed = self.data
+            self._readings = self._sensor_pos(self._mjx_model, self.data).sensordata
+        return self._readings
+
+    def check_sensor(self, sensor: int) -> None:
+        """Refuse all that needs velocities, accelerations or forces.
+
+        Raises:
+            ValueError: It does.
+        """
+        super().check_sensor(sensor)
+        if self.model.sensor_needstage[sensor] != mujoco.mjtStage.mjSTAGE_POS:
+            raise ValueError(
+                f"sensor {self.model.sensor(sensor).name!r}: a Sim has no velocities and forces in "
+                "MuJoCo, take them from sim.data"
+            )

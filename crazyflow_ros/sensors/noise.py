@@ -1,0 +1,88 @@
+"""Errors of real sensors, reproducible: the same seed gives the same readings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+import numpy as np
+
+from crazyflow_ros.sensors.sensor import WorldIds
+
+PerAxis: TypeAlias = float | tuple[float, ...]
+"""One number for all axes, or one for each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseCfg:
+    """Errors of a quantity with unit u: scale and bias, then white noise, then saturation.
+
+    Raises:
+        ValueError: Some figure is negative.
+    """
+
+    density: PerAxis = 0.0
+    """White noise [u/√Hz]: over a sampling period dt its standard deviation is density / √dt."""
+    std: PerAxis = 0.0
+    """White noise whose standard deviation [u] is the same at any rate."""
+    bias: PerAxis = 0.0
+    """Standard deviation [u] of a constant offset, drawn at each reset."""
+    random_walk: PerAxis = 0.0
+    """Growth of the offset [u/√s]: after a time t its standard deviation is random_walk * √t."""
+    scale: PerAxis = 0.0
+    """Standard deviation of the relative error of scale, drawn at each reset."""
+    saturation: float = math.inf
+    """Largest absolute value of a reading [u]."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not np.min(getattr(self, field.name)) >= 0.0:
+                raise ValueError(f"noise: {field.name} is {getattr(self, field.name)}, negative")
+
+    def variance(self, dt: float, n_axes: int) -> np.ndarray:
+        """Variance of the white noise at a sampling period [s], shape (n_axes,), in u²."""
+        white = np.square(self.std) + np.square(self.density) / dt
+        return np.broadcast_to(white, n_axes).astype(float)
+
+
+class Noise:
+    """Errors in B worlds, each with random numbers of its own.
+
+    A reset draws new biases and scales, and goes on with other numbers than before: they depend on
+    the seed, the world and how often it has been reset.
+
+    Args:
+        cfg: The errors.
+        n_worlds: B.
+        n_axes: Components of a reading.
+        seed: Whatever tells this noise from others.
+    """
+
+    def __init__(self, cfg: NoiseCfg, n_worlds: int, n_axes: int, seed: Sequence[int]) -> None:
+        self.cfg = cfg
+        self._seed = tuple(seed)
+        self._axes = n_axes
+        self._resets = np.full(n_worlds, -1)
+        self._generators = [np.random.default_rng(0)] * n_worlds
+        self._bias = np.zeros((n_worlds, n_axes))
+        self._scale = np.zeros((n_worlds, n_axes))
+        self.reset()
+
+    def reset(self, ids: WorldIds = None) -> None:
+        """Start anew in worlds."""
+        for world in np.arange(len(self._resets))[slice(None) if ids is None else ids]:
+            self._resets[world] += 1
+            rng = np.random.default_rng((*self._seed, world, self._resets[world]))
+            self._generators[world] = rng
+            self._bias[world] = np.multiply(self.cfg.bias, rng.standard_normal(self._axes))
+            self._scale[world] = np.multiply(self.cfg.scale, rng.standard_normal(self._axes))
+
+    def apply(self, values: np.ndarray, dt: float) -> np.ndarray:
+        """Readings (B, n_axes) of true values, one sampling period `dt` [s] after the last."""
+        normal = np.stack([rng.standard_normal((2, self._axes)) for rng in self._generators])
+        self._bias += np.multiply(self.cfg.random_walk, math.sqrt(dt)) * normal[:, 0]
+        white = np.sqrt(self.cfg.variance(dt, self._axes)) * normal[:, 1]
+        readings = values * (1.0 + self._scale) + self._bias + white
+        return readings.clip(-self.cfg.saturation, self.cfg.saturation)

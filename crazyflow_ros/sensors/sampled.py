@@ -1,0 +1,94 @@
+"""Sensors of drones: they sample the truth, err, and tell it later."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections import deque
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.noise import Noise, NoiseCfg
+from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class SampledSensorCfg(SensorCfg):
+    """What sensors of drones have in common."""
+
+    seed: int = 0
+    """Of the noise, together with the sensor's name."""
+    delay: float = 0.0
+    """Age of a reading when it is told [s]; until there is one of this age, the oldest."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.delay < math.inf or self.seed < 0:
+            raise ValueError(f"{self.name}: delay {self.delay}, seed {self.seed}: not negative")
+
+
+class SampledSensor(Sensor[T]):
+    """A sensor that samples once per `update`, whose `dt` is thus the sampling period.
+
+    Its arrays are NumPy's, over any back end.
+    """
+
+    def __init__(self, cfg: SampledSensorCfg) -> None:
+        super().__init__()
+        self._cfg = cfg
+        self._noises: list[Noise] = []
+        self._samples: deque[np.ndarray] = deque()
+        self._dt = math.nan
+
+    def initialize(self, backend: Backend) -> None:
+        """Read from `backend` from now on."""
+        self._backend = backend
+        self._fresh = np.ones(backend.n_worlds, bool)
+
+    def update(self, dt: float) -> None:
+        """Sample, a sampling period `dt` [s] after the last sample.
+
+        Raises:
+            ValueError: The period is not positive, or not that of the samples under way.
+        """
+        super().update(dt)
+        if not dt > 0.0 or (self._cfg.delay and len(self._samples) > 1 and dt != self._dt):
+            raise ValueError(f"{self._cfg.name}: sampling period {dt} s after {self._dt} s")
+        self._dt = dt
+        sample = self._measure(dt)
+        self._samples.append(sample)
+        for older in self._samples:  # of worlds that have begun anew
+            older[self._fresh] = sample[self._fresh]
+        self._fresh[:] = False
+        while len(self._samples) > 1 + round(self._cfg.delay / dt):
+            self._samples.popleft()
+
+    def reset(self, ids: WorldIds = None) -> None:
+        """Begin anew in worlds: new biases, and no reading from before is told any more."""
+        super().reset(ids)
+        self._fresh[slice(None) if ids is None else ids] = True
+        for noise in self._noises:
+            noise.reset(ids)
+
+    def _noise(self, cfg: NoiseCfg, n_axes: int) -> Noise:
+        """Noise of this sensor, to be used in `_measure`."""
+        seed = (self._cfg.seed, *self._cfg.name.encode(), len(self._noises))
+        self._noises.append(Noise(cfg, self._backend.n_worlds, n_axes, seed))
+        return self._noises[-1]
+
+    @abstractmethod
+    def _measure(self, dt: float) -> np.ndarray:
+        """A new sample (B, n), with its errors."""
+
+    @abstractmethod
+    def _decode(self, sample: np.ndarray, dt: float) -> T:
+        """The data of a sample."""
+
+    def _compute_data(self) -> T:
+        if not self._samples:
+            raise RuntimeError(f"{self._cfg.name}: no sample yet: call update() first")
+        return self._decode(self._samples[0].copy(), self._dt)

@@ -1,0 +1,210 @@
+"""MJX against C MuJoCo on the same scene, and what MJX refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+from mujoco import mjx
+
+from crazyflow_ros.scene.frames import xyzw_to_wxyz
+from crazyflow_ros.sensors import (
+    BuiltinSensorCfg,
+    ContactMatch,
+    ContactSensorCfg,
+    LidarPatternCfg,
+    MujocoBackend,
+    ObjRef,
+    RayCastSensorCfg,
+    SensorCfg,
+    SensorSet,
+    TerrainHeightSensorCfg,
+)
+from crazyflow_ros.sensors.mjx_backend import MjxBackend, SimBackend
+from crazyflow_ros.sim import Sim
+
+SCENE = """
+<mujoco>
+  <worldbody>
+    <geom name="floor" type="plane" size="0 0 .1"/>
+    <geom type="box" size=".3 .4 .5" pos="1 .5 .5" euler="10 20 30" contype="0" conaffinity="0"/>
+    <geom type="capsule" size=".1 .5" pos="-1 .5 .5" contype="0" conaffinity="0"/>
+    <geom name="drum" type="cylinder" size=".1 .5" pos="0 -1 .5" group="4" contype="0"
+      conaffinity="0"/>
+    <body name="ball"><freejoint/>
+      <geom name="ball" type="sphere" size=".1" mass="0.5"/>
+      <site name="imu" pos=".05 0 .02" euler="0 20 0"/>
+      <body name="ear" pos="0 0 .2"><geom type="sphere" size=".02" mass=".01" contype="0"
+        conaffinity="0"/></body>
+    </body>
+  </worldbody>
+</mujoco>"""
+
+IMU = ObjRef("site", "imu")
+BUILTIN = ("gyro", "velocimeter", "framequat", "magnetometer")
+HEIGHTS = (0.099, 0.13, 0.098)
+"""Of the ball in one step after the other, m: it touches, leaves and touches the floor."""
+
+
+def configurations() -> list[SensorCfg]:
+    return [
+        *(BuiltinSensorCfg(name=kind, sensor_type=kind, obj=IMU) for kind in BUILTIN),
+        RayCastSensorCfg(
+            name="rays", frame=(IMU, ObjRef("body", "ear")), ray_alignment="yaw",
+            pattern=LidarPatternCfg(samples=16, elevations=(-30, 0, 20)),
+        ),
+        ContactSensorCfg(
+            name="touch", primary=ContactMatch("geom", "ball"), reduce="mindist",
+            fields=("found", "dist", "pos", "normal"), track_air_time=True, history_length=2,
+        ),
+    ]  # fmt: skip
+
+
+def mjx_stages(model: mjx.Model, data: mjx.Data) -> mjx.Data:
+    """As far as sensors of positions and velocities need them."""
+    for stage in (
+        mjx.kinematics, mjx.com_pos, mjx.camlight, mjx.collision, mjx.sensor_pos, mjx.com_vel,
+        mjx.sensor_vel,
+    ):  # fmt: skip
+        data = stage(model, data)
+    return data
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[SensorSet, SensorSet]:
+    """The same two worlds over the same steps, over C and over MJX."""
+    over_c, over_mjx = SensorSet(configurations()), SensorSet(configurations())
+    spec = mujoco.MjSpec.from_string(SCENE)
+    over_c.edit_spec(spec)
+    over_mjx.edit_spec(mujoco.MjSpec.from_string(SCENE))  # for the names of the primaries
+    model = spec.compile()
+    worlds = [mujoco.MjData(model) for _ in range(2)]
+    mjx_model = mjx.put_model(model)
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *(mjx.put_data(model, data) for data in worlds))
+    over_c.initialize(MujocoBackend(model, worlds))
+    over_mjx.initialize(backend := MjxBackend(model, mjx_model, batch))
+    stages = jax.jit(jax.vmap(mjx_stages, in_axes=(None, 0)))
+    for height in HEIGHTS:
+        for world, data in enumerate(worlds):
+            data.qpos[:3] = 0.1, 0.2, height + world
+            data.qpos[3:7] = xyzw_to_wxyz(np.array([0.1, 0.2, 0.3, 0.927]))
+            data.qvel[:] = [0.3, 0.1 - world, world, 0.5, -0.4, 0.7]
+            mujoco.mj_forward(model, data)
+        positions, velocities = (
+            jnp.stack([jnp.asarray(getattr(data, name)) for data in worlds])
+            for name in ("qpos", "qvel")
+        )
+        backend.data = stages(mjx_model, backend.data.replace(qpos=positions, qvel=velocities))
+        over_c.update(0.01)
+        over_mjx.update(0.01)
+    over_c.sense()
+    over_mjx.sense()
+    return over_c, over_mjx
+
+
+Both = tuple[SensorSet, SensorSet]
+
+
+def test_builtin_sensors_are_equal(both: Both) -> None:
+    for name in BUILTIN:
+        a, b = (sensors[name].data for sensors in both)
+        assert isinstance(b, jax.Array) and a.shape == b.shape and a.any()
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+
+
+def test_rays_are_equal(both: Both) -> None:
+    a, b = (sensors["rays"].data for sensors in both)
+    assert isinstance(b.distances, jax.Array)
+    assert 20 < (a.distances > 0).sum() < a.distances.size
+    for field in ("distances", "hit_pos_w", "frame_pos_w", "frame_quat_w", "pos_w", "quat_w"):
+        np.testing.assert_allclose(getattr(b, field), getattr(a, field), atol=1e-4)
+    assert b.normals_w is None
+
+
+def test_contacts_are_equal(both: Both) -> None:
+    a, b = (sensors["touch"].data for sensors in both)
+    np.testing.assert_array_equal(b.found, [[1], [0]])
+    np.testing.assert_allclose(b.last_air_time, [[0.02], [0]], rtol=1e-6)
+    np.testing.assert_allclose(b.dist_history, [[[-0.002, 0]], [[0, 0]]], atol=1e-6)
+    for field in vars(a):
+        if getattr(a, field) is None:
+            assert getattr(b, field) is None
+        else:
+            np.testing.assert_allclose(getattr(b, field), getattr(a, field), atol=1e-5)
+
+
+def test_pictures_are_drawn_from_the_poses_of_mjx(both: Both) -> None:
+    backends = [sensors["rays"]._backend for sensors in both]  # type: ignore[attr-defined]
+    for world in range(2):
+        in_c, in_mjx = (backend.poses(world).geom_xpos for backend in backends)
+        np.testing.assert_allclose(in_mjx, in_c, atol=1e-6)
+
+
+def test_a_reset_is_of_the_given_worlds(both: Both) -> None:
+    touch = both[1]["touch"]
+    assert touch.data.current_air_time.any() and touch.data.last_air_time[0, 0]
+    touch.reset([0])
+    np.testing.assert_allclose(touch.data.last_air_time, [[0], [0]])
+    np.testing.assert_allclose(touch.data.current_air_time, [[0], [0.03]], rtol=1e-6)
+
+
+# A simulation of drones
+
+
+@pytest.fixture(scope="module")
+def swarm() -> tuple[Sim, SensorSet]:
+    """Two worlds with a drone."""
+    sim = Sim(2, 1, control="rotor_vel")
+    sensors = SensorSet(
+        [
+            BuiltinSensorCfg(
+                name="where", sensor_type="framepos", obj=ObjRef("xbody", "drone", "0")
+            ),
+            RayCastSensorCfg(
+                name="height", frame=ObjRef("site", "range", "0"), include_geom_groups=(0, 3),
+                pattern=LidarPatternCfg(samples=1, azimuth_range=(0, 0)),
+            ),
+        ]
+    )  # fmt: skip
+    sensors.edit_spec(sim.spec)
+    sim.build_mjx()
+    sensors.initialize(SimBackend(sim))
+    return sim, sensors
+
+
+def test_a_sim_is_read_as_it_is(swarm: tuple[Sim, SensorSet]) -> None:
+    sim, sensors = swarm
+    pos = jnp.zeros((2, 1, 3)).at[:, 0, 2].set(jnp.array([1.0, 2.0]))
+    sim.data = sim.data.replace(states=sim.data.states.replace(pos=pos))
+    sensors.sense()
+    np.testing.assert_allclose(sensors["where"].data, pos[:, 0], atol=1e-6)
+    below = 0.003
+    np.testing.assert_allclose(
+        sensors["height"].data.distances, [[1.0 - below], [2.0 - below]], atol=1e-5
+    )
+
+
+# Refusals
+
+
+def test_what_mjx_cannot_do_is_refused_with_a_reason(swarm: tuple[Sim, SensorSet]) -> None:
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    data: Any = None
+    backend = MjxBackend(model, None, data)
+    all_groups: dict[str, Any] = {"frame": IMU, "include_geom_groups": None}
+    with pytest.raises(ValueError, match=r"pass through cylinders, .*: drum\. Leave"):
+        RayCastSensorCfg(name="r", **all_groups).build().initialize(backend)
+    with pytest.raises(ValueError, match="h: this back end has no surface normals"):
+        TerrainHeightSensorCfg(name="h", frame=IMU).build().initialize(backend)
+
+    of_sim = SimBackend(swarm[0])
+    spec = swarm[0].spec.copy()
+    touch = ContactSensorCfg(name="t", primary=ContactMatch("geom", "col_sphere", "0")).build()
+    touch.edit_spec(spec)
+    of_sim.model = spec.compile()
+    with pytest.raises(ValueError, match=r"'t/col_sphere:0': a Sim has no velocities and forces"):
+        touch.initialize(of_sim)

@@ -1,0 +1,180 @@
+"""Errors of sensors against their statistics, delays, and what a seed fixes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from crazyflow_ros.sensors import ImuSensorCfg, MujocoBackend, NoiseCfg, ObjRef
+from crazyflow_ros.sensors.imu import BMI088_ACCELEROMETER, BMI088_GYRO, ImuSensor
+from crazyflow_ros.sensors.noise import Noise
+
+SPINNING = """
+<mujoco>
+  <worldbody><body name="drone:cf0"><freejoint/>
+    <geom type="box" size=".1 .1 .02" mass=".03"/><site name="imu:cf0"/>
+  </body></worldbody>
+</mujoco>"""
+BODY = ObjRef("xbody", "drone", "cf0")
+QUIET = NoiseCfg()
+
+
+def allan_deviation(readings: np.ndarray, window: int) -> float:
+    """Of readings (steps, axes) averaged over windows, overlapping ones, over all axes."""
+    sums = np.cumsum(np.vstack([np.zeros(readings.shape[1]), readings]), axis=0)
+    means = (sums[window:] - sums[:-window]) / window
+    return float(np.sqrt(0.5 * np.mean(np.square(means[window:] - means[:-window]))))
+
+
+def test_allan_deviation() -> None:
+    """White noise gives density / √τ whatever the bias, a random walk of it K √(τ / 3)."""
+    dt, axes, density = 0.002, 100, np.max(BMI088_GYRO.density)
+
+    def flying(cfg: NoiseCfg, steps: int) -> np.ndarray:
+        noise = Noise(cfg, 1, axes, seed=(3,))
+        return np.concatenate([noise.apply(np.zeros((1, axes)), dt) for _ in range(steps)])
+
+    readings = flying(NoiseCfg(density=density, bias=1.0), 3000)
+    for window in (1, 20):
+        expected = density / math.sqrt(window * dt)
+        assert allan_deviation(readings, window) == pytest.approx(expected, rel=0.05)
+    readings = flying(NoiseCfg(random_walk=1e-4), 3000)
+    for window in (50, 200):
+        expected = 1e-4 * math.sqrt(window * dt / 3)
+        assert allan_deviation(readings, window) == pytest.approx(expected, rel=0.1)
+
+
+def test_statistics_of_bias_scale_and_sampled_noise() -> None:
+    axes = 20_000
+    cfg = NoiseCfg(bias=0.3, scale=0.02, std=0.1, density=0.01)
+    zero, ten = (Noise(cfg, 1, axes, (0,)).apply(np.full((1, axes), x), 0.01) for x in (0.0, 10.0))
+    assert np.std(zero) == pytest.approx(math.sqrt(0.3**2 + 0.1**2 + 0.01**2 / 0.01), rel=0.03)
+    assert np.std(ten - zero) == pytest.approx(10 * 0.02, rel=0.03)  # the same but for the scale
+    assert abs(np.mean(zero)) < 0.01 and abs(np.mean(ten - zero) - 10) < 0.01
+    np.testing.assert_allclose(cfg.variance(0.01, 2), [0.1**2 + 0.01] * 2)
+    assert NoiseCfg(density=(1.0, 2.0)).variance(0.25, 2).tolist() == [4.0, 16.0]
+
+
+def test_saturation_comes_last() -> None:
+    noise = Noise(NoiseCfg(bias=100.0, saturation=2.5), 1, 1000, (0,))
+    readings = noise.apply(np.zeros((1, 1000)), 0.1)
+    assert readings.min() == -2.5 and readings.max() == 2.5
+
+
+def test_a_seed_fixes_the_numbers_and_a_reset_goes_on_with_others() -> None:
+    def series(seed: int, reset: Any = ()) -> np.ndarray:
+        noise = Noise(NoiseCfg(std=1.0, bias=1.0), 2, 3, (seed,))
+        if reset != ():
+            noise.reset(reset)
+        return np.stack([noise.apply(np.zeros((2, 3)), 0.1) for _ in range(4)], axis=1)
+
+    np.testing.assert_array_equal(series(1), series(1))
+    assert not np.isclose(series(1), series(2)).any()
+    assert not np.isclose(series(1)[0], series(1)[1]).any()  # worlds
+    np.testing.assert_array_equal(series(1, [1]), series(1, [1]))
+    np.testing.assert_array_equal(series(1, [1])[0], series(1)[0])  # was not reset
+    assert not np.isclose(series(1, [1])[1], series(1)[1]).any()
+
+
+def test_negative_figures_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"noise: density is \(1.0, -0.1\), negative"):
+        NoiseCfg(density=(1.0, -0.1))
+
+
+# The IMU
+
+
+def imu(**options: Any) -> tuple[ImuSensor, mujoco.MjModel, mujoco.MjData]:
+    """On a body that flies free, with errors only as asked for."""
+    options = {"name": "imu", "frame": BODY, "gyro": QUIET, "accelerometer": QUIET} | options
+    sensor = ImuSensorCfg(**options).build()
+    spec = mujoco.MjSpec.from_string(SPINNING)
+    sensor.edit_spec(spec)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    sensor.initialize(MujocoBackend(model, data))
+    return sensor, model, data
+
+
+def test_lever_arm() -> None:
+    """Free fall with a spin about z and an angular acceleration: only the arm is felt."""
+    arm, spin = np.array([0.03, 0.01, 0.0]), 5.0
+    sensor, model, data = imu(pos=tuple(arm))
+    data.qvel[5] = spin
+    torque = 1e-4
+    data.qfrc_applied[5] = torque
+    mujoco.mj_forward(model, data)
+    sensor.update(0.002)
+    angular_acceleration = torque / model.body_inertia[1].max()
+    expected = -(spin**2) * arm + angular_acceleration * np.array([-arm[1], arm[0], 0])
+    np.testing.assert_allclose(sensor.data.linear_acceleration, [expected], atol=1e-9)
+    np.testing.assert_allclose(sensor.data.angular_velocity, [[0, 0, spin]])
+
+
+def test_mounted_askew() -> None:
+    half = math.sqrt(0.5)
+    sensor, model, data = imu(quat=(half, half, 0, 0))  # its y axis points up
+    data.xfrc_applied[1, 2] = 9.81 * model.body_mass[1]
+    data.qvel[3:] = 1, 2, 3
+    mujoco.mj_forward(model, data)
+    sensor.update(0.002)
+    np.testing.assert_allclose(sensor.data.linear_acceleration, [[0, 9.81, 0]], atol=1e-2)
+    np.testing.assert_allclose(sensor.data.angular_velocity, [[1, 3, -2]], atol=1e-12)
+
+
+def test_default_errors_are_those_of_the_bmi088() -> None:
+    sensor, model, data = imu(gyro=BMI088_GYRO, accelerometer=BMI088_ACCELEROMETER)
+    mujoco.mj_forward(model, data)
+    data.sensordata[:] = 0.0
+    readings = []
+    for _ in range(500):
+        sensor.update(0.002)
+        readings.append(np.hstack([sensor.data.angular_velocity, sensor.data.linear_acceleration]))
+    measured = np.var(np.concatenate(readings), axis=0)
+    promised = np.hstack(
+        [sensor.data.angular_velocity_variance, sensor.data.linear_acceleration_variance]
+    )
+    np.testing.assert_allclose(measured, promised, rtol=0.25)
+    degrees, g = math.radians(0.014) ** 2 / 0.002, (9.80665e-6) ** 2 / 0.002
+    expected = [degrees] * 3 + [160**2 * g, 160**2 * g, 190**2 * g]
+    np.testing.assert_allclose(promised, expected)
+    data.sensordata[:] = 1e9
+    sensor.update(0.002)
+    np.testing.assert_allclose(sensor.data.angular_velocity, math.radians(2000))
+    np.testing.assert_allclose(sensor.data.linear_acceleration, 24 * 9.80665)
+
+
+def test_a_delay_is_of_whole_samples_and_a_reset_forgets_what_is_under_way() -> None:
+    sensor, _, data = imu(delay=0.006, frame=ObjRef("site", "imu", "cf0"))
+    with pytest.raises(RuntimeError, match=r"imu: no sample yet: call update\(\) first"):
+        sensor.data  # noqa: B018
+    told = []
+    for step in range(6):
+        data.sensordata[:] = step
+        sensor.update(0.002)
+        told.append(sensor.data.angular_velocity[0, 0])
+    assert told == [0, 0, 0, 0, 1, 2]
+    sensor.reset([0])
+    data.sensordata[:] = 9
+    sensor.update(0.002)
+    assert sensor.data.angular_velocity[0, 0] == 9
+    with pytest.raises(ValueError, match=r"imu: sampling period 0.004 s after 0.002 s"):
+        sensor.update(0.004)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"frame": ObjRef("geom", "g")}, "imu: frame: expected type site, body, xbody"),
+        ({"frame": ObjRef("body", "tail")}, "imu: no body 'tail'"),
+        ({"frame": ObjRef("site", "imu", "cf0"), "pos": (0, 0, 1)}, "pos and quat are of an IMU"),
+        ({"delay": -0.1}, "imu: delay -0.1"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        imu(**options)
