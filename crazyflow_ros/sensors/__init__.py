@@ -6,6 +6,7 @@ imported here as it takes a second.
 """
 
 from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.barometer import BarometerData, BarometerSensor, BarometerSensorCfg
 from crazyflow_ros.sensors.builtin import BuiltinSensor, BuiltinSensorCfg
 from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSensorData
 from crazyflow_ros.sensors.contact import ContactData, ContactSensor, ContactSensorCfg
@@ -13,6 +14,11 @@ from crazyflow_ros.sensors.contact_match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.imu import ImuData, ImuSensor, ImuSensorCfg
 from crazyflow_ros.sensors.intrinsics import Intrinsics
+from crazyflow_ros.sensors.motion_capture import (
+    MotionCaptureData,
+    MotionCaptureSensor,
+    MotionCaptureSensorCfg,
+)
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.objects import ObjRef
@@ -23,6 +29,7 @@ from crazyflow_ros.sensors.patterns import (
     Rays,
     RingPatternCfg,
 )
+from crazyflow_ros.sensors.ranger import RangerData, RangerSensor, RangerSensorCfg
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
 from crazyflow_ros.sensors.rendering import RenderingUnavailable
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg
@@ -36,6 +43,9 @@ from crazyflow_ros.sensors.visualizer import SceneVisualizer, Visualizer
 
 __all__ = [
     "Backend",
+    "BarometerData",
+    "BarometerSensor",
+    "BarometerSensorCfg",
     "BuiltinSensor",
     "BuiltinSensorCfg",
     "CameraSensor",
@@ -51,10 +61,16 @@ __all__ = [
     "ImuSensorCfg",
     "Intrinsics",
     "LidarPatternCfg",
+    "MotionCaptureData",
+    "MotionCaptureSensor",
+    "MotionCaptureSensorCfg",
     "MujocoBackend",
     "NoiseCfg",
     "ObjRef",
     "PinholeCameraPatternCfg",
+    "RangerData",
+    "RangerSensor",
+    "RangerSensorCfg",
     "RayCastData",
     "RayCastSensor",
     "RayCastSensorCfg",

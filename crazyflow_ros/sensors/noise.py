@@ -47,6 +47,10 @@ class NoiseCfg:
         return np.broadcast_to(white, n_axes).astype(float)
 
 
+EXACT = NoiseCfg()
+"""No errors."""
+
+
 class Noise:
     """Errors in B worlds, each with random numbers of its own.
 

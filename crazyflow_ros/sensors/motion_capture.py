@@ -1,0 +1,98 @@
+"""Motion capture: poses from outside, late, noisy and with gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.frames import multiply, quat_from_matrix
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
+from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+
+
+@dataclass(kw_only=True)
+class MotionCaptureSensorCfg(SampledSensorCfg):
+    """A tracked body; exact unless told otherwise.
+
+    Raises:
+        ValueError: The probability of a gap is none.
+    """
+
+    frame: ObjRef
+    """Body, site or geom that is tracked."""
+    position: NoiseCfg = EXACT
+    """Errors of the position, per axis of the world [m]."""
+    attitude: NoiseCfg = EXACT
+    """Errors of the attitude, as a rotation vector in the axes of the body [rad]."""
+    dropout: float = 0.0
+    """Probability that a sample is missing."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.frame.check(f"{self.name}: frame", ("body", "xbody", "site", "geom"))
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"{self.name}: dropout {self.dropout}: no probability below one")
+
+    def build(self) -> MotionCaptureSensor:
+        """Build the sensor."""
+        return MotionCaptureSensor(self)
+
+
+@dataclass(frozen=True)
+class MotionCaptureData:
+    """Poses in B worlds."""
+
+    valid: np.ndarray
+    """Whether there is a sample, shape (B,), bool."""
+    pos: np.ndarray
+    """Position in the world [m], shape (B, 3); NaN if there is none."""
+    quat: np.ndarray
+    """Attitude in the world, xyzw, shape (B, 4); NaN if there is none."""
+    pos_variance: np.ndarray
+    """Variance of the white noise of the position [m²], shape (3,)."""
+    attitude_variance: np.ndarray
+    """Variance of the white noise of the attitude [rad²], shape (3,)."""
+
+
+class MotionCaptureSensor(SampledSensor[MotionCaptureData]):
+    """Samples the pose of a body."""
+
+    def __init__(self, cfg: MotionCaptureSensorCfg) -> None:
+        super().__init__(cfg)
+        self.cfg = cfg
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """A pose needs nothing in the model."""
+
+    def initialize(self, backend: Backend) -> None:
+        """Find what is tracked."""
+        super().initialize(backend)
+        self.cfg.frame.id(backend.model)
+        self._position = self._noise(self.cfg.position, 3)
+        self._attitude = self._noise(self.cfg.attitude, 3)
+        self._chance = self._noise(NoiseCfg(std=1.0), 1)
+
+    def _measure(self, dt: float) -> np.ndarray:
+        pos, axes = (np.asarray(part) for part in self._backend.frame(self.cfg.frame))
+        turn = self._attitude.apply(np.zeros_like(pos), dt)
+        angle = np.linalg.norm(turn, axis=1, keepdims=True)
+        error = np.hstack([turn / 2 * np.sinc(angle / (2 * np.pi)), np.cos(angle / 2)])
+        pose = np.hstack([self._position.apply(pos, dt), multiply(quat_from_matrix(axes), error)])
+        chance = self._chance.apply(np.zeros((len(pose), 1)), dt)[:, 0]
+        if self.cfg.dropout:
+            pose[chance < NormalDist().inv_cdf(self.cfg.dropout)] = np.nan
+        return pose
+
+    def _decode(self, sample: np.ndarray, dt: float) -> MotionCaptureData:
+        return MotionCaptureData(
+            np.isfinite(sample).all(axis=1),
+            sample[:, :3],
+            sample[:, 3:],
+            self.cfg.position.variance(dt, 3),
+            self.cfg.attitude.variance(dt, 3),
+        )

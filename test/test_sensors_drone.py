@@ -1,0 +1,148 @@
+"""What drones carry: rangers, motion capture, barometers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from crazyflow_ros.scene import build_spec
+from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix
+from crazyflow_ros.sensors import (
+    BarometerSensorCfg,
+    MotionCaptureSensorCfg,
+    MujocoBackend,
+    NoiseCfg,
+    ObjRef,
+    RangerSensorCfg,
+)
+from crazyflow_ros.sensors.ranger import DOWN
+
+DRONE = ObjRef("xbody", "drone", "cf0")
+
+
+def on_drone(
+    cfg: Any, pos: tuple[float, float, float] = (0, 0, 1), rpy: tuple = (0, 0, 0), more: str = "",
+    worlds: int = 1,
+) -> Any:  # fmt: skip
+    """A sensor of cf0, at a pose, that has sampled once."""
+    attitude = quat_from_rpy(np.array(rpy, float))
+    spec = build_spec("cf2x_L250", ["cf0", "cf1"], poses=[[*pos, *attitude], [9, 9, 1, 0, 0, 0, 1]])
+    for line in more.split(";") if more else ():
+        *size, x, y, z = map(float, line.split())
+        kind = mujoco.mjtGeom.mjGEOM_BOX
+        spec.worldbody.add_geom(type=kind, size=size, pos=[x, y, z])
+    sensor = cfg.build()
+    sensor.edit_spec(spec)
+    model = spec.compile()
+    data = [mujoco.MjData(model) for _ in range(worlds)]
+    for one in data:
+        mujoco.mj_kinematics(model, one)
+    sensor.initialize(MujocoBackend(model, data))
+    sensor.update(0.1)
+    return sensor
+
+
+# Rangers
+
+
+def ranger(**options: Any) -> RangerSensorCfg:
+    return RangerSensorCfg(**{"name": "ranger", "frame": DRONE, "noise": NoiseCfg()} | options)
+
+
+def test_a_multi_ranger_in_a_room_with_an_open_side() -> None:
+    walls = ".1 3 3 2.1 0 1;.1 3 3 -1.6 0 1;3 .1 3 0 1.1 1;1 1 .1 0 0 2.6"
+    ranges = on_drone(ranger(), more=walls).data.ranges
+    np.testing.assert_allclose(ranges, [[2.0, 1.5, 1.0, np.inf, 1.5]], atol=1e-8)
+
+
+def test_beams_turn_with_the_drone_and_miss_its_own_parts() -> None:
+    tilted = on_drone(ranger(directions=DOWN), rpy=(0.3, -0.2, 1.0)).data.ranges
+    assert tilted[0, 0] == pytest.approx(1 / (math.cos(0.3) * math.cos(0.2)), abs=1e-8)
+
+
+def test_too_near_too_far_and_noise_in_between() -> None:
+    floor_at = {0.03: -np.inf, 0.05: 0.05, 3.99: 3.99, 4.01: np.inf}
+    for height, expected in floor_at.items():
+        cfg = ranger(directions=DOWN, include_geom_groups=(0,))
+        assert on_drone(cfg, pos=(0, 0, height)).data.ranges[0, 0] == pytest.approx(expected)
+    noisy = on_drone(ranger(directions=DOWN, noise=NoiseCfg(std=0.01)), worlds=400).data
+    assert np.std(noisy.ranges) == pytest.approx(0.01, rel=0.15)
+    assert noisy.variance == pytest.approx(1e-4)
+
+
+def test_another_drone_is_seen_as_what_it_collides_as() -> None:
+    cfg = ranger(directions=DOWN)
+    above = on_drone(cfg, pos=(9, 9, 2)).data.ranges[0, 0]
+    box = build_spec("cf2x_L250", ["cf1"]).compile().geom("col_box:cf1")
+    assert above == pytest.approx(2 - 1 - box.pos[2] - box.size[2], abs=1e-8)
+
+
+# Motion capture
+
+
+def capture(**options: Any) -> MotionCaptureSensorCfg:
+    return MotionCaptureSensorCfg(**{"name": "mocap", "frame": DRONE} | options)
+
+
+def test_an_exact_pose() -> None:
+    rpy = (0.3, -0.2, 2.5)
+    data = on_drone(capture(), pos=(1, 2, 3), rpy=rpy).data
+    assert data.valid.all()
+    np.testing.assert_allclose(data.pos, [[1, 2, 3]])
+    np.testing.assert_allclose(
+        rotation_matrix(data.quat[0]), rotation_matrix(quat_from_rpy(np.array(rpy))), atol=1e-9
+    )
+
+
+def test_noise_of_a_pose() -> None:
+    cfg = capture(position=NoiseCfg(std=0.002), attitude=NoiseCfg(std=0.01))
+    data = on_drone(cfg, rpy=(0, 0, 1.0), worlds=500).data
+    np.testing.assert_allclose(np.std(data.pos, axis=0), 0.002, rtol=0.15)
+    np.testing.assert_allclose(np.linalg.norm(data.quat, axis=1), 1.0)
+    level = rotation_matrix(quat_from_rpy(np.array([0, 0, 1.0])))
+    errors = level.T @ rotation_matrix(data.quat)
+    vectors = np.stack([errors[:, 2, 1], errors[:, 0, 2], errors[:, 1, 0]], axis=-1)
+    np.testing.assert_allclose(np.std(vectors, axis=0), 0.01, rtol=0.15)
+    np.testing.assert_allclose(data.attitude_variance, 1e-4)
+
+
+def test_gaps() -> None:
+    data = on_drone(capture(dropout=0.3), worlds=500).data
+    assert np.mean(data.valid) == pytest.approx(0.7, abs=0.07)
+    assert np.isnan(data.pos[~data.valid]).all() and np.isnan(data.quat[~data.valid]).all()
+    assert np.isfinite(data.pos[data.valid]).all()
+
+
+# Barometer
+
+
+def test_pressure_of_the_standard_atmosphere() -> None:
+    """Tabulated in ISO 2533: 0 m, 1000 m and 5000 m."""
+    for altitude, pressure in ((0.0, 101_325.0), (1000.0, 89_874.6), (5000.0, 54_019.9)):
+        cfg = BarometerSensorCfg(name="b", frame=DRONE, altitude=altitude - 1.0)
+        assert on_drone(cfg).data.pressure[0] == pytest.approx(pressure, abs=0.6)
+    low = on_drone(BarometerSensorCfg(name="b", frame=DRONE, sea_level_pressure=1e5)).data
+    assert 1e5 - low.pressure[0] == pytest.approx(1.2 * 9.81, rel=0.02)  # a metre of air
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ranger(min_range=5.0), "ranger: 5 beams of 5.0 to 4.0 m"),
+        (lambda: ranger(directions=()), "ranger: 0 beams"),
+        (lambda: capture(dropout=1.0), "mocap: dropout 1.0: no probability below one"),
+        (lambda: capture(frame=ObjRef("joint", "j")), "mocap: frame: expected type body"),
+        (
+            lambda: BarometerSensorCfg(name="b", frame=DRONE, sea_level_pressure=0),
+            "b: sea_level_pressure 0 Pa",
+        ),
+        (lambda: on_drone(capture(frame=ObjRef("site", "x"))), "no site 'x'"),
+    ],
+)
+def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
