@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -191,6 +192,31 @@ def test_a_camera_on_a_body_moves_with_it(drawn: Drawn) -> None:
     assert sensor.data.depth.any()
 
 
+def test_pictures_are_as_they_were_sensed(drawn: Drawn) -> None:
+    (sensors, backend), sensor = drawn, camera(drawn, "small")
+    before = sensor.data
+    data = backend.data[0]
+    data.geom_xpos[backend.model.geom("ball").id, 0] -= 0.2
+    sensor.update(0.1)
+    sensor.reset([0])
+    assert sensor.data is before
+    sensors.sense()
+    assert not np.array_equal(sensor.data.rgb[0], before.rgb[0])
+    np.testing.assert_array_equal(sensor.data.rgb[1], before.rgb[1])
+    mujoco.mj_kinematics(backend.model, data)
+    sensors.sense()
+    np.testing.assert_array_equal(sensor.data.rgb, before.rgb)
+
+
+def test_the_field_of_view_of_an_existing_camera_can_be_changed() -> None:
+    """Also of one with a sensor size, which would come first."""
+    for name in ("down", "lens"):
+        cfg = CameraSensorCfg(name="c", camera_name=name, fovy=90.0, width=64, height=48)
+        sensor = build(cfg)
+        lens = sensor.intrinsics
+        assert (lens.fx, lens.fy, lens.cx, lens.cy) == pytest.approx((24, 24, 31.5, 23.5))
+
+
 def test_orthographic(drawn: Drawn) -> None:
     sensor, model = camera(drawn, "flat"), drawn[1].model
     rows, columns = np.nonzero(sensor.data.segmentation[0, ..., 0] == model.geom("ball").id)
@@ -207,11 +233,12 @@ def test_intrinsics_of_a_field_of_view() -> None:
     assert (lens.fx, lens.fy, lens.cx, lens.cy) == pytest.approx((240, 240, 319.5, 239.5))
 
 
-def build(more: dict[str, Any]) -> None:
-    sensor = CameraSensorCfg(**{"name": "c"} | more).build()
+def build(cfg: CameraSensorCfg) -> CameraSensor:
+    sensor = cfg.build()
     spec = mujoco.MjSpec.from_string(SCENE)
     sensor.edit_spec(spec)
     sensor.initialize(MujocoBackend(model := spec.compile(), mujoco.MjData(model)))
+    return sensor
 
 
 @pytest.mark.parametrize(
@@ -228,7 +255,7 @@ def build(more: dict[str, Any]) -> None:
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        build(options)
+        build(CameraSensorCfg(**{"name": "c"} | options))
 
 
 def test_without_opengl_the_message_says_what_to_install(monkeypatch: Any) -> None:
@@ -241,3 +268,17 @@ def test_without_opengl_the_message_says_what_to_install(monkeypatch: Any) -> No
     sensors.initialize(MujocoBackend(model, mujoco.MjData(model)))
     with pytest.raises(RenderingUnavailable, match=r"no libEGL.so.1 .*install libegl1"):
         sensors.sense()
+
+
+def test_the_example_of_the_docs_runs(drawn: Drawn) -> None:
+    del drawn  # there is something to draw with
+    text = (Path(__file__).parents[1] / "docs" / "sensors.md").read_text()
+    code = text.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    sensors = names["sensors"]
+    assert sensors["lidar"].data.distances.shape == (1, 360)
+    assert sensors["eye"].data.rgb.shape == (1, 120, 160, 3)
+    assert sensors["imu"].data.linear_acceleration.shape == (1, 3)
+    assert sensors["feet"].data.found.shape == (1, 1)
+    sensors.close()

@@ -14,6 +14,10 @@ from crazyflow_ros.sensors.intrinsics import Intrinsics
 from crazyflow_ros.sensors.rendering import DataType, View
 from crazyflow_ros.sensors.sensor import SensorCfg
 
+_INTRINSICS = (
+    "sensor_size", "focal_length", "focal_pixel", "principal_length", "principal_pixel",
+)  # fmt: skip
+
 
 @dataclass(kw_only=True)
 class CameraSensorCfg(SensorCfg):
@@ -142,7 +146,8 @@ class CameraSensor(ContextSensor[CameraSensorData]):
             raise ValueError(f"{cfg.name}: the model has no camera {cfg.camera_name!r}")
         if cfg.fovy is not None:
             camera.fovy = cfg.fovy
-            camera.sensor_size = [0.0, 0.0]  # which would come first
+            for intrinsic in _INTRINSICS:  # which would come first
+                setattr(camera, intrinsic, [0.0, 0.0])
         if cfg.orthographic:
             camera.proj = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
 
