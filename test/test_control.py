@@ -22,6 +22,7 @@ from crazyflow_ros.dynamics.components import (
     stack,
 )
 from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.stages import control_state
 
 DRONE = "cf2x_L250"
 PWM_MAX, PWM_MIN, MASS_THRUST = 65535, 7000, 132000
@@ -199,9 +200,9 @@ def test_the_mixer_keeps_each_rotor_within_its_limits_and_can_stop_them() -> Non
     np.testing.assert_allclose(array(lopsided), np.array(limits)[[0, 0, 1, 1]], rtol=1e-12)
 
 
-def flying(control: str, drone: str = DRONE) -> Sim:
+def flying(control: str, drone: str = DRONE, **options: bool) -> Sim:
     """At 1 m with rotors at hover speed."""
-    sim = Sim(control=control, drone=drone)
+    sim = Sim(control=control, drone=drone, **options)
     states = sim.data.states
     sim.data = sim.data.replace(
         states=states.replace(
@@ -216,10 +217,18 @@ def rpy(sim: Sim) -> np.ndarray:
     return Rotation.from_quat(np.asarray(sim.data.states.quat)[0, 0]).as_euler("xyz")
 
 
-@pytest.mark.parametrize(("drone", "height"), [("cf2x_L250", 0.977), ("cf21B_500", 1.081)])
-def test_hover_in_state_control(drone: str, height: float) -> None:
+@pytest.mark.parametrize(
+    ("drone", "true_mass", "height"),
+    [
+        ("cf2x_L250", False, 0.977),
+        ("cf21B_500", False, 1.081),
+        ("cf21B_500", True, 1.0),
+        ("hb_x500", True, 1.0),
+    ],
+)
+def test_hover_in_state_control(drone: str, true_mass: bool, height: float) -> None:
     """The thrust scale of the firmware leaves an offset, as Crazyflow measured after 60 s."""
-    sim = flying("state", drone)
+    sim = flying("state", drone, true_mass=true_mass)
     command = np.zeros((1, 1, 13))
     command[..., :3] = 0.5, -0.5, 1
     command[..., 9] = 0.5
@@ -228,6 +237,16 @@ def test_hover_in_state_control(drone: str, height: float) -> None:
     np.testing.assert_allclose(sim.data.states.pos[0, 0], [0.5, -0.5, height], atol=1e-3)
     np.testing.assert_allclose(sim.data.states.vel[0, 0], 0, atol=1e-4)
     np.testing.assert_allclose(rpy(sim), [0, 0, 0.5], atol=1e-2)
+
+
+@pytest.mark.parametrize("dynamics", ["first_principles", "so_rpy_rotor_drag"])
+def test_a_controller_that_knows_the_mass_wants_the_weight(dynamics: str) -> None:
+    """Where it should be and at rest, the position controller asks for what carries the drone."""
+    sim = Sim(dynamics=dynamics, control="state", true_mass=True)
+    thrust = control_state(sim.data).controls.attitude.cmd[0, 0, 3]
+    model, weight = sim.data.params, float(sim.data.params.mass[0]) * 9.81
+    scale = float(model.cmd_f_coef[0]) if dynamics != "first_principles" else 1.0
+    assert float(thrust) * scale == pytest.approx(weight, rel=1e-5)
 
 
 def test_attitude_control_holds_an_attitude_and_a_thrust() -> None:

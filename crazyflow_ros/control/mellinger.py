@@ -8,6 +8,7 @@ are pure; what a controller remembers is passed in and returned.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from crazyflow_ros.dynamics.components import (
     dot,
     heading,
     normalize,
+    of_each,
     rotation_matrix,
     rotation_matrix_from_rpy,
     rpy_from_rotation_matrix,
@@ -42,13 +44,17 @@ def _tables() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("params.toml").read_text())
 
 
-def load_params(stage: str, drone: str) -> Params:
+def load_params(stage: str, drone: str | Sequence[str]) -> Params:
     """Parameters of one stage of the cascade, shared by all worlds.
 
     Args:
         stage: `state`, `attitude` (also of body rates) or `force_torque`.
-        drone: Name of the drone.
+        drone: Name of the drone; or of each drone, whose parameters are then stacked.
     """
+    return of_each(partial(_load_params, stage), drone)
+
+
+def _load_params(stage: str, drone: str) -> Params:
     figures, tables = load_drone(drone), _tables()
     own, shared = tables[drone], tables["shared"]
     airframe = {k: figures[k] for k in ("gravity_vec", "L", "mixing_matrix", "rpm2thrust")}
@@ -61,6 +67,25 @@ def load_params(stage: str, drone: str) -> Params:
         "force_torque": "thrust_min thrust_max L rpm2thrust thrust2torque mixing_matrix",
     }[stage].split()
     return {name: jnp.array(np.asarray(merged[name], float)) for name in names}
+
+
+def true_to_mass(params: Params, hover_thrust: Array) -> Params:
+    """Parameters of the position controller with which a drone hovers where it is told to.
+
+    The firmware's mass and scaling of the thrust leave an error that its integral cannot remove.
+
+    Args:
+        params: `load_params("state", ...)`.
+        hover_thrust: (..., 1) N, collective thrust that keeps the drone's height.
+    """
+    weight = -_thrust_gain(params) * params["gravity_vec"][..., 2]
+    return params | {"mass": hover_thrust[..., 0] / weight}
+
+
+def _thrust_gain(params: Params) -> Array:
+    # The firmware sends PWM = mass_thrust * newtons, whatever the motors make of that PWM: the
+    # thrust is rescaled, and so it is here.
+    return params["mass_thrust"] * 4 * params["thrust_max"] / params["pwm_max"]
 
 
 def _row(params: Params, name: str) -> Vec3:
@@ -121,10 +146,7 @@ def state2attitude(
     thrust_vec = add(add(feed_forward, proportional), add(derivative, integral))
 
     body_z = transpose(rotation_matrix(quat))[2]
-    # The firmware sends PWM = mass_thrust * newtons, whatever the motors make of that PWM: the
-    # thrust is rescaled, and so it is here.
-    gain = params["mass_thrust"] * 4 * params["thrust_max"] / params["pwm_max"]
-    thrust = gain * dot(thrust_vec, body_z)
+    thrust = _thrust_gain(params) * dot(thrust_vec, body_z)
 
     z_des = normalize(thrust_vec)
     x_heading = heading(quat_sp)

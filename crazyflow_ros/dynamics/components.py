@@ -7,9 +7,10 @@ matrices and their products would each become a kernel of their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from math import floor, frexp, ldexp, pi
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.kernels import apart
 from crazyflow_ros.struct import Struct
 
+T = TypeVar("T")
 Vec3: TypeAlias = tuple[Array, Array, Array]
 Vec4: TypeAlias = tuple[Array, Array, Array, Array]
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]
@@ -90,6 +92,23 @@ class RigidBody(Struct):
         """
         raise NotImplementedError
 
+    @property
+    def hover_thrust(self) -> Array:
+        """(..., 1) N, collective thrust to command for a level drone to keep its height."""
+        return -self.mass * self.gravity_vec[..., 2:]
+
+    def rotor_thrust(self, state: BodyState) -> Vec4:
+        """Thrust of each rotor, N. What has no rotors is taken to hover."""
+        share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4
+        return (share, share, share, share)
+
+
+def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
+    """What `load` returns for a drone; for several, their arrays stacked along a new first axis."""
+    if isinstance(drone, str):
+        return load(drone)
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *(load(name) for name in drone))
+
 
 def body_figures(drone: str) -> dict[str, Array]:
     """The fields of `RigidBody` for a drone in `drones.toml`."""
@@ -130,6 +149,11 @@ def scale(a: Vec3, factor: Array | float) -> Vec3:
 def dot(a: Vec3, b: Vec3) -> Array:
     """Scalar product."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def subtract(a: Vec3, b: Vec3) -> Vec3:
+    """Difference of two vectors."""
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
 def cross(a: Vec3, b: Vec3) -> Vec3:
@@ -173,15 +197,16 @@ def rotation_matrix(quat: Vec4) -> Matrix3:
     )
 
 
-def drag_force(state: BodyState, drag_matrix: Array) -> Vec3:
+def drag_force(quat: Vec4, vel: Vec3, drag_matrix: Array) -> Vec3:
     """Force of the air on a body, linear in its velocity; world frame, N.
 
     Args:
-        state: State of the body.
+        quat: Attitude of the body.
+        vel: Its velocity relative to the air, world frame, m/s.
         drag_matrix: (..., 3, 3) N/(m/s), body frame.
     """
-    to_world = rotation_matrix(state.quat)
-    body_vel = transform(transpose(to_world), state.vel)
+    to_world = rotation_matrix(quat)
+    body_vel = transform(transpose(to_world), vel)
     return transform(to_world, transform(matrix_rows(drag_matrix), body_vel))
 
 

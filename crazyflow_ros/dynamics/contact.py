@@ -7,7 +7,7 @@ vibroimpact", J. Appl. Mech. 1975, with a linear spring). Piecewise smooth, so i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TypeAlias
 
@@ -42,13 +42,13 @@ def _bounce_rate(freq: float) -> float:
     return min(_MAX_BOUNCE_RATE, _BOUNCE_PER_STEP * freq)
 
 
-def contact_points(drone: str) -> list[tuple[float, float, float]]:
-    """The points of a drone that touch the floor: four feet, four rotor tips (body frame, m)."""
+def contact_points(drone: str) -> np.ndarray:
+    """(8, 3) points of a drone that touch the floor: four feet, four rotor tips (body frame, m)."""
     figures = load_drone(drone)
     geometry, signs = figures["geometry"], list(product((1, -1), repeat=2))
     feet = [(x * figures["L"], y * figures["L"], geometry["foot_z"]) for x, y in signs]
     width, height = geometry["hull_half_width"], geometry["rotor_z"]
-    return feet + [(x * width, y * width, height) for x, y in signs]
+    return np.array(feet + [(x * width, y * width, height) for x, y in signs])
 
 
 def rest_height(drone: str, freq: float) -> float:
@@ -58,14 +58,15 @@ def rest_height(drone: str, freq: float) -> float:
     return float(-figures["geometry"]["foot_z"] - sag)
 
 
-def floor_contact(drone: str, freq: float) -> Force:
+def floor_contact(drone: str | Sequence[str], freq: float) -> Force:
     """Contact force of the floor on a drone.
 
     Args:
-        drone: Name of the drone: where its contact points are.
+        drone: Name of the drone, or of each drone of a world: where their contact points are.
         freq: Step frequency in Hz; the contact is as stiff as an explicit step can follow.
     """
-    points = np.array(contact_points(drone)).T
+    each = [drone] if isinstance(drone, str) else drone
+    points = np.moveaxis(np.squeeze([contact_points(name) for name in each]), -1, 0)
     reach, rate = float(np.linalg.norm(points, axis=0).max()), _bounce_rate(freq)
 
     def contact(state: BodyState, params: RigidBody) -> Wrench:

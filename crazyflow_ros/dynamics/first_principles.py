@@ -27,6 +27,7 @@ from crazyflow_ros.dynamics.components import (
     rotation_matrix,
     scale,
     split,
+    subtract,
     transform,
     transpose,
     vector,
@@ -54,7 +55,9 @@ class Params(RigidBody):
     mixing_matrix: Array
     """(3, 4), signs of the rotors in roll, pitch and yaw."""
     drag_matrix: Array
-    """(3, 3) N/(m/s), body frame, air at rest."""
+    """(3, 3) N/(m/s), body frame."""
+    wind: Array
+    """(3,) m/s, velocity of the air, world frame."""
     rotor_dyn_coef: Array
     """(1, 4) or (4, 4): linear [1/s] and quadratic [1/(RPM s)] rise, the same of the fall."""
     rotor_vel_limits: Array
@@ -75,6 +78,7 @@ class Params(RigidBody):
             rpm2torque=jnp.array(p["rpm2torque"])[None],
             mixing_matrix=jnp.array(p["mixing_matrix"]),
             drag_matrix=jnp.array(p["drag_matrix"]),
+            wind=jnp.zeros(3),
             rotor_dyn_coef=jnp.array(p["rotor_dyn_coef"])[None],
             rotor_vel_limits=jnp.array(limits),
         )
@@ -82,6 +86,11 @@ class Params(RigidBody):
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
         return derivative(state, command, external, self)
+
+    def rotor_thrust(self, state: BodyState) -> Vec4:
+        """Thrust of each rotor, N."""
+        a, b, c, d = (_thrust(o, i, self) for i, o in enumerate(state.rotor_vel))
+        return (a, b, c, d)
 
 
 def rotor_acceleration(rotor_vel: Vec4, rotor_vel_cmd: Vec4, coef: Array) -> Vec4:
@@ -126,6 +135,11 @@ def derivative(
     )
 
 
+def _thrust(rotor_vel: Array, rotor: int, params: Params) -> Array:
+    f0, f1, f2 = split(params.rpm2thrust[..., rotor % params.rpm2thrust.shape[-2], :])
+    return f0 + rotor_vel * (f1 + rotor_vel * f2)
+
+
 def _rotors(
     rotor_vel: Vec4, rotor_vel_cmd: Vec4, ang_vel: Vec3, params: Params
 ) -> tuple[Vec4, Array, Vec3]:
@@ -134,9 +148,8 @@ def _rotors(
     mixing = params.mixing_matrix
     thrust = roll = pitch = yaw = momentum = momentum_rate = jnp.zeros_like(ang_vel[0])
     for i, (o, o_dot) in enumerate(zip(rotor_vel, rotor_acc)):
-        f0, f1, f2 = split(params.rpm2thrust[..., i % params.rpm2thrust.shape[-2], :])
         t0, t1, t2 = split(params.rpm2torque[..., i % params.rpm2torque.shape[-2], :])
-        f = f0 + o * (f1 + o * f2)
+        f = _thrust(o, i, params)
         lever = f * params.L[..., i % params.L.shape[-1]]
         spin = mixing[..., 2, i] * params.prop_inertia[..., i % params.prop_inertia.shape[-1]] * RPM
         thrust += f
@@ -156,7 +169,8 @@ def _body_wrench(
 ) -> tuple[Vec3, Vec3]:
     """Force of rotors and air, and all torques with the body's own; body frame."""
     to_body = transpose(rotation_matrix(state.quat))
-    drag = transform(matrix_rows(params.drag_matrix), transform(to_body, state.vel))
+    airspeed = subtract(state.vel, vector(params.wind))
+    drag = transform(matrix_rows(params.drag_matrix), transform(to_body, airspeed))
     torque = add(torque, transform(to_body, external.torque))
     spin_torque = cross(state.ang_vel, transform(matrix_rows(params.J), state.ang_vel))
     return (drag[0], drag[1], drag[2] + thrust), add(torque, scale(spin_torque, -1))

@@ -61,6 +61,11 @@ class Params(RigidBody):
         """See `derivative` below."""
         return derivative(state, command, external, self)
 
+    @property
+    def hover_thrust(self) -> Array:
+        """(..., 1) N, collective thrust to command for a level drone to keep its height."""
+        return (super().hover_thrust - self.acc_coef) / self.cmd_f_coef
+
 
 def fitted(drone: str, model: str) -> dict[str, Array]:
     """The fitted parameters of a drone, those of `Params` among them."""

@@ -35,6 +35,11 @@ class Params(so_rpy.Params):
         """See `derivative` below."""
         return derivative(state, command, external, self)
 
+    def rotor_thrust(self, state: BodyState) -> Vec4:
+        """A quarter of the thrust for each rotor, N."""
+        share = (self.acc_coef[..., 0] + self.cmd_f_coef[..., 0] * state.rotor_vel[0]) / 4
+        return (share, share, share, share)
+
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
     """Time derivative of the state.

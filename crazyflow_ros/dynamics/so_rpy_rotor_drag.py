@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Self
 
+import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics import so_rpy, so_rpy_rotor
@@ -18,6 +19,8 @@ from crazyflow_ros.dynamics.components import (
     add,
     body_figures,
     drag_force,
+    subtract,
+    vector,
 )
 
 
@@ -25,12 +28,15 @@ class Params(so_rpy_rotor.Params):
     """Parameters of the model."""
 
     drag_matrix: Array
-    """(3, 3) N/(m/s), body frame, air at rest."""
+    """(3, 3) N/(m/s), body frame."""
+    wind: Array
+    """(3,) m/s, velocity of the air, world frame."""
 
     @classmethod
     def create(cls, drone: str) -> Self:
         """Parameters of a drone in `drones.toml`."""
-        return cls(**body_figures(drone), **so_rpy.fitted(drone, "so_rpy_rotor_drag"))
+        fitted = so_rpy.fitted(drone, "so_rpy_rotor_drag")
+        return cls(**body_figures(drone), **fitted, wind=jnp.zeros(3))
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
@@ -46,6 +52,7 @@ def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params
         external: Wrench on the centre of mass, world frame.
         params: Parameters of the drones.
     """
-    drag = drag_force(state, params.drag_matrix)
+    airspeed = subtract(state.vel, vector(params.wind))
+    drag = drag_force(state.quat, airspeed, params.drag_matrix)
     with_drag = Wrench(add(external.force, drag), external.torque)
     return so_rpy_rotor.derivative(state, command, with_drag, params)

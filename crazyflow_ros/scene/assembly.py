@@ -11,6 +11,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import mujoco
@@ -28,7 +29,7 @@ _MANY_DRONES = 64  # from here on MJX collides only the nearest pairs of geoms
 
 
 def build_spec(
-    drone_model: str,
+    drone_model: str | Sequence[str],
     names: Sequence[str],
     *,
     scene: str | Path = "floor",
@@ -44,7 +45,8 @@ def build_spec(
     "orientation:cf0" and a box as collision shape.
 
     Args:
-        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`.
+        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`, or of each
+            drone's.
         names: Names of the drones: letters, digits and underscores.
         scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
         mocap: See above.
@@ -59,14 +61,19 @@ def build_spec(
     """
     _check_names(names)
     spec = _load_scene(scene)
-    foot_z = load_drone(drone_model)["geometry"]["foot_z"]
-    resolved = _grid(len(names), -foot_z) if poses is None else _checked_poses(poses, len(names))
-    swarm = mujoco.MjSpec.from_string(
-        _swarm_xml(load_drawing(drone_model, mocap=mocap), names, resolved)
-    )
-    prefix = f"{drone_model}/"
-    spec.attach(swarm, prefix=prefix, frame=spec.worldbody.add_frame())
-    _drop_prefix(spec, prefix)
+    models = [drone_model] * len(names) if isinstance(drone_model, str) else drone_model
+    if len(models) != len(names):
+        raise ValueError(f"{len(models)} drone models for {len(names)} drones")
+    heights = np.array([-load_drone(model)["geometry"]["foot_z"] for model in models])
+    resolved = _grid(heights) if poses is None else _checked_poses(poses, len(names))
+    start = 0
+    for model, group in groupby(models):  # neighbours of one model, so that the order is kept
+        part = slice(start, start := start + len(list(group)))
+        drawing = load_drawing(model, mocap=mocap)
+        swarm = mujoco.MjSpec.from_string(_swarm_xml(drawing, names[part], resolved[part]))
+        prefix = f"{model}{part.start or ''}/"
+        spec.attach(swarm, prefix=prefix, frame=spec.worldbody.add_frame())
+        _drop_prefix(spec, prefix)
     # The caller may attach the same body several times, as in Crazyflow's documentation.
     spec.copy_during_attach = True
     if mocap:
@@ -99,14 +106,15 @@ def _check_names(names: Sequence[str]) -> None:
         raise ValueError(f"drone names must differ, given more than once: {', '.join(twice)}")
 
 
-def _grid(n_drones: int, height: float) -> np.ndarray:
-    """Upright poses (n_drones, 7) on a centred 1 m grid at `height` [m]."""
+def _grid(heights: np.ndarray) -> np.ndarray:
+    """Upright poses (n_drones, 7) on a centred 1 m grid at heights (n_drones,) [m]."""
+    n_drones = len(heights)
     columns = math.ceil(math.sqrt(n_drones))
     row, column = np.divmod(np.arange(n_drones), columns)
     poses = np.zeros((n_drones, 7))
     poses[:, 0] = column - column.mean()
     poses[:, 1] = row - row.mean()
-    poses[:, 2] = height
+    poses[:, 2] = heights
     poses[:, 6] = 1.0
     return poses
 

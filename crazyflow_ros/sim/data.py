@@ -5,6 +5,8 @@ Shapes: N worlds, M drones per world. Units are SI, rotor speeds RPM.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +19,7 @@ from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
     RigidBody,
+    of_each,
     split,
     stack,
 )
@@ -105,7 +108,7 @@ class StateControl(Struct):
     freq: int = static_field()
 
     @staticmethod
-    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> StateControl:
+    def create(n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int) -> StateControl:
         """Hover at the origin."""
         cmd = filled((n_worlds, n_drones), [*[0] * 12, 1, 0, 0, 0])
         memory = filled((n_worlds, n_drones), 3)
@@ -129,7 +132,9 @@ class AttitudeControl(Struct):
     freq: int = static_field()
 
     @staticmethod
-    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> AttitudeControl:
+    def create(
+        n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
+    ) -> AttitudeControl:
         """Level, no thrust."""
         cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
         params = mellinger.load_params("attitude", drone)
@@ -151,7 +156,9 @@ class BodyRateControl(Struct):
     freq: int = static_field()
 
     @staticmethod
-    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> BodyRateControl:
+    def create(
+        n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
+    ) -> BodyRateControl:
         """No rotation, no thrust."""
         cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
         params = mellinger.load_params("attitude", drone)
@@ -167,7 +174,9 @@ class ForceTorqueControl(Struct):
     freq: int = static_field()
 
     @staticmethod
-    def create(n_worlds: int, n_drones: int, drone: str, freq: int) -> ForceTorqueControl:
+    def create(
+        n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
+    ) -> ForceTorqueControl:
         """No thrust."""
         cmd = filled((n_worlds, n_drones), 4)
         return ForceTorqueControl(cmd, mellinger.load_params("force_torque", drone), freq)
@@ -216,20 +225,24 @@ class SimData(Struct):
     controls: SimControls
     params: RigidBody
     core: SimCore
+    plugins: dict[str, Array]
+    """What stages of your own remember, by name: arrays (N, M, ...) or (N, 1, ...)."""
 
     @staticmethod
     def create(
         n_worlds: int,
         n_drones: int,
         *,
-        drone: str,
+        drone: str | Sequence[str],
         dynamics: Dynamics,
         control: Control,
         freq: int,
         control_freqs: dict[Control, int],
         seed: int,
+        true_mass: bool,
     ) -> SimData:
         """Initial data. `control_freqs` holds the levels that the control mode uses."""
+        params = of_each(dynamics.params.create, drone)
         create = {
             Control.state: StateControl.create,
             Control.attitude: AttitudeControl.create,
@@ -242,6 +255,9 @@ class SimData(Struct):
             else None
             for level, make in create.items()
         }
+        if true_mass and isinstance(state := levels["state"], StateControl):
+            own = mellinger.true_to_mass(state.params, params.hover_thrust)
+            levels["state"] = state.replace(params=own)
         return SimData(
             states=SimState.create(n_worlds, n_drones),
             states_deriv=SimStateDeriv.create(n_worlds, n_drones),
@@ -253,7 +269,7 @@ class SimData(Struct):
                 armed=jnp.asarray(np.ones((n_worlds, n_drones, 1), bool)),
                 mode=control,
             ),
-            params=dynamics.params.create(drone),
+            params=params,
             core=SimCore(
                 steps=jnp.asarray(np.zeros((n_worlds, 1), np.int32)),
                 drone_mocap_ids=jnp.asarray(np.arange(n_drones, dtype=np.int32)),
@@ -263,6 +279,7 @@ class SimData(Struct):
                 n_worlds=n_worlds,
                 n_drones=n_drones,
             ),
+            plugins={},
         )
 
 

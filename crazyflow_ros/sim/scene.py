@@ -28,7 +28,7 @@ class SimScene:
 
     data: SimData
     _data: SimData
-    drone: Drone
+    drone: Drone | tuple[Drone, ...]
     n_worlds: int
     n_drones: int
 

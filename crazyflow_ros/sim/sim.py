@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -22,32 +22,34 @@ from crazyflow_ros.sim.blocks import Arrays, Blocks, Packed
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.packing import changed_leaves, repeat, traced
+from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
-from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.sim.stages import Remembering, Stage
 
 # On the CPU XLA uses half of what the widest vectors hold.
 _COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 
 StepFn = Callable[[SimData, Array | int], SimData]
-ResetStage = Callable[[SimData, SimData, Array | None], SimData]
-"""Changes freshly reset data; gets the data, the default data and the mask of reset worlds."""
 
 
 class Sim(SimScene):
     """Quadrotors in parallel worlds, stepped as one compiled function.
 
     Attributes:
-        step_pipeline: The stages of a tick, in order. Assign a changed tuple to change the physics.
+        step_pipeline: The stages of a tick, in order. Assign a changed tuple to change the physics,
+            see `pipeline`.
         reset_pipeline: Stages that run after the state has been reset.
         forces: External influences that every evaluation of the dynamics adds up; given once.
         default_data: What a reset goes back to.
     """
 
+    default_data: SimData
+
     def __init__(
         self,
         n_worlds: int = 1,
-        n_drones: int = 1,
-        drone: str = Drone.default,
+        n_drones: int | None = None,
+        drone: str | Sequence[str] = Drone.default,
         dynamics: str = Dynamics.default,
         control: str = Control.default,
         integrator: str = Integrator.default,
@@ -59,13 +61,14 @@ class Sim(SimScene):
         scene: str = "floor",
         forces: tuple[Force, ...] | None = None,
         rng_key: int = 0,
+        true_mass: bool = False,
     ) -> None:
         """Build a simulation.
 
         Args:
             n_worlds: Independent worlds.
-            n_drones: Drones in each world.
-            drone: A `Drone`.
+            n_drones: Drones in each world: 1, or as many as `drone` names.
+            drone: A `Drone`, or one for each drone of a world.
             dynamics: A `Dynamics`.
             control: A `Control`, what commands mean.
             integrator: An `Integrator`.
@@ -79,14 +82,22 @@ class Sim(SimScene):
             forces: External influences, e.g. `floor_contact(drone, freq)`. With None there are
                 none, and the floor stops drones as Crazyflow's does.
             rng_key: Seed of `data.core.rng_key`.
+            true_mass: Let the position controller know what thrust carries the drone, so that it
+                hovers at the height commanded; the firmware's own idea of it leaves an error.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
         """
+        names = (drone,) if isinstance(drone, str) else tuple(drone)
+        models = tuple(_member(Drone, name) for name in names)
+        if n_drones is None:
+            n_drones = len(models)
         for name, value in (("n_worlds", n_worlds), ("n_drones", n_drones), ("freq", freq)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
-        self.drone = _member(Drone, drone)
+        if not isinstance(drone, str) and len(models) != n_drones:
+            raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
+        self.drone: Drone | tuple[Drone, ...] = models[0] if isinstance(drone, str) else models
         self.dynamics = _member(Dynamics, dynamics)
         self.control = _member(Control, control)
         self.integrator = _member(Integrator, integrator)
@@ -119,9 +130,15 @@ class Sim(SimScene):
             freq=freq,
             control_freqs={level: rates[level] for level in used},
             seed=rng_key,
+            true_mass=true_mass,
         )
         self._packed: Packed | None = None
-        self._shared_ndim = {path: x.ndim for path, x in jax.tree.leaves_with_path(self._data)}
+        mixed = not isinstance(self.drone, str)
+        self._figure_ndim = {
+            path: x.ndim - mixed
+            for path, x in jax.tree.leaves_with_path(self._data)
+            if not _is_per_world(path)
+        }
         self._step: _PackedStep | None = None
         self._steps: dict[object, _PackedStep] = {}
         self._reset: Callable[[SimData, SimData, Array | None], SimData] | None = None
@@ -152,6 +169,10 @@ class Sim(SimScene):
     @step_pipeline.setter
     def step_pipeline(self, pipeline: tuple[Stage, ...]) -> None:
         self._data, self._packed = self.data, None  # still with the step that is thrown away
+        for stage in pipeline:
+            if isinstance(stage, Remembering) and stage not in self._step_pipeline:
+                self._data = stage.begin(self._data)
+                self.default_data = stage.begin(self.default_data)
         self._step_pipeline, self._steps = tuple(pipeline), {}
 
     @property
@@ -276,12 +297,23 @@ class Sim(SimScene):
         return tick
 
     def _has_world_axis(self, data: SimData) -> list[bool]:
-        """For each leaf: is its first axis that of the worlds? Parameters may have one, too."""
-        return [
-            _is_per_world(path)
-            or (leaf.ndim > self._shared_ndim.get(path, leaf.ndim) and len(leaf) == self.n_worlds)
-            for path, leaf in jax.tree.leaves_with_path(data)
-        ]
+        """For each leaf: is its first axis that of the worlds? Parameters may have one, too.
+
+        Raises:
+            ValueError: The leading axes of a parameter are neither of drones nor of worlds.
+        """
+        sizes, flags = (self.n_worlds, self.n_drones), []
+        for path, leaf in jax.tree.leaves_with_path(data):
+            lead = leaf.shape[: leaf.ndim - self._figure_ndim.get(path, leaf.ndim)]
+            if len(lead) > 2 or any(n not in (1, size) for n, size in zip(lead[::-1], sizes[::-1])):
+                name = jax.tree_util.keystr(path, simple=True, separator=".")
+                raise ValueError(
+                    f"{name} has the leading axes {lead}, expected (n_drones,) or "
+                    f"(n_worlds, n_drones) = {sizes}, or 1 instead of them"
+                )
+            own = len(lead) == 2 and lead[0] == self.n_worlds
+            flags.append(own or _is_per_world(path))
+        return flags
 
     def build_step_fn(self) -> StepFn:
         """The present pipeline as a pure function of data and number of ticks.

@@ -7,6 +7,7 @@ the compiler cancels the stacking of one stage against the splitting of the next
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,19 @@ from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.packing import changed_leaves, traced
 
 Stage = Callable[[SimData], SimData]
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A stage with a memory, in `data.plugins`."""
+
+    def begin(self, data: SimData) -> SimData:
+        """Data with a fresh memory; called when the stage enters a pipeline."""
+        ...
+
+    def __call__(self, data: SimData) -> SimData:
+        """The stage."""
+        ...
 
 
 def _run_if_due(

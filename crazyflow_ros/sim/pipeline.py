@@ -1,0 +1,60 @@
+"""Changes to a pipeline by the names of its stages.
+
+A pipeline is a tuple of functions, and the name of a stage is that of its function or class. Each
+of these returns a new tuple, to assign to `Sim.step_pipeline` or `Sim.reset_pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+S = TypeVar("S", bound=Callable[..., Any])
+
+
+def name_of(stage: Callable[..., Any]) -> str:
+    """The name of a stage."""
+    if isinstance(stage, partial):
+        return name_of(stage.func)
+    return getattr(stage, "__name__", type(stage).__name__)
+
+
+def names(pipeline: tuple[Callable[..., Any], ...]) -> tuple[str, ...]:
+    """The names of all stages, in order."""
+    return tuple(name_of(stage) for stage in pipeline)
+
+
+def insert_before(pipeline: tuple[S, ...], name: str, *stages: S) -> tuple[S, ...]:
+    """`pipeline` with `stages` before the one called `name`.
+
+    Raises:
+        ValueError: Not one stage has that name.
+    """
+    i = _index(pipeline, name)
+    return (*pipeline[:i], *stages, *pipeline[i:])
+
+
+def insert_after(pipeline: tuple[S, ...], name: str, *stages: S) -> tuple[S, ...]:
+    """`pipeline` with `stages` after the one called `name`. Raises as `insert_before`."""
+    i = _index(pipeline, name) + 1
+    return (*pipeline[:i], *stages, *pipeline[i:])
+
+
+def replace(pipeline: tuple[S, ...], name: str, stage: S) -> tuple[S, ...]:
+    """`pipeline` with `stage` instead of the one called `name`. Raises as `insert_before`."""
+    i = _index(pipeline, name)
+    return (*pipeline[:i], stage, *pipeline[i + 1 :])
+
+
+def remove(pipeline: tuple[S, ...], name: str) -> tuple[S, ...]:
+    """`pipeline` without the stage called `name`. Raises as `insert_before`."""
+    i = _index(pipeline, name)
+    return (*pipeline[:i], *pipeline[i + 1 :])
+
+
+def _index(pipeline: tuple[S, ...], name: str) -> int:
+    have = names(pipeline)
+    if have.count(name) != 1:
+        raise ValueError(f"{have.count(name) or 'no'} stages are called {name!r}, have {have}")
+    return have.index(name)

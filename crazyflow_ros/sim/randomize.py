@@ -1,0 +1,108 @@
+"""Ready-made stages for `Sim.reset_pipeline`: each reset world starts another way.
+
+Each function returns a stage. Draws come from `data.core.rng_key`; worlds that are not reset keep
+what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from crazyflow_ros.dynamics.components import rotate_quat, split, stack
+from crazyflow_ros.sim.data import SimData
+
+_MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
+
+ResetStage = Callable[[SimData, SimData, Array | None], SimData]
+"""Changes freshly reset data; gets the data, the default data and the mask of reset worlds."""
+
+
+def randomize_pos(spread: ArrayLike) -> ResetStage:
+    """Shift drones by up to `spread` [m], a number or one for each axis."""
+    return _shift("pos", spread)
+
+
+def randomize_vel(spread: ArrayLike) -> ResetStage:
+    """Add up to `spread` [m/s] to velocities."""
+    return _shift("vel", spread)
+
+
+def randomize_ang_vel(spread: ArrayLike) -> ResetStage:
+    """Add up to `spread` [rad/s, body frame] to angular velocities."""
+    return _shift("ang_vel", spread)
+
+
+def randomize_attitude(spread: ArrayLike) -> ResetStage:
+    """Turn drones by a rotation vector of up to `spread` [rad] in each of its components."""
+
+    def attitude(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+        data, noise = _uniform(data, data.states.pos.shape)
+        rotvec = noise * jnp.asarray(spread, noise.dtype)
+        turned = rotate_quat(split(data.states.quat), split(rotvec))  # type: ignore[arg-type]
+        quat = _where(mask, stack(turned), data.states.quat)
+        return data.replace(states=data.states.replace(quat=quat))
+
+    return attitude
+
+
+def randomize_mass(spread: float) -> ResetStage:
+    """Multiply each drone's mass by 1 ± `spread`. Its controller does not know."""
+    return _scale("mass", spread)
+
+
+def randomize_inertia(spread: float) -> ResetStage:
+    """Multiply each drone's inertia by 1 ± `spread`."""
+    return _scale("J", spread)
+
+
+def randomize_param(name: str, spread: float) -> ResetStage:
+    """Multiply any parameter of `data.params` by 1 ± `spread`, one factor for each drone."""
+    return _scale(name, spread)
+
+
+def _shift(field: str, spread: ArrayLike) -> ResetStage:
+    def shift(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+        now = getattr(data.states, field)
+        data, noise = _uniform(data, now.shape)
+        new = _where(mask, now + noise * jnp.asarray(spread, now.dtype), now)
+        return data.replace(states=data.states.replace(**{field: new}))
+
+    return shift
+
+
+def _scale(name: str, spread: float) -> ResetStage:
+    if not 0 <= spread < 1:
+        raise ValueError(f"the spread of {name} is from 0 to less than 1, got {spread}")
+
+    def scale(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+        now = getattr(data.params, name)
+        nominal = getattr(default_data.params, name)
+        core_ndim = 2 if name in _MATRICES else 1
+        data, noise = _uniform(data, (data.core.n_worlds, data.core.n_drones))
+        factor = (1 + spread * noise).reshape(*noise.shape, *[1] * core_ndim)
+        changes = {name: _where(mask, nominal * factor, now)}
+        if name == "J":
+            inverse = default_data.params.J_inv / factor
+            changes["J_inv"] = _where(mask, inverse, data.params.J_inv)
+        return data.replace(params=data.params.replace(**changes))
+
+    return scale
+
+
+def _uniform(data: SimData, shape: tuple[int, ...]) -> tuple[SimData, Array]:
+    """Numbers from -1 to 1, and data with another key."""
+    key, subkey = jax.random.split(data.core.rng_key)
+    noise = jax.random.uniform(subkey, shape, data.states.pos.dtype, -1, 1)
+    return data.replace(core=data.core.replace(rng_key=key)), noise
+
+
+def _where(mask: Array | None, new: Array, now: Array) -> Array:
+    """`new` in the worlds of the mask."""
+    if mask is None:
+        return new
+    return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, now)

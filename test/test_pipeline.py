@@ -1,0 +1,109 @@
+"""Pipelines changed by name, and stages between command and rotors."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
+from crazyflow_ros.sim.pipeline import insert_after, insert_before, names, remove, replace
+
+SHEET = {"capacity": 0.25, "full": 4.2, "knee": (0.03, 4.0), "nominal": (0.2, 3.6)}
+RPM = 2 * np.pi / 60
+
+
+def a(data): ...
+def b(data): ...
+def c(data): ...
+
+
+def test_stages_are_found_by_name() -> None:
+    pipeline = (a, partial(b, 1), ActionDelay(2))
+    assert names(pipeline) == ("a", "b", "ActionDelay")
+    assert names(insert_before(pipeline, "b", c, c)) == ("a", "c", "c", "b", "ActionDelay")
+    assert names(insert_after(pipeline, "ActionDelay", c)) == ("a", "b", "ActionDelay", "c")
+    assert replace(pipeline, "a", c) == (c, *pipeline[1:])
+    assert remove(pipeline, "b") == (a, pipeline[2])
+    with pytest.raises(ValueError, match="no stages are called 'd', have"):
+        remove(pipeline, "d")
+    with pytest.raises(ValueError, match="2 stages are called 'a'"):
+        remove((a, a), "a")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            {"control": "state"},
+            "control_state control_attitude control_force_torque limit_rotor_vel integrate "
+            "increment_steps clip_floor_pos",
+        ),
+        (
+            {"control": "attitude", "dynamics": "so_rpy"},
+            "commit_attitude limit_thrust integrate increment_steps clip_floor_pos",
+        ),
+    ],
+)
+def test_names_of_the_ready_made_stages(options: dict[str, str], expected: str) -> None:
+    assert names(Sim(**options).step_pipeline) == tuple(expected.split())
+
+
+def test_what_comes_between_command_and_rotors() -> None:
+    battery = Battery(**SHEET, resistance=0.1)
+    sim = Sim(2, 2, drone="cf2x_L250", control="rotor_vel")
+    stages = (battery, MotorFailure(2, time=0.02, drone=1), ActionDelay(3))
+    sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", *stages)
+    sim.rotor_vel_control(np.full((2, 2, 4), 20_000.0))
+    applied = []
+    for _ in range(16):
+        sim.step()
+        applied.append(np.asarray(sim.data.controls.actuators[0]))
+    delayed = np.array(applied)
+    assert not delayed[:3].any() and (delayed[3:, 0] == 20_000).all()
+    assert (delayed[3:13, 1] == 20_000).all()  # tick 10 is the first without power, 3 later
+    np.testing.assert_array_equal(delayed[13:, 1, 2], 0)
+    assert (sim.data.controls.rotor_vel == 20_000).all()  # as commanded
+
+    sim.rotor_vel_control(np.full((2, 2, 4), 1e6))
+    sim.step(2000)
+    figures, speed = load_drone("cf2x_L250"), np.asarray(sim.data.states.rotor_vel[0, 0], float)
+    power = (speed * RPM * np.polynomial.polynomial.polyval(speed, figures["rpm2torque"])).sum()
+    drawn = np.asarray(sim.data.plugins["battery"])[0, 0]
+    before = float(drawn[0])
+    sim.step(50)
+    after = float(sim.data.plugins["battery"][0, 0, 0])
+    volts = np.asarray(sim.data.controls.actuators[0, 0]).max() / 23216 * SHEET["full"]
+    source = float(battery.voltage(jnp.asarray(after)))
+    current = power / battery.efficiency / volts
+    assert source - volts == pytest.approx(0.1 * current, rel=0.02)  # Ohm's law
+    assert (after - before) * 3600 / 0.1 == pytest.approx(current, rel=0.02)
+    sim.reset()
+    assert not any(x.any() for x in sim.data.plugins.values())
+
+
+def test_battery_follows_its_data_sheet() -> None:
+    battery = Battery(**SHEET, resistance=0.1, current=0.5)
+    at = lambda drawn: float(battery.voltage(jnp.asarray(drawn))) - 0.1 * 0.5  # noqa: E731
+    assert at(0.0) == pytest.approx(4.2, abs=1e-5)
+    assert at(0.2) == pytest.approx(3.6, abs=1e-5)
+    assert at(0.03) == pytest.approx(4.0, abs=0.05)
+    curve = [at(x) for x in np.linspace(0, 0.3, 40)]
+    assert all(x >= y for x, y in pairwise(curve)) and min(curve) >= -0.05
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="rotor has to be one of 0 to 3, got 4"):
+        MotorFailure(4)
+    with pytest.raises(ValueError, match="ticks has to be at least 1, got 0"):
+        ActionDelay(0)
+    with pytest.raises(ValueError, match="the curve has to fall"):
+        Battery(**SHEET | {"full": 3.5}, resistance=0.1)
+    sim = Sim(dynamics="so_rpy")
+    with pytest.raises(ValueError, match="Battery needs rotors"):
+        sim.step_pipeline = (Battery(**SHEET, resistance=0.1), *sim.step_pipeline)
