@@ -39,6 +39,9 @@ class Source:
         command[:], level[:] = self.command, self.level
         return True
 
+    def forget(self, drones):
+        self.forgotten = drones.tolist()
+
     def interrupt(self):
         pass
 

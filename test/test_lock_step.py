@@ -143,6 +143,9 @@ class Replay:
         level[:], command[:] = row[0], row[1:]
         return True
 
+    def forget(self, drones):
+        self.forgotten = drones.tolist()
+
     def interrupt(self):
         pass
 

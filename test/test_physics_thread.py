@@ -15,6 +15,7 @@ from crazyflow_ros.runtime import (
     PhysicsThread,
     Pose,
     Raw,
+    ResetScope,
     SimulationConfig,
     StepAborted,
     Velocity,
@@ -174,7 +175,10 @@ def test_reset_restores_the_state_and_time_goes_on(running):
     assert (flown.pos[:, 2] > 0.3).all()
     back = physics.reset().result(T)
     np.testing.assert_array_equal(state_of(back), initial)
-    assert back.tick == flown.tick and back.epoch == 1 and resets == [back]
+    assert back.tick == flown.tick and back.epoch == 1
+    (event,) = resets
+    assert event.snapshot is back and event.scope is ResetScope.state
+    assert event.drones == ("cf0", "cf1")
     assert not physics.step(100).result(T).rotor_vel.any()  # unarmed again
 
 
@@ -248,15 +252,15 @@ def test_a_request_interrupts_a_slow_simulation(running):
     assert physics.pause().result(T).tick == tick
 
 
-def test_an_exception_in_an_event_ends_the_thread_and_is_told():
+def test_an_exception_in_the_simulation_ends_the_thread_and_is_told(monkeypatch):
     failures = []
+    physics = simulation(start_paused=True)
 
-    def event(snapshot):
-        if snapshot.tick > 50:
+    def write(state):
+        if state.tick > 50:
             raise ZeroDivisionError("a bug")
 
-    physics = simulation(start_paused=True)
-    physics.every(100, event, "event")
+    monkeypatch.setattr(physics.mirror, "write", write)
     physics.on_failure(failures.append)
     physics.start()
     step = physics.step(1000)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, Vector3
 from nav_msgs.msg import Odometry
 from ros_client import (
@@ -480,6 +480,44 @@ def test_status_says_how_it_is_doing(client: Client) -> None:
     assert float(values["lock_hold_longest_us"]) >= float(values["lock_hold_median_us"]) > 0
     for key in ("achieved_factor", "overruns", "stalls", "epoch"):
         assert float(values[key]) >= 0
+
+
+@pytest.mark.usefixtures("paused")
+def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) -> None:
+    events = client.collect(DiagnosticArray, "crazyflow/reset_event")
+    statuses = client.collect(DiagnosticArray, "crazyflow/status")
+    odometry = {drone: client.collect(Odometry, f"{drone}/odom") for drone in DRONES}
+    client.advance(5)
+    for drone in DRONES:
+        client.until(lambda drone=drone: odometry[drone], f"odometry of {drone}")
+        send(client, f"{drone}/cmd_pose", above(odometry[drone][-1]))
+    client.advance(300)
+    # These are numbers, but nothing can be worked out with them.
+    send(client, "cf1/command", Float64MultiArray(data=[1e300] * 9 + [0.0] * 4))
+    tick = client.advance(200)
+
+    def told(kind: bytes) -> Any:
+        return statuses and [s for s in statuses[-1].status if s.level == kind and "cf1" in s.name]
+
+    (lost,) = client.until(lambda: told(DiagnosticStatus.ERROR), "error about cf1")
+    assert lost.name == "/crazyflow: cf1" and "lost by" in lost.message
+    held = client.newest(odometry["cf1"], tick)
+    assert np.isfinite(numbers(held.pose.pose.position)).all()
+    assert not numbers(held.twist.twist.linear).any()
+    assert client.newest(odometry["cf0"], tick).pose.pose.position.z > 0.2
+    events.clear()
+    assert tick_of(client.call(Trigger, "cf1/reset")) == tick
+    message = client.until(lambda: events and events[0], "reset event")
+    values = {item.key: item.value for item in message.status[0].values}
+    assert values["drones"] == "cf1" and values["scope"] == "state"
+    assert time_ns(message.header.stamp) == stamp_ns(tick) == stamp_ns(int(values["tick"]))
+    client.until(lambda: not told(DiagnosticStatus.ERROR), "status without the error")
+    flying, standing = (odometry[d][-1].pose.pose.position.z for d in ("cf0", "cf1"))
+    assert flying > 0.2 and standing < 0.02
+    client.reset()
+    told_again = client.until(lambda: len(events) > 1 and events[1], "reset event")
+    values = {item.key: item.value for item in told_again.status[0].values}
+    assert values["drones"] == "cf0, cf1, cf2"
 
 
 # Commands.

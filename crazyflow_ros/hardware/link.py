@@ -152,6 +152,11 @@ class SharedMemoryLink:
         command[:], level[:] = self._commands.values, self._commands.level
         return True
 
+    def forget(self, drones: np.ndarray) -> None:
+        """See `CommandSource`."""
+        self._known = None
+        self._commands.forget(drones)
+
     def interrupt(self) -> None:
         """See `CommandSource`."""
         if not self._closed:

@@ -111,6 +111,10 @@ class Parameters:
     ] = 0
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
     headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
+    watchdog_timeout: Annotated[
+        float,
+        Spec("Wall time without progress after which that is reported [s]", 0.01, 3600),
+    ] = 5.0
     record: Annotated[
         str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
     ] = ""

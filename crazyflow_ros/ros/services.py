@@ -1,8 +1,9 @@
-"""~/pause, ~/step and ~/reset."""
+"""~/pause, ~/step, ~/reset and <drone>/reset."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 from std_srvs.srv import SetBool, Trigger
@@ -26,6 +27,9 @@ class Services:
         simulator.create_service(SetBool, "~/pause", self._pause, callback_group=group)
         simulator.create_service(Trigger, "~/step", self._step, callback_group=group)
         simulator.create_service(Trigger, "~/reset", self._reset, callback_group=group)
+        for drone in simulator.drones:
+            reset = partial(self._reset_drone, drone)
+            simulator.create_service(Trigger, f"{drone}/reset", reset, callback_group=group)
 
     async def _pause(
         self, request: SetBool.Request, response: SetBool.Response
@@ -47,6 +51,12 @@ class Services:
     ) -> Trigger.Response:
         return await self._answer(response, self._physics.reset(), "all drones reset")
 
+    async def _reset_drone(
+        self, drone: str, request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        future = self._physics.reset(drones=[drone])
+        return await self._answer(response, future, f"{drone} reset")
+
     async def _answer(
         self,
         response: SetBool.Response | Trigger.Response,
@@ -58,7 +68,7 @@ class Services:
             snapshot = await self._simulator.waiting.result(future, timeout)
             response.success = True
             response.message = f"{done}, at tick {snapshot.tick} ({snapshot.time_ns * 1e-9:.3f} s)"
-        except InvalidState as error:
+        except (InvalidState, ValueError) as error:
             response.message = str(error)
         except TimeoutError:
             response.message = f"not done within {timeout:.0f} s"

@@ -36,6 +36,7 @@ _FEATURES = (
     "swarm",
     "description",
     "status",
+    "reset_event",
     "commands",
     "services",
     "mujoco_services",
@@ -72,7 +73,7 @@ class Simulator(Node):
         if self.parameters.record:
             self.recorder = self._recorder()
         self.get_logger().info("compiling, unless an earlier run has done it")
-        self.physics = PhysicsThread(config, self.drones, self.link)
+        self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
         if self.recorder is not None:
             self.recorder.follow(self.physics, self.resolve_topic_name)
         self.viewer: Viewer | None = None

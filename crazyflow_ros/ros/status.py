@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
+from crazyflow_ros.runtime import Statistics
+
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
 _PERIOD = 1.0  # s of wall time
+_RECENT = 5.0  # s of wall time; from then on a failure is a warning
 _TOO_SLOW = 0.95  # of the requested factor
 
 
@@ -27,12 +31,31 @@ class StatusTopic:
 
     def _publish(self) -> None:
         seconds, nanoseconds = divmod(self._physics.snapshot.time_ns, 1_000_000_000)
-        message = DiagnosticArray(status=[self._status()])
+        now = self._physics.statistics()
+        message = DiagnosticArray(status=[self._status(now), *self._troubles(now)])
         message.header.stamp = Time(sec=seconds, nanosec=nanoseconds)
         self._publisher.publish(message)
 
-    def _status(self) -> DiagnosticStatus:
-        now = self._physics.statistics()
+    def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
+        """Drones that were lost, and what fails."""
+        node = self._name.removesuffix(": simulation")
+        lost = [
+            DiagnosticStatus(level=DiagnosticStatus.ERROR, name=f"{node}: {drone}", message=why)
+            for drone, why in now.faults.items()
+        ]
+        oldest = time.monotonic() - _RECENT
+        failing = [
+            DiagnosticStatus(
+                level=DiagnosticStatus.ERROR if failure.time > oldest else DiagnosticStatus.WARN,
+                name=f"{node}: {name}",
+                message=f"has failed, the latest time with {failure.error}",
+                values=[KeyValue(key="count", value=str(failure.count))],
+            )
+            for name, failure in now.failures.items()
+        ]
+        return lost + failing
+
+    def _status(self, now: Statistics) -> DiagnosticStatus:
         holds = self._physics.mirror.mutex.hold_times() * 1e6
         median, longest = (np.median(holds), holds.max()) if holds.size else (0.0, 0.0)
         slow = 0 < now.achieved_factor < _TOO_SLOW * now.requested_factor and not now.paused
@@ -63,8 +86,11 @@ class StatusTopic:
             values["unrecorded_messages"] = str(recorder.dropped)
             values["record_error"] = recorder.error
             warn |= bool(recorder.dropped or recorder.error)
+        level = DiagnosticStatus.WARN if warn else DiagnosticStatus.OK
+        if now.stalled:
+            level, text = DiagnosticStatus.ERROR, f"no progress, hangs in: {now.stalled}"
         return DiagnosticStatus(
-            level=DiagnosticStatus.WARN if warn else DiagnosticStatus.OK,
+            level=level,
             name=self._name,
             message=text,
             hardware_id="crazyflow_ros",

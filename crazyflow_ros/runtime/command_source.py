@@ -57,6 +57,9 @@ class CommandSource(Protocol):
             Whether that is done. If not, it was interrupted, and wants to be called again.
         """
 
+    def forget(self, drones: np.ndarray) -> None:
+        """These drones, by index, were put back: what they were told counts no more."""
+
     def interrupt(self) -> None:
         """End the waiting of `collect`, for `interrupted` has become true. From any thread."""
 

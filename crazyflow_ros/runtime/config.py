@@ -26,6 +26,8 @@ class SimulationConfig:
     """Simulated seconds per second; 0 runs as fast as it can."""
     start_paused: bool = False
     seed: int = 0
+    watchdog_timeout: float = 5.0
+    """Without progress for so long [s of wall time] it is reported what the thread hangs in."""
     initial_poses: np.ndarray | None = None
     """(M, 7) position [m] and attitude (xyzw) of each drone. None stands them on the floor."""
 

@@ -1,129 +1,158 @@
-"""One world of a `Sim` as a function call of some 20 us: packed state, parameters as constants."""
+"""The drones' state, in the slots of a compiled world, of which some may be free."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from numpy.typing import ArrayLike
 
-from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics.contact import floor_contact, rest_height
+from crazyflow_ros.dynamics.contact import rest_height
 from crazyflow_ros.dynamics.first_principles import RPM
-from crazyflow_ros.kernels import one_kernel, separate_kernels
+from crazyflow_ros.runtime.compiled import LOST, CompiledWorld, Leaves
 from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
-from crazyflow_ros.runtime.snapshot import Snapshot
-from crazyflow_ros.scene import MirrorState
-from crazyflow_ros.scene.frames import world_to_body
-from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.packing import MovingLeaves, Vectors
+from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE
+from crazyflow_ros.runtime.snapshot import SIZES, Snapshot
+from crazyflow_ros.sim.data import grid_2d
+from crazyflow_ros.sim.packing import Vectors
+
+Fields = Mapping[str, np.ndarray]
+"""Some of the fields of `SIZES`, with the units and frames of `MirrorState`, one row per drone."""
+
+_PARKED = 1e5  # m, height of free slots: far from everything, and from each other
+_NEAR = 0.5  # m, where there is a drone another one is not put
 
 
 class Engine:
     """The drones' state, and the compiled function that advances it. For one thread.
 
     Attributes:
-        command: (M, k) command of each drone, in the form of the control mode, or of its level.
-        armed: (M,) 0 or 1, an unarmed drone's rotors stop; or the drone's `Level`.
-        wrench: (M, 6) external force [N] and torque [N m] on the centre of mass, world frame.
+        names: Of the drones, in the order of the rows of a snapshot.
+        rows: Their slots, to index the three arrays below, which have a row for each slot.
+        command: Command of each drone, in the form of the control mode, or of its level.
+        armed: 0 or 1, an unarmed drone's rotors stop; or the drone's `Level`.
+        wrench: External force [N] and torque [N m] on the centre of mass, world frame.
+        lost: Drones that got lost, see `isolation`, and have not been reset since.
     """
 
+    rows: slice | np.ndarray
+    command: np.ndarray
+    armed: np.ndarray
+    wrench: np.ndarray
+    _vectors: Vectors
+
     def __init__(
-        self, config: SimulationConfig, names: Sequence[str], *, levels: bool = False
+        self,
+        config: SimulationConfig,
+        names: Sequence[str],
+        *,
+        n_slots: int = 0,
+        levels: bool = False,
     ) -> None:
         """Build the simulation.
 
         Args:
             config: What is simulated; the control mode does not count with `levels`.
             names: Of the drones.
+            n_slots: For how many there is room without compiling anew; at least for these.
             levels: Each drone is commanded at a `Level` of its own.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
-        self._names, n_drones = tuple(names), len(names)
-        self._rows = {name: i for i, name in enumerate(names)}
-        self._sim = Sim(
-            n_drones=n_drones,
-            drone=config.drone_model,
-            dynamics=config.dynamics,
-            control=Control.rotor_vel if levels else config.control,
-            integrator=config.integrator,
-            freq=config.freq,
-            state_freq=config.state_freq,
-            attitude_freq=config.attitude_freq,
-            body_rate_freq=config.body_rate_freq,
-            force_torque_freq=config.force_torque_freq,
-            scene=config.scene,
-            forces=(floor_contact(config.drone_model, config.freq),),
-            rng_key=config.seed,
+        self._config, self._levels = config, levels
+        self._world = world = CompiledWorld(config, max(n_slots, len(names)), levels=levels)
+        self.freq, self.control, self.control_period = (
+            world.freq,
+            world.control,
+            world.control_period,
         )
-        if levels:
-            follow_levels(self._sim, config)
-        self._has_rotors = self._sim.dynamics.has_rotors
-        self._step = self._sim.build_step_fn()
-        self.freq, self.control = config.freq, self._sim.control
-        self.control_period = self.freq // self._sim.control_freq
-        """Ticks between two runs of the outermost controller."""
-        self.initial_poses = self._checked_poses(config, n_drones)
+        self.initial_poses = _checked_poses(config, len(names))
         """(M, 7) position and attitude (xyzw) after the start."""
-        # One array for all inputs: handing one over takes longer than a tick.
-        k = self.control.sizes[0]
-        self._inputs = np.zeros((n_drones, k + 7), self._sim.data.states.pos.dtype)
-        self.command, self.armed = self._inputs[:, :k], self._inputs[:, k]
-        self.wrench = self._inputs[:, k + 1 :]
-
-        step = partial(self._step_with_inputs, inputs=jnp.asarray(self._inputs), phase=0, n_ticks=1)
-        split = MovingLeaves(step, self._sim.data)
-        # Fixed leaves, the parameters among them, enter the compiled function as constants.
-        self._split, self._fixed = split, split.fixed(self._sim.data)
-        self._pack = jax.jit(split.pack)
-        self._advance = jax.jit(one_kernel(self._advance_packed), donate_argnums=0)
-        self._vectors: Vectors = ()
-        self._initial = self._at_rest(self.initial_poses)
+        self.lost: set[str] = set()
+        self._set_inputs(world.inputs())
+        self._rotor_angle = self._rotor_vel = np.zeros((world.n_drones, 4))
+        self._initial = _parked(0, world.n_drones)
+        self._initial["pos"][: len(names)] = self.initial_poses[:, :3]
+        self._initial["quat"][: len(names)] = self.initial_poses[:, 3:]
+        self._set_slots({name: slot for slot, name in enumerate(names)})
         self.reset()
 
-    def reset(self) -> None:
-        """Back to the initial state, with fresh controllers, unarmed and without forces."""
-        self._inputs[:] = 0
-        self.set_state(self._initial, fresh_controllers=True)
-
-    def set_state(self, state: MirrorState, *, fresh_controllers: bool = False) -> None:
-        """Go on from a state; its time and accelerations are not used.
-
-        Args:
-            state: Of all drones.
-            fresh_controllers: Forget what the controllers have integrated, too.
-        """
-        data = (
-            self._sim.data if fresh_controllers else self._split.unpack(self._vectors, self._fixed)
-        )
-        states = data.states.replace(
-            **{
-                name: jnp.asarray(getattr(state, name), data.states.pos.dtype)[None]
-                for name in ("pos", "quat", "vel", "ang_vel")
-            },
-        )
-        if self._has_rotors:
-            rotor_vel = jnp.asarray(state.rotor_vel / RPM, data.states.pos.dtype)[None]
-            states = states.replace(rotor_vel=rotor_vel)
-        self._vectors = self._pack(data.replace(states=states))
-        self._rotor_angle = np.array(state.rotor_angle, float)
-        self._rotor_vel = np.array(state.rotor_vel, float)
-
-    def capture_initial_state(self, state: MirrorState) -> None:
-        """Make a state the one that `reset` goes back to."""
-        self._initial = state
+    @property
+    def n_slots(self) -> int:
+        """Drones for which there is room."""
+        return self._world.n_drones
 
     def tell(self, name: str, command: np.ndarray) -> None:
         """Give a drone a command, in the form of the control mode, and arm it."""
-        row = self._rows[name]
-        self.command[row], self.armed[row] = command, True
+        slot = self._slots[name]
+        self.command[slot], self.armed[slot] = command, True
+
+    def reset(self, names: Iterable[str] | None = None) -> None:
+        """Put drones back to their initial state, with fresh controllers, unarmed, without forces.
+
+        Args:
+            names: Of the drones; None are all, and what they share.
+        """
+        if names is None:
+            leaves, slots = self._world.fresh(), np.arange(self.n_slots)
+            self.lost.clear()
+        else:
+            leaves, slots = self._world.unpack(self._vectors), self._slots_of(names)
+            self._refresh(leaves, slots)
+            self.lost.difference_update(names)
+        self._inputs[slots] = 0
+        self._set_slots(self._slots)
+        self._fill(leaves, slots, {name: values[slots] for name, values in self._initial.items()})
+
+    def put(self, names: Sequence[str], fields: Fields) -> None:
+        """Change the state of drones; their controllers go on with what they know."""
+        self._fill(self._world.unpack(self._vectors), self._slots_of(names), fields)
+
+    def capture_initial_state(self, state: Snapshot) -> None:
+        """Make a state the one that `reset` goes back to."""
+        slots = self._slots_of(state.names)
+        for name, values in self._initial.items():
+            values[slots] = getattr(state, name)
+
+    def add(self, name: str, pose: np.ndarray | None) -> None:
+        """Put a drone into a free slot.
+
+        Args:
+            name: Of no other drone.
+            pose: (7,) its position and attitude (xyzw); None: on the floor, where there is room.
+        """
+        free = [slot for slot in range(self.n_slots) if slot not in self._slots.values()]
+        pose = self._free_place() if pose is None else pose
+        self._initial["pos"][free[0]], self._initial["quat"][free[0]] = pose[:3], pose[3:]
+        self._set_slots(self._slots | {name: free[0]})
+        self.reset([name])
+
+    def remove(self, name: str) -> None:
+        """Free the slot of a drone."""
+        slot = self._slots[name]
+        for field, values in _parked(slot, slot + 1).items():
+            self._initial[field][slot] = values[0]
+        self.reset([name])
+        self._set_slots({other: i for other, i in self._slots.items() if other != name})
+
+    def resize(self, n_slots: int) -> None:
+        """Compile anew with more slots; the drones' state is carried over as it is."""
+        before, leaves = self.n_slots, self._world.unpack(self._vectors)
+        self._world = CompiledWorld(self._config, n_slots, levels=self._levels)
+        parked = _parked(before, n_slots)
+        self._initial = {k: np.concatenate((v, parked[k])) for k, v in self._initial.items()}
+        self._rotor_angle = np.concatenate((self._rotor_angle, parked["rotor_angle"]))
+        self._rotor_vel = np.concatenate((self._rotor_vel, parked["rotor_vel"]))
+        inputs = self._world.inputs()
+        inputs[:before] = self._inputs
+        self._set_inputs(inputs)
+        self._set_slots(self._slots)
+        more = self._world.fresh()
+        for path, values in leaves.items():
+            more[path][:, :before] = values  # all of what the drones share
+        self._fill(more, np.arange(before, n_slots), parked)
 
     def advance(self, tick: int, n_ticks: int, epoch: int) -> Snapshot:
         """Advance by `n_ticks` from `tick`; 0 only evaluates the accelerations.
@@ -131,16 +160,22 @@ class Engine:
         Returns:
             The state after the last tick.
         """
+        if self._idle:
+            self.armed[self._idle] = OUT_OF_SERVICE
         phase = tick % self.freq  # every period divides freq, and this never overflows
         count = np.array((phase, n_ticks), np.int32)
-        self._vectors, output = self._advance(self._vectors, self._inputs, count)
+        self._vectors, output = self._world.advance(self._vectors, self._inputs, count)
         columns = np.asarray(output, float)
-        rotor_vel = columns[:, 22:] * RPM
+        rotor_vel = columns[:, 22:26] * RPM
         angle = self._rotor_angle + (self._rotor_vel + rotor_vel) * (n_ticks / self.freq / 2)
         self._rotor_angle, self._rotor_vel = angle % (2 * np.pi), rotor_vel
+        columns = columns[self.rows]
+        if np.count_nonzero(columns[:, LOST]):
+            self.lost.update(np.array(self.names)[columns[:, LOST] > 0].tolist())
+            self._set_slots(self._slots)
         tick += n_ticks
         return Snapshot(
-            names=self._names,
+            names=self.names,
             time_ns=tick * 1_000_000_000 // self.freq,
             pos=columns[:, :3],
             quat=columns[:, 3:7],
@@ -149,71 +184,93 @@ class Engine:
             acc=columns[:, 13:16],
             ang_acc=columns[:, 16:19],
             body_vel=columns[:, 19:22],
-            rotor_angle=self._rotor_angle,
-            rotor_vel=rotor_vel,
+            rotor_angle=self._rotor_angle[self.rows],
+            rotor_vel=rotor_vel[self.rows],
             tick=tick,
             epoch=epoch,
         )
 
-    def _step_with_inputs(
-        self,
-        data: SimData,
-        inputs: Array,
-        phase: Array | int,
-        n_ticks: Array | int,
-    ) -> SimData:
-        controls, k = data.controls, self.control.sizes[0]
-        command, armed, wrench = (
-            inputs[None, :, :k],
-            inputs[None, :, k : k + 1],
-            inputs[None, :, k + 1 :],
-        )
-        if isinstance(controls, LevelControls):
-            controls = controls.told(command, armed)
-        elif self.control is Control.rotor_vel:
-            controls = controls.replace(rotor_vel=command)
-        else:
-            level = getattr(controls, self.control).replace(cmd=command)
-            controls = controls.replace(**{self.control.value: level})
-        data = data.replace(
-            states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
-            controls=controls.replace(armed=armed > 0),
-            core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
-        )
-        return self._step(data, n_ticks)
+    def _slots_of(self, names: Iterable[str]) -> np.ndarray:
+        return np.array([self._slots[name] for name in names], int)
 
-    def _advance_packed(
-        self, vectors: Vectors, inputs: Array, count: Array
-    ) -> tuple[Vectors, Array]:
-        with separate_kernels(count[1] > -1):
-            data = self._split.unpack(vectors, self._fixed)
-            data = self._step_with_inputs(data, inputs, count[0], count[1])
-        states, rate = data.states, data.states_deriv
-        if isinstance(data.controls, LevelControls):
-            held = data.controls.level == Level.held
-            rate = jax.tree.map(lambda x: jnp.where(held, 0, x), rate)
-        kinematics = [states.pos, states.quat, states.vel, states.ang_vel]
-        body_vel = world_to_body(states.quat, states.vel)
-        rotor_vel = states.rotor_vel if self._has_rotors else jnp.zeros_like(states.rotor_vel)
-        outputs = [*kinematics, rate.acc, rate.ang_acc, body_vel, rotor_vel]
-        return self._split.pack(data), jnp.concatenate([x[0] for x in outputs], axis=-1)
+    def _set_inputs(self, inputs: np.ndarray) -> None:
+        k = self.control.sizes[0]
+        self._inputs = inputs
+        self.command, self.armed, self.wrench = inputs[:, :k], inputs[:, k], inputs[:, k + 1 :]
 
-    def _at_rest(self, poses: np.ndarray) -> MirrorState:
-        three, four = np.zeros((len(poses), 3)), np.zeros((len(poses), 4))
-        pos, quat = poses[:, :3], poses[:, 3:]
-        return MirrorState(0, pos, quat, three, three, three, three, four, four)
+    def _set_slots(self, slots: dict[str, int]) -> None:
+        """Take notice of which slots are in use, and by drones that are not lost."""
+        used, everything = list(slots.values()), range(self.n_slots)
+        self._slots, self.names = slots, tuple(slots)
+        self.rows = slice(None) if used == list(everything) else np.array(used)
+        in_service = {slot for name, slot in slots.items() if name not in self.lost}
+        self._idle = [slot for slot in everything if slot not in in_service]
 
-    def _checked_poses(self, config: SimulationConfig, n_drones: int) -> np.ndarray:
-        if config.initial_poses is None:
-            states = self._sim.data.states
-            poses = np.concatenate([states.pos[0], states.quat[0]], axis=-1, dtype=float)
-            poses[:, 2] = rest_height(config.drone_model, config.freq)
-            return poses
-        poses = np.array(config.initial_poses, float)
-        if poses.shape != (n_drones, 7):
-            raise ValueError(f"initial_poses has the shape ({n_drones}, 7), got {poses.shape}")
-        norm = np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
-        if not np.isfinite(poses).all() or (norm == 0).any():
-            raise ValueError(f"initial_poses must be finite with attitudes, got {poses.tolist()}")
-        poses[:, 3:] /= norm
+    def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
+        """Fresh controllers, and whatever else a drone remembers."""
+        for path, values in self._world.fresh().items():
+            if values.ndim == 3:
+                leaves[path][0, slots] = values[0, slots]
+
+    def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:
+        """Go on from leaves with some other numbers."""
+        for name in fields.keys() & {"pos", "quat", "vel", "ang_vel"}:
+            leaves[f"states.{name}"][0, slots] = fields[name]
+        if "rotor_vel" in fields:
+            if self._world.has_rotors:
+                leaves["states.rotor_vel"][0, slots] = fields["rotor_vel"] / RPM
+            self._rotor_vel = _with(self._rotor_vel, slots, fields["rotor_vel"])
+        if "rotor_angle" in fields:
+            self._rotor_angle = _with(self._rotor_angle, slots, fields["rotor_angle"])
+        self._vectors = self._world.pack(leaves)
+
+    def _free_place(self) -> np.ndarray:
+        """On the floor, as near to the origin as there is room."""
+        pos = self._world.unpack(self._vectors)["states.pos"][0, self._slots_of(self.names)]
+        points = grid_2d((2 * len(pos) + 1) ** 2)  # more than the drones can be near to
+        distance = np.linalg.norm(points[:, None] - pos[:, :2], axis=-1).min(axis=1)
+        height = rest_height(self._config.drone_model, self.freq)
+        return np.array([*points[np.argmax(distance > _NEAR)], height, 0.0, 0.0, 0.0, 1.0])
+
+
+def _with(values: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """A copy with other rows, for snapshots have the present one."""
+    values = values.copy()
+    values[rows] = new
+    return values
+
+
+def _parked(first: int, stop: int) -> dict[str, np.ndarray]:
+    """State of free slots."""
+    fields = {name: np.zeros((stop - first, size)) for name, size in SIZES.items()}
+    fields["pos"][:, 0], fields["pos"][:, 2] = np.arange(first, stop), _PARKED
+    fields["quat"][:, 3] = 1.0
+    return fields
+
+
+def _checked_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
+    if config.initial_poses is None:
+        poses = np.zeros((n_drones, 7))
+        poses[:, :2], poses[:, 6] = grid_2d(n_drones), 1.0
+        poses[:, 2] = rest_height(config.drone_model, config.freq)
         return poses
+    poses = np.array(config.initial_poses, float)
+    if poses.shape != (n_drones, 7):
+        raise ValueError(f"initial_poses has the shape ({n_drones}, 7), got {poses.shape}")
+    return np.array([checked_pose("initial_poses", pose) for pose in poses])
+
+
+def checked_pose(what: str, pose: ArrayLike) -> np.ndarray:
+    """(7,) position and attitude (xyzw), which is made a unit quaternion.
+
+    Raises:
+        ValueError: The pose is not one; the message uses `what`.
+    """
+    checked = np.array(pose, float)
+    if checked.shape != (7,):
+        raise ValueError(f"{what} has the shape (7,), got {checked.shape}")
+    norm = np.linalg.norm(checked[3:])
+    if not np.isfinite(checked).all() or norm == 0:
+        raise ValueError(f"{what} must be finite with an attitude, got {checked.tolist()}")
+    checked[3:] /= norm
+    return checked

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.snapshot import Snapshot
 
 SnapshotCallback = Callable[[Snapshot], None]
 
 
 class Events:
-    """Callbacks at rates.
+    """Callbacks at rates. One that fails is noted, and the others are called.
 
     Args:
         freq: Ticks per second.
+        health: Takes note.
     """
 
-    def __init__(self, freq: int) -> None:
-        self._freq = freq
+    def __init__(self, freq: int, health: Health) -> None:
+        self._freq, self._health = freq, health
         self._events: list[tuple[int, SnapshotCallback, str]] = []
 
     def add(self, rate_hz: int, callback: SnapshotCallback, name: str) -> None:
@@ -31,9 +33,14 @@ class Events:
 
     def fire(self, snapshot: Snapshot, *, every: bool = False) -> None:
         """Call those that are due, in the order in which they were added, or all."""
-        for period, callback, _ in self._events:
+        health = self._health
+        for period, callback, name in self._events:
             if every or snapshot.tick % period == 0:
-                callback(snapshot)
+                health.doing = name
+                try:
+                    callback(snapshot)
+                except Exception as error:
+                    health.note_failure(name, error)
 
     @property
     def periods(self) -> set[int]:

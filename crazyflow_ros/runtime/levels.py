@@ -1,8 +1,7 @@
 """Drones that are commanded at a level of their own each, which changes while they fly.
 
 All controllers run for all drones, and each drone's rotors follow the one of its level, so that
-changing a level compiles nothing. A drone that nobody commands is held: it stays where it is, at
-rest, and its rotors keep their speed.
+changing a level compiles nothing. A drone that nobody commands is held.
 """
 
 from __future__ import annotations
@@ -18,16 +17,15 @@ from crazyflow_ros.control.acceleration import attitude_command
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.runtime.config import SimulationConfig
+from crazyflow_ros.runtime.isolation import HoldableControls
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.data import (
     AttitudeControl,
     BodyRateControl,
     ForceTorqueControl,
-    SimControls,
     filled,
 )
 from crazyflow_ros.sim.stages import (
-    Stage,
     control_attitude,
     control_body_rate,
     control_force_torque,
@@ -69,7 +67,7 @@ def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: floa
         command[flown], level[flown] = np.roll(thrust_rpy, -1, axis=1), Level.attitude
 
 
-class LevelControls(SimControls):
+class LevelControls(HoldableControls):
     """Controls with a command and a level for each drone."""
 
     command: Array
@@ -85,6 +83,7 @@ class LevelControls(SimControls):
         return self.replace(
             command=command,
             level=level,
+            held=level <= Level.held,
             attitude=self.attitude.replace(cmd=attitude),
             body_rate=self.body_rate.replace(cmd=body_rate),
         )
@@ -113,23 +112,6 @@ def control_by_level(data: SimData) -> SimData:
     return data.replace(controls=mixed.replace(rotor_vel=rotor_vel))
 
 
-def hold(integrate: Stage) -> Stage:
-    """The stage `integrate`, for drones that are not held."""
-
-    def advance(data: SimData) -> SimData:
-        controls, before = data.controls, data.states
-        assert isinstance(controls, LevelControls)
-        held, after = controls.level == Level.held, integrate(data).states
-        still = {name: jnp.where(held, 0, getattr(after, name)) for name in ("vel", "ang_vel")}
-        kept = {
-            name: jnp.where(held, getattr(before, name), getattr(after, name))
-            for name in ("pos", "quat", "rotor_vel")
-        }
-        return data.replace(states=after.replace(**still, **kept))
-
-    return advance
-
-
 def follow_levels(sim: Sim, config: SimulationConfig) -> None:
     """Make a simulation in rotor_vel mode one whose drones have levels.
 
@@ -153,11 +135,12 @@ def follow_levels(sim: Sim, config: SimulationConfig) -> None:
         mode=controls.mode,
         command=filled(size, 4),
         level=filled(size, 1),
+        held=jnp.asarray(np.zeros((*size, 1), bool)),
     )
     sim.data = sim.data.replace(controls=levels)
     sim.step_pipeline = (
         control_by_level,
         limit_rotor_vel,
-        hold(integration(sim.integrator, sim.forces)),
+        integration(sim.integrator, sim.forces),
         increment_steps,
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.setpoints import Setpoint, Start
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene.frames import yaw
@@ -23,14 +24,16 @@ class Order:
 
     setpoint: Setpoint
     start: Start
+    ahead_ns: int = 0
+    """By how much its time is ahead of the clock, which was rewound."""
 
     def command(self, time_ns: int) -> np.ndarray:
         """The command at a time."""
-        return self.setpoint.command(self.start, time_ns)
+        return self.setpoint.command(self.start, time_ns + self.ahead_ns)
 
     def settled(self, time_ns: int) -> bool:
         """From this time on the command is always the same."""
-        return self.setpoint.settled(self.start) <= time_ns
+        return self.setpoint.settled(self.start) <= time_ns + self.ahead_ns
 
 
 class Orders:
@@ -38,10 +41,11 @@ class Orders:
 
     Args:
         control: Control mode of the drones.
+        health: Takes note of callbacks that fail.
     """
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
+    def __init__(self, control: Control, health: Health) -> None:
+        self._control, self._health = control, health
         self._in_force: dict[str, Order] = {}
         self._moving: set[str] = set()
         self._lock = threading.Lock()  # guards what is posted
@@ -59,12 +63,20 @@ class Orders:
         with self._lock:
             self._posted[name] = setpoint
 
-    def clear(self) -> None:
-        """Forget everything, what was posted too: it was meant for the flight so far."""
+    def clear(self, names: Iterable[str]) -> None:
+        """Forget what drones are told, what was posted too: it was meant for the flight so far."""
+        with self._lock:
+            for name in names:
+                self._posted.pop(name, None)
+                self._in_force.pop(name, None)
+                self._moving.discard(name)
+
+    def rewind(self, time_ns: int) -> None:
+        """The clock goes back by so much: what is in force goes on, what was posted is dropped."""
         with self._lock:
             self._posted.clear()
-        self._in_force.clear()
-        self._moving.clear()
+        for order in self._in_force.values():
+            order.ahead_ns += time_ns
 
     def take(self, now: Snapshot) -> dict[str, np.ndarray]:
         """Put into force what was posted.
@@ -80,7 +92,7 @@ class Orders:
             self._in_force[name] = Order(setpoint, self._told(name, now))
             self._moving.add(name)
             for callback in self.callbacks:
-                callback(name, setpoint, now.tick)
+                self._health.call("command callback", callback, name, setpoint, now.tick)
         told = {name: self._in_force[name].command(now.time_ns) for name in self._moving}
         self._moving = {n for n in self._moving if not self._in_force[n].settled(now.time_ns)}
         return told

@@ -29,6 +29,11 @@ class Pacer:
         """Start the schedule anew: `tick` is now."""
         self._anchor_tick, self._anchor_time = tick, time.monotonic()
 
+    def restart(self, tick: int) -> None:
+        """Start the schedule and the measurement anew, for the tick may have jumped."""
+        self._history.clear()
+        self.anchor(tick)
+
     def wait(self, tick: int) -> float:
         """Seconds until `tick` is due; 0 if it is, or if there is no schedule."""
         if self.factor == 0:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -11,13 +12,15 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.runtime.events import SnapshotCallback
+from crazyflow_ros.runtime.health import Failure, Health, Logger
 from crazyflow_ros.runtime.mirror_requests import MirrorRequests
 from crazyflow_ros.runtime.orders import CommandCallback
 from crazyflow_ros.runtime.pacing import Pacer
 from crazyflow_ros.runtime.requests import InvalidState, Requests
+from crazyflow_ros.runtime.reset import ResetScope
 from crazyflow_ros.runtime.setpoints import Setpoint
-from crazyflow_ros.runtime.simulation import Simulation
-from crazyflow_ros.runtime.snapshot import Snapshot
+from crazyflow_ros.runtime.simulation import ResetCallback, Simulation
+from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.steps import Progress, StepQueue, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
 from crazyflow_ros.scene import Mirror, MirrorState
@@ -36,6 +39,12 @@ class Statistics:
     tick: int
     epoch: int
     paused: bool
+    faults: Mapping[str, str]
+    """Drones that are out of service until they are reset, and why."""
+    failures: Mapping[str, Failure]
+    """Callbacks that have failed."""
+    stalled: str
+    """What the thread hangs in, or nothing."""
 
 
 class PhysicsThread:
@@ -51,7 +60,11 @@ class PhysicsThread:
     """
 
     def __init__(
-        self, config: SimulationConfig, names: Sequence[str], source: CommandSource | None = None
+        self,
+        config: SimulationConfig,
+        names: Sequence[str],
+        source: CommandSource | None = None,
+        logger: Logger | None = None,
     ) -> None:
         """Build and compile the simulation; nothing runs yet.
 
@@ -59,6 +72,7 @@ class PhysicsThread:
             config: What is simulated.
             names: Of the drones.
             source: Brings the commands, instead of `command`.
+            logger: Is told what goes wrong; by default Python's.
 
         Raises:
             ValueError: The configuration or a name is not usable; the message says which.
@@ -66,11 +80,14 @@ class PhysicsThread:
         self.config, self.freq = config, config.freq
         self._pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
         self._source = source
-        self._simulation = Simulation(config, names, source)
+        logger = logging.getLogger("crazyflow_ros") if logger is None else logger
+        self._health = Health(logger, config.watchdog_timeout)
+        self._simulation = Simulation(config, names, source, self._health)
         self.mirror.requests = MirrorRequests(self)
         self.control: Control = self._simulation.control
         self.control_period = self._simulation.control_period
         self.paused = config.start_paused
+        self._held = ""  # why time must not run
         self.failed: BaseException | None = None
         self._failure_callbacks: list[Callable[[BaseException], None]] = []
         self._steps = StepQueue()
@@ -112,9 +129,13 @@ class PhysicsThread:
             raise InvalidState(f"{name} has to be added before the simulation starts")
         self._simulation.events.add(rate_hz, callback, name)
 
-    def on_reset(self, callback: SnapshotCallback) -> None:
+    def on_reset(self, callback: ResetCallback) -> None:
         """Call `callback` after each reset."""
         self._simulation.reset_callbacks.append(callback)
+
+    def on_change(self, callback: SnapshotCallback) -> None:
+        """Call `callback` after each change by hand: at the start, and whatever a request did."""
+        self._simulation.change_callbacks.append(callback)
 
     def on_command(self, callback: CommandCallback) -> None:
         """Call `callback` when a setpoint takes effect."""
@@ -130,6 +151,7 @@ class PhysicsThread:
 
     def start(self) -> None:
         """Start the thread."""
+        self._health.start()
         self._thread.start()
 
     def stop(self, timeout: float = 2.0) -> None:
@@ -210,9 +232,29 @@ class PhysicsThread:
         self._interrupt_source()
         return steps
 
-    def reset(self) -> Future[Snapshot]:
-        """Put all drones back to their initial state; time goes on, the epoch rises."""
-        return self._request(self._reset)
+    def reset(
+        self,
+        scope: ResetScope = ResetScope.state,
+        drones: Sequence[str] | None = None,
+        states: Mapping[str, DroneState] | None = None,
+    ) -> Future[Snapshot]:
+        """Put things back between two ticks; the epoch rises, and steps under way are aborted.
+
+        Args:
+            scope: What; without `time`, time goes on.
+            drones: Only these, whose state it is then. The others do not notice.
+            states: What drones are put into afterwards.
+
+        The future raises ValueError if a drone, or a state, is not one.
+        """
+        return self._request(lambda: self._reset(scope, drones, states))
+
+    def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
+        """Put drones into states, all at once.
+
+        The future raises ValueError if a drone, or a state, is not one.
+        """
+        return self._request(lambda: self._simulation.set_states(states))
 
     def set_state(self, state: MirrorState) -> Future[Snapshot]:
         """Put all drones into a state."""
@@ -230,10 +272,18 @@ class PhysicsThread:
 
         def carry_out() -> None:
             if reset:
-                self._reset()
+                self._reset(ResetScope.state, None, None)
             self._simulation.set_state(edit(self.snapshot))
 
         return self._request(carry_out)
+
+    def hold(self, reason: str) -> Future[Snapshot]:
+        """Pause, and refuse to resume and to step, with a reason, until `release`."""
+        return self._request(lambda: self._hold(reason))
+
+    def release(self) -> Future[Snapshot]:
+        """Allow what `hold` has refused; time still stands."""
+        return self._request(lambda: self._hold(""))
 
     def capture_initial_state(self) -> Future[Snapshot]:
         """Make the present state the initial one."""
@@ -259,6 +309,9 @@ class PhysicsThread:
             tick=self.snapshot.tick,
             epoch=self.epoch,
             paused=self.paused,
+            faults=self._health.faults,
+            failures=self._health.failures,
+            stalled=self._health.stalled,
         )
 
     def _check_name(self, name: str) -> None:
@@ -288,11 +341,14 @@ class PhysicsThread:
             self._anchor()
             if self._source is not None:
                 self._source.set_paused(self.paused)
+            health = self._health
             while not self._requests.stopping:
+                health.doing, health.beats = "a request", health.beats + 1
                 self._requests.serve()
                 if steps := self._steps.current():
                     self._advance_steps(steps)
                 elif self.paused:
+                    health.doing = ""
                     self._requests.sleep(_IDLE_CHECK)
                 else:
                     self._advance()
@@ -303,14 +359,17 @@ class PhysicsThread:
         finally:
             self._steps.abort("the simulation has ended")
             self._requests.close("the simulation has ended")
+            self._health.stop()
             if self._source is not None:
                 self._source.close()
 
     def _advance(self) -> None:
         simulation = self._simulation
         wait = self._pacer.wait(simulation.next_event())
-        if wait > 0 and not self._requests.sleep(wait):
-            return
+        if wait > 0:
+            self._health.doing = ""
+            if not self._requests.sleep(wait):
+                return
         if simulation.collect(self._requests.pending):
             n_ticks = simulation.advance()
             self._pacer.done(simulation.snapshot.tick, n_ticks)
@@ -319,16 +378,27 @@ class PhysicsThread:
         if not self._simulation.collect(self._requests.pending):
             return
         n_ticks = self._simulation.advance(steps.left)
-        self._steps.done(n_ticks, self.snapshot)
+        steps.ticks_done += n_ticks
+        if steps.progress is not None:
+            self._health.call("progress of a step", steps.progress, steps.ticks_done)
+        self._steps.settle(self.snapshot)
 
     def _pause(self) -> None:
         self._set_paused(True)
         self._pacer.pause()
 
     def _resume(self) -> None:
+        if self._held:
+            raise InvalidState(self._held)
         self._steps.abort("the simulation was resumed")
         self._set_paused(False)
         self._anchor()
+
+    def _hold(self, reason: str) -> None:
+        if reason:
+            self._steps.abort(reason)
+            self._pause()
+        self._held = reason
 
     def _set_paused(self, paused: bool) -> None:
         self.paused = paused
@@ -336,15 +406,23 @@ class PhysicsThread:
             self._source.set_paused(paused)
 
     def _enqueue(self, steps: Steps) -> None:
-        if self.paused:
-            self._steps.add(steps)
-        else:
+        if self._held:
+            steps.set_exception(InvalidState(self._held))
+        elif not self.paused:
             steps.set_exception(InvalidState("the simulation is not paused"))
+        else:
+            self._steps.add(steps)
 
-    def _reset(self) -> None:
-        self._steps.abort("the simulation was reset")
-        self._simulation.reset()
-        self._anchor()
+    def _reset(
+        self,
+        scope: ResetScope,
+        drones: Sequence[str] | None,
+        states: Mapping[str, DroneState] | None,
+    ) -> None:
+        self._simulation.reset(scope, drones, states)
+        if drones is None:
+            self._steps.abort("the simulation was reset")
+            self._pacer.restart(self.snapshot.tick)
 
     def _set_factor(self, factor: float) -> None:
         self._pacer.factor = factor

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
@@ -12,10 +14,15 @@ from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import Events, SnapshotCallback
+from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.levels import resolve
 from crazyflow_ros.runtime.orders import Orders
+from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
+from crazyflow_ros.runtime.snapshot import SIZES, DroneState
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
+
+ResetCallback = Callable[[ResetEvent], None]
 
 _FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
 
@@ -27,6 +34,7 @@ class Simulation:
         config: What is simulated.
         names: Of the drones.
         source: Brings the commands, instead of `orders`.
+        health: Takes note of what goes wrong.
 
     Attributes:
         mirror: The MuJoCo side, written before each event.
@@ -36,6 +44,7 @@ class Simulation:
         wrenches: External forces and torques on them.
         events: Callbacks, the clock first among them.
         reset_callbacks: Are called after each reset.
+        change_callbacks: Are called after each change by hand, a reset among them.
         control: What commands mean.
         control_period: Ticks between two runs of the outermost controller.
 
@@ -44,8 +53,13 @@ class Simulation:
     """
 
     def __init__(
-        self, config: SimulationConfig, names: Sequence[str], source: CommandSource | None
+        self,
+        config: SimulationConfig,
+        names: Sequence[str],
+        source: CommandSource | None,
+        health: Health,
     ) -> None:
+        self._health = health
         self._source, self._mass = source, load_drone(config.drone_model)["mass"]
         self._engine = engine = Engine(config, names, levels=source is not None)
         self.control: Control = engine.control
@@ -54,10 +68,11 @@ class Simulation:
         self.mirror = Mirror(spec.compile(), names)
         self.epoch = 0
         self.snapshot = engine.advance(_FIRST_TICK, 0, self.epoch)
-        self.orders = Orders(self.control)
+        self.orders = Orders(self.control, health)
         self.wrenches = Wrenches(config.freq)
-        self.events = Events(config.freq)
-        self.reset_callbacks: list[SnapshotCallback] = []
+        self.events = Events(config.freq, health)
+        self.reset_callbacks: list[ResetCallback] = []
+        self.change_callbacks: list[SnapshotCallback] = []
 
     def next_event(self) -> int:
         """The tick up to which nobody wants to know or to change anything."""
@@ -73,8 +88,12 @@ class Simulation:
         source, engine = self._source, self._engine
         if source is None or self.snapshot.tick % source.period:
             return True
-        if not source.collect(self.snapshot, engine.command, engine.armed, interrupted):
-            return False
+        self._health.doing = "waiting for commands"
+        try:
+            if not source.collect(self.snapshot, engine.command, engine.armed, interrupted):
+                return False
+        except Exception as error:  # the last commands hold
+            self._health.note_failure("the source of commands", error)
         resolve(engine.command, engine.armed, self.snapshot.quat, self._mass)
         return True
 
@@ -92,25 +111,64 @@ class Simulation:
         every = limit is not None and n_ticks >= limit
         if limit is not None and every:
             n_ticks = limit
-        self.snapshot = self._engine.advance(self.snapshot.tick, n_ticks, self.epoch)
-        self.mirror.write(self.snapshot)
+        self._evaluate(self.snapshot.tick, n_ticks)
         self._hand_out(every=every)
         return n_ticks
 
-    def reset(self) -> None:
-        """Put all drones back to their initial state; time goes on, the epoch rises."""
-        self.epoch += 1
-        self.orders.clear()
-        self.wrenches.clear()
-        self._engine.reset()
-        self.show()
-        self.mirror.notify_reset(True)
+    def reset(
+        self,
+        scope: ResetScope,
+        drones: Sequence[str] | None = None,
+        states: Mapping[str, DroneState] | None = None,
+    ) -> None:
+        """Put things back, in one step: nobody sees anything in between.
+
+        Args:
+            scope: What.
+            drones: Only these, whose state it is then; the epoch stays, as does time.
+            states: What drones are put into afterwards.
+
+        Raises:
+            ValueError: There is no such drone, or the scope is not one of single drones.
+        """
+        before = self.snapshot.time_ns
+        if drones is not None and scope is not ResetScope.state:
+            raise ValueError(f"of single drones only the state can be reset, not {scope}")
+        names = self._known(self.snapshot.names if drones is None else drones)
+        fields = self._checked({} if states is None else states)
+        tick = _FIRST_TICK if ResetScope.time in scope else self.snapshot.tick
+        if drones is None:
+            self.epoch += 1
+        if ResetScope.state in scope:
+            self._forget(names, everything=drones is None)
+        else:
+            names = ()
+        if ResetScope.time in scope:
+            self.orders.rewind(before - tick * 1_000_000_000 // self._engine.freq)
+            self.wrenches.rewind(self.snapshot.tick - tick)
+        for name, values in fields.items():
+            self._engine.put([name], values)
+        self._show(tick)
+        if ResetScope.state in scope and drones is None:
+            self._health.call("reset callback of the mirror", self.mirror.notify_reset, True)
+        event = ResetEvent(self.snapshot, scope, names)
         for callback in self.reset_callbacks:
-            callback(self.snapshot)
+            self._health.call("reset callback", callback, event)
+
+    def set_states(self, states: Mapping[str, DroneState]) -> None:
+        """Put drones into states, all at once.
+
+        Raises:
+            ValueError: There is no such drone, or a state is not one.
+        """
+        for name, values in self._checked(states).items():
+            self._engine.put([name], values)
+        self.show()
 
     def set_state(self, state: MirrorState) -> None:
         """Put all drones into a state."""
-        self._engine.set_state(state)
+        fields = {name: getattr(state, name) for name in SIZES}
+        self._engine.put(self.snapshot.names, fields)
         self.show()
 
     def capture_initial_state(self) -> None:
@@ -119,9 +177,47 @@ class Simulation:
 
     def show(self) -> None:
         """Hand out the state of the present tick, at the start and after a change by hand."""
-        self.snapshot = self._engine.advance(self.snapshot.tick, 0, self.epoch)
-        self.mirror.write(self.snapshot)
+        self._show(self.snapshot.tick)
+
+    def _show(self, tick: int) -> None:
+        self._evaluate(tick, 0)
         self._hand_out(every=True)
+        for callback in self.change_callbacks:
+            self._health.call("change callback", callback, self.snapshot)
+
+    def _evaluate(self, tick: int, n_ticks: int) -> None:
+        """Advance from a tick, and have the mirror show it."""
+        health, engine = self._health, self._engine
+        health.doing = "the compiled step"
+        self.snapshot = engine.advance(tick, n_ticks, self.epoch)
+        health.doing = "the mirror"
+        self.mirror.write(self.snapshot)
+        if len(engine.lost) != len(health.faults):
+            why = (
+                f"lost by {self.snapshot.time_ns * 1e-9:.3f} s: its state was no longer that of a "
+                "drone. It is held where it was before, rotors stopped, until it is reset"
+            )
+            health.note_faults({name: health.faults.get(name, why) for name in engine.lost})
+
+    def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
+        """Put drones back to their initial state, and forget what they were told."""
+        self.orders.clear(names)
+        self.wrenches.clear(names)
+        self._engine.reset(None if everything else names)
+        if self._source is not None:
+            rows = [self.snapshot.names.index(name) for name in names]
+            self._source.forget(np.array(rows, int))
+
+    def _known(self, names: Iterable[str]) -> tuple[str, ...]:
+        known = self.snapshot.names
+        for name in names:
+            if name not in known:
+                raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
+        return tuple(dict.fromkeys(names))
+
+    def _checked(self, states: Mapping[str, DroneState]) -> dict[str, dict[str, np.ndarray]]:
+        self._known(states)
+        return {name: state.checked(name) for name, state in states.items()}
 
     def _take_commands(self) -> None:
         engine = self._engine
@@ -134,11 +230,11 @@ class Simulation:
                 lasting = Wrench(wrench[:3], wrench[3:], duration)
                 self.wrenches.post(name, lasting, ("mirror", name))
             if self.control is Control.rotor_vel and self._source is None:
-                engine.command[:] = controls.rotor_speed / RPM
-                engine.armed[:] = True
+                engine.command[engine.rows] = controls.rotor_speed / RPM
+                engine.armed[engine.rows] = True
         wrench = self.wrenches.take(self.snapshot)
         if wrench is not None:
-            engine.wrench[:] = wrench
+            engine.wrench[engine.rows] = wrench
 
     def _hand_out(self, *, every: bool = False) -> None:
         """Give the state to the source, then to all others, the clock first among them."""

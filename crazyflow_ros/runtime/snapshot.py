@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.scene import MirrorState
+
+SIZES = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "rotor_angle": 4, "rotor_vel": 4}
+"""The numbers that make up the state of a drone, with the units and frames of `MirrorState`."""
 
 
 @dataclass(frozen=True)
@@ -21,3 +25,46 @@ class Snapshot(MirrorState):
     """Physics ticks, from 1 at the start. Goes on through a reset."""
     epoch: int
     """Resets so far."""
+
+
+@dataclass(frozen=True)
+class DroneState:
+    """What is to change in the state of one drone; None stays as it is."""
+
+    pos: ArrayLike | None = None
+    """(3,) centre of mass in the world [m]."""
+    quat: ArrayLike | None = None
+    """(4,) attitude xyzw; made a unit quaternion."""
+    vel: ArrayLike | None = None
+    """(3,) velocity in world axes [m/s]."""
+    ang_vel: ArrayLike | None = None
+    """(3,) angular velocity in body axes [rad/s]."""
+    rotor_angle: ArrayLike | None = None
+    """(4,) angles of the rotor joints [rad]."""
+    rotor_vel: ArrayLike | None = None
+    """(4,) speeds of the rotor joints [rad/s], positive in flight."""
+
+    def checked(self, name: str) -> dict[str, np.ndarray]:
+        """What is to change, as arrays.
+
+        Args:
+            name: Of the drone.
+
+        Raises:
+            ValueError: A shape is wrong, a number not finite, or the attitude zero.
+        """
+        fields = {
+            key: np.array(value, float) for key, value in vars(self).items() if value is not None
+        }
+        for key, value in fields.items():
+            size = SIZES[key]
+            if value.shape != (size,) or not np.isfinite(value).all():
+                raise ValueError(
+                    f"{key} of {name} must be {size} finite numbers, got {value.tolist()}"
+                )
+        if "quat" in fields:
+            norm = np.linalg.norm(fields["quat"])
+            if norm == 0:
+                raise ValueError(f"quat of {name} is the zero quaternion, w = 1 means no rotation")
+            fields["quat"] /= norm
+        return fields

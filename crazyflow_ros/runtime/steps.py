@@ -90,15 +90,10 @@ class StepQueue:
         """The steps under way."""
         return self._queue[0] if self._queue else None
 
-    def done(self, n_ticks: int, snapshot: Snapshot) -> None:
-        """Note that `n_ticks` of the current steps are done, up to `snapshot`."""
-        steps = self._queue[0]
-        steps.ticks_done += n_ticks
-        if steps.progress is not None:
-            steps.progress(steps.ticks_done)
-        if steps.left == 0:
-            self._queue.popleft()
-            steps.set_result(snapshot)
+    def settle(self, snapshot: Snapshot) -> None:
+        """Answer the current steps, if no ticks are left."""
+        if self._queue[0].left == 0:
+            self._queue.popleft().set_result(snapshot)
 
     def abort(self, reason: str) -> None:
         """Fail all steps."""

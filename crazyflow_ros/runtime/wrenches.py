@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -103,15 +103,20 @@ class Wrenches:
             replaced[2].set_result(None)
         return future
 
-    def clear(self) -> None:
-        """End all, those that were posted too."""
+    def clear(self, names: Collection[str]) -> None:
+        """End all on some drones, those that were posted too."""
         with self._lock:
-            posted, self._posted = self._posted, {}
-        ended = [future for _, _, future in posted.values()]
-        ended += [active.future for active in self._active.values()]
-        self._active.clear()
+            posted = [key for key, (name, _, _) in self._posted.items() if name in names]
+            ended = [self._posted.pop(key)[2] for key in posted]
+        active = [key for key, active in self._active.items() if active.name in names]
+        ended += [self._active.pop(key).future for key in active]
         for future in ended:
             future.set_exception(InvalidState("the simulation was reset"))
+
+    def rewind(self, n_ticks: int) -> None:
+        """The clock goes back by so much; what acts goes on."""
+        for key, active in self._active.items():
+            self._active[key] = active._replace(end=active.end - n_ticks)
 
     def take(self, now: Snapshot) -> np.ndarray | None:
         """Put into force what was posted, and end what is over.

@@ -108,6 +108,9 @@ class MovingLeaves(Generic[T]):
     Args:
         fn: From the pytree to one of the same structure.
         tree: Gives the structure, shapes and dtypes.
+
+    Attributes:
+        moves: Which leaves these are.
     """
 
     def __init__(self, fn: Callable[[T], T], tree: T) -> None:
@@ -115,7 +118,7 @@ class MovingLeaves(Generic[T]):
         jaxpr = traced(fn, tree)
         read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
         read |= {v for v in jaxpr.outvars if isinstance(v, Var)}
-        self._moves = [
+        self.moves = [
             changed and v in read for changed, v in zip(changed_leaves(jaxpr), jaxpr.invars)
         ]
         self._packing = Packing(self._leaves(tree, moving=True))
@@ -131,8 +134,8 @@ class MovingLeaves(Generic[T]):
     def unpack(self, vectors: Vectors, fixed: Sequence[Array]) -> T:
         """The pytree."""
         moving, rest = iter(self._packing.unpack(vectors)), iter(fixed)
-        leaves = [next(moving if moves else rest) for moves in self._moves]
+        leaves = [next(moving if moves else rest) for moves in self.moves]
         return jax.tree.unflatten(self._treedef, leaves)
 
     def _leaves(self, tree: T, *, moving: bool) -> list[Array]:
-        return [x for x, m in zip(jax.tree.leaves(tree), self._moves) if m is moving]
+        return [x for x, m in zip(jax.tree.leaves(tree), self.moves) if m is moving]
