@@ -39,6 +39,7 @@ setup(
         "numpy",
         "pyyaml",
         "mcap>=1.6",
+        "scipy",
     ],
     extras_require={
         # The client library and the common messages, then what builds further message packages.
@@ -61,7 +62,6 @@ setup(
             "mypy",
             "import-linter",
             "matplotlib",
-            "scipy",
             "xacro",
             "mcap-ros2-support",
         ],

@@ -203,13 +203,17 @@ class Client:
         self.until(publisher.get_subscription_count, f"subscriber of {topic}")
         return publisher
 
-    def call(self, kind: Any, name: str, timeout: float = TIMEOUT, **request: Any) -> Any:
+    def call(self, kind: Any, name: str, /, timeout: float = TIMEOUT, **request: Any) -> Any:
         """Response of a service."""
+        return self.response(self.send(kind, name, **request), name, timeout)
+
+    def send(self, kind: Any, name: str, /, **request: Any) -> Any:
+        """Future of the response of a service."""
         if name not in self._clients:
             self._clients[name] = self.node.create_client(kind, name)
         client = self._clients[name]
         self.until(client.service_is_ready, f"service {name}", READY_TIMEOUT)
-        return self.response(client.call_async(kind.Request(**request)), name, timeout)
+        return client.call_async(kind.Request(**request))
 
     def response(self, future: Any, what: str, timeout: float = TIMEOUT) -> Any:
         """Result of a future."""

@@ -607,6 +607,8 @@ def of_node(listed: list[tuple[str, list[str]]]) -> dict[str, str]:
         for name, kind in ours.items()
         if name not in ("/rosout", "/parameter_events")
         and not re.fullmatch(r"/crazyflow/(\w+_parameters?\w*|get_type_description)", name)
+        # These have a table of their own.
+        and not (kind.startswith("simulation_interfaces/") or "/_action/" in name)
     }
 
 

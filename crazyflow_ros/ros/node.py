@@ -102,6 +102,7 @@ class _Process:
                 self.end(WRONG_USAGE)
                 return
             simulator.physics.on_failure(self._fail)
+            simulator.on_quit = lambda: self.end(STOPPED)
             gc.freeze()
             gc.enable()
             simulator.start()

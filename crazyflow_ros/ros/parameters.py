@@ -109,6 +109,9 @@ class Parameters:
             read_only=False,
         ),
     ] = 0
+    named_poses: Annotated[
+        str, Spec("Path of a YAML file with named poses, beside the sites of the scene")
+    ] = ""
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
     headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
     watchdog_timeout: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ _FEATURES = (
     "services",
     "mujoco_services",
     "viewer",
+    "simulation_interfaces",
 )
 _TOPIC_FEATURES = ("topic_hardware", "topic_sensors")  # with ros2_control.mode topic
 
@@ -56,6 +58,7 @@ class Simulator(Node):
         viewer: The window, if there shall be one.
         waiting: For services that wait for the physics.
         physics: The running simulation.
+        on_quit: Ends the process; whoever runs the node sets it.
         senders: Of the state of the drones, by rate [Hz].
 
     Raises:
@@ -78,6 +81,7 @@ class Simulator(Node):
             self.recorder.follow(self.physics, self.resolve_topic_name)
         self.viewer: Viewer | None = None
         self.waiting = Waiting()
+        self.on_quit: Callable[[], None] = lambda: None
         self.senders: dict[int, StateSender] = {}
         on_topics = self.parameters.ros2_control.mode == "topic"
         for name in (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ())):
@@ -159,7 +163,7 @@ class Simulator(Node):
             module = import_module(f"crazyflow_ros.ros.{feature}")
         except ModuleNotFoundError as missing:
             package = (missing.name or "").partition(".")[0]
-            if not package.endswith("_msgs"):
+            if not package.endswith(("_msgs", "_interfaces")):
                 raise
             distribution = os.environ.get("ROS_DISTRO", "<distribution>")
             self.get_logger().warning(

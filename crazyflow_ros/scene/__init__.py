@@ -1,6 +1,6 @@
 """The scene in MuJoCo: assembly of drones and world, the mirror of the physics, frames."""
 
-from crazyflow_ros.scene.assembly import build_spec, unweld
+from crazyflow_ros.scene.assembly import build_spec, scene_path, scenes, unweld
 from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.mirror import Imu, Mirror, PhysicsRequests
 from crazyflow_ros.scene.state import MirrorState
@@ -12,5 +12,7 @@ __all__ = [
     "MirrorState",
     "PhysicsRequests",
     "build_spec",
+    "scene_path",
+    "scenes",
     "unweld",
 ]

@@ -60,7 +60,7 @@ def build_spec(
         ValueError: Unknown drone model or scene, or unusable names or poses.
     """
     _check_names(names)
-    spec = _load_scene(scene)
+    spec = mujoco.MjSpec.from_file(str(scene_path(scene)))
     models = [drone_model] * len(names) if isinstance(drone_model, str) else drone_model
     if len(models) != len(names):
         raise ValueError(f"{len(models)} drone models for {len(names)} drones")
@@ -81,6 +81,28 @@ def build_spec(
     else:
         spec.add_key(name="home")  # without values it holds the initial poses
     return spec
+
+
+def scenes() -> dict[str, Path]:
+    """The scenes that come with the package, by name."""
+    files = sorted(resource("urdf_mjcf").glob("*.xml"))
+    return {path.stem: path for path in files if path.stem not in set(Drone)}
+
+
+def scene_path(scene: str | Path) -> Path:
+    """The file of a scene.
+
+    Args:
+        scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
+
+    Raises:
+        ValueError: There is no such scene.
+    """
+    known = scenes()
+    path = known.get(str(scene), Path(scene))
+    if not path.is_file():
+        raise ValueError(f"unknown scene {str(scene)!r}: neither a file nor one of {sorted(known)}")
+    return path
 
 
 def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
@@ -126,14 +148,6 @@ def _checked_poses(poses: ArrayLike, n_drones: int) -> np.ndarray:
     if not np.isfinite(checked).all() or not np.linalg.norm(checked[:, 3:], axis=1).all():
         raise ValueError(f"poses: expected finite values and non-zero quaternions, got {checked}")
     return checked
-
-
-def _load_scene(scene: str | Path) -> mujoco.MjSpec:
-    known = {p.stem: p for p in resource("urdf_mjcf").glob("*.xml") if p.stem not in set(Drone)}
-    path = known.get(str(scene), Path(scene))
-    if not path.is_file():
-        raise ValueError(f"unknown scene {str(scene)!r}: neither a file nor one of {sorted(known)}")
-    return mujoco.MjSpec.from_file(str(path))
 
 
 def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> str:

@@ -1,0 +1,92 @@
+"""Where entities are and how they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Accel, Point, Pose, Quaternion, Twist, Vector3
+from simulation_interfaces.msg import EntityState
+from std_msgs.msg import Header
+
+from crazyflow_ros.ros.frame_ids import MAP
+from crazyflow_ros.ros.simulation_interfaces.server import Server
+from crazyflow_ros.scene.frames import body_to_world
+
+
+def _still() -> np.ndarray:
+    return np.zeros(3)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One entity at one instant, all in world axes."""
+
+    name: str
+    body: str
+    """Of MuJoCo."""
+    is_drone: bool
+    time_ns: int
+    pos: np.ndarray
+    """m, (3,)."""
+    quat: np.ndarray
+    """xyzw, (4,)."""
+    vel: np.ndarray = field(default_factory=_still)
+    """m/s, (3,)."""
+    ang_vel: np.ndarray = field(default_factory=_still)
+    """rad/s, (3,)."""
+    acc: np.ndarray = field(default_factory=_still)
+    """m/s^2, (3,)."""
+    ang_acc: np.ndarray = field(default_factory=_still)
+    """rad/s^2, (3,)."""
+
+
+def motions(server: Server) -> list[Motion]:
+    """All entities at one instant, the drones first."""
+    now, names = server.physics.snapshot, server.physics.names
+    drones = [
+        Motion(
+            name,
+            f"drone:{name}",
+            True,
+            now.time_ns,
+            now.pos[i],
+            now.quat[i],
+            now.vel[i],
+            body_to_world(now.quat[i], now.ang_vel[i]),
+            now.acc[i],
+            # Also in world axes, for the angular velocity's derivative is the same in both.
+            body_to_world(now.quat[i], now.ang_acc[i]),
+        )
+        for i, name in enumerate(names)
+    ]
+    bodies = [name for name in server.scenery.names() if name not in names]
+    return drones + [
+        Motion(name, name, False, now.time_ns, *server.scenery.pose(name)) for name in bodies
+    ]
+
+
+def message_of(motion: Motion) -> EntityState:
+    """A motion as a message, in the frame `MAP`."""
+    seconds, nanoseconds = divmod(motion.time_ns, 1_000_000_000)
+    stamp = Time(sec=seconds, nanosec=nanoseconds)
+    return EntityState(
+        header=Header(stamp=stamp, frame_id=MAP),
+        pose=pose_message(motion.pos, motion.quat),
+        twist=Twist(linear=_vector(motion.vel), angular=_vector(motion.ang_vel)),
+        acceleration=Accel(linear=_vector(motion.acc), angular=_vector(motion.ang_acc)),
+    )
+
+
+def pose_message(pos: np.ndarray, quat: np.ndarray) -> Pose:
+    """A pose from position and attitude xyzw."""
+    x, y, z = pos.tolist()
+    position = Point(x=x, y=y, z=z)
+    x, y, z, w = quat.tolist()
+    return Pose(position=position, orientation=Quaternion(x=x, y=y, z=z, w=w))
+
+
+def _vector(values: np.ndarray) -> Vector3:
+    x, y, z = values.tolist()
+    return Vector3(x=x, y=y, z=z)

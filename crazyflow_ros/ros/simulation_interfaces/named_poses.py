@@ -1,0 +1,132 @@
+"""~/get_named_poses and ~/get_named_pose_bounds: places that a file or the world's MJCF names.
+
+The file of the parameter `named_poses` is YAML, by name: position [m], and if wanted yaw [rad] or
+orientation (xyzw), description, tags, and the radius [m] of the free room there. In MJCF these are
+the sites; their shape is the room.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import yaml
+from simulation_interfaces.msg import Bounds, NamedPose, Result
+from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
+
+from crazyflow_ros.ros.declaration import ParameterError
+from crazyflow_ros.ros.simulation_interfaces.motion import pose_message
+from crazyflow_ros.ros.simulation_interfaces.scenery import Site
+from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server, same_tags
+from crazyflow_ros.ros.simulation_interfaces.volumes import box_message, sphere_message
+
+_KEYS = {"position", "yaw", "orientation", "description", "tags", "radius"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A named pose and the room there."""
+
+    pose: NamedPose
+    bounds: Bounds
+
+
+class NamedPoses:
+    """Those of the file, and those of the world that is loaded."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._of_file = read_file(server.simulator.parameters.named_poses)
+        server.serve(GetNamedPoses, self._get, "NAMED_POSES")
+        server.serve(GetNamedPoseBounds, self._get_bounds, "POSE_BOUNDS")
+
+    def _places(self) -> dict[str, Place]:
+        scenery = self._server.scenery
+        places = {
+            site.name: Place(
+                NamedPose(
+                    name=site.name,
+                    description=scenery.text("description", site.name),
+                    tags=scenery.text("tags", site.name).split(),
+                    pose=pose_message(site.pos, site.quat),
+                ),
+                room(site),
+            )
+            for site in scenery.sites()
+        }
+        return {**places, **self._of_file}
+
+    def _get(self, request: GetNamedPoses.Request, response: GetNamedPoses.Response) -> None:
+        poses = [place.pose for place in self._places().values()]
+        response.poses = [pose for pose in poses if same_tags(request.tags, pose.tags)]
+
+    def _get_bounds(
+        self, request: GetNamedPoseBounds.Request, response: GetNamedPoseBounds.Response
+    ) -> None:
+        places = self._places()
+        if request.name not in places:
+            text = f"there is no pose {request.name!r}, have {', '.join(places)}"
+            raise Refusal(Result.RESULT_NOT_FOUND, text)
+        response.bounds = places[request.name].bounds
+
+
+def room(site: Site) -> Bounds:
+    """The shape of a site, in its own axes."""
+    if site.shape == mujoco.mjtGeom.mjGEOM_SPHERE:
+        return sphere_message(np.zeros(3), site.size[0])
+    half = site.size.copy()
+    if site.shape in (mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_CYLINDER):
+        radius, length, _ = site.size
+        caps = radius if site.shape == mujoco.mjtGeom.mjGEOM_CAPSULE else 0.0
+        half = np.array([radius, radius, length + caps])
+    return box_message((-half, half))
+
+
+def read_file(path: str) -> dict[str, Place]:
+    """The places of a file; none without a file.
+
+    Raises:
+        ParameterError: The file cannot be read, or has something else in it.
+    """
+    if not path:
+        return {}
+    try:
+        content = yaml.safe_load(Path(path).expanduser().read_text()) or {}
+        return {str(name): _place(str(name), entry) for name, entry in content.items()}
+    except (OSError, yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        expected = f"a YAML file with poses by name ({error})"
+        raise ParameterError("named_poses", expected, path) from None
+
+
+def _place(name: str, entry: dict[str, Any]) -> Place:
+    unknown = sorted(set(entry) - _KEYS)
+    if unknown:
+        raise ValueError(f"{name}: expected {sorted(_KEYS)}, got {unknown}")
+    position = np.array(entry.get("position", np.nan), float)
+    yaw = float(entry.get("yaw", 0.0))
+    level = [0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2)]
+    orientation = np.array(entry.get("orientation", level), float)
+    if position.shape != (3,) or not np.isfinite(position).all():
+        raise ValueError(f"position of {name}: expected three numbers")
+    norm = np.linalg.norm(orientation)
+    if orientation.shape != (4,) or not np.isfinite(norm) or norm == 0:
+        raise ValueError(f"orientation of {name}: expected a quaternion x, y, z, w")
+    radius = entry.get("radius")
+    empty = Bounds(type=Bounds.TYPE_EMPTY)
+    bounds = empty if radius is None else sphere_message(np.zeros(3), float(radius))
+    pose = NamedPose(
+        name=name,
+        description=str(entry.get("description", "")),
+        tags=[str(tag) for tag in entry.get("tags", [])],
+        pose=pose_message(position, orientation / norm),
+    )
+    return Place(pose, bounds)
+
+
+def declare(server: Server) -> None:
+    """Add the services."""
+    NamedPoses(server)

@@ -1,0 +1,90 @@
+"""What was added to the world, moved in it and taken out of it while it was running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.frames import xyzw_to_wxyz
+
+Pose = tuple[np.ndarray, np.ndarray]
+"""Position [m] and attitude xyzw."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Of the world as it was loaded."""
+
+    spawned: Mapping[str, mujoco.MjSpec] = field(default_factory=dict)
+    """By name."""
+    poses: Mapping[str, Pose] = field(default_factory=dict)
+    """Of what was spawned or moved, by name."""
+    start: Mapping[str, Pose] = field(default_factory=dict)
+    """Of what was spawned, by name, when that happened."""
+    deleted: frozenset[str] = frozenset()
+
+    def with_spawned(self, name: str, spec: mujoco.MjSpec, pose: Pose) -> Changes:
+        """One object more."""
+        return Changes(
+            {**self.spawned, name: spec},
+            {**self.poses, name: pose},
+            {**self.start, name: pose},
+            self.deleted,
+        )
+
+    def with_pose(self, name: str, pose: Pose) -> Changes:
+        """One object elsewhere."""
+        return Changes(self.spawned, {**self.poses, name: pose}, self.start, self.deleted)
+
+    def without(self, name: str) -> Changes:
+        """One object less."""
+        gone = frozenset() if name in self.spawned else frozenset({name})
+        return Changes(
+            _without(self.spawned, name),
+            _without(self.poses, name),
+            _without(self.start, name),
+            self.deleted | gone,
+        )
+
+    def reset(self, *, state: bool, spawned: bool) -> Changes:
+        """As at the start: where things are, which things there are, or both."""
+        if state and spawned:
+            return Changes()
+        if state:
+            return Changes(self.spawned, self.start, self.start, self.deleted)
+        poses = {name: pose for name, pose in self.poses.items() if name not in self.spawned}
+        return Changes(poses=poses) if spawned else self
+
+    def apply(self, spec: mujoco.MjSpec) -> None:
+        """Change a world."""
+        for name in self.deleted:
+            spec.delete(spec.body(name))
+        for name, child in self.spawned.items():
+            frame = spec.worldbody.add_body(name=name).add_frame()
+            spec.attach(child, prefix=f"{name}/", frame=frame)
+        for name, (pos, quat) in self.poses.items():
+            body = spec.body(name)
+            body.pos, body.quat = pos, xyzw_to_wxyz(quat)
+
+
+def standing(spec: mujoco.MjSpec) -> mujoco.MjSpec:
+    """What can be attached to a body, and stands still with it: shapes, without what moves them."""
+    spec = spec.copy()
+    for elements in (
+        spec.keys,
+        spec.sensors,
+        spec.actuators,
+        spec.equalities,
+        spec.tendons,
+        spec.joints,
+    ):
+        for element in list(elements):
+            spec.delete(element)
+    return spec
+
+
+def _without(mapping: Mapping, name: str) -> dict:
+    return {key: value for key, value in mapping.items() if key != name}

@@ -1,0 +1,151 @@
+"""The bodies of the world that are no drones, and what the world's MJCF says about things.
+
+In MJCF, a text element "tags:tree" holds the tags of the body or site "tree", separated by spaces,
+and "description:tree" its description; "tags" and "description" are those of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene import Mirror
+from crazyflow_ros.scene.drone import UNUSED_GROUP
+from crazyflow_ros.scene.frames import body_to_world, multiply, wxyz_to_xyzw
+
+Box = tuple[np.ndarray, np.ndarray]
+"""Lower and upper corner [m], each (3,)."""
+
+
+class Site(NamedTuple):
+    """A site of the scene."""
+
+    name: str
+    pos: np.ndarray
+    """In the world [m], (3,)."""
+    quat: np.ndarray
+    """xyzw, (4,)."""
+    shape: int
+    """One of `mujoco.mjtGeom`."""
+    size: np.ndarray
+    """In the terms of the shape [m], (3,)."""
+
+
+_DRONE = "drone:"  # prefix of the bodies of drones
+_CORNERS = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3)).reshape(3, -1).T
+
+
+class Scenery:
+    """Looks into the model that the mirror has at the time.
+
+    The bodies that stand in the world itself are entities, with all that hangs on them.
+    """
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+        self._boxes: dict[str, Box | None] = {}
+        self._of: mujoco.MjModel | None = None
+
+    def names(self) -> list[str]:
+        """Of all bodies that are entities."""
+        return list(self._bodies())
+
+    def pose(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Position [m] and attitude xyzw in the world.
+
+        Raises:
+            KeyError: There is no such body.
+        """
+        model = self._mirror.model
+        body = self._bodies()[name]
+        return model.body_pos[body].copy(), wxyz_to_xyzw(model.body_quat[body])
+
+    def sites(self) -> list[Site]:
+        """The named sites of the world and of its bodies."""
+        model = self._mirror.model
+        found = []
+        for i in range(model.nsite):
+            name, chain = model.site(i).name, _chain(model, model.site_bodyid[i])
+            if not name or any(model.body(body).name.startswith(_DRONE) for body in chain):
+                continue
+            pos, quat = model.site_pos[i].copy(), wxyz_to_xyzw(model.site_quat[i])
+            for body in chain:
+                parent = wxyz_to_xyzw(model.body_quat[body])
+                pos = model.body_pos[body] + body_to_world(parent, pos)
+                quat = multiply(parent, quat)
+            found.append(Site(name, pos, quat, model.site_type[i], model.site_size[i].copy()))
+        return found
+
+    def text(self, what: str, name: str = "") -> str:
+        """What the MJCF says: "tags" or "description" of a body or site, or of the world."""
+        return text_of(self._mirror.model, f"{what}:{name}" if name else what)
+
+    def box(self, body_name: str) -> Box | None:
+        """The smallest box along a body's axes that holds all its shapes; None if it has none."""
+        model = self._mirror.model
+        if model is not self._of:
+            self._of, self._boxes = model, {}
+        if body_name not in self._boxes:
+            self._boxes[body_name] = box_of(model, model.body(body_name).id)
+        return self._boxes[body_name]
+
+    def _bodies(self) -> dict[str, int]:
+        model = self._mirror.model
+        in_world = np.flatnonzero(model.body_parentid == 0).tolist()
+        names = {model.body(i).name: i for i in in_world if i}
+        return {name: i for name, i in names.items() if name and not name.startswith(_DRONE)}
+
+
+def text_of(model: mujoco.MjModel, name: str) -> str:
+    """A text element of a model; empty if there is none."""
+    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TEXT, name)
+    if index < 0:
+        return ""
+    start = model.text_adr[index]
+    return bytes(model.text_data[start : start + model.text_size[index]]).rstrip(b"\0").decode()
+
+
+def box_of(model: mujoco.MjModel, body: int) -> Box | None:
+    """The smallest box along a body's axes that holds all shapes of it and of what hangs on it.
+
+    Joints are at zero. Planes have no end, and do not count.
+    """
+    points = list(_shapes(model, body))
+    if not points:
+        return None
+    every = np.concatenate(points)
+    return every.min(axis=0), every.max(axis=0)
+
+
+def _shapes(model: mujoco.MjModel, root: int) -> Iterator[np.ndarray]:
+    """Corners (8, 3) of the box around each geom, in the axes of the body `root`."""
+    for geom in range(model.ngeom):
+        if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE:
+            continue
+        if model.geom_group[geom] == UNUSED_GROUP:
+            continue
+        chain = _chain(model, model.geom_bodyid[geom])
+        if root not in chain:
+            continue
+        centre, half = np.split(model.geom_aabb[geom], 2)
+        corners = _placed(centre + half * _CORNERS, model.geom_pos[geom], model.geom_quat[geom])
+        for link in chain[: chain.index(root)]:
+            corners = _placed(corners, model.body_pos[link], model.body_quat[link])
+        yield corners
+
+
+def _chain(model: mujoco.MjModel, body: int) -> list[int]:
+    """A body, its parent and so on, without the world."""
+    chain = []
+    while body:
+        chain.append(int(body))
+        body = model.body_parentid[body]
+    return chain
+
+
+def _placed(points: np.ndarray, pos: np.ndarray, quat: np.ndarray) -> np.ndarray:
+    """Points (K, 3) of a frame in its parent; its attitude is wxyz."""
+    return pos + body_to_world(wxyz_to_xyzw(quat), points)

@@ -1,0 +1,112 @@
+"""~/get_simulation_state and ~/set_simulation_state."""
+
+from __future__ import annotations
+
+from simulation_interfaces.msg import Result, SimulationState
+from simulation_interfaces.srv import GetSimulationState, SetSimulationState
+
+from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.runtime import InvalidState
+
+_NAMES = {
+    SimulationState.STATE_STOPPED: "stopped",
+    SimulationState.STATE_PLAYING: "playing",
+    SimulationState.STATE_PAUSED: "paused",
+    SimulationState.STATE_QUITTING: "quitting",
+    SimulationState.STATE_NO_WORLD: "no world",
+    SimulationState.STATE_LOADING_WORLD: "loading world",
+}
+_IN_A_WORLD = (
+    SimulationState.STATE_STOPPED,
+    SimulationState.STATE_PLAYING,
+    SimulationState.STATE_PAUSED,
+)
+_Response = SetSimulationState.Response
+
+
+class States:
+    """What the simulation is doing.
+
+    Stopped is to stand still where it started: whoever advances, resumes or resets it by whatever
+    means, it is stopped no more.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._physics = server, server.physics
+        self._quitting = False
+        self._start = self._now()
+        server.serve(GetSimulationState, self._get, "SIMULATION_STATE_GETTING")
+        server.serve(
+            SetSimulationState, self._set, "SIMULATION_STATE_SETTING", "SIMULATION_STATE_PAUSE"
+        )
+
+    def current(self) -> int:
+        """One of `SimulationState`."""
+        if self._quitting:
+            return SimulationState.STATE_QUITTING
+        if not self._physics.paused:
+            return SimulationState.STATE_PLAYING
+        if self._now() == self._start:
+            return SimulationState.STATE_STOPPED
+        return SimulationState.STATE_PAUSED
+
+    async def stop(self) -> None:
+        """Pause and reset everything, with nothing in between."""
+        paused, reset = self._physics.pause(), self._physics.reset()
+        await self._server.wait(paused)
+        snapshot = await self._server.wait(reset)
+        self._start = (snapshot.tick, snapshot.epoch)
+
+    def _quit(self) -> None:
+        """End the process after the answer, which is the next thing that the executor sends."""
+        simulator = self._server.simulator
+        executor = simulator.executor
+        assert executor is not None  # for it runs this
+        executor.create_task(executor.create_task, simulator.on_quit)
+
+    def _now(self) -> tuple[int, int]:
+        return self._physics.snapshot.tick, self._physics.snapshot.epoch
+
+    def _get(
+        self, request: GetSimulationState.Request, response: GetSimulationState.Response
+    ) -> None:
+        response.state.state = self.current()
+
+    async def _set(
+        self, request: SetSimulationState.Request, response: SetSimulationState.Response
+    ) -> None:
+        now, target = self.current(), request.state.state
+        if target not in _NAMES:
+            text = f"there is no state {target}, have {_NAMES}"
+            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        if now == target:
+            text = f"the simulation is {_NAMES[now]} already"
+            raise Refusal(_Response.ALREADY_IN_TARGET_STATE, text)
+        if target == SimulationState.STATE_QUITTING:
+            self._quitting = True
+            await self._server.wait(self._physics.pause())
+            self._quit()
+            return
+        if now not in _IN_A_WORLD or target not in _IN_A_WORLD:
+            how = "load_world and unload_world do that"
+            text = f"from {_NAMES[now]} to {_NAMES[target]}: " + (
+                how if target not in _IN_A_WORLD else "not possible"
+            )
+            raise Refusal(_Response.INCORRECT_TRANSITION, text)
+        try:
+            await self._go_to(target)
+        except (InvalidState, TimeoutError) as error:
+            raise Refusal(_Response.STATE_TRANSITION_ERROR, str(error)) from error
+
+    async def _go_to(self, target: int) -> None:
+        if target == SimulationState.STATE_STOPPED:
+            await self.stop()
+            return
+        playing = target == SimulationState.STATE_PLAYING
+        await self._server.wait(self._physics.resume() if playing else self._physics.pause())
+        self._start = (0, 0)  # a tick that there never is
+
+
+def declare(server: Server) -> None:
+    """Add the services."""
+    States(server)

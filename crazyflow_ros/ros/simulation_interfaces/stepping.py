@@ -1,0 +1,114 @@
+"""~/step_simulation and the action ~/simulate_steps."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.msg import Result
+from simulation_interfaces.srv import StepSimulation
+
+from crazyflow_ros.ros.simulation_interfaces.server import (
+    SLOWEST_TICK,
+    TIMEOUT,
+    Server,
+    service_name,
+)
+from crazyflow_ros.runtime import Steps
+
+
+class Stepping:
+    """A step is a tick of the physics."""
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._physics = server, server.physics
+        self._running: dict[bytes, Steps] = {}
+        server.serve(
+            StepSimulation, self._step, "STEP_SIMULATION_SINGLE", "STEP_SIMULATION_MULTIPLE"
+        )
+        server.supports("STEP_SIMULATION_ACTION")
+        self._actions = ActionServer(
+            server.simulator,
+            SimulateSteps,
+            service_name(SimulateSteps),
+            self._simulate,
+            cancel_callback=self._cancel,
+            callback_group=server.simulator.waiting.group,
+        )
+
+    async def _step(
+        self, request: StepSimulation.Request, response: StepSimulation.Response
+    ) -> None:
+        await self._done(self._physics.step(request.steps))
+
+    async def _simulate(self, goal: Any) -> SimulateSteps.Result:
+        result = SimulateSteps.Result(result=Result(result=Result.RESULT_OK))
+        key = bytes(goal.goal_id.uuid)
+        try:
+            feedback = _Feedback(self._server, goal)
+            steps = self._physics.step(goal.request.steps, feedback.note)
+            self._running[key] = steps
+            if goal.is_cancel_requested:  # before this began
+                steps.cancel()
+            await self._done(steps)
+            feedback.send()
+            goal.succeed()
+        except CancelledError:
+            text = f"cancelled after {steps.ticks_done} of {steps.ticks} steps"
+            result.result = Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
+            goal.canceled()
+        except Exception as error:
+            result.result = self._server.result_of(error)
+            goal.abort()
+        finally:
+            self._running.pop(key, None)
+        return result
+
+    def _cancel(self, goal: Any) -> CancelResponse:
+        steps = self._running.get(bytes(goal.goal_id.uuid))
+        if steps is not None:
+            steps.cancel()
+        return CancelResponse.ACCEPT
+
+    async def _done(self, steps: Steps) -> None:
+        try:
+            await self._server.wait(steps, TIMEOUT + steps.ticks * SLOWEST_TICK)
+        except TimeoutError:
+            steps.cancel()  # whoever gave up on them wants none later
+            raise
+
+
+class _Feedback:
+    """Sends how far a goal has come: as often as the executor can, so that physics is not kept."""
+
+    def __init__(self, server: Server, goal: Any) -> None:
+        self._simulator, self._goal = server.simulator, goal
+        self._done = self._sent = 0
+        self._due = False
+
+    def note(self, ticks_done: int) -> None:
+        """Have it sent. In the physics thread."""
+        self._done = ticks_done
+        if not self._due:
+            self._due = True
+            executor = self._simulator.executor
+            if executor is not None:
+                executor.create_task(self.send)
+
+    def send(self) -> None:
+        """Send it, if it was not sent yet."""
+        self._due = False
+        done = self._done
+        if done != self._sent and self._goal.is_active:
+            self._sent = done
+            remaining = self._goal.request.steps - done
+            self._goal.publish_feedback(
+                SimulateSteps.Feedback(completed_steps=done, remaining_steps=remaining)
+            )
+
+
+def declare(server: Server) -> None:
+    """Add service and action."""
+    Stepping(server)

@@ -1,0 +1,84 @@
+"""~/get_available_worlds and ~/get_current_world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from simulation_interfaces.msg import Resource, Result, WorldResource
+from simulation_interfaces.srv import GetAvailableWorlds, GetCurrentWorld, LoadWorld
+
+from crazyflow_ros.ros.simulation_interfaces.resources import Description, path_of, read
+from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server, same_tags
+from crazyflow_ros.scene import scene_path, scenes
+
+FORMATS = ("mjcf",)
+
+
+class Worlds:
+    """The worlds that come with the package, and the one that is loaded."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        path = scene_path(server.simulator.parameters.scene)
+        server.world = read_world(Resource(uri=str(path)))
+        server.serve(GetAvailableWorlds, self._get_available, "AVAILABLE_WORLDS", "WORLD_TAGS")
+        server.serve(GetCurrentWorld, self._get_current, "WORLD_INFO_GETTING")
+
+    def _get_available(
+        self, request: GetAvailableWorlds.Request, response: GetAvailableWorlds.Response
+    ) -> None:
+        every = request.continue_on_error
+        paths = [*scenes().values(), *_files(request.additional_sources, skip_bad=every)]
+        for path in paths:
+            try:
+                world = read_world(Resource(uri=str(path)))
+            except Refusal as error:
+                if not every:
+                    raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
+                continue
+            if same_tags(request.filter, world.tags):
+                response.worlds.append(world)
+
+    def _get_current(
+        self, request: GetCurrentWorld.Request, response: GetCurrentWorld.Response
+    ) -> None:
+        if self._server.world is None:
+            raise Refusal(response.NO_WORLD_LOADED, "no world is loaded")
+        response.world = self._server.world
+
+
+def read_world(resource: Resource) -> WorldResource:
+    """Look into a world.
+
+    Raises:
+        Refusal: It cannot be used, see `resources.read`.
+    """
+    return world_message(read(resource, LoadWorld.Response, FORMATS))
+
+
+def world_message(world: Description) -> WorldResource:
+    """What a description says of its world."""
+    return WorldResource(
+        name=world.name,
+        world_resource=world.resource,
+        description=world.text("description"),
+        tags=world.text("tags").split(),
+    )
+
+
+def _files(sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
+    """MJCF files that are given, or are in folders that are given."""
+    for source in sources:
+        path = path_of(source, LoadWorld.Response)
+        if path.is_dir():
+            yield from sorted(path.glob("*.xml"))
+        elif path.is_file():
+            yield path
+        elif not skip_bad:
+            raise Refusal(Result.RESULT_NOT_FOUND, f"there is no file or folder {source!r}")
+
+
+def declare(server: Server) -> None:
+    """Add the services."""
+    Worlds(server)

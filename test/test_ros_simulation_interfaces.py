@@ -1,0 +1,442 @@
+"""The standard interface of simulators, from a second process."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped, Vector3
+from rclpy.action import ActionClient
+from ros_client import FREQ, ROOT, Client, SimulatorProcess, numbers, own_domain, time_ns
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.msg import (
+    Bounds,
+    EntityCategory,
+    EntityFilters,
+    EntityInfo,
+    Result,
+    SimulationState,
+    SimulatorFeatures,
+    TagsFilter,
+)
+from simulation_interfaces.srv import (
+    GetAvailableWorlds,
+    GetCurrentWorld,
+    GetEntities,
+    GetEntitiesStates,
+    GetEntityBounds,
+    GetEntityInfo,
+    GetEntityState,
+    GetNamedPoseBounds,
+    GetNamedPoses,
+    GetSimulationState,
+    GetSimulatorFeatures,
+    ResetSimulation,
+    SetEntityInfo,
+    SetSimulationState,
+    StepSimulation,
+)
+
+from crazyflow_ros.ros.simulation_interfaces.server import service_name
+
+DOMAIN = own_domain("test_ros_simulation_interfaces")
+DOCUMENTATION = ROOT / "docs" / "simulation_interfaces.md"
+WORLD = """
+<mujoco model="yard">
+  <custom>
+    <text name="description" data="A yard with a hut."/>
+    <text name="tags" data="outdoors small"/>
+    <text name="tags:hut" data="building wooden"/>
+    <text name="tags:door" data="entrance"/>
+    <text name="description:hut" data="A hut."/>
+  </custom>
+  <worldbody>
+    <geom name="floor" type="plane" size="0 0 1"/>
+    <body name="hut" pos="5 0 0" quat="0 0 0 1">
+      <geom type="box" size="1 2 0.5" pos="0 0 0.5"/>
+      <site name="door" type="box" size="0.1 0.4 1" pos="1 0 0"/>
+      <body name="roof" pos="0.5 0 1"><geom type="sphere" size="0.25" pos="0 0 0.25"/></body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+POSES = """
+station:
+  position: [1, 2, 3]
+  description: Charges.
+  tags: [spawn]
+  radius: 0.5
+"""
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("worlds")
+    (folder / "yard.xml").write_text(WORLD)
+    (folder / "poses.yaml").write_text(POSES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def simulator(worlds: Path) -> Iterator[SimulatorProcess]:
+    parameters = {
+        "drones": "[cf0,cf1]",
+        "scene": worlds / "yard.xml",
+        "named_poses": worlds / "poses.yaml",
+        "start_paused": "true",
+    }
+    arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
+    with SimulatorProcess(DOMAIN, arguments) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def client(simulator: SimulatorProcess) -> Iterator[Client]:
+    client = Client(DOMAIN)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def paused(client: Client) -> None:
+    """Time stands still, and all is as at the start."""
+    client.pause(True)
+    client.reset()
+
+
+def call(client: Client, kind: Any, /, **request: Any) -> Any:
+    return client.call(kind, service_name(kind).replace("~", "crazyflow"), **request)
+
+
+def refused(client: Client, kind: Any, code: int, text: str, /, **request: Any) -> None:
+    result = call(client, kind, **request).result
+    assert (result.result, text in result.error_message) == (code, True), result
+
+
+def done(client: Client, kind: Any, /, **request: Any) -> Any:
+    response = call(client, kind, **request)
+    assert response.result.result == Result.RESULT_OK, response.result
+    return response
+
+
+def state(client: Client) -> int:
+    return done(client, GetSimulationState).state.state
+
+
+def set_state(client: Client, target: int) -> Any:
+    return call(client, SetSimulationState, state=SimulationState(state=target)).result
+
+
+def entities(client: Client, **filters: Any) -> list[str]:
+    return list(done(client, GetEntities, filters=EntityFilters(**filters)).entities)
+
+
+def bounds(kind: int, *points: tuple[float, float, float]) -> Bounds:
+    floats = [map(float, point) for point in points]
+    return Bounds(type=kind, points=[Vector3(x=x, y=y, z=z) for x, y, z in floats])
+
+
+def tick(client: Client) -> int:
+    stamp = done(client, GetEntityState, entity="cf0").state.header.stamp
+    return round(time_ns(stamp) * FREQ / 1e9)
+
+
+def test_the_documentation_lists_the_services(client: Client) -> None:
+    rows = re.findall(r"^\| `~/(\w+)` \| `(\w+)` ", DOCUMENTATION.read_text(), re.MULTILINE)
+    listed = {f"/crazyflow/{name}": f"simulation_interfaces/srv/{kind}" for name, kind in rows}
+
+    def served() -> dict[str, str]:
+        services = client.node.get_service_names_and_types()
+        kinds = {name: kind for name, (kind, *_) in services if "/_action/" not in name}
+        return {n: kind for n, kind in kinds.items() if kind.startswith("simulation_interfaces/")}
+
+    client.until(lambda: served() == listed, f"the services {listed}")
+
+
+def test_every_feature_that_is_reported_has_its_service(client: Client) -> None:
+    features = call(client, GetSimulatorFeatures).features
+    assert len(set(features.features)) == len(features.features)
+    services = dict(client.node.get_service_names_and_types())
+    needed = {
+        "ENTITY_BOUNDS": "get_entity_bounds",
+        "ENTITY_TAGS": "get_entities",
+        "ENTITY_STATE_GETTING": "get_entity_state",
+        "ENTITY_INFO_GETTING": "get_entity_info",
+        "ENTITY_INFO_SETTING": "set_entity_info",
+        "SIMULATION_RESET": "reset_simulation",
+        "SIMULATION_STATE_GETTING": "get_simulation_state",
+        "SIMULATION_STATE_SETTING": "set_simulation_state",
+        "STEP_SIMULATION_SINGLE": "step_simulation",
+    }
+    for feature, service in needed.items():
+        assert getattr(SimulatorFeatures, feature) in features.features
+        assert f"/crazyflow/{service}" in services
+
+
+def test_states(client: Client, paused: None) -> None:
+    set_state(client, SimulationState.STATE_STOPPED)
+    assert state(client) == SimulationState.STATE_STOPPED
+    for target in (
+        SimulationState.STATE_PLAYING,
+        SimulationState.STATE_PAUSED,
+        SimulationState.STATE_STOPPED,
+        SimulationState.STATE_PAUSED,  # from stopped
+        SimulationState.STATE_PLAYING,
+        SimulationState.STATE_STOPPED,
+    ):
+        result = set_state(client, target)
+        assert result.result == Result.RESULT_OK, result
+        assert state(client) == target
+        again = set_state(client, target)
+        assert again.result == SetSimulationState.Response.ALREADY_IN_TARGET_STATE
+        assert "already" in again.error_message
+    done(client, StepSimulation)
+    assert state(client) == SimulationState.STATE_PAUSED
+    for target in (SimulationState.STATE_NO_WORLD, SimulationState.STATE_LOADING_WORLD):
+        result = set_state(client, target)
+        assert result.result == SetSimulationState.Response.INCORRECT_TRANSITION
+        assert "load_world" in result.error_message
+    unknown = set_state(client, 9)
+    assert unknown.result == Result.RESULT_OPERATION_FAILED and "9" in unknown.error_message
+
+
+def test_steps_are_exact(client: Client, paused: None) -> None:
+    before = tick(client)
+    done(client, StepSimulation)  # one, by default
+    assert tick(client) == before + 1
+    done(client, StepSimulation, steps=503)
+    assert tick(client) == before + 504
+    text = "at least 1, got 0"
+    refused(client, StepSimulation, Result.RESULT_OPERATION_FAILED, text, steps=0)
+
+
+def test_steps_need_a_pause_and_end_with_it(client: Client, paused: None) -> None:
+    waiting = [
+        client.send(StepSimulation, "crazyflow/step_simulation", steps=10**9) for _ in range(2)
+    ]
+    assert set_state(client, SimulationState.STATE_PLAYING).result == Result.RESULT_OK
+    for future in waiting:
+        result = client.response(future, "step").result
+        assert result.result == Result.RESULT_OPERATION_FAILED
+        assert "the simulation was resumed" in result.error_message
+    refused(client, StepSimulation, Result.RESULT_OPERATION_FAILED, "not paused", steps=1)
+
+
+class Steps:
+    """A client of the action."""
+
+    def __init__(self, client: Client, steps: int) -> None:
+        self._client, self.feedback = client, []
+        self._action = ActionClient(client.node, SimulateSteps, "crazyflow/simulate_steps")
+        client.until(self._action.server_is_ready, "action server")
+        goal = SimulateSteps.Goal(steps=steps)
+        future = self._action.send_goal_async(
+            goal, feedback_callback=lambda message: self.feedback.append(message.feedback)
+        )
+        self.goal = client.response(future, "goal")
+        assert self.goal.accepted
+
+    def result(self) -> tuple[str, Any]:
+        response = self._client.response(self.goal.get_result_async(), "result")
+        names = {4: "succeeded", 5: "canceled", 6: "aborted"}
+        return names[response.status], response.result.result
+
+
+def test_the_action_steps_exactly_and_tells_how_far_it_is(client: Client, paused: None) -> None:
+    before, n_steps = tick(client), 10_003
+    steps = Steps(client, n_steps)
+    assert steps.result()[0] == "succeeded"
+    assert tick(client) == before + n_steps
+    # The client is deaf from the moment on that it knows that all is done: the last may be missing.
+    completed = [f.completed_steps for f in steps.feedback]
+    assert completed and completed == sorted(set(completed)) and completed[-1] <= n_steps
+    assert all(f.completed_steps + f.remaining_steps == n_steps for f in steps.feedback)
+
+
+def test_the_action_is_cancelled_between_two_steps(client: Client, paused: None) -> None:
+    before = tick(client)
+    steps, after = Steps(client, 10**9), Steps(client, 7)
+    client.until(lambda: steps.feedback, "feedback")
+    client.response(steps.goal.cancel_goal_async(), "cancellation")
+    status, result = steps.result()
+    assert status == "canceled"
+    assert after.result()[0] == "succeeded"
+    completed = int(result.error_message.split()[2])
+    assert f"cancelled after {completed} of {10**9} steps" == result.error_message
+    assert tick(client) == before + completed + 7
+
+
+def test_the_action_fails_unless_paused(client: Client, paused: None) -> None:
+    steps = Steps(client, 0)
+    status, result = steps.result()
+    assert status == "aborted" and "at least 1, got 0" in result.error_message
+    steps = Steps(client, 10**9)
+    client.pause(False)
+    status, result = steps.result()
+    assert (status, result.result) == ("aborted", Result.RESULT_OPERATION_FAILED)
+    assert "the simulation was resumed" in result.error_message
+    status, result = Steps(client, 1).result()
+    assert (status, result.result) == ("aborted", Result.RESULT_OPERATION_FAILED)
+    assert "not paused" in result.error_message
+
+
+def test_reset_of_the_state(client: Client, paused: None) -> None:
+    before = tick(client)
+    done(client, StepSimulation, steps=10)
+    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_STATE)
+    assert tick(client) == before + 10
+
+
+def test_entities_by_filter(client: Client, paused: None) -> None:
+    assert entities(client) == ["cf0", "cf1", "hut"]
+    assert entities(client, filter="^cf[[:digit:]]$") == ["cf0", "cf1"]
+    assert entities(client, filter="1|u") == ["cf1", "hut"]
+    assert entities(client, filter=r"\d") == []  # means d in POSIX
+    text = "no POSIX extended regular expression"
+    refused(
+        client, GetEntities, Result.RESULT_OPERATION_FAILED, text, filters=EntityFilters(filter="(")
+    )
+    robot = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)
+    static = EntityCategory(category=EntityCategory.CATEGORY_STATIC_OBJECT)
+    human = EntityCategory(category=EntityCategory.CATEGORY_HUMAN)
+    assert entities(client, categories=[robot]) == ["cf0", "cf1"]
+    assert entities(client, categories=[static, robot]) == ["cf0", "cf1", "hut"]
+    assert entities(client, categories=[human]) == []
+    both = ["drone", "wooden"]
+    assert entities(client, tags=TagsFilter(tags=both)) == ["cf0", "cf1", "hut"]
+    every = TagsFilter.FILTER_MODE_ALL
+    assert entities(client, tags=TagsFilter(tags=both, filter_mode=every)) == []
+    tags = TagsFilter(tags=["wooden", "building"], filter_mode=every)
+    assert entities(client, tags=tags) == ["hut"]
+    assert entities(client, tags=tags, filter="cf") == []
+    refused(
+        client,
+        GetEntities,
+        Result.RESULT_OPERATION_FAILED,
+        "got 2",
+        filters=EntityFilters(tags=TagsFilter(filter_mode=2)),
+    )
+
+
+def test_entities_by_bounds(client: Client, paused: None) -> None:
+    # The hut takes x from 4 to 6, y from -2 to 2 and z from 0 to 1, the roof up to 1.5 at x = 4.5.
+    sphere, box, hull = Bounds.TYPE_SPHERE, Bounds.TYPE_BOX, Bounds.TYPE_CONVEX_HULL
+    assert entities(client, bounds=bounds(sphere, (8, 0, 0), (1.9, 0, 0))) == []
+    assert entities(client, bounds=bounds(sphere, (8, 0, 0), (2.1, 0, 0))) == ["hut"]
+    assert entities(client, bounds=bounds(sphere, (0, 0, 0), (100, 0, 0))) == ["cf0", "cf1", "hut"]
+    assert entities(client, bounds=bounds(box, (7, 1, 1), (6.1, -1, 0))) == []
+    assert entities(client, bounds=bounds(box, (7, 1, 1), (5.9, -1, 0))) == ["hut"]
+    triangle = (8, 0, 0), (10, 2, 0), (10, -2, 0)
+    assert entities(client, bounds=bounds(hull, *triangle)) == []
+    assert entities(client, bounds=bounds(hull, *triangle, (5.5, 0, 0.5))) == ["hut"]
+    bad = (
+        bounds(sphere, (0, 0, 0)),
+        bounds(sphere, (0, 0, 0), (-1, 0, 0)),
+        bounds(box, (0, 0, 0), (1, 1, 1)),
+        bounds(hull, (0, 0, 0), (1, 1, 1)),
+        bounds(sphere, (math.nan, 0, 0), (1, 0, 0)),
+    )
+    for volume in bad:
+        filters = EntityFilters(bounds=volume)
+        refused(client, GetEntities, Result.RESULT_OPERATION_FAILED, "got", filters=filters)
+    filters = EntityFilters(bounds=Bounds(type=7))
+    refused(client, GetEntities, Result.RESULT_FEATURE_UNSUPPORTED, "got 7", filters=filters)
+
+
+def test_bounds_of_entities(client: Client, paused: None) -> None:
+    found = done(client, GetEntityBounds, entity="hut").bounds
+    assert found.type == Bounds.TYPE_BOX
+    upper, lower = (numbers(point) for point in found.points)
+    np.testing.assert_allclose(upper, (1, 2, 1.5), atol=1e-6)  # the roof's, in the hut's axes
+    np.testing.assert_allclose(lower, (-1, -2, 0), atol=1e-6)
+    upper, lower = (numbers(p) for p in done(client, GetEntityBounds, entity="cf0").bounds.points)
+    assert (upper > 0.01).all() and (lower < -0.01).all()
+    assert (upper - lower < 0.2).all()  # it is a small drone
+    refused(client, GetEntityBounds, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody")
+
+
+def test_states_of_entities(client: Client, paused: None) -> None:
+    poses = client.collect(PoseStamped, "cf0/pose")
+    done(client, StepSimulation, steps=3)
+    now = done(client, GetEntityState, entity="cf0").state
+    message = client.newest(poses, tick(client))
+    assert now.header == message.header
+    assert now.pose == message.pose
+    found = done(client, GetEntitiesStates, filters=EntityFilters(filter="0$|hut"))
+    assert found.entities == ["cf0", "hut"] and found.states[0] == now
+    hut = found.states[1]
+    assert (hut.pose.position.x, hut.pose.orientation.z) == (5.0, 1.0)
+    refused(client, GetEntityState, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody")
+
+
+def test_info_of_entities(client: Client, paused: None) -> None:
+    info = done(client, GetEntityInfo, entity="hut").info
+    assert (info.description, info.tags) == ("A hut.", ["building", "wooden"])
+    assert info.category.category == EntityCategory.CATEGORY_STATIC_OBJECT
+    category = EntityCategory(category=EntityCategory.CATEGORY_HUMAN)
+    new = EntityInfo(category=category, description="x", tags=["y"])
+    done(client, SetEntityInfo, entity="hut", info=new)
+    assert done(client, GetEntityInfo, entity="hut").info == new
+    assert entities(client, categories=[category]) == ["hut"]
+    assert entities(client, tags=TagsFilter(tags=["y"])) == ["hut"]
+    done(client, SetEntityInfo, entity="hut", info=info)
+    bad = EntityInfo(category=EntityCategory(category=3))
+    failed = Result.RESULT_OPERATION_FAILED
+    refused(client, SetEntityInfo, failed, "got 3", entity="hut", info=bad)
+    refused(client, SetEntityInfo, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody", info=new)
+    refused(client, GetEntityInfo, Result.RESULT_NOT_FOUND, "'nobody'", entity="nobody")
+
+
+def test_named_poses(client: Client) -> None:
+    every = {pose.name: pose for pose in done(client, GetNamedPoses).poses}
+    assert set(every) == {"door", "station"}
+    door, station = every["door"].pose, every["station"].pose
+    np.testing.assert_allclose(numbers(door.position), (4, 0, 0), atol=1e-9)  # the hut is turned
+    np.testing.assert_allclose(numbers(door.orientation), (0, 0, 1, 0), atol=1e-9)
+    assert list(every["door"].tags) == ["entrance"]
+    assert numbers(station.position).tolist() == [1.0, 2.0, 3.0]
+    assert every["station"].description == "Charges."
+    tags = TagsFilter(tags=["spawn"])
+    assert [pose.name for pose in done(client, GetNamedPoses, tags=tags).poses] == ["station"]
+    found = done(client, GetNamedPoseBounds, name="station").bounds
+    assert found == bounds(Bounds.TYPE_SPHERE, (0, 0, 0), (0.5, 0, 0))
+    found = done(client, GetNamedPoseBounds, name="door").bounds
+    assert found == bounds(Bounds.TYPE_BOX, (0.1, 0.4, 1), (-0.1, -0.4, -1))
+    refused(client, GetNamedPoseBounds, Result.RESULT_NOT_FOUND, "'nowhere'", name="nowhere")
+
+
+def test_worlds(client: Client, worlds: Path) -> None:
+    now = done(client, GetCurrentWorld).world
+    assert (now.name, now.description, now.tags) == (
+        "yard",
+        "A yard with a hut.",
+        ["outdoors", "small"],
+    )
+    names = [world.name for world in done(client, GetAvailableWorlds).worlds]
+    assert {"floor", "race_track"} <= set(names)
+    tags = TagsFilter(tags=["race"])
+    (track,) = done(client, GetAvailableWorlds, filter=tags).worlds
+    assert track.name == "race_track" and track.world_resource.uri.startswith("file:///")
+    folder = [str(worlds)]
+    names = [w.name for w in done(client, GetAvailableWorlds, additional_sources=folder).worlds]
+    assert "yard" in names
+    folder.append("/nowhere")
+    refused(
+        client,
+        GetAvailableWorlds,
+        Result.RESULT_NOT_FOUND,
+        "/nowhere",
+        additional_sources=folder,
+    )
+    some = done(client, GetAvailableWorlds, additional_sources=folder, continue_on_error=True)
+    assert "yard" in [world.name for world in some.worlds]
+
+
+def test_quitting_ends_the_process(client: Client, simulator: SimulatorProcess) -> None:
+    assert set_state(client, SimulationState.STATE_QUITTING).result == Result.RESULT_OK
+    assert simulator.wait() == 0
