@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import PoseStamped, Vector3
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
 from rclpy.action import ActionClient
 from ros_client import FREQ, ROOT, Client, SimulatorProcess, numbers, own_domain, time_ns
 from simulation_interfaces.action import SimulateSteps
@@ -19,6 +19,7 @@ from simulation_interfaces.msg import (
     EntityCategory,
     EntityFilters,
     EntityInfo,
+    EntityState,
     Result,
     SimulationState,
     SimulatorFeatures,
@@ -38,9 +39,11 @@ from simulation_interfaces.srv import (
     GetSimulatorFeatures,
     ResetSimulation,
     SetEntityInfo,
+    SetEntityState,
     SetSimulationState,
     StepSimulation,
 )
+from std_msgs.msg import Header
 
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
@@ -166,6 +169,7 @@ def test_every_feature_that_is_reported_has_its_service(client: Client) -> None:
         "ENTITY_BOUNDS": "get_entity_bounds",
         "ENTITY_TAGS": "get_entities",
         "ENTITY_STATE_GETTING": "get_entity_state",
+        "ENTITY_STATE_SETTING": "set_entity_state",
         "ENTITY_INFO_GETTING": "get_entity_info",
         "ENTITY_INFO_SETTING": "set_entity_info",
         "SIMULATION_RESET": "reset_simulation",
@@ -285,11 +289,94 @@ def test_the_action_fails_unless_paused(client: Client, paused: None) -> None:
     assert "not paused" in result.error_message
 
 
-def test_reset_of_the_state(client: Client, paused: None) -> None:
-    before = tick(client)
-    done(client, StepSimulation, steps=10)
-    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_STATE)
-    assert tick(client) == before + 10
+def put(client: Client, entity: str, x: float, **fields: Any) -> Any:
+    """Set a pose, and what else is given."""
+    state = EntityState(pose=Pose(position=Point(x=x, z=1.0)))
+    flags = {"set_pose": True, "set_twist": "twist" in fields, "set_acceleration": False}
+    for name in list(fields):
+        if name in flags:
+            flags[name] = fields.pop(name)
+    for name, value in fields.items():
+        setattr(state, name, value)
+    return call(client, SetEntityState, entity=entity, state=state, **flags).result
+
+
+def position(client: Client, entity: str) -> list[float]:
+    return numbers(done(client, GetEntityState, entity=entity).state.pose.position).tolist()
+
+
+def test_resets_by_scope(client: Client, paused: None) -> None:
+    request = ResetSimulation.Request
+    set_state(client, SimulationState.STATE_PLAYING)
+    set_state(client, SimulationState.STATE_STOPPED)
+    start = position(client, "cf0")
+    assert tick(client) == 1
+
+    def go_away() -> int:
+        assert put(client, "cf0", 7.0).result == Result.RESULT_OK
+        done(client, StepSimulation, steps=10)
+        return tick(client)
+
+    assert go_away() == 11
+    done(client, ResetSimulation, scope=request.SCOPE_STATE)
+    assert (tick(client), position(client, "cf0")) == (11, start)
+    go_away()
+    done(client, ResetSimulation, scope=request.SCOPE_TIME)
+    assert tick(client) == 1 and position(client, "cf0")[0] == pytest.approx(7.0)
+    for scope in (
+        request.SCOPE_DEFAULT,
+        request.SCOPE_ALL,
+        request.SCOPE_TIME | request.SCOPE_STATE,
+    ):
+        go_away()
+        done(client, ResetSimulation, scope=scope)
+        assert (tick(client), position(client, "cf0")) == (1, start)
+    refused(client, ResetSimulation, Result.RESULT_FEATURE_UNSUPPORTED, "got 8", scope=8)
+
+
+def test_setting_the_state_of_a_drone(client: Client, paused: None) -> None:
+    other = position(client, "cf1")
+    quarter = Quaternion(z=math.sqrt(0.5), w=math.sqrt(0.5))
+    pose = Pose(position=Point(x=1.0, y=2.0, z=3.0), orientation=quarter)
+    twist = Twist(linear=Vector3(x=1.0), angular=Vector3(x=2.0))
+    assert put(client, "cf0", 0.0, pose=pose, twist=twist).result == Result.RESULT_OK
+    now = done(client, GetEntityState, entity="cf0").state
+    np.testing.assert_allclose(numbers(now.pose.position), (1, 2, 3), atol=1e-6)
+    np.testing.assert_allclose(numbers(now.pose.orientation), numbers(quarter), atol=1e-6)
+    np.testing.assert_allclose(numbers(now.twist.linear), (1, 0, 0), atol=1e-6)
+    np.testing.assert_allclose(numbers(now.twist.angular), (2, 0, 0), atol=1e-6)
+    assert position(client, "cf1") == other
+    # In the frame of that drone: x is north, and what stands still in it moves and turns with it.
+    header = Header(frame_id="cf0/base_link")
+    twist = Twist(linear=Vector3(x=1.0))
+    assert put(client, "cf1", 1.0, header=header, twist=twist).result == Result.RESULT_OK
+    seen = done(client, GetEntityState, entity="cf1").state
+    np.testing.assert_allclose(numbers(seen.pose.position), (1, 3, 4), atol=1e-6)
+    np.testing.assert_allclose(numbers(seen.pose.orientation), numbers(quarter), atol=1e-6)
+    # (1, 0, 0) + (2, 0, 0) x (0, 1, 1) + (0, 1, 0)
+    np.testing.assert_allclose(numbers(seen.twist.linear), (1, -1, 2), atol=1e-6)
+    np.testing.assert_allclose(numbers(seen.twist.angular), (2, 0, 0), atol=1e-6)
+    # The flags: nothing, or the twist alone.
+    assert put(client, "cf0", 9.0, set_pose=False).result == Result.RESULT_OK
+    assert done(client, GetEntityState, entity="cf0").state == now
+    twist = Twist(linear=Vector3(z=5.0))
+    assert put(client, "cf0", 9.0, set_pose=False, twist=twist).result == Result.RESULT_OK
+    np.testing.assert_allclose(position(client, "cf0"), (1, 2, 3), atol=1e-6)
+
+
+def test_states_that_are_refused(client: Client, paused: None) -> None:
+    before = done(client, GetEntitiesStates)
+    invalid = SetEntityState.Response.INVALID_POSE
+    far, nowhere = Point(x=math.nan), Quaternion(w=0.0)
+    for pose in (Pose(position=far), Pose(orientation=nowhere)):
+        result = put(client, "cf0", 0.0, pose=pose)
+        assert result.result == invalid and "got" in result.error_message
+    twist = Twist(angular=Vector3(x=math.inf))
+    assert put(client, "cf0", 0.0, twist=twist).result == Result.RESULT_OPERATION_FAILED
+    result = put(client, "cf0", 0.0, header=Header(frame_id="mars"))
+    assert result.result == Result.RESULT_NOT_FOUND and "'mars'" in result.error_message
+    assert put(client, "nobody", 0.0).result == Result.RESULT_NOT_FOUND
+    assert done(client, GetEntitiesStates).states == before.states
 
 
 def test_entities_by_filter(client: Client, paused: None) -> None:

@@ -35,7 +35,6 @@ class Entities:
 
     def __init__(self, server: Server) -> None:
         self._server, self._scenery = server, server.scenery
-        self._info: dict[str, EntityInfo] = {}
         server.serve(GetEntities, self._get)
         server.serve(GetEntitiesStates, self._get_states)
         server.supports("ENTITY_TAGS", "ENTITY_CATEGORIES", "ENTITY_BOUNDS_BOX")
@@ -67,13 +66,13 @@ class Entities:
         if category not in _CATEGORIES:
             text = f"category is one of {_CATEGORIES}, got {category}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
-        self._info[name] = request.info
+        self._server.info[name] = request.info
 
     def info(self, motion: Motion) -> EntityInfo:
         """What was set, else what the MJCF says."""
         name = motion.name
-        if name in self._info:
-            return self._info[name]
+        if name in self._server.info:
+            return self._server.info[name]
         if motion.is_drone:
             model = self._server.simulator.parameters.drone_model
             category = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)

@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
-from simulation_interfaces.srv import GetEntityState
+from typing import Any
+
+import numpy as np
+from simulation_interfaces.msg import Result
+from simulation_interfaces.srv import GetEntityState, SetEntityState
 
 from crazyflow_ros.ros.simulation_interfaces.entities import named
-from crazyflow_ros.ros.simulation_interfaces.motion import message_of
-from crazyflow_ros.ros.simulation_interfaces.server import Server
+from crazyflow_ros.ros.simulation_interfaces.frames import Frame, frame, numbers
+from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of
+from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.runtime import DroneState
+from crazyflow_ros.scene.frames import world_to_body
+
+
+class EntityStates:
+    """Where single entities are, and how they are put somewhere else."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        server.serve(GetEntityState, self._get, "ENTITY_STATE_GETTING")
+        server.serve(SetEntityState, self._set, "ENTITY_STATE_SETTING")
+
+    def _get(self, request: GetEntityState.Request, response: GetEntityState.Response) -> None:
+        response.state = message_of(named(self._server, request.entity))
+
+    async def _set(
+        self, request: SetEntityState.Request, response: SetEntityState.Response
+    ) -> None:
+        motion, origin = named(self._server, request.entity), frame(self._server, request.state)
+        state = _drone_state(motion, origin, request)
+        if motion.is_drone:
+            await self._server.wait(self._server.physics.set_drone_states({motion.name: state}))
+        else:
+            self._refuse(motion, request)
+
+    def _refuse(self, motion: Motion, request: SetEntityState.Request) -> None:
+        text = f"{motion.name} cannot be moved, only drones can"
+        raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
+
+
+def _drone_state(motion: Motion, origin: Frame, request: Any) -> DroneState:
+    """What is to change; before version 2 of the interface there was no choice.
+
+    Raises:
+        Refusal: The numbers are no pose, or no twist.
+    """
+    state = request.state
+    pos = quat = vel = ang_vel = None
+    if getattr(request, "set_pose", True):
+        pos, quat = origin.pose(state.pose, SetEntityState.Response.INVALID_POSE)
+    if getattr(request, "set_twist", True):
+        linear, angular = numbers(state.twist.linear), numbers(state.twist.angular)
+        if not np.isfinite([linear, angular]).all():
+            text = f"twist: expected finite numbers, got {linear.tolist()}, {angular.tolist()}"
+            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        vel, rate = origin.twist(linear, angular, motion.pos if pos is None else pos)
+        ang_vel = world_to_body(motion.quat if quat is None else quat, rate)
+    return DroneState(pos=pos, quat=quat, vel=vel, ang_vel=ang_vel)
 
 
 def declare(server: Server) -> None:
     """Add the services."""
-
-    def get(request: GetEntityState.Request, response: GetEntityState.Response) -> None:
-        response.state = message_of(named(server, request.entity))
-
-    server.serve(GetEntityState, get, "ENTITY_STATE_GETTING")
+    EntityStates(server)

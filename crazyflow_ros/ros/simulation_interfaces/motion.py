@@ -44,7 +44,7 @@ class Motion:
 
 def motions(server: Server) -> list[Motion]:
     """All entities at one instant, the drones first."""
-    now, names = server.physics.snapshot, server.physics.names
+    now = server.physics.snapshot
     drones = [
         Motion(
             name,
@@ -59,9 +59,9 @@ def motions(server: Server) -> list[Motion]:
             # Also in world axes, for the angular velocity's derivative is the same in both.
             body_to_world(now.quat[i], now.ang_acc[i]),
         )
-        for i, name in enumerate(names)
+        for i, name in enumerate(now.names)
     ]
-    bodies = [name for name in server.scenery.names() if name not in names]
+    bodies = [name for name in server.scenery.names() if name not in now.names]
     return drones + [
         Motion(name, name, False, now.time_ns, *server.scenery.pose(name)) for name in bodies
     ]

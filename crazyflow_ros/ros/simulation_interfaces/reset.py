@@ -6,15 +6,40 @@ from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import ResetSimulation
 
 from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.runtime import ResetScope
+
+_Request = ResetSimulation.Request
+_EVERYTHING = (_Request.SCOPE_DEFAULT, _Request.SCOPE_ALL)
+
+
+class Reset:
+    """Goes back to the start, in some respects or in all."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._scopes = {_Request.SCOPE_STATE: ResetScope.state}
+        server.serve(ResetSimulation, self._reset, "SIMULATION_RESET", "SIMULATION_RESET_STATE")
+        if server.resets_time:
+            self._scopes[_Request.SCOPE_TIME] = ResetScope.time
+            server.supports("SIMULATION_RESET_TIME")
+
+    async def _reset(
+        self, request: ResetSimulation.Request, response: ResetSimulation.Response
+    ) -> None:
+        if request.scope in _EVERYTHING:
+            await self._server.reset_all()
+            return
+        rest, scope = request.scope, ResetScope(0)
+        for bit, part in self._scopes.items():
+            if rest & bit:
+                rest, scope = rest & ~bit, scope | part
+        if rest:
+            expected = f"expected bits {sorted(self._scopes)} or {_EVERYTHING}"
+            text = f"scope: {expected}, got {request.scope}"
+            raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
+        await self._server.wait(self._server.physics.reset(scope))
 
 
 def declare(server: Server) -> None:
     """Add the service."""
-
-    async def reset(request: ResetSimulation.Request, response: ResetSimulation.Response) -> None:
-        if request.scope != request.SCOPE_STATE:
-            text = f"only SCOPE_STATE ({request.SCOPE_STATE}) can be reset, got {request.scope}"
-            raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
-        await server.wait(server.physics.reset())
-
-    server.serve(ResetSimulation, reset, "SIMULATION_RESET", "SIMULATION_RESET_STATE")
+    Reset(server)

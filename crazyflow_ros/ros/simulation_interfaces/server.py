@@ -9,10 +9,10 @@ from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simulation_interfaces.msg import Result, SimulatorFeatures, WorldResource
+from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, WorldResource
 
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
-from crazyflow_ros.runtime import InvalidState
+from crazyflow_ros.runtime import InvalidState, ResetScope, Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
@@ -45,6 +45,8 @@ class Server:
         spawn_formats: What entities can be made from.
         scenery: The bodies of the world that are no drones.
         world: What is loaded; None if nothing is.
+        info: What was set about entities, by name.
+        resets_time: Whether the clock may jump back. A controller manager would stand still.
     """
 
     def __init__(self, simulator: Simulator) -> None:
@@ -53,6 +55,8 @@ class Server:
         self.spawn_formats: list[str] = []
         self.scenery = Scenery(simulator.physics.mirror)
         self.world: WorldResource | None = None
+        self.info: dict[str, EntityInfo] = {}
+        self.resets_time: bool = simulator.parameters.ros2_control.mode == "off"
         self._last_turn: Future[None] = Future()
         self._last_turn.set_result(None)
 
@@ -93,6 +97,13 @@ class Server:
             return await self.simulator.waiting.result(future, timeout)
         except TimeoutError:
             raise TimeoutError(f"not done within {timeout:.0f} s") from None
+
+    async def reset_all(self) -> Snapshot:
+        """Make everything as it was at the start, but time if it must not jump back."""
+        scope = ResetScope.all if self.resets_time else ResetScope.all & ~ResetScope.time
+        reset = self.physics.reset(scope)
+        self.info.clear()
+        return await self.wait(reset)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

@@ -52,9 +52,9 @@ class States:
 
     async def stop(self) -> None:
         """Pause and reset everything, with nothing in between."""
-        paused, reset = self._physics.pause(), self._physics.reset()
+        paused = self._physics.pause()
+        snapshot = await self._server.reset_all()
         await self._server.wait(paused)
-        snapshot = await self._server.wait(reset)
         self._start = (snapshot.tick, snapshot.epoch)
 
     def _quit(self) -> None:
