@@ -200,6 +200,22 @@ def test_motion_of_a_mocap_body_is_refused_as_it_would_read_zero() -> None:
     BuiltinSensor.from_existing("framequat").initialize(backend)
 
 
+def test_misuse_is_told() -> None:
+    spec = mujoco.MjSpec.from_string(ARM)
+    model = spec.compile()
+    with pytest.raises(RuntimeError, match=r"BuiltinSensor: call initialize\(\) first"):
+        BuiltinSensor.from_existing("of the file").data  # noqa: B018
+    with pytest.raises(RuntimeError, match="initialize the sensors before they sense"):
+        SensorSet([]).sense()
+    with pytest.raises(ValueError, match="expected either a configuration or the name"):
+        BuiltinSensor()
+    with pytest.raises(ValueError, match="at least one world, got none"):
+        MujocoBackend(model, [])
+    other = mujoco.MjData(mujoco.MjModel.from_xml_string("<mujoco/>"))
+    with pytest.raises(ValueError, match="the data of world 1 are of another model"):
+        MujocoBackend(model, [mujoco.MjData(model), other])
+
+
 def test_two_sensors_of_one_name_are_refused() -> None:
     cfg = BuiltinSensorCfg(name="t", sensor_type="clock")
     with pytest.raises(ValueError, match="two sensors are called 't'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,18 @@ def build(cfg: CameraSensorCfg) -> CameraSensor:
 def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(CameraSensorCfg(**{"name": "c"} | options))
+
+
+def test_a_camera_needs_a_context_and_keeps_to_its_thread(drawn: Drawn) -> None:
+    sensors, backend = drawn
+    alone = CameraSensorCfg(name="c", camera_name="down").build()
+    alone.initialize(backend)
+    with pytest.raises(RuntimeError, match=r"CameraSensor: call set_context\(\) first"):
+        alone.sense()
+    with ThreadPoolExecutor(1) as other:
+        sensing = other.submit(sensors.sense)
+        with pytest.raises(RuntimeError, match="belong to the thread that has drawn first"):
+            sensing.result(timeout=60)
 
 
 def test_without_opengl_the_message_says_what_to_install(monkeypatch: Any) -> None:

@@ -285,5 +285,9 @@ def test_bad_matches_are_refused() -> None:
         ContactMatch("limb", "x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'\(' is no regular expression"):
         ContactMatch("geom", "(", entity="a")
+    table = Table(cube())
+    fresh = table.sensor.cfg.build()
+    with pytest.raises(ValueError, match=r"touch: has no primaries before edit_spec\(\)"):
+        fresh.initialize(MujocoBackend(table.model, table.data))
     with pytest.raises(RuntimeError, match="touch: needs track_air_time"):
         Table(cube()).sensor.compute_first_air(0.1)

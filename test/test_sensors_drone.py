@@ -1,4 +1,4 @@
-"""What drones carry: rangers, motion capture, barometers."""
+"""What drones carry, against closed forms."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
+    GnssSensorCfg,
+    MagnetometerSensorCfg,
     MotionCaptureSensorCfg,
     MujocoBackend,
     NoiseCfg,
     ObjRef,
+    OpticalFlowSensorCfg,
     RangerSensorCfg,
 )
+from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from crazyflow_ros.sensors.ranger import DOWN
 
 DRONE = ObjRef("xbody", "drone", "cf0")
@@ -129,6 +133,78 @@ def test_pressure_of_the_standard_atmosphere() -> None:
     assert 1e5 - low.pressure[0] == pytest.approx(1.2 * 9.81, rel=0.02)  # a metre of air
 
 
+# Magnetometer, satellite navigation, optical flow
+
+
+def test_the_field_in_the_axes_of_the_drone() -> None:
+    field = (1e-6, 20e-6, -40e-6)
+    cfg = MagnetometerSensorCfg(name="m", frame=DRONE, field=field)
+    readings = on_drone(cfg, rpy=(0, 0, math.pi / 2)).data.magnetic_field  # nose to the north
+    np.testing.assert_allclose(readings, [[20e-6, -1e-6, -40e-6]], atol=1e-12)
+    biased = MagnetometerSensorCfg(name="m", frame=DRONE, field=(0, 0, 0), noise=NoiseCfg(bias=1))
+    readings = on_drone(biased, worlds=500).data.magnetic_field
+    np.testing.assert_allclose(np.std(readings, axis=0), 1.0, rtol=0.15)
+
+
+@pytest.mark.parametrize("latitude", [0.0, 48.1, -89.0, 90.0])
+def test_geodetic_coordinates_lead_back_to_the_same_point(latitude: float) -> None:
+    """By the textbook's formula for the other direction, also far away."""
+    points = np.array([[0, 0, 0], [1e4, -2e4, 3e3], [0, 0, -500.0]])
+    phi, lam, h = enu_to_geodetic(points, latitude, 11.6, 500.0)
+    cartesian = ecef(np.radians(phi), np.radians(lam), h)
+    origin = ecef(np.radians([latitude]), np.radians([11.6]), np.array([500.0]))
+    p, q = math.radians(latitude), math.radians(11.6)
+    axes = np.array(
+        [
+            [-math.sin(q), math.cos(q), 0],
+            [-math.sin(p) * math.cos(q), -math.sin(p) * math.sin(q), math.cos(p)],
+            [math.cos(p) * math.cos(q), math.cos(p) * math.sin(q), math.sin(p)],
+        ]
+    )
+    np.testing.assert_allclose((cartesian - origin) @ axes.T, points, atol=1e-4)
+
+
+def ecef(phi: np.ndarray, lam: np.ndarray, h: np.ndarray) -> np.ndarray:
+    a, b = 6378137.0, 6356752.314245
+    n = a**2 / np.sqrt((a * np.cos(phi)) ** 2 + (b * np.sin(phi)) ** 2)
+    ring = (n + h) * np.cos(phi)
+    return np.stack(
+        [ring * np.cos(lam), ring * np.sin(lam), (n * (b / a) ** 2 + h) * np.sin(phi)], axis=-1
+    )
+
+
+def test_a_fix_north_east_and_above_the_origin() -> None:
+    cfg = GnssSensorCfg(name="g", frame=DRONE, latitude=48.0, longitude=11.0, altitude=500.0)
+    fix = on_drone(cfg, pos=(20, 10, 30)).data
+    metres_per_degree = 111_188.0  # of latitude at 48 degrees, 74 625 of longitude
+    assert fix.latitude[0] == pytest.approx(48.0 + 10 / metres_per_degree, abs=1e-7)
+    assert fix.longitude[0] == pytest.approx(11.0 + 20 / 74_625.0, abs=1e-7)
+    assert fix.altitude[0] == pytest.approx(530.0, abs=1e-3)
+
+
+def flow(vel: tuple, turn: tuple, height: float, roll: float = 0.0, **options: Any) -> np.ndarray:
+    """Over the floor at a height, flying with a velocity in the world and turning."""
+    cfg = OpticalFlowSensorCfg(name="flow", frame=ObjRef("site", "imu", "cf0"), **options)
+    attitude = quat_from_rpy(np.array([roll, 0, 0]))
+    spec = build_spec("cf2x_L250", ["cf0"], poses=[[0, 0, height, *attitude]])
+    (sensor := cfg.build()).edit_spec(spec)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    data.qvel[:6] = *vel, *turn
+    mujoco.mj_forward(model, data)
+    sensor.initialize(MujocoBackend(model, data))
+    sensor.update(0.01)
+    return sensor.data.flow[0]
+
+
+def test_flow_of_flying_and_turning() -> None:
+    np.testing.assert_allclose(flow((0.6, -0.4, 0.2), (0, 0, 1), 2.0), [0.3, -0.2], atol=1e-8)
+    np.testing.assert_allclose(flow((0, 0, 0), (0.5, 0.3, 0), 2.0), [-0.3, 0.5], atol=1e-8)
+    rolled = flow((0, 1.0, 0), (0, 0, 0), 1.5, roll=0.4)  # sees farther, and less of the velocity
+    np.testing.assert_allclose(rolled, [0, math.cos(0.4) / (1.5 / math.cos(0.4))], atol=1e-8)
+    assert np.isnan(flow((1, 0, 0), (0, 0, 0), 3.0, max_range=2.0)).all()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -141,6 +217,11 @@ def test_pressure_of_the_standard_atmosphere() -> None:
             "b: sea_level_pressure 0 Pa",
         ),
         (lambda: on_drone(capture(frame=ObjRef("site", "x"))), "no site 'x'"),
+        (
+            lambda: GnssSensorCfg(name="g", frame=DRONE, latitude=91.0, longitude=0.0),
+            "g: latitude 91.0, expected -90 to 90 degrees",
+        ),
+        (lambda: OpticalFlowSensorCfg(name="f", frame=DRONE), "f: frame: expected type site"),
     ],
 )
 def test_what_cannot_be_is_refused(make: Any, message: str) -> None:

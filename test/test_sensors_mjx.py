@@ -138,7 +138,7 @@ def test_contacts_are_equal(both: Both) -> None:
 
 
 def test_pictures_are_drawn_from_the_poses_of_mjx(both: Both) -> None:
-    backends = [sensors["rays"]._backend for sensors in both]  # type: ignore[attr-defined]
+    backends = [sensors["rays"].backend for sensors in both]
     for world in range(2):
         in_c, in_mjx = (backend.poses(world).geom_xpos for backend in backends)
         np.testing.assert_allclose(in_mjx, in_c, atol=1e-6)

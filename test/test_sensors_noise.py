@@ -83,6 +83,8 @@ def test_a_seed_fixes_the_numbers_and_a_reset_goes_on_with_others() -> None:
 def test_negative_figures_are_refused() -> None:
     with pytest.raises(ValueError, match=r"noise: density is \(1.0, -0.1\), negative"):
         NoiseCfg(density=(1.0, -0.1))
+    with pytest.raises(ValueError, match=r"noise: bias \(1.0, 2.0\), for 3 axes"):
+        Noise(NoiseCfg(bias=(1.0, 2.0)), 1, 3, (0,))
 
 
 # The IMU

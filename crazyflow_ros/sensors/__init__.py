@@ -12,8 +12,14 @@ from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSe
 from crazyflow_ros.sensors.contact import ContactData, ContactSensor, ContactSensorCfg
 from crazyflow_ros.sensors.contact_match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
+from crazyflow_ros.sensors.gnss import GnssData, GnssSensor, GnssSensorCfg
 from crazyflow_ros.sensors.imu import ImuData, ImuSensor, ImuSensorCfg
 from crazyflow_ros.sensors.intrinsics import Intrinsics
+from crazyflow_ros.sensors.magnetometer import (
+    MagnetometerData,
+    MagnetometerSensor,
+    MagnetometerSensorCfg,
+)
 from crazyflow_ros.sensors.motion_capture import (
     MotionCaptureData,
     MotionCaptureSensor,
@@ -22,6 +28,11 @@ from crazyflow_ros.sensors.motion_capture import (
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.optical_flow import (
+    OpticalFlowData,
+    OpticalFlowSensor,
+    OpticalFlowSensorCfg,
+)
 from crazyflow_ros.sensors.patterns import (
     GridPatternCfg,
     LidarPatternCfg,
@@ -55,18 +66,27 @@ __all__ = [
     "ContactMatch",
     "ContactSensor",
     "ContactSensorCfg",
+    "GnssData",
+    "GnssSensor",
+    "GnssSensorCfg",
     "GridPatternCfg",
     "ImuData",
     "ImuSensor",
     "ImuSensorCfg",
     "Intrinsics",
     "LidarPatternCfg",
+    "MagnetometerData",
+    "MagnetometerSensor",
+    "MagnetometerSensorCfg",
     "MotionCaptureData",
     "MotionCaptureSensor",
     "MotionCaptureSensorCfg",
     "MujocoBackend",
     "NoiseCfg",
     "ObjRef",
+    "OpticalFlowData",
+    "OpticalFlowSensor",
+    "OpticalFlowSensorCfg",
     "PinholeCameraPatternCfg",
     "RangerData",
     "RangerSensor",

@@ -15,8 +15,8 @@ Array: TypeAlias = Any
 """NumPy or JAX, as the back end has it."""
 
 RayCaster: TypeAlias = Callable[[Array, Array], tuple[Array, Array | None]]
-"""Cast rays: origins and unit directions (B, F, R, 3) in the world, to distances (B, F, R), -1
-where nothing is hit, and normals (B, F, R, 3), zero there, or None if the back end has none."""
+"""Cast rays: origins (B, F, R or 1, 3) and unit directions (B, F, R, 3) in the world, to distances
+(B, F, R), -1 where nothing is hit, and normals (B, F, R, 3), zero there, or None without."""
 
 
 class Backend(Protocol):
@@ -39,13 +39,19 @@ class Backend(Protocol):
         """Position [m] (B, 3) of an object and its axes (B, 3, 3) as columns, in the world."""
 
     def ray_caster(
-        self, excluded: Sequence[Sequence[int]], groups: np.ndarray, *, one_origin: bool
+        self,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        max_distance: float,
+        *,
+        one_origin: bool,
     ) -> RayCaster:
         """Prepare to cast rays.
 
         Args:
             excluded: For each frame F the bodies whose geoms its rays pass through.
             groups: Which geom groups are met, shape (6,), uint8.
+            max_distance: What is farther isn't hit [m].
             one_origin: The rays of a frame all start at the same point.
 
         Raises:

@@ -71,7 +71,7 @@ class BarometerSensor(SampledSensor[BarometerData]):
         self._errors = self._noise(self.cfg.noise, 1)
 
     def _measure(self, dt: float) -> np.ndarray:
-        height = np.asarray(self._backend.frame(self.cfg.frame)[0])[:, 2:] + self.cfg.altitude
+        height = np.asarray(self.backend.frame(self.cfg.frame)[0])[:, 2:] + self.cfg.altitude
         ratio = (1.0 - _LAPSE_RATE * height / _SEA_LEVEL_TEMPERATURE) ** _EXPONENT
         return self._errors.apply(self.cfg.sea_level_pressure * ratio, dt)
 

@@ -126,10 +126,10 @@ class BuiltinSensor(Sensor[Array]):
         backend.check_sensor(number)
         start = model.sensor_adr[number]
         self._slice = slice(start, start + model.sensor_dim[number])
-        self._backend = backend
+        super().initialize(backend)
 
     def _compute_data(self) -> Array:
-        return self._backend.sensordata()[:, self._slice]
+        return self.backend.sensordata()[:, self._slice]
 
 
 def add_sensor(

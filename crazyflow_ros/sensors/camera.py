@@ -112,7 +112,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         Raises:
             ValueError: The camera is orthographic.
         """
-        name, model = self.camera_name, self._backend.model
+        name, model = self.camera_name, self.backend.model
         return Intrinsics.of_camera(model, name, self.cfg.width, self.cfg.height)
 
     @property
@@ -157,7 +157,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         number = mujoco.mj_name2id(backend.model, mujoco.mjtObj.mjOBJ_CAMERA, self.camera_name)
         if number < 0:
             raise ValueError(f"{cfg.name}: the model has no camera {self.camera_name!r}")
-        self._backend = backend
+        super().initialize(backend)
         self._view = View(
             number, cfg.width, cfg.height, cfg.enabled_geom_groups, cfg.use_textures,
             cfg.use_shadows,
@@ -167,8 +167,8 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         taken: dict[DataType, np.ndarray] = {}
         for kind in self.cfg.data_types:
             pictures = [
-                self._context.renderers.draw(self._backend.poses(world), self._view, kind)
-                for world in range(self._backend.n_worlds)
+                self.context.renderers.draw(self.backend.poses(world), self._view, kind)
+                for world in range(self.backend.n_worlds)
             ]
             taken[kind] = np.stack(pictures)
         if "depth" in taken:

@@ -152,8 +152,10 @@ class ContactSensor(Sensor[ContactData]):
 
     def initialize(self, backend: Backend) -> None:
         """Find the contact sensors in sensordata."""
+        if not self.primary_names:
+            raise ValueError(f"{self.cfg.name}: has no primaries before edit_spec()")
         model, xp = backend.model, backend.xp
-        self._backend = backend
+        super().initialize(backend)
         columns = []
         for name in self.primary_names:
             sensor = model.sensor(f"{self.cfg.name}/{name}")
@@ -176,7 +178,7 @@ class ContactSensor(Sensor[ContactData]):
         super().update(dt)
         if not (self.cfg.track_air_time or self._history):
             return
-        now, xp = self._fields(), self._backend.xp
+        now, xp = self._fields(), self.backend.xp
         for field, past in self._history.items():
             self._history[field] = xp.concatenate([now[field][:, :, None], past[:, :, :-1]], axis=2)
         if self.cfg.track_air_time:
@@ -188,12 +190,12 @@ class ContactSensor(Sensor[ContactData]):
     def reset(self, ids: WorldIds = None) -> None:
         """Forget times and history of worlds."""
         super().reset(ids)
-        worlds = np.zeros(self._backend.n_worlds, bool)
+        worlds = np.zeros(self.backend.n_worlds, bool)
         worlds[slice(None) if ids is None else ids] = True
         for kept in (self._times, self._history):
             for name, values in kept.items():
                 these = worlds.reshape(-1, *[1] * (values.ndim - 1))
-                kept[name] = self._backend.xp.where(these, 0.0, values)
+                kept[name] = self.backend.xp.where(these, 0.0, values)
 
     def compute_first_contact(self, dt: float, abs_tol: float = 1e-6) -> Array:
         """Whether contact began within the last `dt` [s], shape (B, P)."""
@@ -211,7 +213,7 @@ class ContactSensor(Sensor[ContactData]):
 
     def _fields(self) -> dict[str, Array]:
         """What MuJoCo reports, by field, with forces turned if asked for."""
-        values = self._backend.sensordata()[:, self._columns]  # (B, P, slots * width)
+        values = self.backend.sensordata()[:, self._columns]  # (B, P, slots * width)
         width = sum(_SIZES[field] for field in self._read)
         values = values.reshape(len(values), -1, width)
         fields, start = {}, 0
@@ -220,7 +222,7 @@ class ContactSensor(Sensor[ContactData]):
             fields[field] = values[..., start] if size == 1 else values[..., start : start + 3]
             start += size
         if self._turns:
-            xp = self._backend.xp
+            xp = self.backend.xp
             normal, tangent = fields["normal"], fields["tangent"]
             axes = xp.stack([normal, tangent, xp.cross(normal, tangent)], axis=-1)
             for field in {"force", "torque"} & fields.keys():
@@ -229,7 +231,7 @@ class ContactSensor(Sensor[ContactData]):
 
     def _advance(self, phase: str, present: Array, dt: float) -> None:
         """Go on with the times of one phase, "air" or "contact"."""
-        xp, times = self._backend.xp, self._times
+        xp, times = self.backend.xp, self._times
         current, last = times[f"current_{phase}_time"], times[f"last_{phase}_time"]
         # The step in which a phase ends counts for it, and for the next one.
         ended = (current > 0.0) & ~present

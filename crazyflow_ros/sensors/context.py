@@ -25,6 +25,7 @@ class ContextSensor(Sensor[T]):
     def __init__(self) -> None:
         super().__init__()
         self._sensed: T | None = None
+        self._context: SensorContext | None = None
 
     def sense(self) -> None:
         """Take the readings of this moment."""
@@ -34,6 +35,17 @@ class ContextSensor(Sensor[T]):
     def set_context(self, context: SensorContext) -> None:
         """Use the resources of a context."""
         self._context = context
+
+    @property
+    def context(self) -> SensorContext:
+        """What it shares with others.
+
+        Raises:
+            RuntimeError: It has joined no context.
+        """
+        if self._context is None:
+            raise RuntimeError(f"{type(self).__name__}: call set_context() first")
+        return self._context
 
     @abstractmethod
     def _sense(self) -> T:

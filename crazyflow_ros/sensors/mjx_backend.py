@@ -78,7 +78,12 @@ class MjxBackend:
         return drawn
 
     def ray_caster(
-        self, excluded: Sequence[Sequence[int]], groups: np.ndarray, *, one_origin: bool
+        self,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        max_distance: float,
+        *,
+        one_origin: bool,
     ) -> RayCaster:
         """`mjx.ray` for all rays of all worlds at once; compiled at the first call.
 
@@ -104,11 +109,14 @@ class MjxBackend:
         @jax.jit
         def cast(data: mjx.Data, origins: Array, directions: Array) -> Array:
             origins = jnp.broadcast_to(origins, directions.shape)
-            distances = [
-                rays(data, origins[:, frame], directions[:, frame])
-                for frame, rays in enumerate(frames)
-            ]
-            return jnp.stack(distances, axis=1)
+            distances = jnp.stack(
+                [
+                    rays(data, origins[:, frame], directions[:, frame])
+                    for frame, rays in enumerate(frames)
+                ],
+                axis=1,
+            )
+            return jnp.where(distances > max_distance, -1.0, distances)
 
         return lambda origins, directions: (cast(self.worlds(), origins, directions), None)
 

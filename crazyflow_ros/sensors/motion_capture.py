@@ -78,7 +78,7 @@ class MotionCaptureSensor(SampledSensor[MotionCaptureData]):
         self._chance = self._noise(NoiseCfg(std=1.0), 1)
 
     def _measure(self, dt: float) -> np.ndarray:
-        pos, axes = (np.asarray(part) for part in self._backend.frame(self.cfg.frame))
+        pos, axes = (np.asarray(part) for part in self.backend.frame(self.cfg.frame))
         turn = self._attitude.apply(np.zeros_like(pos), dt)
         angle = np.linalg.norm(turn, axis=1, keepdims=True)
         error = np.hstack([turn / 2 * np.sinc(angle / (2 * np.pi)), np.cos(angle / 2)])

@@ -35,6 +35,10 @@ class MujocoBackend:
         self.data = [data] if isinstance(data, mujoco.MjData) else list(data)
         if not self.data:
             raise ValueError("expected the data of at least one world, got none")
+        sizes = (model.nq, model.nbody, model.nsensordata)
+        for world, one in enumerate(self.data):
+            if (len(one.qpos), len(one.xpos), len(one.sensordata)) != sizes:
+                raise ValueError(f"the data of world {world} are of another model")
 
     @property
     def n_worlds(self) -> int:
@@ -61,7 +65,12 @@ class MujocoBackend:
         return self.data[world]
 
     def ray_caster(
-        self, excluded: Sequence[Sequence[int]], groups: np.ndarray, *, one_origin: bool
+        self,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        max_distance: float,
+        *,
+        one_origin: bool,
     ) -> RayCaster:
         """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
         casters = [_FrameRays(self.model, bodies, groups) for bodies in excluded]
@@ -75,7 +84,9 @@ class MujocoBackend:
                     rays = (data, origins[at], directions[at], distances[at], normals[at])
                     hit = caster.from_one_origin(*rays) if one_origin else caster.from_each(*rays)
                     caster.pass_excluded(*rays, hit)
-            normals[distances < 0] = 0.0
+            missed = (distances < 0.0) | (distances > max_distance)
+            distances[missed] = -1.0
+            normals[missed] = 0.0
             return distances, normals
 
         return cast

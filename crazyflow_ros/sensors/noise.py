@@ -65,6 +65,11 @@ class Noise:
     """
 
     def __init__(self, cfg: NoiseCfg, n_worlds: int, n_axes: int, seed: Sequence[int]) -> None:
+        for field in fields(cfg):
+            if np.size(getattr(cfg, field.name)) not in (1, n_axes):
+                raise ValueError(
+                    f"noise: {field.name} {getattr(cfg, field.name)}, for {n_axes} axes"
+                )
         self.cfg = cfg
         self._seed = tuple(seed)
         self._axes = n_axes

@@ -133,7 +133,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
     def initialize(self, backend: Backend) -> None:
         """Generate the rays and prepare to cast them."""
         cfg, model = self.cfg, backend.model
-        self._backend = backend
+        super().initialize(backend)
         offsets, directions = cfg.pattern.generate_rays(model)
         self._offsets, self._directions = (
             backend.xp.asarray(offsets),
@@ -146,7 +146,9 @@ class RayCastSensor(ContextSensor[RayCastData]):
         excluded = [
             subtree(model, ref.body(model)) if cfg.exclude_parent_body else [] for ref in cfg.frames
         ]
-        self._cast = backend.ray_caster(excluded, groups, one_origin=cfg.pattern.one_origin)
+        self._cast = backend.ray_caster(
+            excluded, groups, cfg.max_distance, one_origin=cfg.pattern.one_origin
+        )
 
     @property
     def num_rays(self) -> int:
@@ -164,28 +166,24 @@ class RayCastSensor(ContextSensor[RayCastData]):
         return self._directions
 
     def _sense(self) -> RayCastData:
-        xp = self._backend.xp
-        frames = [self._backend.frame(ref) for ref in self.cfg.frames]
+        xp = self.backend.xp
+        frames = [self.backend.frame(ref) for ref in self.cfg.frames]
         position = xp.stack([pos for pos, _ in frames], axis=1)
         attitude = xp.stack([axes for _, axes in frames], axis=1)
-        aligned = self._aligned(attitude)[:, :, None]  # (B, F, 1, 3, 3)
-        origins = position[:, :, None] + (aligned @ self._offsets[..., None])[..., 0]
-        directions = (aligned @ self._directions[..., None])[..., 0]
+        turn = xp.swapaxes(self._aligned(attitude), -1, -2)  # for rows of vectors
+        directions = self._directions @ turn
+        origins = position[:, :, None]
+        if not self.cfg.pattern.one_origin:
+            origins = origins + self._offsets @ turn
         distances, normals = self._cast(origins, directions)
-        miss = (distances < 0.0) | (distances > self.cfg.max_distance)
-        hits = origins + xp.where(miss, 0.0, distances)[..., None] * directions
+        hits = origins + xp.maximum(distances, 0.0)[..., None] * directions
         quats = xyzw_to_wxyz(quat_from_matrix(attitude))
-        self._origins, self._world_directions = (
-            rays.reshape(rays.shape[0], -1, 3) for rays in (origins, directions)
-        )
+        self._drawn = origins, directions
+        per_ray = (len(distances), -1, 3)
         return RayCastData(
-            distances=xp.where(miss, -1.0, distances).reshape(len(distances), -1),
-            normals_w=(
-                None
-                if normals is None
-                else xp.where(miss[..., None], 0.0, normals).reshape(len(distances), -1, 3)
-            ),
-            hit_pos_w=hits.reshape(len(distances), -1, 3),
+            distances=distances.reshape(per_ray[:2]),
+            normals_w=None if normals is None else normals.reshape(per_ray),
+            hit_pos_w=hits.reshape(per_ray),
             pos_w=position[:, 0],
             quat_w=quats[:, 0],
             frame_pos_w=position,
@@ -197,15 +195,18 @@ class RayCastSensor(ContextSensor[RayCastData]):
         if not self.cfg.debug_vis:
             return
         viz, size, data = self.cfg.viz, visualizer.meansize, self.data
+        origins, directions = (np.asarray(part) for part in self._drawn)
+        origins = np.broadcast_to(origins, directions.shape)
+        origins, directions = (part.reshape(len(part), -1, 3) for part in (origins, directions))
         for world in visualizer.worlds:
             for ray in range(self.num_rays):
-                hit, origin = np.asarray(data.hit_pos_w[world, ray]), self._origins[world, ray]
+                hit, origin = np.asarray(data.hit_pos_w[world, ray]), origins[world, ray]
                 missed = data.distances[world, ray] < 0.0
                 if viz.show_rays:
                     shown = min(0.5, 0.05 * self.cfg.max_distance)
-                    end = origin + shown * self._world_directions[world, ray] if missed else hit
+                    end = origin + shown * directions[world, ray] if missed else hit
                     color = viz.miss_color if missed else viz.hit_color
-                    visualizer.add_arrow(np.asarray(origin), np.asarray(end), color, 0.1 * size)
+                    visualizer.add_arrow(origin, end, color, 0.1 * size)
                 if missed:
                     continue
                 visualizer.add_sphere(hit, viz.hit_sphere_radius * size, viz.hit_sphere_color)
@@ -216,7 +217,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
 
     def _aligned(self, attitude: Array) -> Array:
         """Axes of the pattern (B, F, 3, 3), given those of the frames."""
-        xp = self._backend.xp
+        xp = self.backend.xp
         if self.cfg.ray_alignment == "base":
             return attitude
         if self.cfg.ray_alignment == "world":

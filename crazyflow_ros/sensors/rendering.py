@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +46,7 @@ class Renderers:
 
     def __init__(self, model: mujoco.MjModel) -> None:
         self._model = model
+        self._thread: int | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
 
     def draw(self, data: mujoco.MjData, view: View, kind: DataType) -> np.ndarray:
@@ -58,7 +60,12 @@ class Renderers:
 
         Raises:
             RenderingUnavailable: There is nothing to draw with.
+            RuntimeError: Another thread has drawn before.
         """
+        thread = threading.get_ident()
+        if self._thread not in (None, thread):
+            raise RuntimeError("cameras belong to the thread that has drawn first; close() there")
+        self._thread = thread
         renderer = self._renderer(view.width, view.height)
         # Geoms alone: what MuJoCo draws to explain a model is not part of the scene.
         option = mujoco.MjvOption()
@@ -83,10 +90,11 @@ class Renderers:
         return picture
 
     def close(self) -> None:
-        """Free what draws; the next picture makes it anew."""
+        """Free what draws, in the thread that has drawn; the next picture makes it anew."""
         for renderer in self._renderers.values():
             renderer.close()
         self._renderers.clear()
+        self._thread = None
 
     def _renderer(self, width: int, height: int) -> mujoco.Renderer:
         if (width, height) not in self._renderers:

@@ -46,7 +46,7 @@ class SampledSensor(Sensor[T]):
 
     def initialize(self, backend: Backend) -> None:
         """Read from `backend` from now on."""
-        self._backend = backend
+        super().initialize(backend)
         self._fresh = np.ones(backend.n_worlds, bool)
 
     def update(self, dt: float) -> None:
@@ -77,7 +77,7 @@ class SampledSensor(Sensor[T]):
     def _noise(self, cfg: NoiseCfg, n_axes: int) -> Noise:
         """Noise of this sensor, to be used in `_measure`."""
         seed = (self._cfg.seed, *self._cfg.name.encode(), len(self._noises))
-        self._noises.append(Noise(cfg, self._backend.n_worlds, n_axes, seed))
+        self._noises.append(Noise(cfg, self.backend.n_worlds, n_axes, seed))
         return self._noises[-1]
 
     @abstractmethod

@@ -38,8 +38,8 @@ class SensorCfg(ABC):
 class Sensor(ABC, Generic[T]):
     """A sensor with data of type T.
 
-    `data` is computed when it is first read and kept until `update` or `reset`. Who overrides these
-    two calls `super()` first.
+    `data` is computed when it is first read and kept until `update` or `reset`. Who overrides
+    these or `initialize` calls `super()` first.
     """
 
     requires_sensor_context = False
@@ -47,6 +47,7 @@ class Sensor(ABC, Generic[T]):
 
     def __init__(self) -> None:
         self._cached: T | None = None
+        self._backend: Backend | None = None
 
     @abstractmethod
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
@@ -56,13 +57,24 @@ class Sensor(ABC, Generic[T]):
             ValueError: It names something that is not there, or a name that is taken.
         """
 
-    @abstractmethod
     def initialize(self, backend: Backend) -> None:
         """Find the sensor's parts in the compiled model, and read from `backend` from now on.
 
         Raises:
-            ValueError: The back end cannot do what the sensor needs.
+            ValueError: The model lacks a part, or the back end cannot do what the sensor needs.
         """
+        self._backend = backend
+
+    @property
+    def backend(self) -> Backend:
+        """What is read from.
+
+        Raises:
+            RuntimeError: The sensor has not been initialised.
+        """
+        if self._backend is None:
+            raise RuntimeError(f"{type(self).__name__}: call initialize() first")
+        return self._backend
 
     @property
     def data(self) -> T:

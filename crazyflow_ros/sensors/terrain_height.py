@@ -64,7 +64,7 @@ class TerrainHeightSensor(RayCastSensor):
         super().initialize(backend)
 
     def _sense(self) -> TerrainHeightData:
-        rays, xp = super()._sense(), self._backend.xp
+        rays, xp = super()._sense(), self.backend.xp
         assert rays.normals_w is not None
         shape = (*rays.frame_pos_w.shape[:2], -1)
         frame_z = rays.frame_pos_w[..., 2:]

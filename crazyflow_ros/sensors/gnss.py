@@ -1,0 +1,124 @@
+"""Satellite navigation: latitude, longitude and altitude on the WGS 84 ellipsoid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
+from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+
+_RADIUS = 6_378_137.0  # m, WGS 84 at the equator
+_FLATTENING = 1 / 298.257223563
+_ECCENTRICITY_2 = _FLATTENING * (2 - _FLATTENING)
+_ITERATIONS = 5  # each makes the error of the latitude some hundred times smaller
+
+
+@dataclass(kw_only=True)
+class GnssSensorCfg(SampledSensorCfg):
+    """A receiver; exact unless told otherwise.
+
+    Raises:
+        ValueError: The latitude is none.
+    """
+
+    frame: ObjRef
+    """Body, site or geom that the antenna is at."""
+    latitude: float
+    """Of the world's origin [degrees]."""
+    longitude: float
+    """Of the world's origin [degrees]."""
+    altitude: float = 0.0
+    """Of the world's origin above the ellipsoid [m]."""
+    noise: NoiseCfg = EXACT
+    """Errors of the position in axes east, north, up [m]."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.frame.check(f"{self.name}: frame", ("body", "xbody", "site", "geom"))
+        if not -90.0 <= self.latitude <= 90.0:
+            raise ValueError(f"{self.name}: latitude {self.latitude}, expected -90 to 90 degrees")
+
+    def build(self) -> GnssSensor:
+        """Build the sensor."""
+        return GnssSensor(self)
+
+
+@dataclass(frozen=True)
+class GnssData:
+    """Fixes in B worlds."""
+
+    latitude: np.ndarray
+    """Degrees, shape (B,)."""
+    longitude: np.ndarray
+    """Degrees in (-180, 180], shape (B,)."""
+    altitude: np.ndarray
+    """Above the ellipsoid [m], shape (B,)."""
+    variance: np.ndarray
+    """Variance of the white noise east, north and up [m²], shape (3,)."""
+
+
+class GnssSensor(SampledSensor[GnssData]):
+    """Samples the position. The world is flat: it touches the ellipsoid in its origin."""
+
+    def __init__(self, cfg: GnssSensorCfg) -> None:
+        super().__init__(cfg)
+        self.cfg = cfg
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """A position needs nothing in the model."""
+
+    def initialize(self, backend: Backend) -> None:
+        """Find where the antenna is."""
+        super().initialize(backend)
+        self.cfg.frame.id(backend.model)
+        self._errors = self._noise(self.cfg.noise, 3)
+
+    def _measure(self, dt: float) -> np.ndarray:
+        position = np.asarray(self.backend.frame(self.cfg.frame)[0])
+        return self._errors.apply(position, dt)
+
+    def _decode(self, sample: np.ndarray, dt: float) -> GnssData:
+        cfg = self.cfg
+        fix = enu_to_geodetic(sample, cfg.latitude, cfg.longitude, cfg.altitude)
+        return GnssData(*fix, self.cfg.noise.variance(dt, 3))
+
+
+def enu_to_geodetic(
+    enu: np.ndarray, latitude: float, longitude: float, altitude: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Latitude, longitude [degrees] and altitude [m] of points in axes east, north, up.
+
+    Args:
+        enu: Points (N, 3) [m], from the origin of the axes.
+        latitude: Of the origin [degrees].
+        longitude: Of the origin [degrees].
+        altitude: Of the origin above the ellipsoid [m].
+    """
+    phi, lam = math.radians(latitude), math.radians(longitude)
+    east = np.array([-math.sin(lam), math.cos(lam), 0.0])
+    up = np.array([math.cos(phi) * math.cos(lam), math.cos(phi) * math.sin(lam), math.sin(phi)])
+    north = np.cross(up, east)
+    prime_vertical = _RADIUS / math.sqrt(1 - _ECCENTRICITY_2 * math.sin(phi) ** 2)
+    origin = (prime_vertical + altitude) * up
+    origin[2] -= _ECCENTRICITY_2 * prime_vertical * math.sin(phi)
+    x, y, z = (origin + enu @ np.stack([east, north, up])).T
+
+    axial = np.hypot(x, y)
+    angle = np.arctan2(z, axial * (1 - _ECCENTRICITY_2))
+    for _ in range(_ITERATIONS):
+        radius = _RADIUS / np.sqrt(1 - _ECCENTRICITY_2 * np.sin(angle) ** 2)
+        angle = np.arctan2(z + _ECCENTRICITY_2 * radius * np.sin(angle), axial)
+    radius = _RADIUS / np.sqrt(1 - _ECCENTRICITY_2 * np.sin(angle) ** 2)
+    # Not axial / cos(angle) - radius, which fails at the poles.
+    height = (
+        axial * np.cos(angle)
+        + z * np.sin(angle)
+        - radius * (1 - _ECCENTRICITY_2 * np.sin(angle) ** 2)
+    )
+    return np.degrees(angle), np.degrees(np.arctan2(y, x)), height

@@ -1,0 +1,98 @@
+"""Optical flow: how fast the ground moves through the view of a camera that looks down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
+from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
+from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.patterns import GridPatternCfg
+from crazyflow_ros.sensors.raycast import RayCastSensorCfg
+from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+
+
+@dataclass(kw_only=True)
+class OpticalFlowSensorCfg(SampledSensorCfg):
+    """A flow sensor that looks along -z of a site, as the Flow deck's; exact unless told otherwise.
+
+    Raises:
+        ValueError: The frame is no site.
+    """
+
+    frame: ObjRef
+    """Site that it is at."""
+    noise: NoiseCfg = EXACT
+    """Errors of the flow [rad/s]."""
+    max_range: float = 10.0
+    """Distance beyond which it sees no ground [m]."""
+    include_geom_groups: tuple[int, ...] | None = (0, 1, 3)
+    """Geom groups that count as ground."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.frame.check(f"{self.name}: frame", ("site",))
+
+    def build(self) -> OpticalFlowSensor:
+        """Build the sensor."""
+        return OpticalFlowSensor(self)
+
+
+@dataclass(frozen=True)
+class OpticalFlowData:
+    """Readings in B worlds."""
+
+    flow: np.ndarray
+    """Angular rates [rad/s], shape (B, 2), in the direction of the site's x and y axes, positive if
+    the sensor moves along them over the ground: vx / d - ωy and vy / d + ωx at a distance d, as in
+    the Crazyflie's estimator. NaN without ground."""
+    variance: float
+    """Variance of the white noise [rad²/s²]."""
+
+
+class OpticalFlowSensor(SampledSensor[OpticalFlowData]):
+    """Samples the flow in the middle of the view, over ground that stands still."""
+
+    def __init__(self, cfg: OpticalFlowSensorCfg) -> None:
+        super().__init__(cfg)
+        self.cfg = cfg
+        self._velocity, self._gyro = (
+            BuiltinSensorCfg(name=f"{cfg.name}/{kind}", sensor_type=kind, obj=cfg.frame).build()
+            for kind in ("velocimeter", "gyro")
+        )
+        self._ray = RayCastSensorCfg(
+            name=cfg.name,
+            frame=cfg.frame,
+            pattern=GridPatternCfg(size=(0.0, 0.0)),
+            max_distance=cfg.max_range,
+            include_geom_groups=cfg.include_geom_groups,
+        ).build()
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """Add a velocimeter and a gyroscope."""
+        self._velocity.edit_spec(spec)
+        self._gyro.edit_spec(spec)
+
+    def initialize(self, backend: Backend) -> None:
+        """Find the sensors, and prepare the ray."""
+        super().initialize(backend)
+        for part in (self._velocity, self._gyro, self._ray):
+            part.initialize(backend)
+        self._errors = self._noise(self.cfg.noise, 2)
+
+    def _measure(self, dt: float) -> np.ndarray:
+        self._velocity.update(dt)
+        self._gyro.update(dt)
+        self._ray.sense()
+        velocity, turn = np.asarray(self._velocity.data), np.asarray(self._gyro.data)
+        distance = np.asarray(self._ray.data.distances)
+        distance = np.where(distance > 0.0, distance, np.nan)
+        flow = velocity[:, :2] / distance + turn[:, 1::-1] * [-1.0, 1.0]
+        return self._errors.apply(flow, dt)
+
+    def _decode(self, sample: np.ndarray, dt: float) -> OpticalFlowData:
+        return OpticalFlowData(sample, float(self.cfg.noise.variance(dt, 1)[0]))
