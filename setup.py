@@ -64,6 +64,7 @@ setup(
             "matplotlib",
             "xacro",
             "mcap-ros2-support",
+            "hypothesis",
         ],
     },
 )

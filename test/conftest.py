@@ -11,11 +11,18 @@ if not os.environ.get("DISPLAY") and find_library("EGL"):
 
 import jax
 import pytest
+from hypothesis import settings
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
 
 # As the node sets it; for small calls it is faster, and the tests run what the node runs.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+# make test ARGS="--hypothesis-profile=thorough test/test_random_calls.py"
+settings.register_profile("quick", max_examples=8, deadline=None, database=None)
+settings.register_profile("thorough", max_examples=10_000, deadline=None, database=None)
+settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -249,6 +249,14 @@ def test_a_controller_that_knows_the_mass_wants_the_weight(dynamics: str) -> Non
     assert float(thrust) * scale == pytest.approx(weight, rel=1e-5)
 
 
+@pytest.mark.parametrize("east", [0.0, 1.0])
+def test_without_lift_there_is_still_an_attitude(east: float) -> None:
+    """Free fall wants no thrust, or one along the heading: neither says where the left is."""
+    sim = Sim(control="state", true_mass=True)
+    sim.state_control(np.array([[[0, 0, 0, 0, 0, 0, east, 0, -9.81, 0, 0, 0, 0]]]))
+    assert np.isfinite(control_state(sim.data).controls.attitude.cmd).all()
+
+
 def test_attitude_control_holds_an_attitude_and_a_thrust() -> None:
     sim = flying("attitude")
     weight = load_drone(DRONE)["mass"] * 9.81

@@ -48,6 +48,13 @@ def test_a_command_is_stored_and_nothing_else_changes(control: str) -> None:
     assert jax.tree.structure(data) == jax.tree.structure(new)
 
 
+def test_numbers_beyond_what_can_be_worked_with_are_refused() -> None:
+    command = command_of("attitude")
+    command[1, 0, 2] = 2e9
+    with pytest.raises(ValueError, match=r"holds 2000000000.0 at index \(1, 0, 2\), beyond 1e\+09"):
+        SETTERS["attitude"](data_of("attitude"), command)
+
+
 def test_thirteen_numbers_give_yaw_instead_of_a_quaternion() -> None:
     command = command_of("state", 13)
     full = stored(functional.state_control(data_of("state"), command))

@@ -148,9 +148,10 @@ def state2attitude(
     body_z = transpose(rotation_matrix(quat))[2]
     thrust = _thrust_gain(params) * dot(thrust_vec, body_z)
 
-    z_des = normalize(thrust_vec)
+    # In free fall any attitude will do; so does any that turns a thrust along the heading.
+    z_des = normalize(thrust_vec, body_z)
     x_heading = heading(quat_sp)
-    y_des = normalize(cross(z_des, x_heading))
+    y_des = normalize(cross(z_des, x_heading), (-x_heading[1], x_heading[0], x_heading[2]))
     x_des = cross(y_des, z_des)
     rpy = rpy_from_rotation_matrix(transpose((x_des, y_des, z_des)))
     return rpy, thrust, pos_err_i

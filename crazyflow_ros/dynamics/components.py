@@ -165,9 +165,13 @@ def cross(a: Vec3, b: Vec3) -> Vec3:
     )
 
 
-def normalize(a: Vec3) -> Vec3:
-    """Unit vector along `a`."""
-    return scale(a, 1 / jnp.sqrt(dot(a, a)))
+def normalize(a: Vec3, otherwise: Vec3) -> Vec3:
+    """Unit vector along `a`, or `otherwise` where that is zero."""
+    square = dot(a, a)
+    zero = square == 0
+    x, y, z = scale(a, 1 / jnp.sqrt(jnp.where(zero, 1.0, square)))
+    u, v, w = otherwise
+    return jnp.where(zero, u, x), jnp.where(zero, v, y), jnp.where(zero, w, z)
 
 
 def transform(matrix: Matrix3, v: Vec3) -> Vec3:

@@ -15,6 +15,8 @@ from jax.typing import ArrayLike
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim.data import SimData
 
+_LARGEST = 1e9  # of the numbers in a command; float32 can work with their squares
+
 
 def state_control(data: SimData, cmd: ArrayLike) -> SimData:
     """Command position, velocity, acceleration and yaw.
@@ -65,15 +67,17 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
         cmd: (..., k), k one of `control.sizes`.
 
     Raises:
-        ValueError: Wrong length, NaN or infinity, zero quaternion; the message says where.
+        ValueError: Wrong length, NaN, infinity or a number beyond 1e9, zero quaternion; the message
+            says where.
     """
     if cmd.shape[-1] not in control.sizes:
         lengths = " or ".join(str(n) for n in sorted(control.sizes))
         raise ValueError(f"a {control} command has {lengths} numbers, got {cmd.shape[-1]}")
-    finite = np.isfinite(cmd)
-    if not finite.all():
-        where = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise ValueError(f"{control} command holds {cmd[where]} at index {where}")
+    usable = np.abs(cmd) <= _LARGEST
+    if not usable.all():
+        where = tuple(int(i) for i in np.argwhere(~usable)[0])
+        beyond = f", beyond {_LARGEST:g}" if np.isfinite(cmd[where]) else ""
+        raise ValueError(f"{control} command holds {cmd[where]} at index {where}{beyond}")
     if cmd.shape[-1] == 16 and (zero := ~cmd[..., 9:13].any(axis=-1)).any():
         where = tuple(int(i) for i in np.argwhere(zero)[0]) if zero.ndim else ()
         raise ValueError(f"{control} command holds a zero quaternion at index {where}")
@@ -119,7 +123,7 @@ def stored_command(data: SimData) -> Array:
 def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
     new = checked_command(data, control, cmd)
     if isinstance(cmd, jax.core.Tracer):
-        usable = jnp.isfinite(new).all(axis=-1, keepdims=True)
+        usable = (jnp.abs(new) <= _LARGEST).all(axis=-1, keepdims=True)
         if control is Control.state:
             usable &= (new[..., 9:13] != 0).any(axis=-1, keepdims=True)
         new = jnp.where(usable, new, stored_command(data))

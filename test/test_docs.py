@@ -1,0 +1,24 @@
+"""The Python in the documents runs as it is printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/dynamics.md", "docs/pipelines.md"])
+def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All blocks of a page, one after the other as a reader would."""
+    text = (ROOT / page).read_text()
+    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert blocks
+    names: dict[str, Any] = {}
+    for block in blocks:
+        line = text[: block.start(1)].count("\n")
+        exec(compile("\n" * line + block[1], str(ROOT / page), "exec"), names)
+    assert capsys.readouterr().out
