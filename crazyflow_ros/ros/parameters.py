@@ -153,7 +153,10 @@ class Parameters:
         Raises:
             ParameterError: The initial poses do not fit the drones.
         """
-        shared = {field.name for field in fields(SimulationConfig)} - {"initial_poses"}
+        shared = {field.name for field in fields(SimulationConfig)} - {
+            "initial_poses",
+            "max_drones",
+        }
         values = {name: getattr(self, name) for name in shared}
         return SimulationConfig(**values, initial_poses=self._poses())
 

@@ -26,6 +26,8 @@ class SimulationConfig:
     """Simulated seconds per second; 0 runs as fast as it can."""
     start_paused: bool = False
     seed: int = 0
+    max_drones: int = 0
+    """For how many drones there is room without compiling anew; 0: for those of the start."""
     watchdog_timeout: float = 5.0
     """Without progress for so long [s of wall time] it is reported what the thread hangs in."""
     initial_poses: np.ndarray | None = None

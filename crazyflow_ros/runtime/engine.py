@@ -68,14 +68,13 @@ class Engine:
             world.control,
             world.control_period,
         )
-        self.initial_poses = _checked_poses(config, len(names))
-        """(M, 7) position and attitude (xyzw) after the start."""
+        poses = _checked_poses(config, len(names))
         self.lost: set[str] = set()
         self._set_inputs(world.inputs())
         self._rotor_angle = self._rotor_vel = np.zeros((world.n_drones, 4))
         self._initial = _parked(0, world.n_drones)
-        self._initial["pos"][: len(names)] = self.initial_poses[:, :3]
-        self._initial["quat"][: len(names)] = self.initial_poses[:, 3:]
+        self._initial["pos"][: len(names)] = poses[:, :3]
+        self._initial["quat"][: len(names)] = poses[:, 3:]
         self._set_slots({name: slot for slot, name in enumerate(names)})
         self.reset()
 
@@ -83,6 +82,11 @@ class Engine:
     def n_slots(self) -> int:
         """Drones for which there is room."""
         return self._world.n_drones
+
+    def initial_poses(self) -> np.ndarray:
+        """Position and attitude (xyzw) of each drone after a reset, shape (M, 7)."""
+        slots = self._slots_of(self.names)
+        return np.hstack((self._initial["pos"][slots], self._initial["quat"][slots]))
 
     def tell(self, name: str, command: np.ndarray) -> None:
         """Give a drone a command, in the form of the control mode, and arm it."""
@@ -116,15 +120,14 @@ class Engine:
         for name, values in self._initial.items():
             values[slots] = getattr(state, name)
 
-    def add(self, name: str, pose: np.ndarray | None) -> None:
+    def add(self, name: str, pose: np.ndarray) -> None:
         """Put a drone into a free slot.
 
         Args:
             name: Of no other drone.
-            pose: (7,) its position and attitude (xyzw); None: on the floor, where there is room.
+            pose: (7,) its initial position and attitude (xyzw).
         """
         free = [slot for slot in range(self.n_slots) if slot not in self._slots.values()]
-        pose = self._free_place() if pose is None else pose
         self._initial["pos"][free[0]], self._initial["quat"][free[0]] = pose[:3], pose[3:]
         self._set_slots(self._slots | {name: free[0]})
         self.reset([name])
@@ -136,6 +139,10 @@ class Engine:
             self._initial[field][slot] = values[0]
         self.reset([name])
         self._set_slots({other: i for other, i in self._slots.items() if other != name})
+
+    def arrange(self, names: Sequence[str]) -> None:
+        """Give the drones another order."""
+        self._set_slots({name: self._slots[name] for name in names})
 
     def resize(self, n_slots: int) -> None:
         """Compile anew with more slots; the drones' state is carried over as it is."""
@@ -151,7 +158,10 @@ class Engine:
         self._set_slots(self._slots)
         more = self._world.fresh()
         for path, values in leaves.items():
-            more[path][:, :before] = values  # all of what the drones share
+            if more[path].shape == values.shape:  # the drones share it
+                more[path] = values
+            else:
+                more[path][:, :before] = values
         self._fill(more, np.arange(before, n_slots), parked)
 
     def advance(self, tick: int, n_ticks: int, epoch: int) -> Snapshot:
@@ -224,8 +234,8 @@ class Engine:
             self._rotor_angle = _with(self._rotor_angle, slots, fields["rotor_angle"])
         self._vectors = self._world.pack(leaves)
 
-    def _free_place(self) -> np.ndarray:
-        """On the floor, as near to the origin as there is room."""
+    def free_place(self) -> np.ndarray:
+        """A pose (7,) on the floor, as near to the origin as there is room."""
         pos = self._world.unpack(self._vectors)["states.pos"][0, self._slots_of(self.names)]
         points = grid_2d((2 * len(pos) + 1) ** 2)  # more than the drones can be near to
         distance = np.linalg.norm(points[:, None] - pos[:, :2], axis=-1).min(axis=1)

@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
+
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.runtime.command_source import CommandSource
@@ -19,7 +22,7 @@ from crazyflow_ros.runtime.pacing import Pacer
 from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.reset import ResetScope
 from crazyflow_ros.runtime.setpoints import Setpoint
-from crazyflow_ros.runtime.simulation import ResetCallback, Simulation
+from crazyflow_ros.runtime.simulation import ResetCallback, SceneEdit, Simulation
 from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.steps import Progress, StepQueue, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
@@ -136,6 +139,10 @@ class PhysicsThread:
     def on_change(self, callback: SnapshotCallback) -> None:
         """Call `callback` after each change by hand: at the start, and whatever a request did."""
         self._simulation.change_callbacks.append(callback)
+
+    def on_drones_changed(self, callback: SnapshotCallback) -> None:
+        """Call `callback` when drones have come or gone, before all others see them."""
+        self._simulation.roster_callbacks.append(callback)
 
     def on_command(self, callback: CommandCallback) -> None:
         """Call `callback` when a setpoint takes effect."""
@@ -276,6 +283,35 @@ class PhysicsThread:
             self._simulation.set_state(edit(self.snapshot))
 
         return self._request(carry_out)
+
+    def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
+        """Add a drone between two ticks; the others do not notice.
+
+        Beyond `SimulationConfig.max_drones` time stands still while it is compiled for more.
+
+        Args:
+            name: Letters, digits, underscores.
+            pose: (7,) position and attitude (xyzw), also after a reset; None: on the floor, where
+                there is room.
+
+        The future raises ValueError if the name or the pose is not usable, and InvalidState if the
+        drones are commanded from outside.
+        """
+        return self._request(lambda: self._simulation.spawn(name, pose))
+
+    def despawn(self, name: str) -> Future[Snapshot]:
+        """Remove a drone between two ticks.
+
+        The future raises ValueError if there is none, and InvalidState if it is the last one or the
+        drones are commanded from outside.
+        """
+        return self._request(lambda: self._simulation.despawn(name))
+
+    def set_scene(
+        self, scene: str | Path | None = None, edit: SceneEdit | None = None
+    ) -> Future[Snapshot]:
+        """Put the drones, as they are, into another scene of the mirror. See `Simulation`."""
+        return self._request(lambda: self._simulation.set_scene(scene, edit))
 
     def hold(self, reason: str) -> Future[Snapshot]:
         """Pause, and refuse to resume and to step, with a reason, until `release`."""

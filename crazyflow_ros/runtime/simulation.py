@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
+import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.engine import Engine
+from crazyflow_ros.runtime.engine import Engine, checked_pose
 from crazyflow_ros.runtime.events import Events, SnapshotCallback
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.levels import resolve
 from crazyflow_ros.runtime.orders import Orders
+from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
 from crazyflow_ros.runtime.snapshot import SIZES, DroneState
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 
 ResetCallback = Callable[[ResetEvent], None]
+SceneEdit = Callable[[mujoco.MjSpec], None]
 
 _FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
+
+
+def _no_edit(spec: mujoco.MjSpec) -> None:
+    """Leave the scene as it is."""
 
 
 class Simulation:
@@ -45,6 +54,7 @@ class Simulation:
         events: Callbacks, the clock first among them.
         reset_callbacks: Are called after each reset.
         change_callbacks: Are called after each change by hand, a reset among them.
+        roster_callbacks: Are called when drones have come or gone, before anybody sees them.
         control: What commands mean.
         control_period: Ticks between two runs of the outermost controller.
 
@@ -61,11 +71,15 @@ class Simulation:
     ) -> None:
         self._health = health
         self._source, self._mass = source, load_drone(config.drone_model)["mass"]
-        self._engine = engine = Engine(config, names, levels=source is not None)
+        self._engine = engine = Engine(
+            config, names, n_slots=0 if source else config.max_drones, levels=source is not None
+        )
         self.control: Control = engine.control
         self.control_period = source.period if source else engine.control_period
-        spec = build_spec(config.drone_model, names, scene=config.scene, poses=engine.initial_poses)
-        self.mirror = Mirror(spec.compile(), names)
+        self._config, self._scene = config, config.scene
+        self._edit: SceneEdit = _no_edit
+        self._start = dict(zip(names, engine.initial_poses()))
+        self.mirror = Mirror(self._model(self._start), names)
         self.epoch = 0
         self.snapshot = engine.advance(_FIRST_TICK, 0, self.epoch)
         self.orders = Orders(self.control, health)
@@ -73,6 +87,7 @@ class Simulation:
         self.events = Events(config.freq, health)
         self.reset_callbacks: list[ResetCallback] = []
         self.change_callbacks: list[SnapshotCallback] = []
+        self.roster_callbacks: list[SnapshotCallback] = []
 
     def next_event(self) -> int:
         """The tick up to which nobody wants to know or to change anything."""
@@ -135,7 +150,11 @@ class Simulation:
         if drones is not None and scope is not ResetScope.state:
             raise ValueError(f"of single drones only the state can be reset, not {scope}")
         names = self._known(self.snapshot.names if drones is None else drones)
-        fields = self._checked({} if states is None else states)
+        if ResetScope.spawned in scope:
+            names = tuple(self._start)
+        fields = self._checked({} if states is None else states, names)
+        if ResetScope.spawned in scope:
+            self._assemble(self._start)
         tick = _FIRST_TICK if ResetScope.time in scope else self.snapshot.tick
         if drones is None:
             self.epoch += 1
@@ -161,7 +180,7 @@ class Simulation:
         Raises:
             ValueError: There is no such drone, or a state is not one.
         """
-        for name, values in self._checked(states).items():
+        for name, values in self._checked(states, self.snapshot.names).items():
             self._engine.put([name], values)
         self.show()
 
@@ -170,6 +189,113 @@ class Simulation:
         fields = {name: getattr(state, name) for name in SIZES}
         self._engine.put(self.snapshot.names, fields)
         self.show()
+
+    def spawn(self, name: str, pose: ArrayLike | None) -> None:
+        """Add a drone; with no slot free, compile anew.
+
+        Args:
+            name: Of no other drone.
+            pose: (7,) position and attitude (xyzw), also after a reset; None: on the floor.
+
+        Raises:
+            ValueError: The name or the pose is not usable.
+            InvalidState: The drones are commanded from outside.
+        """
+        self._check_roster_is_open()
+        if name in self._engine.names:
+            raise ValueError(f"there is a drone {name!r} already")
+        place = self._engine.free_place() if pose is None else checked_pose("pose", pose)
+        self._assemble({**self._roster(), name: place})
+        self.show()
+
+    def despawn(self, name: str) -> None:
+        """Remove a drone.
+
+        Raises:
+            ValueError: There is no such drone.
+            InvalidState: It is the last one, or the drones are commanded from outside.
+        """
+        self._check_roster_is_open()
+        self._known([name])
+        roster = self._roster()
+        if len(roster) == 1:
+            raise InvalidState(f"{name} is the last drone, it cannot be removed")
+        del roster[name]
+        self._assemble(roster)
+        self.show()
+
+    def set_scene(self, scene: str | Path | None, edit: SceneEdit | None) -> None:
+        """Put the drones, as they are, into another scene.
+
+        Args:
+            scene: As in `SimulationConfig`; None is the present one.
+            edit: Changes the specification that it is compiled from, now and each time that drones
+                come or go; it may refuse with ValueError.
+
+        Raises:
+            ValueError: There is no such scene, or it does not compile; then nothing has changed.
+        """
+        before = self._scene, self._edit
+        self._scene = self._scene if scene is None else str(scene)
+        self._edit = _no_edit if edit is None else edit
+        try:
+            self.mirror.use(self._model(self._roster()), self._engine.names)
+        except BaseException:
+            self._scene, self._edit = before
+            raise
+        self.show()
+
+    def _check_roster_is_open(self) -> None:
+        if self._source is not None:
+            raise InvalidState("drones that ros2_control flies cannot be added or removed")
+
+    def _roster(self) -> dict[str, np.ndarray]:
+        """The drones, with their initial poses."""
+        return dict(zip(self._engine.names, self._engine.initial_poses()))
+
+    def _model(self, roster: Mapping[str, np.ndarray]) -> mujoco.MjModel:
+        """The scene with some drones.
+
+        Raises:
+            ValueError: It does not compile.
+        """
+        spec = build_spec(
+            self._config.drone_model,
+            tuple(roster),
+            scene=self._scene,
+            poses=np.array(list(roster.values())),
+        )
+        self._edit(spec)
+        return spec.compile()
+
+    def _assemble(self, roster: Mapping[str, np.ndarray]) -> None:
+        """Make these the drones; those that stay do not notice.
+
+        Raises:
+            ValueError: They cannot be put into the scene; then nothing has changed.
+        """
+        engine, health, names = self._engine, self._health, tuple(roster)
+        model = self._model(roster)
+        gone = [name for name in engine.names if name not in roster]
+        self.orders.clear(gone)
+        self.wrenches.clear(gone)
+        for name in gone:
+            engine.remove(name)
+        if len(names) > engine.n_slots:
+            n_slots = max(len(names), 2 * engine.n_slots)
+            health.warn(
+                f"no room for {len(names)} drones: time stands while {n_slots} are compiled"
+            )
+            health.doing = f"compiling for {n_slots} drones"
+            engine.resize(n_slots)
+        for name in names:
+            if name not in engine.names:
+                engine.add(name, roster[name])
+        engine.arrange(names)
+        self.mirror.use(model, names)
+        self._evaluate(self.snapshot.tick, 0)
+        for callback in self.roster_callbacks:
+            health.call("roster callback", callback, self.snapshot)
 
     def capture_initial_state(self) -> None:
         """Make the present state the initial one."""
@@ -208,15 +334,17 @@ class Simulation:
             rows = [self.snapshot.names.index(name) for name in names]
             self._source.forget(np.array(rows, int))
 
-    def _known(self, names: Iterable[str]) -> tuple[str, ...]:
-        known = self.snapshot.names
+    def _known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
+        known = self.snapshot.names if known is None else known
         for name in names:
             if name not in known:
                 raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
         return tuple(dict.fromkeys(names))
 
-    def _checked(self, states: Mapping[str, DroneState]) -> dict[str, dict[str, np.ndarray]]:
-        self._known(states)
+    def _checked(
+        self, states: Mapping[str, DroneState], known: Sequence[str]
+    ) -> dict[str, dict[str, np.ndarray]]:
+        self._known(states, known)
         return {name: state.checked(name) for name, state in states.items()}
 
     def _take_commands(self) -> None:

@@ -62,11 +62,39 @@ class Mirror:
     """
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+        self._mutex = TimedLock()
+        self._time_ns = 0
+        self._reset_callback: ResetCallback | None = None
+        self.requests: PhysicsRequests | None = None
+        """The physics thread, set by whoever runs it."""
+        self.use(model, names)
+        initial = self._front
+        self.write(self._index.read(initial.qpos, initial.qvel, initial.qacc, initial.time))
+
+    def use(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+        """Mirror another model from the next `write` on. Physics thread only.
+
+        Data of the model before are refused from now on; whoever has some sees by `model` that
+        there is another one. What was staged is dropped.
+
+        Args:
+            model: As for the constructor.
+            names: As for the constructor.
+
+        Raises:
+            ValueError: The model lacks a part of a drone; then nothing has changed.
+        """
+        DroneIndex(model, names)  # or it is refused
+        front, back = mujoco.MjData(model), mujoco.MjData(model)
+        with self._mutex:
+            self._use(model, names)
+            self._front, self._back = front, back
+
+    def _use(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self._model = model
         self._names = tuple(names)
         self._index = DroneIndex(model, names)
         self._stage = ControlStage(model, self._index)
-        self._mutex = TimedLock()
         self._sensors = {
             model.sensor(i).name: slice(adr, adr + dim)
             for i, (adr, dim) in enumerate(zip(model.sensor_adr, model.sensor_dim, strict=True))
@@ -75,14 +103,6 @@ class Mirror:
         self._gyro = self._sensor_index("gyro")
         self._accelerometer = self._sensor_index("accelerometer")
         self._rangefinder = Rangefinder(model, names)
-        self._front, self._back = mujoco.MjData(model), mujoco.MjData(model)
-        self._time_ns = 0
-        self._reset_callback: ResetCallback | None = None
-        self.requests: PhysicsRequests | None = None
-        """The physics thread, set by whoever runs it."""
-
-        initial = self._front
-        self.write(self._index.read(initial.qpos, initial.qvel, initial.qacc, initial.time))
 
     @property
     def model(self) -> mujoco.MjModel:
@@ -147,9 +167,9 @@ class Mirror:
 
     def read_sensor(self, name: str) -> np.ndarray:
         """Copy of the readings of one sensor of the model, for example "gyro:cf0"."""
-        if name not in self._sensors:
-            raise ValueError(f"unknown sensor {name!r}, have {', '.join(self._sensors)}")
         with self._mutex:
+            if name not in self._sensors:
+                raise ValueError(f"unknown sensor {name!r}, have {', '.join(self._sensors)}")
             return self._front.sensordata[self._sensors[name]].copy()
 
     def imu(self) -> Imu:
@@ -166,11 +186,15 @@ class Mirror:
 
     def copy_physics_data(self, destination: mujoco.MjData | None = None) -> mujoco.MjData:
         """Copy of the data: state, accelerations, frames and sensors; made if not given."""
-        destination = mujoco.MjData(self._model) if destination is None else destination
-        self._check_sizes(destination)
-        with self._mutex:
-            mujoco.mj_copyData(destination, self._model, self._front)
-        return destination
+        while True:
+            model = self._model
+            data = mujoco.MjData(model) if destination is None else destination
+            with self._mutex:
+                if destination is None and model is not self._model:
+                    continue  # it was exchanged meanwhile
+                self._check_sizes(data)
+                mujoco.mj_copyData(data, self._model, self._front)
+                return data
 
     def apply_control_data(self, source: mujoco.MjData) -> None:
         """Stage ctrl, qfrc_applied and xfrc_applied of `source` for the physics; the latest wins.
@@ -179,8 +203,8 @@ class Mirror:
             ValueError: Some entry isn't finite, or acts where the physics has no freedom; then
                 nothing is staged.
         """
-        self._check_sizes(source)
         with self._mutex:
+            self._check_sizes(source)
             self._stage.put(source)
 
     def overwrite_physics_data(self, source: mujoco.MjData) -> None:
