@@ -9,13 +9,14 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmark import lock_step, node, real_time, sim
+from benchmark import lock_step, node, real_time, sensors, sim
 
 BENCHMARKS = {
     "sim": sim.main,
     "node": node.main,
     "real_time": real_time.main,
     "lock_step": lock_step.main,
+    "sensors": sensors.main,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import mujoco
@@ -108,8 +109,6 @@ class RayCastData:
     normals_w: Array | None
     """Surface normals at the hit points, world axes, shape (B, N, 3); zero if there is none. None
     over MJX, which does not know them."""
-    hit_pos_w: Array
-    """Hit points in the world [m], shape (B, N, 3); the origin of the ray if there is none."""
     pos_w: Array
     """Position of the first frame in the world [m], shape (B, 3)."""
     quat_w: Array
@@ -118,6 +117,16 @@ class RayCastData:
     """Positions of all frames [m], shape (B, F, 3)."""
     frame_quat_w: Array
     """Attitudes of all frames, wxyz, shape (B, F, 4)."""
+    origins_w: Array
+    """Where rays start in the world [m], shape (B, F, R or 1, 3): 1 if all of a frame are one."""
+    directions_w: Array
+    """Unit vectors of the rays, world axes, shape (B, F, R, 3)."""
+
+    @cached_property
+    def hit_pos_w(self) -> Array:
+        """Hit points in the world [m], shape (B, N, 3); the origin of the ray if there is none."""
+        length = self.distances.clip(min=0.0).reshape(*self.directions_w.shape[:-1], 1)
+        return (self.origins_w + length * self.directions_w).reshape(*self.distances.shape, 3)
 
 
 class RayCastSensor(ContextSensor[RayCastData]):
@@ -176,18 +185,17 @@ class RayCastSensor(ContextSensor[RayCastData]):
         if not self.cfg.pattern.one_origin:
             origins = origins + self._offsets @ turn
         distances, normals = self._cast(origins, directions)
-        hits = origins + xp.maximum(distances, 0.0)[..., None] * directions
         quats = xyzw_to_wxyz(quat_from_matrix(attitude))
-        self._drawn = origins, directions
         per_ray = (len(distances), -1, 3)
         return RayCastData(
             distances=distances.reshape(per_ray[:2]),
             normals_w=None if normals is None else normals.reshape(per_ray),
-            hit_pos_w=hits.reshape(per_ray),
             pos_w=position[:, 0],
             quat_w=quats[:, 0],
             frame_pos_w=position,
             frame_quat_w=quats,
+            origins_w=origins,
+            directions_w=directions,
         )
 
     def debug_vis(self, visualizer: Visualizer) -> None:
@@ -195,7 +203,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
         if not self.cfg.debug_vis:
             return
         viz, size, data = self.cfg.viz, visualizer.meansize, self.data
-        origins, directions = (np.asarray(part) for part in self._drawn)
+        origins, directions = np.asarray(data.origins_w), np.asarray(data.directions_w)
         origins = np.broadcast_to(origins, directions.shape)
         origins, directions = (part.reshape(len(part), -1, 3) for part in (origins, directions))
         for world in visualizer.worlds:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from crazyflow_ros.sensors.backend import Array, Backend
@@ -77,7 +77,8 @@ class TerrainHeightSensor(RayCastSensor):
         heights = xp.where(nothing, xp.clip(frame_z, 0.0, farthest), heights)
         if self.cfg.reduction != "none":
             heights = getattr(xp, self.cfg.reduction)(heights, axis=-1)
-        return TerrainHeightData(**vars(rays), heights=heights)
+        known = {field.name: getattr(rays, field.name) for field in fields(rays)}
+        return TerrainHeightData(**known, heights=heights)
 
     @property
     def data(self) -> TerrainHeightData:
