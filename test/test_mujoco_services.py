@@ -47,7 +47,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         for drone in ("cf0", "cf1"):
             client.collect(Odometry, f"{drone}/odom")
         client.collect(JointState, "cf0/joint_states")
-        client.spin(0.5)
+        client.publisher(PoseStamped, "cf0/cmd_pose")
+        client.spin(1.0)  # the simulator has to find the publisher, too
         yield client
         client.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import struct
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -55,6 +56,9 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
+        client.publisher(PoseStamped, "cf0/cmd_pose")
+        client.publisher(WrenchStamped, "cf0/wrench")
+        client.spin(1.0)  # the simulator has to find the publishers, too
         command = PoseStamped()
         command.pose.position.z, command.pose.orientation.w = 1.0, 1.0
         assert client.advance(49) == 50
@@ -115,7 +119,7 @@ def test_force_is_there_as_long_as_it_acts(flight: Path) -> None:
 def until_the_file_breaks_off(records: Iterator[Any], topic: str) -> Iterator[Message]:
     """Messages of a topic."""
     numbers = set()
-    with suppress(McapError):
+    with suppress(McapError, struct.error):
         for record in records:
             if isinstance(record, Channel) and record.topic == topic:
                 numbers.add(record.id)
@@ -190,13 +194,7 @@ def test_messages_that_cannot_be_written_in_time_are_counted(
         msg_type=String,
         qos_profile=qos_profile_system_default,
     )
-    physics = SimpleNamespace(
-        snapshot=SimpleNamespace(time_ns=7),
-        on_command=lambda _: None,
-        on_wrench=lambda _: None,
-        on_reset=lambda _: None,
-    )
-    recorder.follow(physics, str)
+    recorder.time_ns = lambda: 7
     tap = recorder.tap(publisher)
     for i in range(5):
         tap.publish(String(data=f"{i}" * 80))

@@ -96,7 +96,7 @@ def test_drag_lasts_until_it_ends(physics: Physics, controls: Controls) -> None:
     assert physics.asked == [
         ("cf1", [0.25, 0, 0], np.inf),
         ("cf1", [0.25, 0, 0], np.inf),
-        ("cf1", [0, 0, 0], 0.0),
+        ("end_wrench", ("viewer", "cf1")),
     ]
 
 
@@ -104,7 +104,7 @@ def test_drag_ends_with_the_window(physics: Physics, controls: Controls) -> None
     wrench = np.ones((2, 6))
     controls.take(Input([], wrench), NAMES)
     controls.release()
-    assert sorted(physics.asked[2:]) == [(name, [0, 0, 0], 0.0) for name in NAMES]
+    assert sorted(physics.asked[2:]) == [("end_wrench", ("viewer", name)) for name in NAMES]
 
 
 @pytest.fixture(scope="module")

@@ -97,6 +97,15 @@ def test_wrenches_add_up_but_those_of_one_key_replace_each_other(physics: Physic
     assert gained(physics, 20)[0, 0] == pytest.approx(3 * 9.81 * 0.02, rel=0.05)
 
 
+def test_wrench_can_be_ended(physics: PhysicsThread) -> None:
+    future = physics.apply_wrench("cf0", Wrench((WEIGHT, 0, 0), NONE, math.inf), "hand")
+    step(physics, 10)
+    physics.end_wrench("hand")
+    physics.end_wrench("nobody's")
+    assert gained(physics, 20)[0, 0] == pytest.approx(9.81 * 0.02, rel=0.05)
+    assert future.done() and future.result() is None
+
+
 def test_wrench_ends_with_a_reset(physics: PhysicsThread) -> None:
     in_force = physics.apply_wrench("cf0", Wrench((WEIGHT, 0, 0), NONE, math.inf))
     step(physics, 5)

@@ -12,6 +12,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from crazyflow_ros.control import Control
 from crazyflow_ros.ros import setpoints
 from crazyflow_ros.runtime import Setpoint, Wrench
 
@@ -27,27 +28,29 @@ _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 _WARNING_PERIOD = 1.0  # s of wall time between two warnings about the same topic
 
 
+def inputs(control: Control) -> dict[str, tuple[Any, Conversion]]:
+    """Type and conversion of the messages that tell a drone what to do, by topic."""
+    return {
+        "cmd_pose": (PoseStamped, setpoints.pose),
+        "cmd_vel": (TwistStamped, setpoints.velocity),
+        "cmd_trajectory": (MultiDOFJointTrajectory, setpoints.trajectory),
+        "command": (Float64MultiArray, partial(setpoints.raw, control=control)),
+    }
+
+
 class Commands:
     """Passes commands on to the physics thread; a bad one changes nothing."""
 
     def __init__(self, simulator: Simulator) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._logger = simulator.get_logger()
-        recorder = simulator.recorder
+        effects = simulator.recorded_effects
         self._warned: dict[str, float] = {}
-        raw = partial(setpoints.raw, control=self._physics.control)
-        inputs: dict[str, tuple[Any, Conversion]] = {
-            "cmd_pose": (PoseStamped, setpoints.pose),
-            "cmd_vel": (TwistStamped, setpoints.velocity),
-            "cmd_trajectory": (MultiDOFJointTrajectory, setpoints.trajectory),
-            "command": (Float64MultiArray, raw),
-        }
         for drone in simulator.drones:
-            for topic, (message_type, conversion) in inputs.items():
-                name = f"{drone}/{topic}"
-                if recorder is not None:
-                    full_name = simulator.resolve_topic_name(name)
-                    conversion = recorder.tap_commands(conversion, full_name, message_type)
+            for topic, (message_type, conversion) in inputs(self._physics.control).items():
+                if effects is not None:
+                    name = f"{drone}/{topic}"
+                    conversion = effects.with_messages(conversion, name, message_type)
                 self._subscribe(drone, topic, message_type, partial(self._command, conversion))
             self._subscribe(drone, "wrench", WrenchStamped, self._push)
 

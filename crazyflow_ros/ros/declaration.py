@@ -6,7 +6,7 @@ parameters with its name and a dot in front.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
@@ -112,7 +112,7 @@ class Declaration(NamedTuple):
 
 
 def values_of(parameters: Any, prefix: str = "") -> dict[str, Any]:
-    """All parameters of an instance of a dataclass by name."""
+    """All parameters of an instance of a dataclass by name; `from_values` is the way back."""
     values: dict[str, Any] = {}
     for field in fields(parameters):
         value = getattr(parameters, field.name)
@@ -166,6 +166,18 @@ def declare(node: Node, cls: type[T]) -> T:
         node.declare_parameter(name, declared, declaration.descriptor(), ignore_override=True)
         values[name] = value
     return _filled(cls, values)
+
+
+def from_values(cls: type[T], values: Mapping[str, Any]) -> T:
+    """An instance of a dataclass from its parameters by name.
+
+    Raises:
+        ParameterError: A value is not allowed, or missing.
+    """
+    known = {d.name: d for d in declarations(cls)}
+    for name in known.keys() ^ values.keys():
+        raise ParameterError(name, "another version of this package", values.get(name))
+    return _filled(cls, {name: d.checked(values[name]) for name, d in known.items()})
 
 
 def _filled(cls: type[T], values: dict[str, Any], prefix: str = "") -> T:

@@ -12,19 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import yaml
-from geometry_msgs.msg import WrenchStamped
 from mcap.writer import Writer
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 
-from crazyflow_ros.control import Control
-from crazyflow_ros.ros.cdr import XYZ
-from crazyflow_ros.ros.frame_ids import MAP
 from crazyflow_ros.ros.message_definitions import definition, type_name
-from crazyflow_ros.runtime import PhysicsThread, Setpoint, Snapshot
-from crazyflow_ros.runtime.setpoints import Start
 
 if TYPE_CHECKING:
     from rclpy.impl.rcutils_logger import RcutilsLogger
@@ -47,7 +40,7 @@ class RecorderStatus(NamedTuple):
     """What ended the recording, or nothing."""
 
 
-class _Channel:
+class Channel:
     """A topic in the file. It gets its number with its first message."""
 
     def __init__(self, topic: str, kind: Any, qos: QoSProfile) -> None:
@@ -66,6 +59,9 @@ class Recorder:
         parameters: Of the simulation, stored as JSON in the metadata "crazyflow_ros".
         logger: Hears of what goes wrong later.
 
+    Attributes:
+        time_ns: Gives the simulation time [ns] of what is recorded.
+
     Raises:
         OSError: There is such a file, or it cannot be written.
     """
@@ -79,13 +75,13 @@ class Recorder:
         self._metadata = {"parameters": json.dumps(parameters)}
         self._schemas: dict[str, int] = {}
         self._lock = threading.Lock()  # guards the next three
-        self._queue: list[tuple[_Channel, int, bytes]] = []
+        self._queue: list[tuple[Channel, int, bytes]] = []
         self._queued_bytes = 0
         self._dropped = 0
         self._written = 0
         self._error = ""
         self._closing = threading.Event()
-        self._physics: PhysicsThread | None = None
+        self.time_ns: Callable[[], int] = lambda: 0
         self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
 
     def start(self) -> None:
@@ -94,63 +90,15 @@ class Recorder:
 
     def tap(self, publisher: Publisher[Any]) -> RecordedPublisher:
         """Record what a publisher publishes."""
-        channel = _Channel(publisher.topic_name, publisher.msg_type, publisher.qos_profile)
-        return RecordedPublisher(publisher, partial(self._put, channel))
+        channel = Channel(publisher.topic_name, publisher.msg_type, publisher.qos_profile)
+        return RecordedPublisher(publisher, partial(self.put, channel))
 
-    def tap_commands(
-        self, conversion: Callable[[Any, str], Setpoint], topic: str, kind: Any
-    ) -> Callable[[Any, str], Setpoint]:
-        """Record the commands of a topic when they take effect.
+    def put(self, channel: Channel, payload: bytes) -> None:
+        """Have a serialised message written, from any thread; returns at once.
 
-        Args:
-            conversion: From message and drone to setpoint.
-            topic: Its full name.
-            kind: Type of the messages.
-
-        Returns:
-            The conversion to be used instead. A command that never takes effect, for another one
-            followed before the next tick, is not recorded.
+        Without room left for it, it is counted and left out.
         """
-        channel = _Channel(topic, kind, QoSProfile(depth=1))
-
-        def convert(message: Any, drone: str) -> Setpoint:
-            return _RecordedSetpoint(conversion(message, drone), channel, message)
-
-        return convert
-
-    def follow(self, physics: PhysicsThread, topic: Callable[[str], str]) -> None:
-        """Record what takes effect in a simulation, and take the time from it.
-
-        Args:
-            physics: Has not been started.
-            topic: Gives the full name of a topic.
-        """
-        self._physics = physics
-        channels: dict[str, _Channel] = {}
-        latest: dict[str, np.ndarray] = {}
-
-        def note_command(_name: str, setpoint: Setpoint, _tick: int) -> None:
-            if isinstance(setpoint, _RecordedSetpoint):
-                self._put(setpoint.channel, serialize_message(setpoint.message))
-
-        def note_wrench(now: Snapshot, wrenches: np.ndarray) -> None:
-            for name, wrench in zip(now.names, wrenches):
-                if np.array_equal(wrench, latest.get(name, np.zeros(6))):
-                    continue
-                if name not in channels:
-                    full_name = topic(f"{name}/external_wrench")
-                    channels[name] = _Channel(full_name, WrenchStamped, QoSProfile(depth=1))
-                self._put(channels[name], serialize_message(_wrench_message(now, wrench)))
-                latest[name] = wrench
-
-        physics.on_command(note_command)
-        physics.on_wrench(note_wrench)
-        physics.on_reset(lambda _: note_wrench(physics.snapshot, np.zeros((len(physics.names), 6))))
-
-    def _put(self, channel: _Channel, payload: bytes) -> None:
-        """Have a message written, or counted if there is no room left; returns at once."""
-        assert self._physics is not None
-        time_ns = self._physics.snapshot.time_ns
+        time_ns = self.time_ns()
         with self._lock:
             if self._error:
                 return
@@ -199,7 +147,7 @@ class Recorder:
             self._writer.add_message(channel.number, time_ns, payload, time_ns)
         self._written += len(batch)
 
-    def _register(self, channel: _Channel) -> int:
+    def _register(self, channel: Channel) -> int:
         name = type_name(channel.kind)
         if name not in self._schemas:
             text = definition(channel.kind).encode()
@@ -235,36 +183,6 @@ class RecordedPublisher:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._publisher, name)
-
-
-class _RecordedSetpoint(Setpoint):
-    """A setpoint with the message that it comes from."""
-
-    def __init__(self, setpoint: Setpoint, channel: _Channel, message: Any) -> None:
-        self.channel, self.message = channel, message
-        self._setpoint = setpoint
-
-    def check(self, control: Control) -> None:
-        """As the setpoint."""
-        self._setpoint.check(control)
-
-    def command(self, start: Start, time_ns: int) -> np.ndarray:
-        """As the setpoint."""
-        return self._setpoint.command(start, time_ns)
-
-    def settled(self, start: Start) -> float:
-        """As the setpoint."""
-        return self._setpoint.settled(start)
-
-
-def _wrench_message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:
-    message = WrenchStamped()
-    message.header.frame_id = MAP
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(now.time_ns, 1_000_000_000)
-    for field, values in (("force", wrench[:3]), ("torque", wrench[3:])):
-        for axis, value in zip(XYZ, values.tolist()):
-            setattr(getattr(message.wrench, field), axis, value)
-    return message
 
 
 def _qos_text(qos: QoSProfile) -> str:

@@ -23,6 +23,7 @@ from crazyflow_ros.ros.waiting import Waiting
 from crazyflow_ros.runtime import PhysicsThread
 
 if TYPE_CHECKING:
+    from crazyflow_ros.ros.recorded_effects import RecordedEffects
     from crazyflow_ros.ros.recorder import Recorder
     from crazyflow_ros.ros.viewer import Viewer
 
@@ -55,6 +56,7 @@ class Simulator(Node):
         drones: Names of the drones.
         link: To the controllers, if it is they that command the drones.
         recorder: Of all that is published, if it shall be recorded.
+        recorded_effects: Of all that takes effect, likewise.
         viewer: The window, if there shall be one.
         waiting: For services that wait for the physics.
         physics: The running simulation.
@@ -77,8 +79,12 @@ class Simulator(Node):
             self.recorder = self._recorder()
         self.get_logger().info("compiling, unless an earlier run has done it")
         self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
+        self.recorded_effects: RecordedEffects | None = None
         if self.recorder is not None:
-            self.recorder.follow(self.physics, self.resolve_topic_name)
+            from crazyflow_ros.ros.recorded_effects import RecordedEffects
+
+            effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
+            self.recorded_effects = effects
         self.viewer: Viewer | None = None
         self.waiting = Waiting()
         self.on_quit: Callable[[], None] = lambda: None

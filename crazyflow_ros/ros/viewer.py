@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.runtime import PhysicsThread, Snapshot, Wrench
@@ -64,7 +63,9 @@ class Controls:
         for name, wrench in zip(names, taken.wrench):
             if wrench.any():
                 self._dragged.add(name)
-                self._push(name, wrench, math.inf)
+                with suppress(ValueError):  # the drone is gone
+                    lasting = Wrench(wrench[:3], wrench[3:], math.inf)
+                    self._physics.apply_wrench(name, lasting, key=("viewer", name))
             elif name in self._dragged:
                 self._release(name)
 
@@ -89,12 +90,7 @@ class Controls:
 
     def _release(self, name: str) -> None:
         self._dragged.discard(name)
-        self._push(name, np.zeros(6), 0.0)
-
-    def _push(self, name: str, wrench: np.ndarray, duration: float) -> None:
-        with suppress(ValueError):  # the drone is gone
-            pushed = Wrench(wrench[:3], wrench[3:], duration)
-            self._physics.apply_wrench(name, pushed, key=("viewer", name))
+        self._physics.end_wrench(("viewer", name))
 
 
 class Viewer:

@@ -208,6 +208,10 @@ class PhysicsThread:
         self._check_name(name)
         return self._simulation.wrenches.post(name, wrench, object() if key is None else key)
 
+    def end_wrench(self, key: Hashable) -> None:
+        """End the wrench of a key, see `apply_wrench`, before the next tick."""
+        self._simulation.wrenches.end(key)
+
     def pause(self) -> Future[Snapshot]:
         """Stop time. No tick follows the completion of the future."""
         return self._request(self._pause)

@@ -354,9 +354,11 @@ class Simulation:
         controls = self.mirror.staged_controls()
         if controls is not None:
             for name, wrench in zip(self.snapshot.names, controls.wrench):
-                duration = math.inf if wrench.any() else 0.0
-                lasting = Wrench(wrench[:3], wrench[3:], duration)
-                self.wrenches.post(name, lasting, ("mirror", name))
+                if wrench.any():
+                    lasting = Wrench(wrench[:3], wrench[3:], math.inf)
+                    self.wrenches.post(name, lasting, ("mirror", name))
+                else:
+                    self.wrenches.end(("mirror", name))
             if self.control is Control.rotor_vel and self._source is None:
                 engine.command[engine.rows] = controls.rotor_speed / RPM
                 engine.armed[engine.rows] = True

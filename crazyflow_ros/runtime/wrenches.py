@@ -72,7 +72,7 @@ class Wrenches:
         self._freq = freq
         self._active: dict[Hashable, _Active] = {}
         self._lock = threading.Lock()  # guards what is posted
-        self._posted: dict[Hashable, tuple[str, Wrench, Future[None]]] = {}
+        self._posted: dict[Hashable, tuple[str, Wrench | None, Future[None]]] = {}
         self.callbacks: list[WrenchCallback] = []
         """Are called when what acts on the drones changes."""
 
@@ -96,6 +96,13 @@ class Wrenches:
         Returns:
             Done when it has ended. Fails with `InvalidState` if a reset ends it.
         """
+        return self._replace(name, wrench, key)
+
+    def end(self, key: Hashable) -> None:
+        """End the wrench of a key before the next tick, if there is one."""
+        self._replace("", None, key)
+
+    def _replace(self, name: str, wrench: Wrench | None, key: Hashable) -> Future[None]:
         future: Future[None] = Future()
         with self._lock:
             replaced, self._posted[key] = self._posted.get(key), (name, wrench, future)
@@ -133,6 +140,8 @@ class Wrenches:
         for key in over | (posted.keys() & self._active.keys()):
             self._active.pop(key).future.set_result(None)
         for key, (name, wrench, future) in posted.items():
+            if wrench is None:
+                continue
             ticks = max(1.0, wrench.duration * self._freq)
             end = now.tick + round(ticks) if math.isfinite(ticks) else ticks
             self._active[key] = _Active(name, wrench, end, future)

@@ -1,0 +1,121 @@
+"""What takes effect in a simulation, recorded: commands, external forces, and changes by hand.
+
+With the parameters they are all that a flight depends on, see `replay`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+from std_msgs.msg import String
+
+from crazyflow_ros.ros.cdr import XYZ
+from crazyflow_ros.ros.frame_ids import MAP
+from crazyflow_ros.ros.recorder import Channel, Recorder
+from crazyflow_ros.runtime import PhysicsThread, ResetEvent, ResetScope, Setpoint, Snapshot
+
+WRENCH, CHANGES = "external_wrench", "~/changes"
+"""Topics that are only in the file: `<drone>/external_wrench`, and one of the node."""
+
+STATE = ("pos", "quat", "vel", "ang_vel", "rotor_angle", "rotor_vel")
+"""Fields of a change: of `MirrorState`."""
+
+_QOS = QoSProfile(depth=1)
+_MAX_POSTED = 16  # commands to a drone that wait to be put into force; only the latest ever is
+_Conversion = Callable[[Any, str], Setpoint]
+
+
+class RecordedEffects:
+    """Records what takes effect, in the physics thread.
+
+    Args:
+        recorder: Takes the time from the simulation from now on.
+        physics: The simulation, not yet started.
+        full_name: Gives the full name of a topic.
+    """
+
+    def __init__(
+        self, recorder: Recorder, physics: PhysicsThread, full_name: Callable[[str], str]
+    ) -> None:
+        self._recorder, self._physics, self._full_name = recorder, physics, full_name
+        self._changes = Channel(full_name(CHANGES), String, _QOS)
+        self._told: dict[str, deque[tuple[Setpoint, Channel, Any]]] = {}
+        self._wrenches: dict[str, Channel] = {}
+        self._acting: dict[str, np.ndarray] = {}
+        recorder.time_ns = lambda: physics.snapshot.time_ns
+        physics.on_command(self._note_command)
+        physics.on_wrench(self._note_wrenches)
+        physics.on_change(self._note_change)
+        physics.on_reset(self._note_reset)
+
+    def with_messages(self, conversion: _Conversion, topic: str, kind: Any) -> _Conversion:
+        """A conversion whose messages are recorded when their setpoints take effect.
+
+        Args:
+            conversion: From message and drone to setpoint.
+            topic: Name of the topic of the messages.
+            kind: Their type.
+        """
+        channel = Channel(self._full_name(topic), kind, _QOS)
+
+        def convert(message: Any, drone: str) -> Setpoint:
+            setpoint = conversion(message, drone)
+            told = self._told.setdefault(drone, deque(maxlen=_MAX_POSTED))
+            told.append((setpoint, channel, message))
+            return setpoint
+
+        return convert
+
+    def _note_command(self, name: str, setpoint: Setpoint, _tick: int) -> None:
+        told = self._told.get(name, deque())
+        while told:
+            posted, channel, message = told.popleft()
+            if posted is setpoint:  # else another one has followed before the next tick
+                self._recorder.put(channel, serialize_message(message))
+                return
+
+    def _note_wrenches(self, now: Snapshot, wrenches: np.ndarray) -> None:
+        for name, wrench in zip(now.names, wrenches):
+            if not np.array_equal(wrench, self._acting.get(name, np.zeros(6))):
+                self._note_wrench(now, name, wrench)
+
+    def _note_wrench(self, now: Snapshot, name: str, wrench: np.ndarray) -> None:
+        if name not in self._wrenches:
+            topic = self._full_name(f"{name}/{WRENCH}")
+            self._wrenches[name] = Channel(topic, WrenchStamped, _QOS)
+        self._recorder.put(self._wrenches[name], serialize_message(_message(now, wrench)))
+        self._acting[name] = wrench
+
+    def _note_change(self, now: Snapshot) -> None:
+        self._put_change(now)
+
+    def _note_reset(self, event: ResetEvent) -> None:
+        scope = [part.name for part in event.scope]
+        if ResetScope.state in event.scope:
+            for name in event.drones:
+                if self._acting.get(name, np.zeros(6)).any():
+                    self._note_wrench(event.snapshot, name, np.zeros(6))
+        # With the state, for it may have been changed on top of the reset.
+        self._put_change(event.snapshot, reset=scope, drones=list(event.drones))
+
+    def _put_change(self, now: Snapshot, **values: Any) -> None:
+        values["state"] = {field: getattr(now, field).tolist() for field in STATE}
+        text = json.dumps({"names": list(now.names), **values})
+        self._recorder.put(self._changes, serialize_message(String(data=text)))
+
+
+def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:
+    message = WrenchStamped()
+    message.header.frame_id = MAP
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(now.time_ns, 1_000_000_000)
+    for field, values in (("force", wrench[:3]), ("torque", wrench[3:])):
+        for axis, value in zip(XYZ, values.tolist()):
+            setattr(getattr(message.wrench, field), axis, value)
+    return message

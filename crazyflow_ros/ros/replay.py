@@ -1,0 +1,215 @@
+"""Flies a recorded flight again, from its parameters and what took effect, and compares it.
+
+    ros2 run crazyflow_ros replay flight.mcap
+
+On the same machine every state is the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from mcap.exceptions import McapError
+from mcap.records import Channel, Message, Metadata
+from mcap.stream_reader import StreamReader
+from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from crazyflow_ros.ros.cdr import XYZ, XYZW
+from crazyflow_ros.ros.commands import inputs
+from crazyflow_ros.ros.declaration import ParameterError, from_values, values_of
+from crazyflow_ros.ros.parameters import Parameters
+from crazyflow_ros.ros.recorded_effects import CHANGES, STATE, WRENCH
+from crazyflow_ros.runtime import PhysicsThread, ResetScope, Wrench
+from crazyflow_ros.scene import MirrorState
+
+_TIMEOUT = 600.0  # s of wall time, of one step
+_FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
+_FROM_JOINTS = ("rotor_angle", "rotor_vel")
+
+
+class ReplayError(Exception):
+    """A file that cannot be replayed; the text says why."""
+
+
+@dataclass
+class Report:
+    """What a replay has found."""
+
+    ticks: int = 0
+    """How far it went."""
+    commands: int = 0
+    """Commands that were given."""
+    states: int = 0
+    """States of a drone that were compared."""
+    difference: str = ""
+    """The first one, or nothing."""
+
+
+def replay(path: Path) -> Report:
+    """Fly a recording again, until something differs.
+
+    Raises:
+        ReplayError: It is no recording of this simulator, or one without its commands.
+        OSError: The file cannot be read.
+    """
+    messages = _messages(path)
+    flight = _Flight(next(messages, None))
+    try:
+        for topic, time_ns, payload in messages:
+            flight.take(topic, time_ns, payload)
+            if flight.report.difference:
+                break
+        else:
+            flight.compare()
+    finally:
+        flight.physics.stop()
+    return flight.report
+
+
+class _Flight:
+    """The second flight."""
+
+    def __init__(self, metadata: Any) -> None:
+        if not isinstance(metadata, dict):
+            raise ReplayError("not a recording of this simulator: there are no parameters in it")
+        try:
+            parameters = from_values(Parameters, metadata)
+        except ParameterError as error:
+            raise ReplayError(f"recorded with other parameters than there are: {error}") from None
+        mode = parameters.ros2_control.mode
+        if mode != "off":
+            raise ReplayError(f"the commands of ros2_control.mode {mode} are not recorded")
+        paused = {"start_paused": True, "real_time_factor": 0.0}
+        parameters = from_values(Parameters, values_of(parameters) | paused)
+        self.physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+        # Where ticks are put together is part of how rotor angles are integrated.
+        for name, rate in values_of(parameters.publish_rates).items():
+            if rate:
+                self.physics.every(rate, lambda _: None, f"publish_rates.{name}")
+        self.physics.start()
+        self.report = Report()
+        self._inputs = inputs(self.physics.control)
+        self._recorded: dict[tuple[str, str], np.ndarray] = {}
+
+    def take(self, topic: str, time_ns: int, payload: bytes) -> None:
+        """Do what a message says, at its tick, or keep it to compare."""
+        tick = -(-time_ns * self.physics.freq // 1_000_000_000)
+        if tick > self.physics.snapshot.tick:
+            self.compare()
+            self.physics.step(tick - self.physics.snapshot.tick).result(_TIMEOUT)
+        *_, drone, name = topic.split("/")
+        if topic.endswith(CHANGES.removeprefix("~")):
+            self._change(json.loads(deserialize_message(payload, String).data))
+        elif drone not in self.physics.names:
+            pass
+        elif name in self._inputs:
+            kind, conversion = self._inputs[name]
+            self.physics.command(drone, conversion(deserialize_message(payload, kind), drone))
+            self.report.commands += 1
+        elif name == WRENCH:
+            message = deserialize_message(payload, WrenchStamped).wrench
+            wrench = Wrench(_numbers(message.force), _numbers(message.torque), math.inf)
+            key = ("replay", drone)
+            if np.any(wrench.force) or np.any(wrench.torque):
+                self.physics.apply_wrench(drone, wrench, key)
+            else:
+                self.physics.end_wrench(key)
+        elif name == "odom":
+            odometry = deserialize_message(payload, Odometry)
+            pose, twist = odometry.pose.pose, odometry.twist.twist
+            values = pose.position, pose.orientation, twist.linear, twist.angular
+            for field, value in zip(_FROM_ODOMETRY, values):
+                self._recorded[drone, field] = _numbers(value)
+        elif name == "joint_states":
+            joints = deserialize_message(payload, JointState)
+            for field, value in zip(_FROM_JOINTS, (joints.position, joints.velocity)):
+                self._recorded[drone, field] = np.array(value)
+
+    def compare(self) -> None:
+        """Compare the state with the latest that was recorded of this tick."""
+        snapshot = self.physics.snapshot
+        for (drone, field), expected in self._recorded.items():
+            found = getattr(snapshot, field)[snapshot.names.index(drone)]
+            if not np.array_equal(found, expected) and not self.report.difference:
+                where = f"tick {snapshot.tick}, {field} of {drone}"
+                self.report.difference = f"{where}: {expected.tolist()} became {found.tolist()}"
+        self.report.states += len({drone for drone, _ in self._recorded})
+        self.report.ticks = snapshot.tick
+        self._recorded.clear()
+
+    def _change(self, change: dict[str, Any]) -> None:
+        names = tuple(change["names"])
+        if names != self.physics.names:
+            raise ReplayError(f"drones came or went: {', '.join(names)} are not those of the start")
+        if "reset" in change:
+            scope = ResetScope(0)
+            for part in change["reset"]:
+                scope |= ResetScope[part]
+            some = change["drones"] if 0 < len(change["drones"]) < len(names) else None
+            self.physics.reset(scope, some).result(_TIMEOUT)
+        state = {field: np.array(change["state"][field]) for field in STATE}
+        now = self.physics.snapshot
+        if all(np.array_equal(getattr(now, field), value) for field, value in state.items()):
+            return
+        zeros = np.zeros((len(names), 3))
+        moved = MirrorState(time_ns=0, acc=zeros, ang_acc=zeros, **state)
+        self.physics.set_state(moved).result(_TIMEOUT)
+
+
+def _messages(path: Path) -> Iterator[Any]:
+    """The parameters, if there are any, then topic, time [ns] and content of each message.
+
+    Ends where a file breaks off that was not completed.
+    """
+    topics: dict[int, str] = {}
+    with path.open("rb") as file, suppress(McapError, struct.error):
+        for record in StreamReader(file).records:
+            if isinstance(record, Metadata) and record.name == "crazyflow_ros":
+                yield json.loads(record.metadata["parameters"])
+            elif isinstance(record, Channel):
+                topics[record.id] = record.topic
+            elif isinstance(record, Message):
+                yield topics[record.channel_id], record.log_time, record.data
+
+
+def _numbers(message: Any) -> np.ndarray:
+    names = XYZW if hasattr(message, "w") else XYZ
+    return np.array([getattr(message, name) for name in names])
+
+
+def main() -> None:
+    """Replay the file of the command line; exit code 1 if something differs, 2 without a replay."""
+    parser = argparse.ArgumentParser(prog="replay", description="Flies a recorded flight again.")
+    parser.add_argument("file", type=Path, help="MCAP file of the simulator, see parameter record")
+    path = parser.parse_args().file
+    from crazyflow_ros.ros.simulator import configure_jax
+
+    configure_jax()
+    try:
+        report = replay(path)
+    except (ReplayError, OSError) as error:
+        print(f"replay: {path}: {error}", file=sys.stderr)
+        sys.exit(2)
+    print(f"{report.ticks} ticks, {report.commands} commands, {report.states} states compared")
+    if report.difference:
+        print(report.difference)
+        sys.exit(1)
+    print("bit for bit the same" if report.states else "there is nothing to compare")
+
+
+if __name__ == "__main__":
+    main()
