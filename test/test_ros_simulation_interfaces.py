@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import random
 import re
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import pytest
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
 from rclpy.action import ActionClient
 from ros_client import FREQ, ROOT, Client, SimulatorProcess, numbers, own_domain, time_ns
+from rosgraph_msgs.msg import Clock
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import (
     Bounds,
@@ -20,12 +25,16 @@ from simulation_interfaces.msg import (
     EntityFilters,
     EntityInfo,
     EntityState,
+    Resource,
     Result,
     SimulationState,
     SimulatorFeatures,
+    SpawnResult,
     TagsFilter,
 )
+from simulation_interfaces.msg import SpawnEntity as SpawnRequest
 from simulation_interfaces.srv import (
+    DeleteEntity,
     GetAvailableWorlds,
     GetCurrentWorld,
     GetEntities,
@@ -37,17 +46,25 @@ from simulation_interfaces.srv import (
     GetNamedPoses,
     GetSimulationState,
     GetSimulatorFeatures,
+    GetSpawnables,
+    LoadWorld,
     ResetSimulation,
     SetEntityInfo,
     SetEntityState,
     SetSimulationState,
+    SpawnEntities,
+    SpawnEntity,
     StepSimulation,
+    UnloadWorld,
 )
 from std_msgs.msg import Header
+from std_srvs.srv import SetBool
 
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
 DOMAIN = own_domain("test_ros_simulation_interfaces")
+# Of each of the two runs with rival clients; 120 is a thorough one.
+STRESS_SECONDS = float(os.environ.get("CRAZYFLOW_ROS_STRESS_SECONDS", "4"))
 DOCUMENTATION = ROOT / "docs" / "simulation_interfaces.md"
 WORLD = """
 <mujoco model="yard">
@@ -68,6 +85,17 @@ WORLD = """
   </worldbody>
 </mujoco>
 """
+BALL = """
+<mujoco model="beach_ball">
+  <worldbody><body><freejoint/><geom size="0.25"/></body></worldbody>
+</mujoco>
+"""
+NAMELESS = '<mujoco><worldbody><geom size="0.25"/></worldbody></mujoco>'
+ROBOT = """
+<robot name="box">
+  <link name="base"><visual><geometry><box size="1 1 1"/></geometry></visual></link>
+</robot>
+"""
 POSES = """
 station:
   position: [1, 2, 3]
@@ -81,6 +109,7 @@ station:
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("worlds")
     (folder / "yard.xml").write_text(WORLD)
+    (folder / "robot.urdf").write_text(ROBOT)
     (folder / "poses.yaml").write_text(POSES)
     return folder
 
@@ -522,6 +551,229 @@ def test_worlds(client: Client, worlds: Path) -> None:
     )
     some = done(client, GetAvailableWorlds, additional_sources=folder, continue_on_error=True)
     assert "yard" in [world.name for world in some.worlds]
+
+
+def spawn(client: Client, xml: str = BALL, **fields: Any) -> Any:
+    """Response to the wish for an object."""
+    source = fields.pop("uri", None)
+    resource = Resource(uri=source) if source else Resource(resource_string=xml)
+    frame, x = fields.pop("frame", ""), fields.pop("x", 2.0)
+    pose = PoseStamped(header=Header(frame_id=frame), pose=Pose(position=Point(x=x, z=1.0)))
+    return call(client, SpawnEntity, entity_resource=resource, initial_pose=pose, **fields)
+
+
+def test_objects_come_and_go(client: Client, paused: None) -> None:
+    assert spawn(client, name="ball").entity_name == "ball"
+    assert entities(client) == ["cf0", "cf1", "hut", "ball"]
+    assert position(client, "ball") == [2.0, 0.0, 1.0]
+    upper, _ = (numbers(p) for p in done(client, GetEntityBounds, entity="ball").bounds.points)
+    np.testing.assert_allclose(upper, (0.25, 0.25, 0.25), atol=1e-6)
+    assert put(client, "ball", 3.0).result == Result.RESULT_OK
+    assert position(client, "ball") == [3.0, 0.0, 1.0]
+    result = put(client, "ball", 3.0, twist=Twist(linear=Vector3(x=1.0)))
+    assert result.result == Result.RESULT_OPERATION_FAILED and "stands" in result.error_message
+    relative = spawn(client, name="second", frame="ball", x=1.0)
+    assert relative.result.result == Result.RESULT_OK
+    assert position(client, "second") == [4.0, 0.0, 2.0]
+    done(client, DeleteEntity, entity="second")
+    assert put(client, "hut", 9.0).result == Result.RESULT_OK
+    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_STATE)
+    assert position(client, "ball") == [2.0, 0.0, 1.0] and position(client, "hut")[0] == 5.0
+    done(client, DeleteEntity, entity="hut")
+    assert entities(client) == ["cf0", "cf1", "ball"]
+    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    assert entities(client) == ["cf0", "cf1", "hut"]
+    refused(client, DeleteEntity, Result.RESULT_NOT_FOUND, "'ball'", entity="ball")
+
+
+def test_names_of_objects(client: Client, paused: None) -> None:
+    code = SpawnEntity.Response
+    cases = (
+        ({"name": "cf0"}, code.NAME_NOT_UNIQUE, "'cf0'"),
+        ({"name": "9 lives"}, code.NAME_INVALID, "'9 lives'"),
+        ({"xml": NAMELESS}, code.NAME_INVALID, "no name"),
+        ({"name": "a", "entity_namespace": "b"}, Result.RESULT_FEATURE_UNSUPPORTED, "'b'"),
+    )
+    for fields, number, text in cases:
+        result = spawn(client, **fields).result
+        assert result.result == number and text in result.error_message, result
+    assert spawn(client).entity_name == "beach_ball"  # as the resource calls itself
+    assert spawn(client, allow_renaming=True).entity_name == "beach_ball_1"
+    assert spawn(client, NAMELESS, allow_renaming=True).entity_name == "object_1"
+    done(client, ResetSimulation)
+    assert entities(client) == ["cf0", "cf1", "hut"]
+
+
+def test_objects_that_are_refused(client: Client, paused: None, worlds: Path) -> None:
+    code = SpawnEntity.Response
+    mesh = '<mujoco><asset><mesh name="m" file="no.stl"/></asset></mujoco>'
+    nan = PoseStamped(pose=Pose(position=Point(x=math.nan)))
+    cases = (
+        ({"xml": ""}, code.NO_RESOURCE, "neither"),
+        ({"xml": "<sdf/>"}, code.UNSUPPORTED_FORMAT, "<sdf>"),
+        ({"uri": "https://example.org/a.xml"}, code.UNSUPPORTED_FORMAT, "https"),
+        ({"xml": "<mujoco>"}, code.RESOURCE_PARSE_ERROR, "XML"),
+        ({"xml": "<mujoco><worldbody><sphere/></worldbody></mujoco>"}, 106, "sphere"),
+        ({"xml": mesh}, code.MISSING_ASSETS, "no.stl"),
+        ({"uri": "/no/file.xml"}, Result.RESULT_NOT_FOUND, "/no/file.xml"),
+        ({"frame": "mars"}, Result.RESULT_NOT_FOUND, "'mars'"),
+    )
+    for fields, number, text in cases:
+        result = spawn(client, name="x", **fields).result
+        assert result.result == number and text in result.error_message, result
+    resource = Resource(resource_string=BALL)
+    refused(
+        client,
+        SpawnEntity,
+        code.INVALID_POSE,
+        "nan",
+        name="x",
+        entity_resource=resource,
+        initial_pose=nan,
+    )
+    requests = [
+        SpawnRequest(name="x", entity_resource=resource),
+        SpawnRequest(name="x", entity_resource=resource),
+        SpawnRequest(name="y", entity_resource=Resource(uri=f"file://{worlds}/robot.urdf")),
+    ]
+    several = call(client, SpawnEntities, spawn_requests=requests)
+    assert several.result.result == SpawnEntities.Response.ENTITIES_SPAWN_FAILED
+    codes = [result.result.result for result in several.results]
+    assert codes == [Result.RESULT_OK, SpawnResult.NAME_NOT_UNIQUE, Result.RESULT_OK]
+    assert entities(client) == ["cf0", "cf1", "hut", "x", "y"]
+    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+
+
+def test_spawnables_can_be_spawned(client: Client, paused: None, worlds: Path) -> None:
+    (gate,) = done(client, GetSpawnables).spawnables
+    upper, _ = (numbers(point) for point in gate.spawn_bounds.points)
+    np.testing.assert_allclose(upper, (0.03, 0.46, 0.46), atol=1e-6)
+    assert spawn(client, uri=gate.entity_resource.uri).entity_name == "gate"
+    answer = call(client, GetSpawnables, sources=[str(worlds), "/nowhere"])
+    assert answer.result.result == Result.RESULT_OK
+    assert "/nowhere" in answer.result.error_message
+    uris = [spawnable.entity_resource.uri for spawnable in answer.spawnables]
+    assert f"file://{worlds}/robot.urdf" in uris
+    done(client, DeleteEntity, entity="gate")
+
+
+def load(client: Client, **request: Any) -> Any:
+    resource = Resource(**{k: request.pop(k) for k in ("uri", "resource_string") if k in request})
+    return call(client, LoadWorld, world_resource=resource, **request)
+
+
+def test_worlds_are_exchanged(client: Client, paused: None, worlds: Path) -> None:
+    (track,) = done(client, GetAvailableWorlds, filter=TagsFilter(tags=["race"])).worlds
+    assert spawn(client, name="ball").result.result == Result.RESULT_OK
+    answer = load(client, uri=track.world_resource.uri)
+    assert answer.result.result == Result.RESULT_OK and answer.world == track
+    assert state(client) == SimulationState.STATE_STOPPED
+    assert entities(client, filter="^gate") == [f"gate{i}" for i in range(7)]
+    assert len(entities(client)) == 9
+    gates = done(client, GetNamedPoses, tags=TagsFilter(tags=["navigation_goal"])).poses
+    assert len(gates) == 7
+    text = '<mujoco model="bare"><worldbody><geom size="1" pos="0 0 -1"/></worldbody></mujoco>'
+    assert load(client, resource_string=text).world.name == "bare"
+    assert entities(client) == ["cf0", "cf1"]
+    done(client, UnloadWorld)
+    assert state(client) == SimulationState.STATE_NO_WORLD
+    assert entities(client) == []
+    refused(client, GetCurrentWorld, GetCurrentWorld.Response.NO_WORLD_LOADED, "no world")
+    refused(client, UnloadWorld, UnloadWorld.Response.NO_WORLD_LOADED, "no world")
+    for kind in (StepSimulation, ResetSimulation):
+        refused(client, kind, Result.RESULT_INCORRECT_STATE, "no world")
+    assert spawn(client, name="ball").result.result == Result.RESULT_INCORRECT_STATE
+    result = set_state(client, SimulationState.STATE_PLAYING)
+    assert result.result == SetSimulationState.Response.INCORRECT_TRANSITION
+    answer = client.call(SetBool, "crazyflow/pause", data=False)
+    assert not answer.success and "no world" in answer.message
+    assert load(client, uri=str(worlds / "yard.xml")).result.result == Result.RESULT_OK
+    assert entities(client) == ["cf0", "cf1", "hut"]
+    assert set_state(client, SimulationState.STATE_PLAYING).result == Result.RESULT_OK
+
+
+def test_worlds_that_are_refused(client: Client, paused: None) -> None:
+    code = LoadWorld.Response
+    free = '<mujoco><worldbody><body><freejoint/><geom size="1"/></body></worldbody></mujoco>'
+    mesh = '<mujoco><asset><mesh name="m" file="no.stl"/></asset></mujoco>'
+    cases = (
+        ({}, code.NO_RESOURCE),
+        ({"resource_string": "<robot/>"}, code.UNSUPPORTED_FORMAT),
+        ({"resource_string": "{}"}, code.RESOURCE_PARSE_ERROR),
+        ({"resource_string": mesh}, code.MISSING_ASSETS),
+        ({"resource_string": free, "fail_on_unsupported_element": True}, code.UNSUPPORTED_ELEMENTS),
+        ({"uri": "/no/file.xml"}, Result.RESULT_NOT_FOUND),
+    )
+    for request, number in cases:
+        result = load(client, **request).result
+        assert result.result == number and result.error_message, result
+    assert done(client, GetCurrentWorld).world.name == "yard"
+
+
+class Rival(threading.Thread):
+    """A client that asks for things at random, and waits for every answer."""
+
+    def __init__(self, seed: int, seconds: float, *, plays: bool) -> None:
+        super().__init__(daemon=True)
+        self._random, self._plays = random.Random(seed), plays
+        self._deadline = time.monotonic() + seconds
+        self.ticks = self.answers = 0
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        client = Client(DOMAIN)
+        try:
+            while time.monotonic() < self._deadline:
+                self._ask(client)
+                self.answers += 1
+        except BaseException as error:
+            self.error = error
+        finally:
+            client.close()
+
+    def _ask(self, client: Client) -> None:
+        choice, steps = (
+            self._random.randrange(6 if self._plays else 4),
+            self._random.randint(1, 900),
+        )
+        if choice == 0:
+            result = call(client, StepSimulation, steps=steps).result
+        elif choice == 1:
+            goal = Steps(client, steps)
+            if self._random.random() < 0.5:
+                goal.goal.cancel_goal_async()
+            result = goal.result()[1]
+        elif choice == 2:
+            done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_STATE)
+            return
+        else:
+            targets = ["PAUSED", "PAUSED", "PAUSED", "PAUSED", "PLAYING", "PLAYING"]
+            set_state(client, getattr(SimulationState, f"STATE_{targets[choice]}"))
+            return
+        if result.result == Result.RESULT_OK:
+            self.ticks += steps
+        elif (found := re.search(r"after (\d+) of", result.error_message)) is not None:
+            self.ticks += int(found[1])
+        else:
+            assert "not paused" in result.error_message, result
+
+
+@pytest.mark.parametrize("plays", [False, True])
+def test_two_clients_at_random(client: Client, paused: None, plays: bool) -> None:
+    times = client.collect(Clock, "/clock")
+    before = tick(client)
+    rivals = [Rival(seed, STRESS_SECONDS, plays=plays) for seed in (1, 2)]
+    for rival in rivals:
+        rival.start()
+    client.until(lambda: not any(r.is_alive() for r in rivals), "the end", STRESS_SECONDS + 60)
+    for rival in rivals:
+        assert rival.error is None, rival.error
+        assert rival.answers > STRESS_SECONDS  # on the slowest machine
+    client.pause(True)
+    if not plays:
+        assert tick(client) - before == sum(rival.ticks for rival in rivals)
+    stamps = [time_ns(message.clock) for message in times]
+    assert stamps and stamps == sorted(stamps)
 
 
 def test_quitting_ends_the_process(client: Client, simulator: SimulatorProcess) -> None:

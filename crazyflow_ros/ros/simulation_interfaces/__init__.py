@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 _GROUPS = (
     "worlds",
+    "world_loading",
     "states",
     "stepping",
     "reset",
     "entities",
     "entity_states",
+    "spawning",
     "named_poses",
     "features",  # which tells what the others bring
 )

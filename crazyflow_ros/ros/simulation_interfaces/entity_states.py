@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import Accel, Twist
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import GetEntityState, SetEntityState
 
@@ -30,16 +31,27 @@ class EntityStates:
     async def _set(
         self, request: SetEntityState.Request, response: SetEntityState.Response
     ) -> None:
-        motion, origin = named(self._server, request.entity), frame(self._server, request.state)
+        server = self._server
+        motion, origin = named(server, request.entity), frame(server, request.state)
         state = _drone_state(motion, origin, request)
         if motion.is_drone:
-            await self._server.wait(self._server.physics.set_drone_states({motion.name: state}))
-        else:
-            self._refuse(motion, request)
+            await server.wait(server.physics.set_drone_states({motion.name: state}))
+            return
+        _check_standing(motion, request)
+        if state.pos is not None and state.quat is not None:
+            pose = np.asarray(state.pos), np.asarray(state.quat)
+            async with server.alone():
+                await server.change_world(server.changes.with_pose(motion.name, pose))
 
-    def _refuse(self, motion: Motion, request: SetEntityState.Request) -> None:
-        text = f"{motion.name} cannot be moved, only drones can"
-        raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
+
+def _check_standing(motion: Motion, request: Any) -> None:
+    """Refuse to let an object move."""
+    accel, twist = request.state.acceleration, request.state.twist
+    moves = getattr(request, "set_twist", True) and (twist != Twist())
+    moves |= getattr(request, "set_acceleration", True) and (accel != Accel())
+    if moves:
+        text = f"{motion.name} stands still, it can have neither twist nor acceleration"
+        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
 
 
 def _drone_state(motion: Motion, origin: Frame, request: Any) -> DroneState:

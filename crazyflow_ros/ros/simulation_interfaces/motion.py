@@ -43,7 +43,9 @@ class Motion:
 
 
 def motions(server: Server) -> list[Motion]:
-    """All entities at one instant, the drones first."""
+    """All entities at one instant, the drones first; without a world there are none."""
+    if server.world is None:
+        return []
     now = server.physics.snapshot
     drones = [
         Motion(

@@ -26,6 +26,10 @@ class Changes:
     """Of what was spawned, by name, when that happened."""
     deleted: frozenset[str] = frozenset()
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.spawned or self.poses or self.deleted)
+
     def with_spawned(self, name: str, spec: mujoco.MjSpec, pose: Pose) -> Changes:
         """One object more."""
         return Changes(

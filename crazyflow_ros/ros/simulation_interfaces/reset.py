@@ -17,8 +17,12 @@ class Reset:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._scopes = {_Request.SCOPE_STATE: ResetScope.state}
+        self._scopes = {
+            _Request.SCOPE_STATE: ResetScope.state,
+            _Request.SCOPE_SPAWNED: ResetScope.spawned,
+        }
         server.serve(ResetSimulation, self._reset, "SIMULATION_RESET", "SIMULATION_RESET_STATE")
+        server.supports("SIMULATION_RESET_SPAWNED")
         if server.resets_time:
             self._scopes[_Request.SCOPE_TIME] = ResetScope.time
             server.supports("SIMULATION_RESET_TIME")
@@ -26,6 +30,7 @@ class Reset:
     async def _reset(
         self, request: ResetSimulation.Request, response: ResetSimulation.Response
     ) -> None:
+        self._server.need_world()
         if request.scope in _EVERYTHING:
             await self._server.reset_all()
             return
@@ -37,7 +42,7 @@ class Reset:
             expected = f"expected bits {sorted(self._scopes)} or {_EVERYTHING}"
             text = f"scope: {expected}, got {request.scope}"
             raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
-        await self._server.wait(self._server.physics.reset(scope))
+        await self._server.reset(scope)
 
 
 def declare(server: Server) -> None:

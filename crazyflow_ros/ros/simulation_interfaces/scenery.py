@@ -138,11 +138,10 @@ def _shapes(model: mujoco.MjModel, root: int) -> Iterator[np.ndarray]:
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:
-    """A body, its parent and so on, without the world."""
-    chain = []
-    while body:
-        chain.append(int(body))
-        body = model.body_parentid[body]
+    """A body, its parent and so on, up to the world."""
+    chain = [int(body)]
+    while chain[-1]:
+        chain.append(int(model.body_parentid[chain[-1]]))
     return chain
 
 

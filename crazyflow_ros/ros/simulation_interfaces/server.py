@@ -7,10 +7,12 @@ import re
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, WorldResource
 
+from crazyflow_ros.ros.simulation_interfaces.objects import Changes
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
 from crazyflow_ros.runtime import InvalidState, ResetScope, Snapshot
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT = 10.0  # s of wall time; requests are carried out within one period of the topics
+LOADING_TIMEOUT = 120.0  # s of wall time
 SLOWEST_TICK = 0.01  # s of wall time
 
 
@@ -45,6 +48,9 @@ class Server:
         spawn_formats: What entities can be made from.
         scenery: The bodies of the world that are no drones.
         world: What is loaded; None if nothing is.
+        loading: A world is being loaded.
+        changes: Of that world, since it was loaded.
+        stopped_at: Tick and epoch at which the simulation was stopped.
         info: What was set about entities, by name.
         resets_time: Whether the clock may jump back. A controller manager would stand still.
     """
@@ -55,6 +61,9 @@ class Server:
         self.spawn_formats: list[str] = []
         self.scenery = Scenery(simulator.physics.mirror)
         self.world: WorldResource | None = None
+        self.loading = False
+        self.changes = Changes()
+        self.stopped_at = self.now()
         self.info: dict[str, EntityInfo] = {}
         self.resets_time: bool = simulator.parameters.ros2_control.mode == "off"
         self._last_turn: Future[None] = Future()
@@ -98,12 +107,46 @@ class Server:
         except TimeoutError:
             raise TimeoutError(f"not done within {timeout:.0f} s") from None
 
+    def now(self) -> tuple[int, int]:
+        """Tick and epoch."""
+        return self.physics.snapshot.tick, self.physics.snapshot.epoch
+
+    def need_world(self) -> None:
+        """Refuse what cannot be done without a world."""
+        if self.loading or self.world is None:
+            text = "a world is being loaded" if self.loading else "no world is loaded"
+            raise Refusal(Result.RESULT_INCORRECT_STATE, text)
+
+    async def reset(self, scope: ResetScope) -> Snapshot:
+        """Go back to the start; the objects, too."""
+        reset = self.physics.reset(scope)
+        if self.changes:
+            async with self.alone():
+                state, spawned = ResetScope.state in scope, ResetScope.spawned in scope
+                await self.change_world(self.changes.reset(state=state, spawned=spawned))
+        return await self.wait(reset)
+
     async def reset_all(self) -> Snapshot:
         """Make everything as it was at the start, but time if it must not jump back."""
-        scope = ResetScope.all if self.resets_time else ResetScope.all & ~ResetScope.time
-        reset = self.physics.reset(scope)
         self.info.clear()
-        return await self.wait(reset)
+        every = ResetScope.all
+        return await self.reset(every if self.resets_time else every & ~ResetScope.time)
+
+    async def stop(self) -> None:
+        """Pause and reset everything, with nothing in between."""
+        paused = self.physics.pause()
+        snapshot = await self.reset_all()
+        await self.wait(paused)
+        self.stopped_at = (snapshot.tick, snapshot.epoch)
+
+    async def change_world(self, changes: Changes, scene: Path | None = None) -> None:
+        """Make these the changes of a scene, or of the present one.
+
+        Raises:
+            ValueError: It cannot be compiled, and nothing has changed.
+        """
+        await self.wait(self.physics.set_scene(scene, changes.apply), LOADING_TIMEOUT)
+        self.changes = changes
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

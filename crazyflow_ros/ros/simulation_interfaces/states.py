@@ -34,7 +34,6 @@ class States:
     def __init__(self, server: Server) -> None:
         self._server, self._physics = server, server.physics
         self._quitting = False
-        self._start = self._now()
         server.serve(GetSimulationState, self._get, "SIMULATION_STATE_GETTING")
         server.serve(
             SetSimulationState, self._set, "SIMULATION_STATE_SETTING", "SIMULATION_STATE_PAUSE"
@@ -44,18 +43,15 @@ class States:
         """One of `SimulationState`."""
         if self._quitting:
             return SimulationState.STATE_QUITTING
+        if self._server.loading:
+            return SimulationState.STATE_LOADING_WORLD
+        if self._server.world is None:
+            return SimulationState.STATE_NO_WORLD
         if not self._physics.paused:
             return SimulationState.STATE_PLAYING
-        if self._now() == self._start:
+        if self._server.now() == self._server.stopped_at:
             return SimulationState.STATE_STOPPED
         return SimulationState.STATE_PAUSED
-
-    async def stop(self) -> None:
-        """Pause and reset everything, with nothing in between."""
-        paused = self._physics.pause()
-        snapshot = await self._server.reset_all()
-        await self._server.wait(paused)
-        self._start = (snapshot.tick, snapshot.epoch)
 
     def _quit(self) -> None:
         """End the process after the answer, which is the next thing that the executor sends."""
@@ -63,9 +59,6 @@ class States:
         executor = simulator.executor
         assert executor is not None  # for it runs this
         executor.create_task(executor.create_task, simulator.on_quit)
-
-    def _now(self) -> tuple[int, int]:
-        return self._physics.snapshot.tick, self._physics.snapshot.epoch
 
     def _get(
         self, request: GetSimulationState.Request, response: GetSimulationState.Response
@@ -100,11 +93,11 @@ class States:
 
     async def _go_to(self, target: int) -> None:
         if target == SimulationState.STATE_STOPPED:
-            await self.stop()
+            await self._server.stop()
             return
         playing = target == SimulationState.STATE_PLAYING
         await self._server.wait(self._physics.resume() if playing else self._physics.pause())
-        self._start = (0, 0)  # a tick that there never is
+        self._server.stopped_at = (0, 0)  # a tick that there never is
 
 
 def declare(server: Server) -> None:

@@ -41,12 +41,14 @@ class Stepping:
     async def _step(
         self, request: StepSimulation.Request, response: StepSimulation.Response
     ) -> None:
+        self._server.need_world()
         await self._done(self._physics.step(request.steps))
 
     async def _simulate(self, goal: Any) -> SimulateSteps.Result:
         result = SimulateSteps.Result(result=Result(result=Result.RESULT_OK))
         key = bytes(goal.goal_id.uuid)
         try:
+            self._server.need_world()
             feedback = _Feedback(self._server, goal)
             steps = self._physics.step(goal.request.steps, feedback.note)
             self._running[key] = steps

@@ -1,0 +1,82 @@
+"""~/load_world and ~/unload_world."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from simulation_interfaces.msg import WorldResource
+from simulation_interfaces.srv import LoadWorld, UnloadWorld
+
+from crazyflow_ros.ros.simulation_interfaces.objects import Changes
+from crazyflow_ros.ros.simulation_interfaces.resources import (
+    Description,
+    path_of,
+    read,
+    resource_of,
+)
+from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.ros.simulation_interfaces.worlds import FORMATS, world_message
+
+_EMPTY = '<mujoco model="empty"/>'
+_CODES = LoadWorld.Response
+
+
+class WorldLoading:
+    """Exchanges the scene around the drones."""
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._physics = server, server.physics
+        self._folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros_")
+        server.serve(LoadWorld, self._load, "WORLD_LOADING", "WORLD_RESOURCE_STRING")
+        server.serve(UnloadWorld, self._unload, "WORLD_UNLOADING")
+
+    async def _load(self, request: LoadWorld.Request, response: LoadWorld.Response) -> None:
+        async with self._server.alone():
+            world = read(resource_of(request, "world_resource"), _CODES, FORMATS)
+            if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
+                text = "everything but the drones stands still, but the world has joints"
+                raise Refusal(_CODES.UNSUPPORTED_ELEMENTS, text)
+            self._server.loading = True
+            try:
+                await self._exchange(world_message(world), self._file_of(world))
+            finally:
+                self._server.loading = False
+            response.world = world_message(world)
+
+    async def _unload(self, request: UnloadWorld.Request, response: UnloadWorld.Response) -> None:
+        async with self._server.alone():
+            if self._server.world is None:
+                raise Refusal(response.NO_WORLD_LOADED, "no world is loaded")
+            await self._exchange(None, self._written("empty", _EMPTY))
+
+    async def _exchange(self, world: WorldResource | None, scene: Path) -> None:
+        """Hold time, exchange the scene, and make all as at the start; or change nothing."""
+        server = self._server
+        await server.wait(self._physics.hold("a world is being loaded"))
+        try:
+            await server.change_world(Changes(), scene)
+            server.world = world
+        except ValueError as error:
+            raise Refusal(_CODES.RESOURCE_PARSE_ERROR, str(error)) from None
+        finally:
+            if server.world is None:
+                await server.wait(self._physics.hold("no world is loaded"))
+            else:
+                await server.wait(self._physics.release())
+        await server.stop()
+
+    def _file_of(self, world: Description) -> Path:
+        if world.resource.uri:
+            return path_of(world.resource.uri, _CODES)
+        return self._written("world", world.resource.resource_string)
+
+    def _written(self, name: str, text: str) -> Path:
+        path = Path(self._folder.name) / f"{name}.xml"
+        path.write_text(text)
+        return path
+
+
+def declare(server: Server) -> None:
+    """Add the services."""
+    WorldLoading(server)
