@@ -86,8 +86,10 @@ def test_failure_of_the_physics_ends_it(start: Start) -> None:
 
 
 def test_missing_message_package_switches_its_topics_off_until_sigint(start: Start) -> None:
-    prelude = "import sys; sys.modules['tf2_msgs'] = sys.modules['pal_statistics_msgs'] = None"
+    missing = ("tf2_msgs", "pal_statistics_msgs", "simulation_interfaces")
+    prelude = f"import sys; sys.modules.update(dict.fromkeys({missing}))"
     simulator = start("-p", "ros2_control.mode:=topic", prelude=prelude).wait_for("ready: ")
+    assert simulator.log.count("simulation_interfaces is off") == 1
     assert "topic_sensors is off, for there is no package pal_statistics_msgs" in simulator.log
     (line,) = [line for line in simulator.log.splitlines() if "tf2" in line]
     assert "tf is off, for there is no package tf2_msgs; install it with 'apt install ros" in line

@@ -18,6 +18,7 @@ from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vecto
 from rclpy.action import ActionClient
 from ros_client import FREQ, ROOT, Client, SimulatorProcess, numbers, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Range
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import (
     Bounds,
@@ -584,6 +585,21 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
     assert entities(client) == ["cf0", "cf1", "hut"]
     refused(client, DeleteEntity, Result.RESULT_NOT_FOUND, "'ball'", entity="ball")
+
+
+def test_sensors_see_objects(client: Client, paused: None) -> None:
+    ranges = client.collect(Range, "cf0/range")
+
+    def measured() -> float:
+        assert put(client, "cf0", 7.0, pose=Pose(position=Point(x=7.0, z=2.0))).result == 1
+        done(client, StepSimulation)
+        return client.newest(ranges, tick(client)).range
+
+    assert measured() == pytest.approx(2.0, abs=0.03)
+    assert spawn(client, name="ball", x=7.0).entity_name == "ball"  # 1 m high, radius 0.25 m
+    assert measured() == pytest.approx(0.75, abs=0.03)
+    done(client, DeleteEntity, entity="ball")
+    assert measured() == pytest.approx(2.0, abs=0.03)
 
 
 def test_names_of_objects(client: Client, paused: None) -> None:
