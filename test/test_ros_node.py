@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -518,6 +519,32 @@ def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) ->
     told_again = client.until(lambda: len(events) > 1 and events[1], "reset event")
     values = {item.key: item.value for item in told_again.status[0].values}
     assert values["drones"] == "cf0, cf1, cf2"
+
+
+@pytest.mark.usefixtures("paused")
+def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: Path) -> None:
+    service = {name: f"crazyflow/{name}_checkpoint" for name in ("save", "load")}
+    for name in service.values():
+        response = client.call(Trigger, name)
+        assert not response.success and "names no file" in response.message
+    assert client.set_parameter("checkpoint", str(tmp_path / "flight")).successful
+    assert "not a checkpoint" in client.call(Trigger, service["load"]).message
+    odometry = client.collect(Odometry, "cf0/odom")
+    client.advance(5)
+    send(client, "cf0/cmd_pose", above(client.until(lambda: odometry[-1:], "odometry")[0]))
+    client.advance(200)
+    saved = tick_of(client.call(Trigger, service["save"]))
+    flights = []
+    for _ in range(2):
+        odometry.clear()
+        flights.append(client.newest(odometry, client.advance(300)))
+        client.advance(5)  # so that no other message has the same time
+        client.reset()
+        assert tick_of(client.call(Trigger, service["load"])) == saved
+    for of in (lambda m: m.pose.pose.position, lambda m: m.twist.twist.angular):
+        np.testing.assert_array_equal(*(numbers(of(message)) for message in flights))
+    assert flights[0].pose.pose.position.z > 0.2
+    assert client.set_parameter("checkpoint", "").successful
 
 
 # Commands.

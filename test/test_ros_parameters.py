@@ -66,7 +66,7 @@ def test_defaults_are_declared_with_description_and_range(declared: Any) -> None
     for declaration in declarations(Parameters):
         descriptor = node.describe_parameter(declaration.name)
         assert len(descriptor.description) > 10
-        settable = declaration.name in ("real_time_factor", "step_ticks")
+        settable = declaration.name in ("real_time_factor", "step_ticks", "checkpoint")
         assert descriptor.read_only is not settable
         if declaration.kind in (int, float):
             assert descriptor.integer_range or descriptor.floating_point_range

@@ -118,6 +118,9 @@ class Parameters:
         float,
         Spec("Wall time without progress after which that is reported [s]", 0.01, 3600),
     ] = 5.0
+    checkpoint: Annotated[
+        str, Spec("File of ~/save_checkpoint and ~/load_checkpoint", read_only=False)
+    ] = ""
     record: Annotated[
         str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
     ] = ""

@@ -41,6 +41,7 @@ _FEATURES = (
     "reset_event",
     "commands",
     "services",
+    "checkpoint",
     "mujoco_services",
     "viewer",
     "simulation_interfaces",

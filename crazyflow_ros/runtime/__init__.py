@@ -1,5 +1,6 @@
 """The running simulation: a thread that advances the drones in step with wall time. No ROS."""
 
+from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.health import Failure
@@ -13,6 +14,7 @@ from crazyflow_ros.runtime.steps import StepAborted, Steps
 from crazyflow_ros.runtime.wrenches import Wrench
 
 __all__ = [
+    "Checkpoint",
     "CommandSource",
     "DroneState",
     "Failure",

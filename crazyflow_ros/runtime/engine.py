@@ -164,6 +164,40 @@ class Engine:
                 more[path][:, :before] = values
         self._fill(more, np.arange(before, n_slots), parked)
 
+    def capture(self) -> dict[str, np.ndarray]:
+        """All that the drones' future depends on, in the order of their names."""
+        slots = self._slots_of(self.names)
+        leaves = self._world.unpack(self._vectors)
+        own = {f"state/{k}": v[:, slots] if v.ndim == 3 else v for k, v in leaves.items()}
+        initial = {f"initial/{name}": values[slots] for name, values in self._initial.items()}
+        return (
+            own
+            | initial
+            | {
+                "inputs": self._inputs[slots],
+                "rotor_angle": self._rotor_angle[slots],
+                "rotor_vel": self._rotor_vel[slots],
+                "lost": np.array([name in self.lost for name in self.names]),
+            }
+        )
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from what `capture` gave, of the same drones."""
+        slots, leaves = self._slots_of(self.names), self._world.unpack(self._vectors)
+        for path, values in leaves.items():
+            if values.ndim == 3:
+                values[:, slots] = arrays[f"state/{path}"]
+            else:
+                leaves[path] = arrays[f"state/{path}"]
+        for name, values in self._initial.items():
+            values[slots] = arrays[f"initial/{name}"]
+        self._inputs[slots] = arrays["inputs"]
+        self._rotor_angle = _with(self._rotor_angle, slots, arrays["rotor_angle"])
+        self._rotor_vel = _with(self._rotor_vel, slots, arrays["rotor_vel"])
+        self.lost = {name for name, lost in zip(self.names, arrays["lost"]) if lost}
+        self._vectors = self._world.pack(leaves)
+        self._set_slots(self._slots)
+
     def advance(self, tick: int, n_ticks: int, epoch: int) -> Snapshot:
         """Advance by `n_ticks` from `tick`; 0 only evaluates the accelerations.
 

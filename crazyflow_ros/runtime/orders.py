@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.runtime.checkpoint import from_setpoint, to_setpoint
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.setpoints import Setpoint, Start
 from crazyflow_ros.runtime.snapshot import Snapshot
@@ -77,6 +79,34 @@ class Orders:
             self._posted.clear()
         for order in self._in_force.values():
             order.ahead_ns += time_ns
+
+    def capture(self) -> dict[str, Any]:
+        """What is in force, as JSON can hold it; `take` has been called for the present state.
+
+        Raises:
+            ValueError: A setpoint is of a kind of its own.
+        """
+        return {
+            name: {
+                "setpoint": from_setpoint(order.setpoint),
+                "start": [order.start.time_ns, *map(float, order.start.pos), order.start.yaw],
+                "ahead_ns": order.ahead_ns,
+                "moving": name in self._moving,
+            }
+            for name, order in self._in_force.items()
+        }
+
+    def restore(self, orders: Mapping[str, Any]) -> None:
+        """Follow what `capture` gave, and nothing else."""
+        with self._lock:
+            self._posted.clear()
+        self._moving = {name for name, order in orders.items() if order["moving"]}
+        self._in_force = {}
+        for name, order in orders.items():
+            time_ns, *pos, yaw_angle = order["start"]
+            start = Start(time_ns, np.array(pos), yaw_angle)
+            setpoint = to_setpoint(order["setpoint"])
+            self._in_force[name] = Order(setpoint, start, order["ahead_ns"])
 
     def take(self, now: Snapshot) -> dict[str, np.ndarray]:
         """Put into force what was posted.

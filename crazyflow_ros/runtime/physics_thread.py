@@ -8,10 +8,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.runtime.events import SnapshotCallback
@@ -27,6 +29,8 @@ from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.steps import Progress, StepQueue, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
 from crazyflow_ros.scene import Mirror, MirrorState
+
+T = TypeVar("T")
 
 _IDLE_CHECK = 0.5  # s, how often a waiting thread looks around without having been woken
 
@@ -317,6 +321,26 @@ class PhysicsThread:
         """Put the drones, as they are, into another scene of the mirror. See `Simulation`."""
         return self._request(lambda: self._simulation.set_scene(scene, edit))
 
+    def checkpoint(self) -> Future[Checkpoint]:
+        """All that the future of the simulation depends on, but for what is commanded from outside.
+
+        The future raises ValueError if a drone follows a setpoint that cannot be kept.
+        """
+        return self._ask(self._simulation.capture)
+
+    def capture(self) -> Checkpoint:
+        """The same at once, in a callback. Physics thread only."""
+        return self._simulation.capture()
+
+    def restore(self, checkpoint: Checkpoint) -> Future[Snapshot]:
+        """Go on from a checkpoint bit for bit; time, and the epoch, jump to what they were then.
+
+        Steps under way are aborted. What else is in the scene stays as it is.
+
+        The future raises ValueError if it is one of other drones or of another configuration.
+        """
+        return self._request(lambda: self._restore(checkpoint))
+
     def hold(self, reason: str) -> Future[Snapshot]:
         """Pause, and refuse to resume and to step, with a reason, until `release`."""
         return self._request(lambda: self._hold(reason))
@@ -365,7 +389,10 @@ class PhysicsThread:
             action()
             return self.snapshot
 
-        future = self._requests.ask(carry_out)
+        return self._ask(carry_out)
+
+    def _ask(self, action: Callable[[], T]) -> Future[T]:
+        future = self._requests.ask(action)
         self._interrupt_source()
         return future
 
@@ -463,6 +490,11 @@ class PhysicsThread:
         if drones is None:
             self._steps.abort("the simulation was reset")
             self._pacer.restart(self.snapshot.tick)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self._simulation.restore(checkpoint)
+        self._steps.abort("the simulation was restored")
+        self._pacer.restart(self.snapshot.tick)
 
     def _set_factor(self, factor: float) -> None:
         self._pacer.factor = factor

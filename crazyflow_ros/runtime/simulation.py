@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.engine import Engine, checked_pose
@@ -296,6 +297,42 @@ class Simulation:
         self._evaluate(self.snapshot.tick, 0)
         for callback in self.roster_callbacks:
             health.call("roster callback", callback, self.snapshot)
+
+    def capture(self) -> Checkpoint:
+        """All that the future depends on, but for the scene and what is commanded from outside.
+
+        Raises:
+            ValueError: A drone follows a setpoint of a kind that cannot be kept.
+        """
+        self._take_commands()  # they count from this tick on in any case
+        return Checkpoint(
+            self._engine.capture(),
+            about(
+                self._config,
+                self._engine.names,
+                tick=self.snapshot.tick,
+                epoch=self.epoch,
+                orders=self.orders.capture(),
+                wrenches=self.wrenches.capture(),
+            ),
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint; time and epoch are those of then.
+
+        Raises:
+            ValueError: It is not one of these drones; then nothing has changed.
+        """
+        engine, kept = self._engine, checkpoint.about
+        checkpoint.check(self._config, engine.names, engine.capture())
+        engine.restore(checkpoint.arrays)
+        self.orders.restore(kept["orders"])
+        self.wrenches.restore(kept["wrenches"])
+        if self._source is not None:
+            self._source.forget(np.arange(len(engine.names)))
+        self._health.note_faults({name: f"{name} was lost before" for name in engine.lost})
+        self.epoch = kept["epoch"]
+        self._show(kept["tick"])
 
     def capture_initial_state(self) -> None:
         """Make the present state the initial one."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,6 +119,29 @@ class Wrenches:
         ended += [self._active.pop(key).future for key in active]
         for future in ended:
             future.set_exception(InvalidState("the simulation was reset"))
+
+    def capture(self) -> list[dict[str, Any]]:
+        """What acts, as JSON can hold it; `take` has been called for the present state."""
+        return [
+            {
+                "name": active.name,
+                "wrench": {k: np.asarray(v).tolist() for k, v in vars(active.wrench).items()},
+                "end": active.end,
+                "key": key if isinstance(key, tuple) else None,
+            }
+            for key, active in self._active.items()
+        ]
+
+    def restore(self, wrenches: Sequence[Mapping[str, Any]]) -> None:
+        """Let act what `capture` gave, and nothing else."""
+        self.clear([active.name for active in self._active.values()])
+        with self._lock:
+            posted = [name for name, _, _ in self._posted.values()]
+        self.clear(posted)
+        for entry in wrenches:
+            key = object() if entry["key"] is None else tuple(entry["key"])
+            wrench = Wrench(**entry["wrench"])
+            self._active[key] = _Active(entry["name"], wrench, entry["end"], Future())
 
     def rewind(self, n_ticks: int) -> None:
         """The clock goes back by so much; what acts goes on."""

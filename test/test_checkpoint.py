@@ -1,0 +1,186 @@
+"""Checkpoints, and that the same commands at the same ticks give the same bits at any speed."""
+
+import hashlib
+import threading
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    DroneState,
+    PhysicsThread,
+    Pose,
+    ResetScope,
+    SimulationConfig,
+    StepAborted,
+    Trajectory,
+    Velocity,
+    Wrench,
+)
+
+T = 60.0  # s, no wait of a test is longer
+NAMES = ("cf0", "cf1", "cf2")
+TRAJECTORY = Trajectory(
+    [500_000_000, 2_000_000_000],
+    [(0.0, 0.2, 1.0), (0.5, 0.0, 1.0)],
+    [0.0, 3.5],
+    np.zeros((2, 3)),
+    np.zeros((2, 3)),
+)
+
+
+class Script:
+    """Commands by tick, posted in the simulation's own thread, and a digest of what follows."""
+
+    def __init__(self, physics):
+        self._physics, self.active = physics, False
+
+    def begin(self, last):
+        self.last, self.done = last, threading.Event()
+        self.digest, self.active = hashlib.sha256(), True
+
+    def __call__(self, snapshot):
+        if not self.active:
+            return
+        command = {
+            100: ("cf0", Pose((0.0, 0.0, 1.0), 0.3)),
+            105: ("cf1", Velocity((0.2, 0.0, 0.4), 0.5)),
+            300: ("cf2", TRAJECTORY),
+            500: ("cf0", Velocity((0.0, -0.3, 0.1), -0.4)),
+        }.get(snapshot.tick)
+        if command:
+            self._physics.command(*command)
+        for field in fields(snapshot):
+            value = getattr(snapshot, field.name)
+            if isinstance(value, np.ndarray):
+                self.digest.update(np.ascontiguousarray(value).tobytes())
+        if snapshot.tick >= self.last:
+            self.active = False
+            self.done.set()
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    config = SimulationConfig(real_time_factor=0.0, start_paused=True)
+    physics = PhysicsThread(config, NAMES)
+    script = Script(physics)
+    physics.every(100, script, "script")
+    physics.start()
+    yield physics, script
+    physics.stop()
+    assert physics.failed is None, physics.failed
+
+
+@pytest.fixture
+def physics(simulation):
+    simulation[0].pause().result(T)
+    simulation[0].reset(ResetScope.all).result(T)
+    return simulation[0]
+
+
+def numbers(snapshot):
+    arrays = [getattr(snapshot, field.name) for field in fields(snapshot)]
+    return np.hstack([array for array in arrays if isinstance(array, np.ndarray)])
+
+
+def fly(physics):
+    """Something of everything, in the middle of it."""
+    for name, setpoint in zip(
+        NAMES, (Pose((0.0, 0.0, 1.0), 0.0), Velocity((0.1, 0.2, 0.3), 0.4), TRAJECTORY)
+    ):
+        physics.command(name, setpoint)
+    physics.apply_wrench("cf0", Wrench((0.01, 0.0, 0.0), (0.0, 0.0, 0.0), 1.0, ramp_down=0.5))
+    physics.set_drone_states({"cf1": DroneState(pos=(1.0, 1.0, 1.0))}).result(T)
+    physics.step(333).result(T)
+    physics.command("cf0", Pose((0.3, 0.0, 1.2), 1.0))  # posted, and not in force yet
+
+
+def test_a_flight_goes_on_from_a_file_bit_for_bit(physics, tmp_path):
+    fly(physics)
+    checkpoint = physics.checkpoint().result(T)
+    path = tmp_path / "flight"
+    checkpoint.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["flight"]
+    before, after = physics.snapshot, physics.step(700).result(T)
+    for _ in range(2):
+        physics.reset(ResetScope.all).result(T)
+        physics.command("cf2", Pose((0.0, 0.0, 3.0), 0.0))
+        physics.step(40).result(T)
+        back = physics.restore(Checkpoint.load(path)).result(T)
+        assert (back.tick, back.epoch, back.time_ns) == (before.tick, before.epoch, before.time_ns)
+        for field in ("pos", "quat", "vel", "ang_vel", "rotor_vel", "rotor_angle"):
+            np.testing.assert_array_equal(getattr(back, field), getattr(before, field))
+        assert physics.mirror.time_ns == before.time_ns
+        np.testing.assert_array_equal(numbers(physics.step(700).result(T)), numbers(after))
+
+
+def test_another_process_goes_on_from_it_too(physics, tmp_path):
+    fly(physics)
+    physics.checkpoint().result(T).save(tmp_path / "flight")
+    after = physics.step(200).result(T)
+    other = PhysicsThread(SimulationConfig(start_paused=True, max_drones=3), NAMES)
+    other.every(100, lambda snapshot: None, "event")
+    other.start()
+    try:
+        other.restore(Checkpoint.load(tmp_path / "flight")).result(T)
+        np.testing.assert_array_equal(numbers(other.step(200).result(T)), numbers(after))
+    finally:
+        other.stop()
+
+
+def test_what_is_no_checkpoint_of_these_drones_is_refused(physics, tmp_path):
+    good = physics.checkpoint().result(T)
+    text, archive = tmp_path / "text", tmp_path / "archive"
+    text.write_text("no archive")
+    np.savez(archive.open("wb"), pos=np.zeros(3))
+    for path in (text, archive, tmp_path / "nothing", tmp_path):
+        with pytest.raises(ValueError, match=f"{path.name} is not a checkpoint that can be read"):
+            Checkpoint.load(path)
+    np.savez(archive.open("wb"), about=np.array('{"format": "something else"}'))
+    with pytest.raises(ValueError, match="is not a crazyflow_ros checkpoint"):
+        Checkpoint.load(archive)
+    config = good.about["config"]
+    for changes, message in (
+        ({"names": ["cf0"]}, "of the drones cf0, here are cf0, cf1, cf2"),
+        ({"config": config | {"freq": 250}}, "is of freq=250, this is 500"),
+        ({"config": config | {"drone_model": "x"}}, "is of drone_model=x, this is cf2x_L250"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            physics.restore(Checkpoint(good.arrays, good.about | changes)).result(T)
+    shorter = good.arrays | {"rotor_angle": good.arrays["rotor_angle"][:1]}
+    with pytest.raises(ValueError, match="another version: rotor_angle differs"):
+        physics.restore(Checkpoint(shorter, good.about)).result(T)
+    with pytest.raises(OSError, match="No such file"):
+        good.save(tmp_path / "nowhere" / "flight")
+    step = physics.step(10_000_000)
+    physics.restore(good).result(T)
+    with pytest.raises(StepAborted, match="the simulation was restored"):
+        step.result(T)
+
+
+def test_the_same_script_gives_the_same_bits_at_any_speed_and_under_load(simulation, physics):
+    _, script = simulation
+    digests, stop = [], threading.Event()
+
+    def load():
+        while not stop.is_set():
+            physics.statistics()
+            physics.mirror.copy_physics_data()
+
+    for factor, loaded in ((0.0, False), (1.0, True), (5.0, False), (0.0, True)):
+        physics.reset(ResetScope.all).result(T)
+        physics.set_real_time_factor(factor).result(T)
+        stop.clear()
+        thread = threading.Thread(target=load, daemon=True)
+        if loaded:
+            thread.start()
+        script.begin(last=800)
+        physics.resume().result(T)
+        assert script.done.wait(T)
+        stop.set()
+        physics.pause().result(T)
+        digests.append(script.digest.hexdigest())
+    physics.set_real_time_factor(0.0).result(T)
+    assert len(set(digests)) == 1
