@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics.aerodynamics import downwash, ground_effect
+from crazyflow_ros.dynamics.contact import floor_contact
+from crazyflow_ros.kernels import fits_one_kernel
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
+from crazyflow_ros.sim.packing import traced
 from crazyflow_ros.sim.pipeline import insert_after, insert_before, names, remove, replace
+from crazyflow_ros.sim.wind import Dryden
 
 SHEET = {"capacity": 0.25, "full": 4.2, "knee": (0.03, 4.0), "nominal": (0.2, 3.6)}
 RPM = 2 * np.pi / 60
@@ -85,6 +92,42 @@ def test_what_comes_between_command_and_rotors() -> None:
     assert (after - before) * 3600 / 0.1 == pytest.approx(current, rel=0.02)
     sim.reset()
     assert not any(x.any() for x in sim.data.plugins.values())
+
+
+def everything(**options: Any) -> Sim:
+    drone = "cf2x_L250"
+    forces = (floor_contact(drone, 500), ground_effect(drone), downwash(drone))
+    sim = Sim(1, 2, drone=drone, control="rotor_vel", forces=forces, **options)
+    stages = (Battery(**SHEET, resistance=0.1), MotorFailure(2, drone=1), ActionDelay(2))
+    sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", *stages)
+    return sim
+
+
+def test_only_random_numbers_keep_a_tick_from_being_one_kernel() -> None:
+    sim = everything()
+    assert fits_one_kernel(traced(sim._tick_fn(), sim.data))
+    sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", Dryden((2.0, 1.0)))
+    assert not fits_one_kernel(traced(sim._tick_fn(), sim.data))
+
+
+def test_flights_with_everything_differentiate_and_vectorise() -> None:
+    with jax.enable_x64(True):
+        sim = everything()
+        sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", Dryden((2.0, 1.0)))
+        pos = jnp.array([[[0.0, 0, 0.2], [0.01, 0.02, 0.1]]])
+        rotor_vel = jnp.full((1, 2, 4), 19_000.0)
+        states = sim.data.states.replace(pos=pos, rotor_vel=rotor_vel)
+        data, step = sim.data.replace(states=states), sim.build_step_fn()
+
+        def height(speed: jax.Array) -> jax.Array:
+            controls = data.controls.replace(rotor_vel=jnp.full((1, 2, 4), speed))
+            return step(data.replace(controls=controls), 8).states.pos[..., 2].sum()
+
+        speeds = jnp.array([19_000.0, 18_000.0, 18_999.0, 19_001.0, 17_999.0, 18_001.0])
+        heights, slopes = jax.jit(jax.vmap(jax.value_and_grad(height)))(speeds)
+        differences = (heights[3::2] - heights[2::2]) / 2
+        np.testing.assert_allclose(slopes[:2], differences, rtol=1e-5)
+        assert (slopes[:2] > 0).all()
 
 
 def test_battery_follows_its_data_sheet() -> None:

@@ -1,5 +1,7 @@
 """The examples of the documents that the product is specified by, with the import renamed."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -135,6 +137,18 @@ def test_objects_can_be_added_to_the_scene(obstacle_course: Sim):
     assert not sim.contacts("obstacle:1").any()
 
 
+def test_objects_can_come_from_a_file(tmp_path: Path):
+    (tmp_path / "gate.xml").write_text(OBSTACLE)
+    gate_spec = mujoco.MjSpec.from_file(str(tmp_path / "gate.xml"))
+    sim = Sim(n_worlds=1, n_drones=1)
+    frame = sim.spec.worldbody.add_frame()
+    attached = frame.attach_body(gate_spec.body("obstacle"), "", ":0")
+    attached.pos = [1.0, 0.0, 0.5]
+    sim.build_mjx()
+    sim.reset()
+    np.testing.assert_allclose(sim.mj_model.body("obstacle:0").pos, (1.0, 0.0, 0.5))
+
+
 def test_bodies_can_be_moved_at_run_time(obstacle_course: Sim):
     sim = obstacle_course
     home = sim.mjx_data.mocap_pos
@@ -166,6 +180,12 @@ def test_synchronisation_is_lazy_and_never_stale(obstacle_course: Sim):
     assert sim.contacts().any()
     sim.reset()
     assert not sim.data.core.mjx_synced
+    for i in range(10):
+        sim.step(5)
+        assert not sim.data.core.mjx_synced
+        if i % 5 == 0:
+            sim.contacts()
+            assert sim.data.core.mjx_synced
 
 
 def test_mjx_data_in_the_closure_of_a_contact_check(obstacle_course: Sim):

@@ -27,13 +27,13 @@ from crazyflow_ros.dynamics.components import (
     dot,
     heading,
     normalize,
-    of_each,
     rotation_matrix,
     rotation_matrix_from_rpy,
     rpy_from_rotation_matrix,
     scale,
     transpose,
 )
+from crazyflow_ros.dynamics.rigid_body import of_each
 from crazyflow_ros.kernels import apart
 
 Params = dict[str, Array]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.dynamics.parameters import Drone, load_drone
 
 if TYPE_CHECKING:
-    from crazyflow_ros.dynamics.components import RigidBody
+    from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 
 class Dynamics(StrEnum):

@@ -11,7 +11,6 @@ import numpy as np
 
 from crazyflow_ros.dynamics.components import (
     BodyState,
-    RigidBody,
     Vec3,
     Wrench,
     add,
@@ -23,6 +22,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.dynamics.parameters import load_drone
+from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 AIR_DENSITY = 1.225  # kg/m^3, at sea level
 _LOWEST = 0.5  # rotor radii: closer to the floor the formula of the ground effect does not hold

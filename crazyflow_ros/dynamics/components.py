@@ -7,21 +7,16 @@ matrices and their products would each become a kernel of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from decimal import Decimal
 from math import floor, frexp, ldexp, pi
-from typing import NamedTuple, Self, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.kernels import apart
-from crazyflow_ros.struct import Struct
 
-T = TypeVar("T")
 Vec3: TypeAlias = tuple[Array, Array, Array]
 Vec4: TypeAlias = tuple[Array, Array, Array, Array]
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]
@@ -59,66 +54,6 @@ class Wrench(NamedTuple):
 
     force: Vec3
     torque: Vec3
-
-
-class RigidBody(Struct):
-    """Parameters that all models have, and what a model is.
-
-    Any parameter may carry leading axes: (n_drones,), or (n_worlds, n_drones), either of which may
-    be of size 1.
-    """
-
-    mass: Array
-    """(1,) kg."""
-    gravity_vec: Array
-    """(3,) m/s^2, world frame."""
-    J: Array
-    """(3, 3) kg m^2, inertia about the centre of mass, body frame."""
-    J_inv: Array
-    """(3, 3) 1/(kg m^2)."""
-
-    @classmethod
-    def create(cls, drone: str) -> Self:
-        """Parameters of a drone in `drones.toml`."""
-        raise NotImplementedError
-
-    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
-        """Time derivative of the state.
-
-        Args:
-            state: State of the drones.
-            command: What the model follows: speeds of the rotors [RPM], or what it says.
-            external: Wrench on the centre of mass, world frame.
-        """
-        raise NotImplementedError
-
-    @property
-    def hover_thrust(self) -> Array:
-        """(..., 1) N, collective thrust to command for a level drone to keep its height."""
-        return -self.mass * self.gravity_vec[..., 2:]
-
-    def rotor_thrust(self, state: BodyState) -> Vec4:
-        """Thrust of each rotor, N. What has no rotors is taken to hover."""
-        share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4
-        return (share, share, share, share)
-
-
-def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
-    """What `load` returns for a drone; for several, their arrays stacked along a new first axis."""
-    if isinstance(drone, str):
-        return load(drone)
-    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *(load(name) for name in drone))
-
-
-def body_figures(drone: str) -> dict[str, Array]:
-    """The fields of `RigidBody` for a drone in `drones.toml`."""
-    figures = load_drone(drone)
-    return {
-        "mass": jnp.array([figures["mass"]]),
-        "gravity_vec": jnp.array(figures["gravity_vec"]),
-        "J": jnp.array(figures["J"]),
-        "J_inv": jnp.array(np.linalg.inv(figures["J"])),
-    }
 
 
 def split(array: Array) -> tuple[Array, ...]:

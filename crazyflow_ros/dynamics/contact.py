@@ -15,15 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from crazyflow_ros.dynamics.components import (
-    BodyState,
-    RigidBody,
-    Wrench,
-    cross,
-    rotation_matrix,
-    transform,
-)
+from crazyflow_ros.dynamics.components import BodyState, Wrench, cross, rotation_matrix, transform
 from crazyflow_ros.dynamics.parameters import load_drone
+from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 Force: TypeAlias = Callable[[BodyState, RigidBody], Wrench]
 """An external influence on the drones: a pure function that each integrator stage evaluates."""

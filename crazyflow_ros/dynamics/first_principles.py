@@ -16,12 +16,10 @@ from jax import Array
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
-    RigidBody,
     Vec3,
     Vec4,
     Wrench,
     add,
-    body_figures,
     cross,
     matrix_rows,
     rotation_matrix,
@@ -33,6 +31,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.parameters import load_drone
+from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 from crazyflow_ros.kernels import apart
 
 RPM = 2 * pi / 60  # rad/s

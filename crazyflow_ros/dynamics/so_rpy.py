@@ -16,12 +16,10 @@ from jax import Array
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
-    RigidBody,
     Vec3,
     Vec4,
     Wrench,
     add,
-    body_figures,
     rotation_matrix,
     scale,
     transform,
@@ -30,6 +28,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.components import matrix_rows as rows
 from crazyflow_ros.dynamics.parameters import load_model
+from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 
 # Straight up and down, roll and yaw are not defined, and their rates grow without bound. From here
 # on they are taken for what they are at this distance.

@@ -11,13 +11,8 @@ from typing import Self
 from jax import Array
 
 from crazyflow_ros.dynamics import so_rpy
-from crazyflow_ros.dynamics.components import (
-    BodyDerivative,
-    BodyState,
-    Vec4,
-    Wrench,
-    body_figures,
-)
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Vec4, Wrench
+from crazyflow_ros.dynamics.rigid_body import body_figures
 
 
 class Params(so_rpy.Params):

@@ -17,11 +17,11 @@ from crazyflow_ros.dynamics.components import (
     Vec4,
     Wrench,
     add,
-    body_figures,
     drag_force,
     subtract,
     vector,
 )
+from crazyflow_ros.dynamics.rigid_body import body_figures
 
 
 class Params(so_rpy_rotor.Params):

@@ -95,6 +95,9 @@ class Parameters:
     attitude_freq: Annotated[int, _rate("the attitude controller")] = 500
     body_rate_freq: Annotated[int, _rate("the body rate controller")] = 500
     force_torque_freq: Annotated[int, _rate("the motor mixer")] = 500
+    true_mass: Annotated[
+        bool, Spec("The position controller knows the drone's mass; the firmware's does not quite")
+    ] = False
     real_time_factor: Annotated[
         float,
         Spec("Simulated over wall time; 0 is as fast as possible", 0, _MAX_FACTOR, read_only=False),

@@ -64,6 +64,7 @@ class CompiledWorld:
             scene=config.scene,
             forces=(floor_contact(config.drone_model, config.freq),),
             rng_key=config.seed,
+            true_mass=config.true_mass,
         )
         self._levels = levels
         if levels:

@@ -22,6 +22,7 @@ class SimulationConfig:
     attitude_freq: int = 500
     body_rate_freq: int = 500
     force_torque_freq: int = 500
+    true_mass: bool = False
     real_time_factor: float = 1.0
     """Simulated seconds per second; 0 runs as fast as it can."""
     start_paused: bool = False

@@ -15,14 +15,8 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, mellinger
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.dynamics.components import (
-    BodyDerivative,
-    BodyState,
-    RigidBody,
-    of_each,
-    split,
-    stack,
-)
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
+from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.struct import Struct, static_field
 
 

@@ -87,9 +87,13 @@ class SimScene:
         """Bring `mjx_data` up to date with `data`, unless it is."""
         data = self.data
         if not bool(data.core.mjx_synced):
-            model = self.mjx_model
-            self._data, mjx_data = sync_sim2mjx(data, self.mjx_data, model)
-            self._mjx = (model, mjx_data)
+            model, poses = self.mjx_model, (data.states.pos, data.states.quat)
+            if len(devices := poses[0].devices()) == 1:
+                # Where MJX put its data: arrays not committed to a device would compile anew.
+                poses = jax.device_put(poses, *devices)
+            ids = data.core.drone_mocap_ids
+            self._mjx = (model, _posed(*poses, ids, self.mjx_data, model))
+            self._data = _synced(data)
 
     def contacts(self, body: str | None = None) -> Array:
         """Which contacts there are.
@@ -197,8 +201,31 @@ class SimScene:
                 lambda x: jnp.repeat(jnp.asarray(x)[None], self.n_worlds, axis=0),
                 mjx.put_data(model, data),
             )
+            # All on one device, as the first sync will leave it: else the second compiles anew.
+            if len(devices := self.data.states.pos.devices()) == 1:
+                batch = jax.device_put(batch, *devices)
             self._mjx = (mjx.put_model(model), batch)
         return self._mjx
+
+
+@jax.jit
+def _posed(
+    pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data, mjx_model: mjx.Model
+) -> mjx.Data:
+    """MJX data with the drones at these poses."""
+    from mujoco import mjx
+
+    mjx_data = mjx_data.replace(
+        mocap_pos=mjx_data.mocap_pos.at[:, ids].set(pos),
+        mocap_quat=mjx_data.mocap_quat.at[:, ids].set(frames.xyzw_to_wxyz(quat)),
+    )
+    for stage in (mjx.kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
+        mjx_data = jax.vmap(stage, in_axes=(None, 0))(mjx_model, mjx_data)
+    return mjx_data
+
+
+def _synced(data: SimData) -> SimData:
+    return data.replace(core=data.core.replace(mjx_synced=jnp.array(True)))
 
 
 @jax.jit
@@ -215,13 +242,5 @@ def sync_sim2mjx(
     Returns:
         `data` with `core.mjx_synced` set, and the new MJX data.
     """
-    from mujoco import mjx
-
-    ids = data.core.drone_mocap_ids
-    mjx_data = mjx_data.replace(
-        mocap_pos=mjx_data.mocap_pos.at[:, ids].set(data.states.pos),
-        mocap_quat=mjx_data.mocap_quat.at[:, ids].set(frames.xyzw_to_wxyz(data.states.quat)),
-    )
-    for stage in (mjx.kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
-        mjx_data = jax.vmap(stage, in_axes=(None, 0))(mjx_model, mjx_data)
-    return data.replace(core=data.core.replace(mjx_synced=jnp.array(True))), mjx_data
+    pos, quat, ids = data.states.pos, data.states.quat, data.core.drone_mocap_ids
+    return _synced(data), _posed(pos, quat, ids, mjx_data, mjx_model)
