@@ -81,8 +81,12 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def _configure(context: LaunchContext) -> None:
-    """Make arguments of `sim.launch.py` from ours."""
+    """Make arguments of `sim.launch.py` from ours, once these are known to be good.
+
+    An error later would leave a simulator behind that runs.
+    """
     given = context.launch_configurations
+    _check_controller(given["controller"], _read_controllers(given["controllers_file"]))
     given["ros2_control.mode"] = given["mode"]
     given["publish_rates.clock"] = given["ros2_control.rate"] = given["rate"]
     if given["managers"] == "each":  # whose joint_state_broadcaster has a topic of that name
@@ -96,8 +100,7 @@ def _start(context: LaunchContext) -> list[Node]:
         drones = [name.strip(" '\"") for name in given["drones"].strip("[] ").split(",")]
     else:
         drones = [f"cf{index}" for index in range(int(given["n_drones"]))]
-    controllers = _read_controllers(Path(given["controllers_file"]).expanduser())
-    _check_controller(given["controller"], controllers)
+    controllers = _read_controllers(given["controllers_file"])
     wanted = [f"{TEMPLATE}_{name}" for name in (*BROADCASTERS, given["controller"])]
     rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
     if given["managers"] == "one":
@@ -144,8 +147,9 @@ def _manager(
     return [manager, spawner]
 
 
-def _read_controllers(file: Path) -> dict[str, Any]:
+def _read_controllers(path: str) -> dict[str, Any]:
     """Nodes of the file, by name."""
+    file = Path(path).expanduser()
     if not file.is_file():
         raise FileNotFoundError(f"controllers_file: there is no file {str(file)!r}")
     nodes = (yaml.safe_load(file.read_text()) or {}).get("/**", {})
@@ -174,24 +178,30 @@ def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone
         rate: Of the manager, Hz.
         alone: The controllers' names do not tell the drone: there is one, and it has a namespace.
     """
-    parameters = {**controllers["controller_manager"]["ros__parameters"], "update_rate": rate}
-    nodes = {
-        **_repeated(controllers, drones, alone),
-        "controller_manager": {"ros__parameters": _repeated(parameters, drones, alone)},
-    }
+    nodes = _repeated(controllers, drones, alone)
+    nodes["controller_manager"]["ros__parameters"]["update_rate"] = rate
     return yaml.safe_dump({"/**": nodes})
 
 
 def _repeated(entries: dict[str, Any], drones: list[str], alone: bool) -> dict[str, Any]:
+    """What the template's drone names, once for each drone; also in lists of the other entries."""
     repeated: dict[str, Any] = {}
     for key, value in entries.items():
         if key.startswith(f"{TEMPLATE}_"):
             for drone in drones:
-                text = yaml.safe_dump(value).replace(TEMPLATE, drone)
-                repeated[_name(key, drone, alone)] = yaml.safe_load(text)
+                repeated[_name(key, drone, alone)] = _of(drone, value)
+        elif isinstance(value, dict):
+            repeated[key] = _repeated(value, drones, alone)
+        elif isinstance(value, list) and TEMPLATE in str(value):
+            repeated[key] = [item for drone in drones for item in _of(drone, value)]
         else:
             repeated[key] = value
     return repeated
+
+
+def _of(drone: str, value: Any) -> Any:
+    """A value of the template's drone, for another one."""
+    return yaml.safe_load(yaml.safe_dump(value).replace(TEMPLATE, drone))
 
 
 def _name(template: str, drone: str, alone: bool) -> str:

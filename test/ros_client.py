@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +29,8 @@ from std_srvs.srv import SetBool, Trigger
 
 FREQ = 500  # Hz, the default
 ROOT = Path(__file__).parents[1]
+COMMAND = "CRAZYFLOW_SIMULATOR"
+"""Variable with the command of the simulator, if this Python cannot run it."""
 READY_TIMEOUT = 120.0  # s, a machine may be slow and busy
 TIMEOUT = 30.0  # s
 _NUMBERS = itertools.count()
@@ -65,33 +68,25 @@ def numbers(message: Any) -> np.ndarray:
     return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])
 
 
-class SimulatorProcess:
-    """A running simulator; as a context manager, it ends with the block.
+class RosProcess:
+    """A process in a ROS domain; as a context manager, it ends with the block.
 
     Args:
+        command: What to run.
         domain: ROS domain.
-        arguments: After `--ros-args`.
-        prelude: Python code to run before.
-        cache: Folder of compiled code; by default all of a test run share one.
+        environment: Beside that of this process.
     """
 
     def __init__(
-        self, domain: int, arguments: Sequence[str] = (), prelude: str = "", cache: str = ""
+        self, command: Sequence[str], domain: int, environment: Mapping[str, str] | None = None
     ) -> None:
         self._file = tempfile.NamedTemporaryFile(mode="r", errors="replace")  # noqa: SIM115
-        command = ["-m", "crazyflow_ros"]
-        if prelude:
-            command = ["-c", f"{prelude}\nfrom crazyflow_ros.ros.node import main\nmain()"]
         self.process = subprocess.Popen(
-            [sys.executable, *command, "--ros-args", *arguments],
+            command,
             stdout=subprocess.DEVNULL,
             stderr=self._file.fileno(),
             cwd=ROOT,
-            env={
-                **os.environ,
-                "ROS_DOMAIN_ID": str(domain),
-                "XDG_CACHE_HOME": cache or os.environ["CRAZYFLOW_ROS_TEST_CACHE"],
-            },
+            env={**os.environ, "ROS_DOMAIN_ID": str(domain), **(environment or {})},
         )
 
     @property
@@ -120,7 +115,7 @@ class SimulatorProcess:
         return self.process.wait(TIMEOUT), time.monotonic() - began
 
     def __enter__(self) -> Self:
-        return self.wait_for("ready: ")
+        return self
 
     def __exit__(
         self,
@@ -136,10 +131,35 @@ class SimulatorProcess:
         self._file.close()
 
 
+class SimulatorProcess(RosProcess):
+    """A running simulator.
+
+    Args:
+        domain: ROS domain.
+        arguments: After `--ros-args`.
+        prelude: Python code to run before.
+        cache: Folder of compiled code; by default all of a test run share one.
+    """
+
+    def __init__(
+        self, domain: int, arguments: Sequence[str] = (), prelude: str = "", cache: str = ""
+    ) -> None:
+        command = shlex.split(os.environ.get(COMMAND, f"{sys.executable} -m crazyflow_ros"))
+        if prelude:
+            script = f"{prelude}\nfrom crazyflow_ros.ros.node import main\nmain()"
+            command = [sys.executable, "-c", script]
+        folder = cache or os.environ.get("CRAZYFLOW_ROS_TEST_CACHE", "")
+        super().__init__([*command, "--ros-args", *arguments], domain, {"XDG_CACHE_HOME": folder})
+
+    def __enter__(self) -> Self:
+        return self.wait_for("ready: ")
+
+
 class Client:
     """A node in this process, with what is needed to look at a simulator."""
 
     def __init__(self, domain: int, namespace: str = "") -> None:
+        self.domain = domain
         self._context = Context()
         rclpy.init(
             context=self._context,

@@ -22,7 +22,9 @@ def test_controllers_use_what_a_drone_has() -> None:
         for sensor in (given.get("sensor_name"), given.get("pose_name")):
             assert sensor is None or sensor in components
         for joint in given.get("joints", []):
-            assert given["interface_name"] in components[joint].commands
+            assert set(given.get("interfaces", [])) <= set(components[joint].states)
+            if "interface_name" in given:
+                assert given["interface_name"] in components[joint].commands
         if "joint" in given:
             assert set(given["interface_names"]) <= set(components[given["joint"]].commands)
         for dof in given.get("dof_names", []):

@@ -12,8 +12,6 @@ from launching import Launcher, description, visit
 from crazyflow_ros.resources import resource
 
 CONTROLLERS = resource("config", "controllers.yaml")
-
-
 FILE = "ros2_control.launch.py"
 BROADCASTERS = ["imu_broadcaster", "pose_broadcaster", "range_broadcaster"]
 ORDER = {"simulator": 0, "ros2_control_node": 1, "spawner": 2}
@@ -26,7 +24,7 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launcher:
 
 def test_controllers_are_repeated_for_each_drone() -> None:
     launch_file = runpy.run_path(str(resource("launch", FILE)))
-    controllers = launch_file["_read_controllers"](CONTROLLERS)
+    controllers = launch_file["_read_controllers"](str(CONTROLLERS))
     text = launch_file["_for_drones"](controllers, ["alpha", "beta"], 500, alone=False)
     nodes = yaml.safe_load(text)["/**"]
     manager = nodes["controller_manager"]["ros__parameters"]
@@ -34,6 +32,8 @@ def test_controllers_are_repeated_for_each_drone() -> None:
     assert {"joint_state_broadcaster", "alpha_position", "beta_position"} <= manager.keys()
     joints = nodes["beta_rotor_velocity"]["ros__parameters"]["joints"]
     assert joints == [f"beta_rotor{i}" for i in range(4)]
+    joints = nodes["joint_state_broadcaster"]["ros__parameters"]["joints"]
+    assert joints == [f"{drone}_rotor{i}" for drone in ("alpha", "beta") for i in range(4)]
     assert "cf0" not in text and "&id" not in text  # rcl reads no YAML aliases
 
 

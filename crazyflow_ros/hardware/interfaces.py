@@ -64,7 +64,8 @@ AXES = (
     *(Component("gpio", axis, ("position", "velocity"), ("acceleration",)) for axis in _XYZ),
     Component("gpio", "yaw", ("position", "velocity"), ("position",)),
 )
-"""Position and velocity in `map`, and the heading, one axis each: what a `pid_controller` needs."""
+"""Position and velocity in `map`, one axis each: what a `pid_controller` needs. Of yaw they are the
+heading and the angular velocity about the vertical."""
 
 BODY = Component("gpio", "body", (*_BODY, "level"), _BODY)
 """Collective thrust [N], attitude [rad], body rates [rad/s], and which level is in force: 0 held,

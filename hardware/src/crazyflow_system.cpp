@@ -16,6 +16,7 @@ namespace
 {
 constexpr int kWarningPeriod = 1000;  // ms between two messages of the same kind
 constexpr int kAttempts = 1000;       // to reach a value that another thread holds for an instant
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kYaw = index_of(kStates, "body/yaw");
 
 /// Index in kCommands of a full interface name of this drone; kNone if it is another's.
@@ -278,6 +279,13 @@ CrazyflowSystem::return_type CrazyflowSystem::perform_command_mode_switch(
   const Names & start, const Names & stop)
 {
   for (auto & drone : drones_) {
+    // A controller that starts knows no command yet; what another one left here is none of its.
+    for (const auto & name : start) {
+      const std::size_t i = command_index(drone.name, name);
+      const auto command = i == kNone ? nullptr : drone.commands[i];
+      for (int k = 0; command && k < kAttempts && !command->set_value(kNaN); ++k) {
+      }
+    }
     drone.claims = after(drone.name, drone.claims, start, stop);
     const auto * level = level_of(drone.claims);
     if (level != drone.level) {
@@ -339,7 +347,7 @@ CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const 
       for (int attempt = 0; command && attempt < kAttempts && !value; ++attempt) {
         value = command->get_optional();
       }
-      values[k] = value.value_or(std::numeric_limits<double>::quiet_NaN());
+      values[k] = value.value_or(kNaN);
       known += std::isnan(values[k]) ? 0 : 1;
     }
     // A controller that was just started knows nothing yet; one without heading knows the rest.

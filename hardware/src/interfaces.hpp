@@ -158,7 +158,8 @@ inline void fill(const DroneState & drone, const Header & info, Values & values)
     put(drone.velocity[axis]);
   }
   put(yaw);
-  put(drone.angular_velocity[2]);
+  const auto & rates = drone.angular_velocity;  // of which this is the part about the vertical
+  put(to_world[2][0] * rates[0] + to_world[2][1] * rates[1] + to_world[2][2] * rates[2]);
 }
 
 }  // namespace crazyflow_ros
