@@ -12,8 +12,8 @@ from launching import Launcher, description, visit
 FILE = "sim.launch.py"
 ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
-    "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock", "publish_rates.joint_states",
-    "ros2_control.mode", "ros2_control.rate",
+    "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
+    "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate",
 }  # fmt: skip
 
 
