@@ -607,15 +607,18 @@ def test_names_of_objects(client: Client, paused: None) -> None:
     cases = (
         ({"name": "cf0"}, code.NAME_NOT_UNIQUE, "'cf0'"),
         ({"name": "9 lives"}, code.NAME_INVALID, "'9 lives'"),
-        ({"xml": NAMELESS}, code.NAME_INVALID, "no name"),
-        ({"name": "a", "entity_namespace": "b"}, Result.RESULT_FEATURE_UNSUPPORTED, "'b'"),
+        ({"name": "roof"}, code.NAME_NOT_UNIQUE, "'roof'"),  # a part of the hut
+        ({"xml": NAMELESS}, code.NAME_INVALID, "''"),
+        ({"name": "a", "entity_namespace": "b c"}, code.NAMESPACE_INVALID, "b c"),
     )
     for fields, number, text in cases:
         result = spawn(client, **fields).result
         assert result.result == number and text in result.error_message, result
     assert spawn(client).entity_name == "beach_ball"  # as the resource calls itself
     assert spawn(client, allow_renaming=True).entity_name == "beach_ball_1"
-    assert spawn(client, NAMELESS, allow_renaming=True).entity_name == "object_1"
+    assert spawn(client, NAMELESS, allow_renaming=True).entity_name == "object"
+    assert spawn(client, name="a", entity_namespace="/b").entity_name == "b/a"
+    assert position(client, "b/a") == [2.0, 0.0, 1.0]
     done(client, ResetSimulation)
     assert entities(client) == ["cf0", "cf1", "hut"]
 

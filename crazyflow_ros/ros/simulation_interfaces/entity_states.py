@@ -38,10 +38,12 @@ class EntityStates:
             await server.wait(server.physics.set_drone_states({motion.name: state}))
             return
         _check_standing(motion, request)
-        if state.pos is not None and state.quat is not None:
-            pose = np.asarray(state.pos), np.asarray(state.quat)
-            async with server.alone():
-                await server.change_world(server.changes.with_pose(motion.name, pose))
+        if state.pos is None or state.quat is None:
+            return
+        pose = np.asarray(state.pos), np.asarray(state.quat)
+        async with server.alone():
+            named(server, motion.name)  # it may have gone meanwhile
+            await server.change_world(server.changes.with_pose(motion.name, pose))
 
 
 def _check_standing(motion: Motion, request: Any) -> None:

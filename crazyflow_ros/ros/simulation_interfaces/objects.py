@@ -63,14 +63,18 @@ class Changes:
         return Changes(poses=poses) if spawned else self
 
     def apply(self, spec: mujoco.MjSpec) -> None:
-        """Change a world."""
+        """Change a world.
+
+        Raises:
+            ValueError: It has no body that was deleted or moved.
+        """
         for name in self.deleted:
-            spec.delete(spec.body(name))
+            spec.delete(_body(spec, name))
         for name, child in self.spawned.items():
             frame = spec.worldbody.add_body(name=name).add_frame()
             spec.attach(child, prefix=f"{name}/", frame=frame)
         for name, (pos, quat) in self.poses.items():
-            body = spec.body(name)
+            body = _body(spec, name)
             body.pos, body.quat = pos, xyzw_to_wxyz(quat)
 
 
@@ -88,6 +92,13 @@ def standing(spec: mujoco.MjSpec) -> mujoco.MjSpec:
         for element in list(elements):
             spec.delete(element)
     return spec
+
+
+def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
+    body = spec.body(name)
+    if body is None:
+        raise ValueError(f"the world has no body {name!r}")
+    return body
 
 
 def _without(mapping: Mapping, name: str) -> dict:

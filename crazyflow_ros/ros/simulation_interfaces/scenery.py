@@ -53,6 +53,11 @@ class Scenery:
         """Of all bodies that are entities."""
         return list(self._bodies())
 
+    def bodies(self) -> set[str]:
+        """Names of all bodies, also of the world, of drones and of what hangs on others."""
+        model = self._mirror.model
+        return {model.body(i).name for i in range(model.nbody)}
+
     def pose(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Position [m] and attitude xyzw in the world.
 

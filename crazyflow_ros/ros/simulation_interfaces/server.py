@@ -100,11 +100,12 @@ class Server:
         """Wait for the physics, while other services go on.
 
         Raises:
-            TimeoutError: It was not done in time.
+            TimeoutError: It was not done in time, and will not be done later.
         """
         try:
             return await self.simulator.waiting.result(future, timeout)
         except TimeoutError:
+            future.cancel()
             raise TimeoutError(f"not done within {timeout:.0f} s") from None
 
     def now(self) -> tuple[int, int]:
@@ -123,6 +124,8 @@ class Server:
         if self.changes:
             async with self.alone():
                 state, spawned = ResetScope.state in scope, ResetScope.spawned in scope
+                for name in self.changes.spawned if spawned else ():
+                    self.info.pop(name, None)
                 await self.change_world(self.changes.reset(state=state, spawned=spawned))
         return await self.wait(reset)
 
@@ -154,7 +157,7 @@ class Server:
         before, self._last_turn = self._last_turn, Future()
         mine = self._last_turn
         try:
-            await self.wait(before)
+            await self.simulator.waiting.result(before, LOADING_TIMEOUT)
             yield
         finally:
             mine.set_result(None)

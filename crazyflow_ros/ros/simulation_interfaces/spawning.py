@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rclpy.exceptions import InvalidNamespaceException
+from rclpy.validate_namespace import validate_namespace
 from simulation_interfaces.msg import Resource, Result, Spawnable, SpawnResult
 from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities, SpawnEntity
 
@@ -76,11 +78,10 @@ class Spawning:
         """Carry out one request, of whatever service; returns the name."""
         async with self._server.alone():
             self._server.need_world()
-            if wish.entity_namespace:
-                text = f"entities have no namespace here, got {wish.entity_namespace!r}"
-                raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
+            namespace = _namespace(wish.entity_namespace)
             description = read(resource_of(wish, "entity_resource"), SpawnResult, _FORMATS)
-            name = self._free_name(wish.name or description.name, wish.allow_renaming)
+            wanted = wish.name or description.name
+            name = self._free_name(namespace, wanted, wish.allow_renaming)
             origin = frame(self._server, wish.initial_pose)
             pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
             changes = self._server.changes.with_spawned(name, standing(description.spec), pose)
@@ -100,22 +101,35 @@ class Spawning:
             await self._server.change_world(self._server.changes.without(motion.name))
             self._server.info.pop(motion.name, None)
 
-    def _free_name(self, wanted: str, renaming: bool) -> str:
-        taken = {motion.name for motion in motions(self._server)}
-        if wanted and not _NAME.fullmatch(wanted):
-            if not renaming:
-                rule = "letters, digits, '_', '-' and '.', the first one a letter"
-                raise Refusal(SpawnResult.NAME_INVALID, f"a name has {rule}, got {wanted!r}")
-            wanted = ""
-        if not wanted and not renaming:
-            raise Refusal(SpawnResult.NAME_INVALID, "there is no name, and allow_renaming is false")
-        if wanted and wanted not in taken:
-            return wanted
+    def _free_name(self, namespace: str, wanted: str, renaming: bool) -> str:
+        """The full name of a new entity: the wanted one, or if need be and allowed another."""
+        taken = {motion.name for motion in motions(self._server)} | self._server.scenery.bodies()
+        if not _NAME.fullmatch(wanted) and not renaming:
+            rule = "letters, digits, '_', '-' and '.', the first one a letter"
+            raise Refusal(SpawnResult.NAME_INVALID, f"a name has {rule}, got {wanted!r}")
+        base = namespace + (wanted if _NAME.fullmatch(wanted) else "object")
+        if base not in taken:
+            return base
         if not renaming:
-            text = f"there is an entity {wanted!r}, and allow_renaming is false"
+            text = f"there is a {base!r} already, and allow_renaming is false"
             raise Refusal(SpawnResult.NAME_NOT_UNIQUE, text)
-        names = (f"{wanted or 'object'}_{i}" for i in itertools.count(1))
+        names = (f"{base}_{i}" for i in itertools.count(1))
         return next(name for name in names if name not in taken)
+
+
+def _namespace(text: str) -> str:
+    """What comes before a name in a namespace.
+
+    Raises:
+        Refusal: It is no namespace.
+    """
+    if not text:
+        return ""
+    try:
+        validate_namespace(f"/{text.strip('/')}")
+    except InvalidNamespaceException as error:
+        raise Refusal(SpawnResult.NAMESPACE_INVALID, " ".join(str(error).split())) from None
+    return f"{text.strip('/')}/"
 
 
 def _files(path: Path) -> Iterator[Path]:

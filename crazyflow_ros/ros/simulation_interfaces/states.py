@@ -76,8 +76,8 @@ class States:
             text = f"the simulation is {_NAMES[now]} already"
             raise Refusal(_Response.ALREADY_IN_TARGET_STATE, text)
         if target == SimulationState.STATE_QUITTING:
-            self._quitting = True
             await self._server.wait(self._physics.pause())
+            self._quitting = True
             self._quit()
             return
         if now not in _IN_A_WORLD or target not in _IN_A_WORLD:
