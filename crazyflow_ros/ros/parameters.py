@@ -115,6 +115,9 @@ class Parameters:
     named_poses: Annotated[
         str, Spec("Path of a YAML file with named poses, beside the sites of the scene")
     ] = ""
+    sensors: Annotated[
+        str, Spec("Path of a YAML file with lidars and cameras of the drones; empty: none")
+    ] = ""
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
     headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
     watchdog_timeout: Annotated[

@@ -36,6 +36,7 @@ _FEATURES = (
     "range",
     "joint_states",
     "swarm",
+    "sensors",
     "description",
     "status",
     "reset_event",

@@ -23,10 +23,12 @@ class Backend(Protocol):
     """B worlds of one model. All arrays have the world axis first and are the caller's to keep."""
 
     model: mujoco.MjModel
-    xp: ModuleType
-    """NumPy or `jax.numpy`: the module of all arrays."""
     surface_normals: bool
     """Whether rays come with the normals of what they hit."""
+
+    @property
+    def xp(self) -> ModuleType:
+        """NumPy or `jax.numpy`: the module of all arrays."""
 
     @property
     def n_worlds(self) -> int:

@@ -1,0 +1,83 @@
+"""Readings of lidars and cameras as messages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import CameraInfo, Image, LaserScan, PointCloud2, PointField
+
+from crazyflow_ros.sensors import Intrinsics
+
+_ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}
+_ENCODINGS |= {"segmentation": ("32SC1", np.int32)}
+
+
+def laser_scan(angles: np.ndarray, distances: np.ndarray, max_range: float, rate: int) -> LaserScan:
+    """A planar scan.
+
+    Args:
+        angles: Of the rays about z, from x, in equal steps [rad], shape (n,).
+        distances: Along the rays [m], -1 where there is nothing, shape (n,). REP 117 has infinity.
+        max_range: What is farther isn't seen [m].
+        rate: Scans per second.
+    """
+    step = float(angles[1] - angles[0]) if len(angles) > 1 else 0.0
+    return LaserScan(
+        angle_min=float(angles[0]),
+        angle_max=float(angles[-1]),
+        angle_increment=step,
+        scan_time=1.0 / rate,
+        range_max=max_range,
+        ranges=np.where(distances < 0.0, math.inf, distances).astype(np.float32),
+    )
+
+
+def point_cloud(points: np.ndarray) -> PointCloud2:
+    """An organised cloud of points (height, width, 3) [m], NaN where there is none."""
+    height, width, _ = points.shape
+    names = ("x", "y", "z")
+    return PointCloud2(
+        height=height,
+        width=width,
+        fields=[
+            PointField(name=name, offset=4 * i, datatype=PointField.FLOAT32, count=1)
+            for i, name in enumerate(names)
+        ],
+        point_step=12,
+        row_step=12 * width,
+        is_dense=bool(np.isfinite(points).all()),
+        data=points.astype("<f4").tobytes(),
+    )
+
+
+def image(kind: str, pixels: np.ndarray) -> Image:
+    """A picture: rgb, depth [m], or ids of geoms, which is what segmentation tells first."""
+    encoding, dtype = _ENCODINGS[kind]
+    if kind == "segmentation":
+        pixels = pixels[..., 0]
+    pixels = np.ascontiguousarray(pixels, dtype)
+    height, width = pixels.shape[:2]
+    return Image(
+        height=height,
+        width=width,
+        encoding=encoding,
+        step=pixels.nbytes // height,
+        data=pixels.tobytes(),
+    )
+
+
+def camera_info(lens: Intrinsics) -> CameraInfo:
+    """What the pictures' pixels mean, without distortion."""
+    k: list[Any] = [lens.fx, 0.0, lens.cx, 0.0, lens.fy, lens.cy, 0.0, 0.0, 1.0]
+    p = [lens.fx, 0.0, lens.cx, 0.0, 0.0, lens.fy, lens.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
+    return CameraInfo(
+        width=lens.width,
+        height=lens.height,
+        distortion_model="plumb_bob",
+        d=[0.0] * 5,
+        k=k,
+        r=np.eye(3).ravel().tolist(),
+        p=p,
+    )
