@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim test bench parity lint format clean
+.PHONY: help setup sim test soak bench parity lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,6 +31,9 @@ sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1 real_time_f
 
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
 	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+soak: $(VENV)/.ready ## Run a simulator for 20 minutes under random commands (ARGS="--minutes 2")
+	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)
