@@ -1,0 +1,154 @@
+"""What others do to the simulator's process: floods, deaths, stops, wrong files, late calls."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped
+from rclpy.serialization import serialize_message
+from ros_client import TIMEOUT, Client, SimulatorProcess, own_domain, time_ns
+from rosgraph_msgs.msg import Clock
+from std_srvs.srv import Trigger
+
+DOMAIN = own_domain("test_process_faults")
+FLOOD = 20_000  # messages, sent as fast as a process can: more than 10 000 a second
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(DOMAIN) as process:
+        yield process
+        assert "Traceback" not in process.log
+
+
+@pytest.fixture(scope="module")
+def client(simulator: SimulatorProcess) -> Iterator[Client]:
+    client = Client(DOMAIN)
+    client.publisher(PoseStamped, "cf0/cmd_pose")
+    client.spin(1.0)  # the simulator has to find the publisher, too
+    yield client
+    client.close()
+
+
+def pose(z: float) -> bytes:
+    message = PoseStamped()
+    message.pose.position.z = z
+    return serialize_message(message)
+
+
+def stalls(client: Client) -> int:
+    message = client.latest(DiagnosticArray, "crazyflow/status")
+    return int(next(v.value for v in message.status[0].values if v.key == "stalls"))
+
+
+def check_clock(client: Client) -> None:
+    """Time goes on, tick by tick."""
+    clock = client.collect(Clock, "/clock")
+    client.until(lambda: len(clock) > 20, "clock")
+    times = np.array([time_ns(message.clock) for message in clock])
+    assert set(np.diff(times)) <= {10_000_000}
+
+
+def test_flood_of_commands_ends_with_the_last_one(client: Client) -> None:
+    publisher = client.publisher(PoseStamped, "cf0/cmd_pose")
+    flood = [pose(z) for z in np.linspace(1.0, 3.0, FLOOD)]
+    for message in flood:
+        publisher.publish(message)
+    begin = client.pause(True)
+    assert client.advance(7) == begin + 7
+    client.pause(False)
+    check_clock(client)
+    publisher.publish(pose(0.5))
+    client.pause(True)
+    poses = client.collect(PoseStamped, "cf0/pose")
+    end = client.newest(poses, client.advance(3000)).pose.position
+    assert end.z == pytest.approx(0.5, abs=0.05)
+    client.pause(False)
+
+
+SUBSCRIBER = """
+import rclpy
+from nav_msgs.msg import Odometry
+rclpy.init()
+node = rclpy.create_node("victim")
+node.create_subscription(Odometry, "cf0/odom", lambda _: print("heard", flush=True), 10)
+rclpy.spin(node)
+"""
+
+
+def test_subscriber_that_is_killed_is_not_waited_for(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+    victim = subprocess.Popen([sys.executable, "-c", SUBSCRIBER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert victim.stdout is not None and victim.stdout.readline() == "heard\n"
+    finally:
+        victim.kill()
+        victim.communicate(timeout=TIMEOUT)
+    check_clock(client)
+    begin = client.pause(True)
+    assert client.advance(500) == begin + 500
+    client.pause(False)
+
+
+def test_process_that_was_stopped_goes_on_where_it_was(
+    client: Client, simulator: SimulatorProcess
+) -> None:
+    """For 5 s: it does not catch up, and says that it was stalled."""
+    before = stalls(client)
+    clock = client.collect(Clock, "/clock")
+    client.until(lambda: clock, "clock")
+    simulator.process.send_signal(signal.SIGSTOP)
+    try:
+        client.spin(5.0)
+    finally:
+        simulator.process.send_signal(signal.SIGCONT)
+    client.until(lambda: stalls(client) > before, "a stall in the status")
+    check_clock(client)
+
+
+def test_call_during_the_shutdown_does_not_keep_it(
+    client: Client, simulator: SimulatorProcess
+) -> None:
+    """The last test: a step that would take minutes is under way, and further calls come."""
+    client.pause(True)
+    assert client.set_parameter("step_ticks", 1_000_000).successful
+    service = client.node.create_client(Trigger, "crazyflow/step")
+    client.until(service.service_is_ready, "~/step")
+    service.call_async(Trigger.Request())
+    status = client.collect(DiagnosticArray, "crazyflow/status")
+    client.until(lambda: status, "status while it steps")
+    simulator.process.send_signal(signal.SIGTERM)
+    for _ in range(20):
+        service.call_async(Trigger.Request())
+    assert simulator.wait(TIMEOUT) == 0
+    assert "FATAL" not in simulator.log
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "unknown scene"),
+        ("<mujoco><worldbody><geom type='round'/></worldbody></mujoco>", "round"),
+        ("not XML", "XML"),
+    ],
+)
+def test_scene_that_cannot_be_read_is_refused(
+    tmp_path: Path, content: str | None, reason: str
+) -> None:
+    scene = tmp_path / "scene.xml"
+    if content is not None:
+        scene.write_text(content)
+    simulator = SimulatorProcess(DOMAIN, ["-p", f"scene:={scene}"])
+    assert simulator.wait() == 2
+    log = simulator.log
+    assert "FATAL" in log and reason in log and str(scene) in log
+    assert "Traceback" not in log
