@@ -25,7 +25,7 @@ FLOOD = 20_000  # messages, sent as fast as a process can: more than 10 000 a se
 def simulator() -> Iterator[SimulatorProcess]:
     with SimulatorProcess(DOMAIN) as process:
         yield process
-        assert "Traceback" not in process.log
+        assert "Traceback" not in process.log, process.log
 
 
 @pytest.fixture(scope="module")

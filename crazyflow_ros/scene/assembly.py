@@ -60,7 +60,11 @@ def build_spec(
         ValueError: Unknown drone model or scene, or unusable names or poses.
     """
     _check_names(names)
-    spec = mujoco.MjSpec.from_file(str(scene_path(scene)))
+    path = str(scene_path(scene))
+    try:
+        spec = mujoco.MjSpec.from_file(path)
+    except ValueError as error:
+        raise ValueError(f"scene {path!r} cannot be read: {error}") from None
     models = [drone_model] * len(names) if isinstance(drone_model, str) else drone_model
     if len(models) != len(names):
         raise ValueError(f"{len(models)} drone models for {len(names)} drones")
