@@ -126,4 +126,6 @@ def _device(where: str, values: dict[str, Any]) -> Device:
         device.configuration("drone", "name")
     except (TypeError, ValueError) as error:
         raise ParameterError("sensors", f"what {where} can be ({error})", values) from None
+    if type(device.rate) is not int or device.rate < 1:
+        raise ParameterError("sensors", f"a rate of {where} in whole Hz", device.rate)
     return device
