@@ -11,7 +11,6 @@ from crazyflow_ros.ros.simulation_interfaces.server import Refusal
 _LIBC = ctypes.CDLL(None)
 _REG_EXTENDED = 1
 _SIZE_OF_REGEX_T = 256  # bytes; it has 64 in glibc and musl
-_LONGEST = 1000  # characters; repetitions in repetitions take much memory
 
 
 class Expression:
