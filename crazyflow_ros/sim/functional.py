@@ -106,9 +106,12 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array:
     if shape[:-1] != lead or shape[-1] not in control.sizes:
         expected = " or ".join(str((*lead, n)) for n in control.sizes)
         raise ValueError(f"a {control} command has the shape {expected}, got {shape}")
-    if not isinstance(cmd, jax.core.Tracer):
-        check_command(control, np.asarray(cmd))
-    return full_command(control, jnp.asarray(cmd, data.states.pos.dtype))
+    dtype = data.states.pos.dtype
+    if isinstance(cmd, jax.core.Tracer):
+        return full_command(control, jnp.asarray(cmd, dtype))
+    check_command(control, np.asarray(cmd))
+    # Converted by NumPy: JAX would take twice as long.
+    return full_command(control, jnp.asarray(np.asarray(cmd, dtype)))
 
 
 def stored_command(data: SimData) -> Array:
