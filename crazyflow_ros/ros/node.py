@@ -111,6 +111,8 @@ class _Process:
             while not self._ended.is_set():
                 # Not spin(): without a deadline, the executor of the wheels burns all of a core.
                 executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
+            with suppress(TimeoutError):
+                simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until then
             executor.shutdown()
             simulator.destroy_node()
         except BaseException as error:
