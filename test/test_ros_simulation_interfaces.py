@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
+from nav_msgs.msg import Odometry
 from rclpy.action import ActionClient
 from ros_client import FREQ, ROOT, Client, SimulatorProcess, numbers, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
@@ -60,6 +61,7 @@ from simulation_interfaces.srv import (
 )
 from std_msgs.msg import Header
 from std_srvs.srv import SetBool
+from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
@@ -122,6 +124,7 @@ def simulator(worlds: Path) -> Iterator[SimulatorProcess]:
         "scene": worlds / "yard.xml",
         "named_poses": worlds / "poses.yaml",
         "start_paused": "true",
+        "max_drones": 3,
     }
     arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
     with SimulatorProcess(DOMAIN, arguments) as process:
@@ -585,6 +588,50 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
     assert entities(client) == ["cf0", "cf1", "hut"]
     refused(client, DeleteEntity, Result.RESULT_NOT_FOUND, "'ball'", entity="ball")
+
+
+def test_drones_come_and_go(client: Client, paused: None) -> None:
+    odometry = {name: client.collect(Odometry, f"{name}/odom") for name in ("cf0", "cf1")}
+    transforms = client.collect(TFMessage, "/tf")
+    for name in ("a-b", "a__b"):
+        result = spawn(client, name=name, uri="cf2x_L250").result
+        assert result.result == SpawnResult.NAME_INVALID and "underscores" in result.error_message
+    for kept, x in (("guest", 3.0), ("second", 4.0)):  # the second one needs another slot
+        assert spawn(client, name=kept, uri="cf2x_L250", x=x).entity_name == kept
+        odometry[kept] = client.collect(Odometry, f"{kept}/odom")
+        client.publisher(PoseStamped, f"{kept}/cmd_pose")
+    assert entities(client) == ["cf0", "cf1", "guest", "second", "hut"]
+    assert position(client, "second") == [4.0, 0.0, 1.0]
+    target = PoseStamped()
+    target.header.frame_id = "map"
+    target.pose.position.x, target.pose.position.z, target.pose.orientation.w = 3.0, 1.0, 1.0
+    client.publisher(PoseStamped, "guest/cmd_pose").publish(target)
+    tick = client.advance(100)
+    last = {name: client.newest(messages, tick) for name, messages in odometry.items()}
+    for name, message in last.items():
+        assert message.child_frame_id == f"{name}/base_link"
+        assert numbers(message.pose.pose.position).tolist() == position(client, name)
+    flying, falling = (last[name].pose.pose.position.z for name in ("guest", "second"))
+    assert flying > falling + 0.02
+    frames = [t.child_frame_id for t in transforms[-1].transforms]
+    assert frames == [f"{name}/base_link" for name in ("cf0", "cf1", "guest", "second")]
+    done(client, DeleteEntity, entity="second")
+    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    assert entities(client) == ["cf0", "cf1", "hut"]
+    for name in ("guest", "second"):
+        for topic in ("odom", "cmd_pose", "robot_description"):
+            client.until(lambda t=f"/{name}/{topic}": not _offered(client, t), f"end of {name}")
+    tick = client.advance(5)
+    assert client.newest(odometry["cf1"], tick).child_frame_id == "cf1/base_link"
+
+
+def _offered(client: Client, topic: str) -> bool:
+    node = client.node
+    infos = (
+        *node.get_publishers_info_by_topic(topic),
+        *node.get_subscriptions_info_by_topic(topic),
+    )
+    return any(info.node_name == "crazyflow" for info in infos)
 
 
 def test_sensors_see_objects(client: Client, paused: None) -> None:

@@ -44,15 +44,17 @@ class Commands:
     def __init__(self, simulator: Simulator) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._logger = simulator.get_logger()
-        effects = simulator.recorded_effects
         self._warned: dict[str, float] = {}
-        for drone in simulator.drones:
-            for topic, (message_type, conversion) in inputs(self._physics.control).items():
-                if effects is not None:
-                    name = f"{drone}/{topic}"
-                    conversion = effects.with_messages(conversion, name, message_type)
-                self._subscribe(drone, topic, message_type, partial(self._command, conversion))
-            self._subscribe(drone, "wrench", WrenchStamped, self._push)
+        simulator.for_each_drone(self._add_drone)
+
+    def _add_drone(self, drone: str) -> None:
+        effects = self._simulator.recorded_effects
+        for topic, (message_type, conversion) in inputs(self._physics.control).items():
+            if effects is not None:
+                name = f"{drone}/{topic}"
+                conversion = effects.with_messages(conversion, name, message_type)
+            self._subscribe(drone, topic, message_type, partial(self._command, conversion))
+        self._subscribe(drone, "wrench", WrenchStamped, self._push)
 
     def _subscribe(self, drone: str, topic: str, message_type: Any, apply: Apply) -> None:
         name = f"{drone}/{topic}"

@@ -34,9 +34,12 @@ def declare(simulator: Simulator) -> None:
         publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
         publisher.publish(String(data=text))
     description = urdf(model, _NAME, hardware, parameters)  # takes several milliseconds
-    for drone in simulator.drones:
+
+    def add(drone: str) -> None:
         publisher = simulator.create_publisher(String, f"{drone}/robot_description", LATCHED_QOS)
         publisher.publish(String(data=description.replace(_NAME, drone)))
+
+    simulator.for_each_drone(add)
 
 
 def _hardware(simulator: Simulator) -> tuple[Hardware, dict[str, str]]:

@@ -120,6 +120,9 @@ class Parameters:
     ] = ""
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
     headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
+    max_drones: Annotated[
+        int, Spec("Drones for which there is room while it runs; 0: those of the start", 0, 10_000)
+    ] = 0
     watchdog_timeout: Annotated[
         float,
         Spec("Wall time without progress after which that is reported [s]", 0.01, 3600),
@@ -162,10 +165,7 @@ class Parameters:
         Raises:
             ParameterError: The initial poses do not fit the drones.
         """
-        shared = {field.name for field in fields(SimulationConfig)} - {
-            "initial_poses",
-            "max_drones",
-        }
+        shared = {field.name for field in fields(SimulationConfig)} - {"initial_poses"}
         values = {name: getattr(self, name) for name in shared}
         return SimulationConfig(**values, initial_poses=self._poses())
 

@@ -27,9 +27,11 @@ class Services:
         simulator.create_service(SetBool, "~/pause", self._pause, callback_group=group)
         simulator.create_service(Trigger, "~/step", self._step, callback_group=group)
         simulator.create_service(Trigger, "~/reset", self._reset, callback_group=group)
-        for drone in simulator.drones:
-            reset = partial(self._reset_drone, drone)
-            simulator.create_service(Trigger, f"{drone}/reset", reset, callback_group=group)
+        simulator.for_each_drone(self._add_drone)
+
+    def _add_drone(self, drone: str) -> None:
+        reset, group = partial(self._reset_drone, drone), self._simulator.waiting.group
+        self._simulator.create_service(Trigger, f"{drone}/reset", reset, callback_group=group)
 
     async def _pause(
         self, request: SetBool.Request, response: SetBool.Response

@@ -47,6 +47,8 @@ _FEATURES = (
     "viewer",
     "simulation_interfaces",
 )
+_ROWS = ("state", "tf", "imu", "range", "joint_states", "swarm")  # with a row for each drone
+_FOLLOW_PERIOD = 0.1  # s of wall time
 _TOPIC_FEATURES = ("topic_hardware", "topic_sensors")  # with ros2_control.mode topic
 
 
@@ -64,6 +66,7 @@ class Simulator(Node):
         physics: The running simulation.
         on_quit: Ends the process; whoever runs the node sets it.
         senders: Of the state of the drones, by rate [Hz].
+        latched: Publishers of what is said once for all who come, by topic.
 
     Raises:
         ValueError: A parameter cannot be used; the message names it, and what can.
@@ -91,6 +94,10 @@ class Simulator(Node):
         self.waiting = Waiting()
         self.on_quit: Callable[[], None] = lambda: None
         self.senders: dict[int, StateSender] = {}
+        self.latched: dict[str, Any] = {}
+        self._per_drone: list[Callable[[str], None]] = []
+        # Whoever adds a drone calls it, too; a reset may do so as well.
+        self.create_timer(_FOLLOW_PERIOD, self.follow_drones)
         on_topics = self.parameters.ros2_control.mode == "topic"
         for name in (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ())):
             self._declare(name)
@@ -111,6 +118,45 @@ class Simulator(Node):
             f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
             f"{', paused' if p.start_paused else ''}"
         )
+
+    def for_each_drone(self, add: Callable[[str], None]) -> None:
+        """Call `add` for each drone, now and when one comes."""
+        self._per_drone.append(add)
+        for drone in self.drones:
+            add(drone)
+
+    def follow_drones(self) -> None:
+        """Have the topics and services of the drones that there are. In the executor's thread.
+
+        Until then messages with a row for each drone are not sent.
+        """
+        before, self.drones = self.drones, self.physics.names
+        if before == self.drones:
+            return
+        for sender in self.senders.values():
+            sender.begin()
+        for feature in _ROWS:
+            self._declare(feature)
+        for drone in before:
+            if drone not in self.drones:
+                self._remove_entities(self.resolve_topic_name(f"{drone}/x")[:-1])
+        for drone in self.drones:
+            if drone not in before:
+                for add in self._per_drone:
+                    add(drone)
+        for sender in self.senders.values():
+            sender.recount()
+
+    def _remove_entities(self, prefix: str) -> None:
+        """Destroy the topics and services whose names begin so."""
+        for sender in self.senders.values():
+            sender.forget(prefix)
+        for publisher in [p for p in self.publishers if p.topic_name.startswith(prefix)]:
+            self.destroy_publisher(publisher)
+        for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
+            self.destroy_subscription(subscription)
+        for service in [s for s in self.services if s.service_name.startswith(prefix)]:
+            self.destroy_service(service)
 
     def close(self, timeout: float) -> None:
         """Close the window and complete what is being recorded; all else has ended."""

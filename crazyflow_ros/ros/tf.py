@@ -49,7 +49,9 @@ class StaticTransforms:
     """What does not move, published once for all who come."""
 
     def __init__(self, simulator: Simulator) -> None:
-        publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
+        if "/tf_static" not in simulator.latched:
+            publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
+            simulator.latched["/tf_static"] = publisher
         seconds, nanoseconds = divmod(simulator.physics.snapshot.time_ns, 1_000_000_000)
         stamp = Time(sec=seconds, nanosec=nanoseconds)
         transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
@@ -60,7 +62,7 @@ class StaticTransforms:
             ]
         for transform in transforms:
             transform.header.stamp = stamp
-        publisher.publish(TFMessage(transforms=transforms))
+        simulator.latched["/tf_static"].publish(TFMessage(transforms=transforms))
 
 
 def _transform(

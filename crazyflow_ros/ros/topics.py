@@ -74,6 +74,8 @@ class StateSender:
     def __init__(self, simulator: Simulator, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._snapshot = simulator.physics.snapshot
+        self._names = simulator.drones
+        self._publishers: dict[str, Publisher] = {}
         self._topics: list[StateTopics] = []
         self._counts: list[list[int]] = []
         self._delivery = _Delivery([])
@@ -83,8 +85,25 @@ class StateSender:
         self._physics.every(rate_hz, self._send, name)
         simulator.create_timer(_RECOUNT_PERIOD, self.recount)
 
+    def begin(self) -> None:
+        """Forget all messages, to be given those of other drones; publishers are kept."""
+        with self._in_order:
+            self._names, self._delivery = self._simulator.drones, _Delivery([])
+        self._topics, self._counts, self._changed = [], [], True
+
+    def forget(self, prefix: str) -> None:
+        """Forget publishers whose topics begin so."""
+        gone = [t for t, p in self._publishers.items() if p.topic_name.startswith(prefix)]
+        for topic in gone:
+            del self._publishers[topic]
+
     def create_publisher(self, message_type: Any, topic: str) -> Publisher:
-        """A publisher of which this sender knows whether somebody listens."""
+        """The publisher of a topic, of which this sender knows whether somebody listens."""
+        if topic not in self._publishers:
+            self._publishers[topic] = self._new_publisher(message_type, topic)
+        return self._publishers[topic]
+
+    def _new_publisher(self, message_type: Any, topic: str) -> Publisher:
         events = PublisherEventCallbacks(matched=self._note_change)
         try:
             return self._simulator.create_publisher(
@@ -102,7 +121,8 @@ class StateSender:
     def _send(self, snapshot: Snapshot) -> None:
         with self._in_order:
             self._snapshot = snapshot
-            self._delivery.send(snapshot)
+            if snapshot.names == self._names:
+                self._delivery.send(snapshot)
 
     def _note_change(self, _: Any) -> None:
         self._changed = True
@@ -120,7 +140,7 @@ class StateSender:
         self._counts = counts
         with self._in_order:
             self._delivery = delivery
-            if self._physics.paused:
+            if self._physics.paused and self._snapshot.names == self._names:
                 to_newcomers.send(self._snapshot)
 
     def _delivery_to(self, wanted: Sequence[Sequence[int]]) -> _Delivery:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rclpy.exceptions import InvalidNamespaceException
 from rclpy.validate_namespace import validate_namespace
 from simulation_interfaces.msg import Resource, Result, Spawnable, SpawnResult
@@ -20,16 +21,17 @@ from crazyflow_ros.ros.simulation_interfaces.motion import motions
 from crazyflow_ros.ros.simulation_interfaces.objects import standing
 from crazyflow_ros.ros.simulation_interfaces.resources import FORMATS, read, resource_of
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.ros.simulation_interfaces.server import LOADING_TIMEOUT, Refusal, Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
 
 _FORMATS = tuple(FORMATS.values())
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
+_DRONE_NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?", re.ASCII)
 _SUFFIXES = (".xml", ".urdf")
 
 
 class Spawning:
-    """Puts objects into the world, and takes objects out of it."""
+    """Puts objects and drones into the world, and takes them out of it."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -79,7 +81,10 @@ class Spawning:
         async with self._server.alone():
             self._server.need_world()
             namespace = _namespace(wish.entity_namespace)
-            description = read(resource_of(wish, "entity_resource"), SpawnResult, _FORMATS)
+            wanted = resource_of(wish, "entity_resource")
+            if wanted.uri == self._server.simulator.parameters.drone_model:
+                return await self._spawn_drone(wish)
+            description = read(wanted, SpawnResult, _FORMATS)
             wanted = wish.name or description.name
             name = self._free_name(namespace, wanted, wish.allow_renaming)
             origin = frame(self._server, wish.initial_pose)
@@ -91,14 +96,31 @@ class Spawning:
                 raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
             return name
 
+    async def _spawn_drone(self, wish: Any) -> str:
+        """Add a drone of the model of all others, with topics and services of its own."""
+        if wish.entity_namespace:
+            text = f"a drone's name is its namespace, got {wish.entity_namespace!r}"
+            raise Refusal(SpawnResult.NAMESPACE_INVALID, text)
+        name = self._free_name("", wish.name or "drone", wish.allow_renaming)
+        if not _DRONE_NAME.fullmatch(name):
+            rule = "letters, digits and single underscores, the first one a letter"
+            raise Refusal(SpawnResult.NAME_INVALID, f"a drone's name has {rule}, got {name!r}")
+        origin = frame(self._server, wish.initial_pose)
+        pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
+        spawned = self._server.physics.spawn(name, np.concatenate(pose))
+        await self._server.wait(spawned, LOADING_TIMEOUT)
+        self._server.simulator.follow_drones()
+        return name
+
     async def _delete(self, request: DeleteEntity.Request, response: DeleteEntity.Response) -> None:
         async with self._server.alone():
             self._server.need_world()
             motion = named(self._server, request.entity)
             if motion.is_drone:
-                text = f"{motion.name} is a drone, only objects can be deleted"
-                raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
-            await self._server.change_world(self._server.changes.without(motion.name))
+                await self._server.wait(self._server.physics.despawn(motion.name))
+                self._server.simulator.follow_drones()
+            else:
+                await self._server.change_world(self._server.changes.without(motion.name))
             self._server.info.pop(motion.name, None)
 
     def _free_name(self, namespace: str, wanted: str, renaming: bool) -> str:
