@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, Vector3
+from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry
 from ros_client import (
     FREQ,
@@ -493,8 +493,9 @@ def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) ->
         client.until(lambda drone=drone: odometry[drone], f"odometry of {drone}")
         send(client, f"{drone}/cmd_pose", above(odometry[drone][-1]))
     client.advance(300)
-    # These are numbers, but nothing can be worked out with them.
-    send(client, "cf1/command", Float64MultiArray(data=[1e300] * 9 + [0.0] * 4))
+    push = WrenchStamped()
+    push.header.frame_id, push.wrench.force.x = "map", 1e9  # N, more than a drone survives
+    send(client, "cf1/wrench", push)
     tick = client.advance(200)
 
     def told(kind: bytes) -> Any:
