@@ -285,19 +285,32 @@ def wrench(body: str, x: float = 0.0, seconds: float = 0.1) -> ExternalWrench:
     return message
 
 
-def test_wrench_acts_for_simulated_time_and_is_answered_afterwards(client: Client) -> None:
-    mass = load_drone("cf2x_L250")["mass"]
+def begin_push(client: Client, x: float, seconds: float = 0.1) -> Any:
+    """Push cf0 in the air; returns the future of the answer, once the push acts.
+
+    Which of several services is served first is not certain, hence the steps until it shows.
+    """
     put(client, free_joint("cf0"))
     service = client.node.create_client(
         services.ApplyExternalWrench, "external_wrench/apply_wrench"
     )
     client.until(service.service_is_ready, "service")
-    array = ExternalWrenchArray(external_wrenches=[wrench("cf0", mass)])
+    array = ExternalWrenchArray(external_wrenches=[wrench("cf0", x, seconds)])
     pending = service.call_async(services.ApplyExternalWrench.Request(wrenches=array))
-    client.set_parameter("step_ticks", 40)  # is served after the wrench
+
+    def acts() -> bool:
+        client.advance(1)
+        return odometry(client).twist.twist.linear.x > 1e-4
+
+    client.until(acts, "effect of the wrench")
+    return pending
+
+
+def test_wrench_acts_for_simulated_time_and_is_answered_afterwards(client: Client) -> None:
+    pending = begin_push(client, load_drone("cf2x_L250")["mass"])
     client.advance(40)
     assert not pending.done()
-    client.advance(40)
+    client.advance(10)
     response = client.response(pending, "wrench")
     assert (response.success, response.message) == (True, "Applied 1 wrench(es) successfully.")
     # 1 m/s^2 for 0.1 s.
@@ -320,13 +333,7 @@ def test_bad_wrench_is_refused_with_all_others(client: Client) -> None:
 
 
 def test_reset_aborts_a_wrench(client: Client) -> None:
-    service = client.node.create_client(
-        services.ApplyExternalWrench, "external_wrench/apply_wrench"
-    )
-    client.until(service.service_is_ready, "service")
-    array = ExternalWrenchArray(external_wrenches=[wrench("cf0", 1.0)])
-    pending = service.call_async(services.ApplyExternalWrench.Request(wrenches=array))
-    client.advance(5)
+    pending = begin_push(client, 1.0, seconds=10.0)
     client.reset()
     response = client.response(pending, "wrench")
     assert (response.success, response.message) == (
