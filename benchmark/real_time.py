@@ -31,8 +31,8 @@ from std_msgs.msg import Float64MultiArray
 from crazyflow_ros.demo.simulator import Simulator
 
 FREQ = 500
-SPEEDS = (500.0, 1500.0)  # rad/s, of all rotors, in turn; too far apart to be reached
-COMMAND_PERIOD = 0.1  # s, and up to a tick more
+SPEEDS = (1000.0, 2000.0)  # rad/s, of all rotors, in turn
+COMMAND_PERIOD = 0.3  # s, and up to a tick more; rotors are then near the speed they were told
 READY_TIMEOUT = 60.0  # s
 HEAD = "| ms | median | 99 % | 99.9 % | longest |\n|---|---:|---:|---:|---:|"
 PARAMETERS = {
