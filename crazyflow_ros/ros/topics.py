@@ -73,15 +73,13 @@ class StateSender:
 
     def __init__(self, simulator: Simulator, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
-        self._snapshot = simulator.physics.snapshot
         self._names = simulator.drones
         self._publishers: dict[str, Publisher] = {}
         self._topics: list[StateTopics] = []
         self._counts: list[list[int]] = []
         self._delivery = _Delivery([])
         self._changed, self._is_told = True, True
-        # So that what a newcomer is told never follows something later.
-        self._in_order = threading.Lock()
+        self._in_order = threading.Lock()  # guards names and delivery, which go together
         self._physics.every(rate_hz, self._send, name)
         simulator.create_timer(_RECOUNT_PERIOD, self.recount)
 
@@ -120,7 +118,6 @@ class StateSender:
 
     def _send(self, snapshot: Snapshot) -> None:
         with self._in_order:
-            self._snapshot = snapshot
             if snapshot.names == self._names:
                 self._delivery.send(snapshot)
 
@@ -140,8 +137,16 @@ class StateSender:
         self._counts = counts
         with self._in_order:
             self._delivery = delivery
-            if self._physics.paused and self._snapshot.names == self._names:
-                to_newcomers.send(self._snapshot)
+
+        def tell(snapshot: Snapshot) -> None:
+            with self._in_order:
+                if snapshot.names == self._names:
+                    to_newcomers.send(snapshot)
+
+        if self._physics.paused:
+            # By the physics thread: it may be stepping, and readings of the mirror be those of a
+            # later tick than a snapshot taken here.
+            self._physics.show_to(tell)
 
     def _delivery_to(self, wanted: Sequence[Sequence[int]]) -> _Delivery:
         """To those topics for which there is no zero."""

@@ -349,6 +349,14 @@ class PhysicsThread:
         """Allow what `hold` has refused; time still stands."""
         return self._request(lambda: self._hold(""))
 
+    def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
+        """Call `callback` between two ticks, with the state that the mirror has, too."""
+
+        def show() -> None:
+            self._health.call("callback that is shown the state", callback, self.snapshot)
+
+        return self._request(show)
+
     def capture_initial_state(self) -> Future[Snapshot]:
         """Make the present state the initial one."""
         return self._request(self._simulation.capture_initial_state)
