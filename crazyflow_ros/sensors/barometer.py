@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
-from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 
 # The international standard atmosphere up to 11 km, ISO 2533.
 SEA_LEVEL_PRESSURE = 101_325.0
@@ -21,11 +19,9 @@ _EXPONENT = 9.80665 * 0.0289644 / (8.31446261815324 * _LAPSE_RATE)  # g M / (R L
 
 
 @dataclass(kw_only=True)
-class BarometerSensorCfg(SampledSensorCfg):
+class BarometerSensorCfg(FrameSensorCfg):
     """A barometer; exact unless told otherwise."""
 
-    frame: ObjRef
-    """Body, site or geom that it is at."""
     altitude: float = 0.0
     """Of the world's origin above sea level [m]."""
     sea_level_pressure: float = SEA_LEVEL_PRESSURE
@@ -35,7 +31,6 @@ class BarometerSensorCfg(SampledSensorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.frame.check(f"{self.name}: frame", ("body", "xbody", "site", "geom"))
         if not self.sea_level_pressure > 0.0:
             raise ValueError(f"{self.name}: sea_level_pressure {self.sea_level_pressure} Pa")
 
@@ -54,20 +49,12 @@ class BarometerData:
     """Variance of the white noise [Pa²]."""
 
 
-class BarometerSensor(SampledSensor[BarometerData]):
+class BarometerSensor(FrameSensor[BarometerSensorCfg, BarometerData]):
     """Samples the standard atmosphere."""
 
-    def __init__(self, cfg: BarometerSensorCfg) -> None:
-        super().__init__(cfg)
-        self.cfg = cfg
-
-    def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """Pressure needs nothing in the model."""
-
     def initialize(self, backend: Backend) -> None:
-        """Find where it is."""
+        """Find the frame, and begin to err."""
         super().initialize(backend)
-        self.cfg.frame.id(backend.model)
         self._errors = self._noise(self.cfg.noise, 1)
 
     def _measure(self, dt: float) -> np.ndarray:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
-from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 
 _RADIUS = 6_378_137.0  # m, WGS 84 at the equator
 _FLATTENING = 1 / 298.257223563
@@ -20,15 +18,13 @@ _ITERATIONS = 5  # each makes the error of the latitude some hundred times small
 
 
 @dataclass(kw_only=True)
-class GnssSensorCfg(SampledSensorCfg):
+class GnssSensorCfg(FrameSensorCfg):
     """A receiver; exact unless told otherwise.
 
     Raises:
         ValueError: The latitude is none.
     """
 
-    frame: ObjRef
-    """Body, site or geom that the antenna is at."""
     latitude: float
     """Of the world's origin [degrees]."""
     longitude: float
@@ -40,7 +36,6 @@ class GnssSensorCfg(SampledSensorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.frame.check(f"{self.name}: frame", ("body", "xbody", "site", "geom"))
         if not -90.0 <= self.latitude <= 90.0:
             raise ValueError(f"{self.name}: latitude {self.latitude}, expected -90 to 90 degrees")
 
@@ -63,20 +58,12 @@ class GnssData:
     """Variance of the white noise east, north and up [m²], shape (3,)."""
 
 
-class GnssSensor(SampledSensor[GnssData]):
+class GnssSensor(FrameSensor[GnssSensorCfg, GnssData]):
     """Samples the position. The world is flat: it touches the ellipsoid in its origin."""
 
-    def __init__(self, cfg: GnssSensorCfg) -> None:
-        super().__init__(cfg)
-        self.cfg = cfg
-
-    def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """A position needs nothing in the model."""
-
     def initialize(self, backend: Backend) -> None:
-        """Find where the antenna is."""
+        """Find the frame, and begin to err."""
         super().initialize(backend)
-        self.cfg.frame.id(backend.model)
         self._errors = self._noise(self.cfg.noise, 3)
 
     def _measure(self, dt: float) -> np.ndarray:

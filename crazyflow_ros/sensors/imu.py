@@ -79,12 +79,11 @@ class ImuData:
     """Variance of the white noise [m²/s^4], shape (3,)."""
 
 
-class ImuSensor(SampledSensor[ImuData]):
+class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
     """Samples gyroscope and accelerometer at once."""
 
     def __init__(self, cfg: ImuSensorCfg) -> None:
         super().__init__(cfg)
-        self.cfg = cfg
         on_body = cfg.frame.type != "site"
         self._site = ObjRef("site", f"{cfg.name}/frame") if on_body else cfg.frame
         self._gyro, self._accelerometer = (

@@ -5,26 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.frames import multiply, quat_from_matrix
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
-from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 
 
 @dataclass(kw_only=True)
-class MotionCaptureSensorCfg(SampledSensorCfg):
+class MotionCaptureSensorCfg(FrameSensorCfg):
     """A tracked body; exact unless told otherwise.
 
     Raises:
         ValueError: The probability of a gap is none.
     """
 
-    frame: ObjRef
-    """Body, site or geom that is tracked."""
     position: NoiseCfg = EXACT
     """Errors of the position, per axis of the world [m]."""
     attitude: NoiseCfg = EXACT
@@ -34,7 +30,6 @@ class MotionCaptureSensorCfg(SampledSensorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.frame.check(f"{self.name}: frame", ("body", "xbody", "site", "geom"))
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"{self.name}: dropout {self.dropout}: no probability below one")
 
@@ -59,20 +54,12 @@ class MotionCaptureData:
     """Variance of the white noise of the attitude [rad²], shape (3,)."""
 
 
-class MotionCaptureSensor(SampledSensor[MotionCaptureData]):
+class MotionCaptureSensor(FrameSensor[MotionCaptureSensorCfg, MotionCaptureData]):
     """Samples the pose of a body."""
 
-    def __init__(self, cfg: MotionCaptureSensorCfg) -> None:
-        super().__init__(cfg)
-        self.cfg = cfg
-
-    def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """A pose needs nothing in the model."""
-
     def initialize(self, backend: Backend) -> None:
-        """Find what is tracked."""
+        """Find the frame, and begin to err."""
         super().initialize(backend)
-        self.cfg.frame.id(backend.model)
         self._position = self._noise(self.cfg.position, 3)
         self._attitude = self._noise(self.cfg.attitude, 3)
         self._chance = self._noise(NoiseCfg(std=1.0), 1)

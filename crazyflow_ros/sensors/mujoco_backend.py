@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -81,9 +82,9 @@ class MujocoBackend:
             for world, data in enumerate(self.data):
                 for frame, caster in enumerate(casters):
                     at = world, frame
-                    rays = (data, origins[at], directions[at], distances[at], normals[at])
-                    hit = caster.from_one_origin(*rays) if one_origin else caster.from_each(*rays)
-                    caster.pass_excluded(*rays, hit)
+                    rays = _Rays(data, origins[at], directions[at], distances[at], normals[at])
+                    hit = caster.from_one_origin(rays) if one_origin else caster.from_each(rays)
+                    caster.pass_excluded(rays, hit)
             missed = (distances < 0.0) | (distances > max_distance)
             distances[missed] = -1.0
             normals[missed] = 0.0
@@ -92,8 +93,22 @@ class MujocoBackend:
         return cast
 
 
+class _Rays(NamedTuple):
+    """Rays of one frame in one world; the last two are filled in."""
+
+    data: mujoco.MjData
+    origins: np.ndarray
+    """(R, 3) m."""
+    directions: np.ndarray
+    """(R, 3), of length one."""
+    distances: np.ndarray
+    """(R,) m, negative for a miss."""
+    normals: np.ndarray
+    """(R, 3)."""
+
+
 class _FrameRays:
-    """Rays of one frame: origins and directions (R, 3) to distances (R,) and normals (R, 3)."""
+    """Casts the rays of one frame."""
 
     def __init__(self, model: mujoco.MjModel, excluded: Sequence[int], groups: np.ndarray) -> None:
         self._model = model
@@ -102,62 +117,43 @@ class _FrameRays:
         self._excluded = np.zeros(model.ngeom + 1, bool)  # last: no geom
         self._excluded[:-1] = np.isin(model.geom_bodyid, list(excluded))
 
-    def from_one_origin(
-        self,
-        data: mujoco.MjData,
-        origins: np.ndarray,
-        directions: np.ndarray,
-        distances: np.ndarray,
-        normals: np.ndarray,
-    ) -> np.ndarray:
-        hit = np.empty(len(directions), np.int32)
+    def from_one_origin(self, rays: _Rays) -> np.ndarray:
+        """Geoms that are hit, (R,); -1 for a miss."""
+        hit = np.empty(len(rays.directions), np.int32)
         mujoco.mj_multiRay(
             m=self._model,
-            d=data,
-            pnt=origins[0],
-            vec=directions.reshape(-1),
+            d=rays.data,
+            pnt=rays.origins[0],
+            vec=rays.directions.reshape(-1),
             geomgroup=self._groups,
             flg_static=True,
             bodyexclude=self._first,
             geomid=hit,
-            dist=distances,
-            normal=normals.reshape(-1),
+            dist=rays.distances,
+            normal=rays.normals.reshape(-1),
             nray=len(hit),
             cutoff=mujoco.mjMAXVAL,
         )
         return hit
 
-    def from_each(
-        self,
-        data: mujoco.MjData,
-        origins: np.ndarray,
-        directions: np.ndarray,
-        distances: np.ndarray,
-        normals: np.ndarray,
-    ) -> np.ndarray:
-        hit = np.empty(len(directions), np.int32)
-        for i, (origin, direction) in enumerate(zip(origins, directions)):
-            distances[i] = mujoco.mj_ray(
-                self._model, data, origin, direction, self._groups, True, self._first,
-                hit[i : i + 1], normals[i],
+    def from_each(self, rays: _Rays) -> np.ndarray:
+        """Geoms that are hit, (R,); -1 for a miss."""
+        hit = np.empty(len(rays.directions), np.int32)
+        for i, (origin, direction) in enumerate(zip(rays.origins, rays.directions)):
+            rays.distances[i] = mujoco.mj_ray(
+                self._model, rays.data, origin, direction, self._groups, True, self._first,
+                hit[i : i + 1], rays.normals[i],
             )  # fmt: skip
         return hit
 
-    def pass_excluded(
-        self,
-        data: mujoco.MjData,
-        origins: np.ndarray,
-        directions: np.ndarray,
-        distances: np.ndarray,
-        normals: np.ndarray,
-        hit: np.ndarray,
-    ) -> None:
+    def pass_excluded(self, rays: _Rays, hit: np.ndarray) -> None:
         """Let rays that have hit an excluded geom go on behind it."""
         for i in np.flatnonzero(self._excluded[hit]):
+            direction = rays.directions[i]
             while self._excluded[hit[i]]:
-                start = distances[i] + _PASS
+                start = rays.distances[i] + _PASS
                 further = mujoco.mj_ray(
-                    self._model, data, origins[i] + start * directions[i], directions[i],
-                    self._groups, True, self._first, hit[i : i + 1], normals[i],
+                    self._model, rays.data, rays.origins[i] + start * direction, direction,
+                    self._groups, True, self._first, hit[i : i + 1], rays.normals[i],
                 )  # fmt: skip
-                distances[i] = start + further if further >= 0 else -1.0
+                rays.distances[i] = start + further if further >= 0 else -1.0

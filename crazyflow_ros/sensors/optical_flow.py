@@ -54,12 +54,11 @@ class OpticalFlowData:
     """Variance of the white noise [rad²/s²]."""
 
 
-class OpticalFlowSensor(SampledSensor[OpticalFlowData]):
+class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
     """Samples the flow in the middle of the view, over ground that stands still."""
 
     def __init__(self, cfg: OpticalFlowSensorCfg) -> None:
         super().__init__(cfg)
-        self.cfg = cfg
         self._velocity, self._gyro = (
             BuiltinSensorCfg(name=f"{cfg.name}/{kind}", sensor_type=kind, obj=cfg.frame).build()
             for kind in ("velocimeter", "gyro")

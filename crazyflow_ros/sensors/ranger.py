@@ -68,12 +68,11 @@ class RangerData:
     """Variance of the white noise [m²]."""
 
 
-class RangerSensor(SampledSensor[RangerData]):
+class RangerSensor(SampledSensor[RangerSensorCfg, RangerData]):
     """Samples all beams at once. The readings are those of the ray in the middle of a beam."""
 
     def __init__(self, cfg: RangerSensorCfg) -> None:
         super().__init__(cfg)
-        self.cfg = cfg
         self._rays = RayCastSensorCfg(
             name=cfg.name,
             frame=cfg.frame,

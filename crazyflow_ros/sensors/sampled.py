@@ -6,14 +6,18 @@ import math
 from abc import abstractmethod
 from collections import deque
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+import mujoco
 import numpy as np
 
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import Noise, NoiseCfg
+from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
 
+C = TypeVar("C", bound="SampledSensorCfg")
+F = TypeVar("F", bound="FrameSensorCfg")
 T = TypeVar("T")
 
 
@@ -31,15 +35,15 @@ class SampledSensorCfg(SensorCfg):
             raise ValueError(f"{self.name}: delay {self.delay}, seed {self.seed}: not negative")
 
 
-class SampledSensor(Sensor[T]):
+class SampledSensor(Sensor[T], Generic[C, T]):
     """A sensor that samples once per `update`, whose `dt` is thus the sampling period.
 
     Its arrays are NumPy's, over any back end.
     """
 
-    def __init__(self, cfg: SampledSensorCfg) -> None:
+    def __init__(self, cfg: C) -> None:
         super().__init__()
-        self._cfg = cfg
+        self.cfg = cfg
         self._noises: list[Noise] = []
         self._samples: deque[np.ndarray] = deque()
         self._dt = math.nan
@@ -56,15 +60,15 @@ class SampledSensor(Sensor[T]):
             ValueError: The period is not positive, or not that of the samples under way.
         """
         super().update(dt)
-        if not dt > 0.0 or (self._cfg.delay and len(self._samples) > 1 and dt != self._dt):
-            raise ValueError(f"{self._cfg.name}: sampling period {dt} s after {self._dt} s")
+        if not dt > 0.0 or (self.cfg.delay and len(self._samples) > 1 and dt != self._dt):
+            raise ValueError(f"{self.cfg.name}: sampling period {dt} s after {self._dt} s")
         self._dt = dt
         sample = self._measure(dt)
         self._samples.append(sample)
         for older in self._samples:  # of worlds that have begun anew
             older[self._fresh] = sample[self._fresh]
         self._fresh[:] = False
-        while len(self._samples) > 1 + round(self._cfg.delay / dt):
+        while len(self._samples) > 1 + round(self.cfg.delay / dt):
             self._samples.popleft()
 
     def reset(self, ids: WorldIds = None) -> None:
@@ -76,7 +80,7 @@ class SampledSensor(Sensor[T]):
 
     def _noise(self, cfg: NoiseCfg, n_axes: int) -> Noise:
         """Noise of this sensor, to be used in `_measure`."""
-        seed = (self._cfg.seed, *self._cfg.name.encode(), len(self._noises))
+        seed = (self.cfg.seed, *self.cfg.name.encode(), len(self._noises))
         self._noises.append(Noise(cfg, self.backend.n_worlds, n_axes, seed))
         return self._noises[-1]
 
@@ -90,5 +94,33 @@ class SampledSensor(Sensor[T]):
 
     def _compute_data(self) -> T:
         if not self._samples:
-            raise RuntimeError(f"{self._cfg.name}: no sample yet: call update() first")
+            raise RuntimeError(f"{self.cfg.name}: no sample yet: call update() first")
         return self._decode(self._samples[0].copy(), self._dt)
+
+
+@dataclass(kw_only=True)
+class FrameSensorCfg(SampledSensorCfg):
+    """What sensors have in common that read nothing but the pose of a frame.
+
+    Raises:
+        ValueError: The frame is not of a type that has a pose.
+    """
+
+    frame: ObjRef
+    """Body, site or geom that it is fixed to."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.frame.check(f"{self.name}: frame", ("body", "xbody", "site", "geom"))
+
+
+class FrameSensor(SampledSensor[F, T]):
+    """A sensor that reads nothing but the pose of a frame."""
+
+    def edit_spec(self, spec: mujoco.MjSpec) -> None:
+        """A pose needs nothing in the model."""
+
+    def initialize(self, backend: Backend) -> None:
+        """Find the frame."""
+        super().initialize(backend)
+        self.cfg.frame.id(backend.model)
