@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from geometry_msgs.msg import Vector3
-from scipy.optimize import linprog
 from simulation_interfaces.msg import Bounds, Result
 
 from crazyflow_ros.ros.simulation_interfaces.scenery import Box
@@ -82,6 +81,8 @@ def _hull_overlaps(points: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
     """Whether some weighted mean of the points (K, 3) is in a box."""
     if (points.max(axis=0) < lower).any() or (points.min(axis=0) > upper).any():
         return False
+    from scipy.optimize import linprog  # takes a second to import, which no start should wait for
+
     result = linprog(
         np.zeros(len(points)),
         A_ub=np.vstack([points.T, -points.T]),
