@@ -189,7 +189,7 @@ class PhysicsThread:
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
         """
-        self._check_name(name)
+        self._simulation.known([name])
         if self._source is not None:
             raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
         setpoint.check(self.control)
@@ -209,7 +209,7 @@ class PhysicsThread:
         Raises:
             ValueError: There is no such drone.
         """
-        self._check_name(name)
+        self._simulation.known([name])
         return self._simulation.wrenches.post(name, wrench, object() if key is None else key)
 
     def end_wrench(self, key: Hashable) -> None:
@@ -385,10 +385,6 @@ class PhysicsThread:
             failures=self._health.failures,
             stalled=self._health.stalled,
         )
-
-    def _check_name(self, name: str) -> None:
-        if name not in self.names:
-            raise ValueError(f"unknown drone {name!r}, have {', '.join(self.names)}")
 
     def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
         """Have `action` carried out between two ticks; the future has the state after it."""

@@ -150,7 +150,7 @@ class Simulation:
         before = self.snapshot.time_ns
         if drones is not None and scope is not ResetScope.state:
             raise ValueError(f"of single drones only the state can be reset, not {scope}")
-        names = self._known(self.snapshot.names if drones is None else drones)
+        names = self.known(self.snapshot.names if drones is None else drones)
         if ResetScope.spawned in scope:
             names = tuple(self._start)
         fields = self._checked({} if states is None else states, names)
@@ -217,7 +217,7 @@ class Simulation:
             InvalidState: It is the last one, or the drones are commanded from outside.
         """
         self._check_roster_is_open()
-        self._known([name])
+        self.known([name])
         roster = self._roster()
         if len(roster) == 1:
             raise InvalidState(f"{name} is the last drone, it cannot be removed")
@@ -371,7 +371,12 @@ class Simulation:
             rows = [self.snapshot.names.index(name) for name in names]
             self._source.forget(np.array(rows, int))
 
-    def _known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
+    def known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Drones by name, each once; by default those that there are.
+
+        Raises:
+            ValueError: There is no such drone.
+        """
         known = self.snapshot.names if known is None else known
         for name in names:
             if name not in known:
@@ -381,7 +386,7 @@ class Simulation:
     def _checked(
         self, states: Mapping[str, DroneState], known: Sequence[str]
     ) -> dict[str, dict[str, np.ndarray]]:
-        self._known(states, known)
+        self.known(states, known)
         return {name: state.checked(name) for name, state in states.items()}
 
     def _take_commands(self) -> None:
