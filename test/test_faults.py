@@ -2,10 +2,10 @@
 
 import logging
 import threading
-import time
 
 import numpy as np
 import pytest
+from physics_helpers import hover, until
 
 from crazyflow_ros.runtime import (
     DroneState,
@@ -75,18 +75,6 @@ def physics(simulation, parts):
     """As at the start."""
     simulation[0].reset(ResetScope.all).result(T)
     return simulation[0]
-
-
-def until(condition, what):
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {T} s for {what}"
-        time.sleep(0.002)
-
-
-def hover(physics, z=1.0):
-    for name, pos in zip(physics.names, physics.snapshot.pos):
-        physics.command(name, Pose((pos[0], pos[1], z), 0.0))
 
 
 def state_of(snapshot, name):

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import physics_helpers
 import pytest
 from python_controller import PythonController
 
@@ -24,6 +26,7 @@ from crazyflow_ros.hardware.shared_memory import FOLDER, NameInUse
 from crazyflow_ros.runtime import Level, PhysicsThread, SimulationConfig
 
 T = 60.0  # s, no wait of a test is longer
+until = partial(physics_helpers.until, timeout=T)
 ROOT = Path(__file__).parents[1]
 CYCLES, RUNS, KILLS = 100_000, 3, 25  # kills on each side
 WEIGHT = load_drone("cf2x_L250")["mass"] * 9.81
@@ -97,13 +100,6 @@ def simulator(name):
     for physics in started:
         physics.stop()
         assert physics.failed is None, physics.failed
-
-
-def until(condition, what):
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {T} s for {what}"
-        time.sleep(0.002)
 
 
 class Digest:

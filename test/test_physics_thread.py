@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError, wait
 import mujoco
 import numpy as np
 import pytest
+from physics_helpers import hover, until
 
 from crazyflow_ros.dynamics.contact import rest_height
 from crazyflow_ros.runtime import (
@@ -45,18 +46,6 @@ def running():
     for physics in started:
         physics.stop()
         assert physics.failed is None, physics.failed
-
-
-def until(condition, what):
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {T} s for {what}"
-        time.sleep(0.002)
-
-
-def hover(physics, z=1.0):
-    for name, pos in zip(physics.names, physics.snapshot.pos):
-        physics.command(name, Pose((pos[0], pos[1], z), 0.0))
 
 
 def state_of(snapshot):

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 import pytest
 from nav_msgs.msg import Odometry
+from rendering import renderer_is_missing
 from ros_client import (
     LATCHED,
     Client,
@@ -199,11 +199,3 @@ def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path
 def test_a_missing_file_is_refused() -> None:
     with pytest.raises(ParameterError, match="No such file"):
         load("/nowhere.yaml", ["cf0"])
-
-
-def renderer_is_missing() -> str:
-    try:
-        mujoco.Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 8, 8).close()
-    except Exception as error:
-        return f"nothing to draw with: {error!r}"
-    return ""

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 from jax import Array
+from rendering import renderer_is_missing
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim import Sim, SimData
@@ -205,14 +206,6 @@ def test_mjx_data_in_the_closure_of_a_contact_check(obstacle_course: Sim):
     assert not check_contacts(sim.data, away).any()
     hit = away.at[1, 0].set(jnp.array([0.0, 0.0, 2.0]))
     np.testing.assert_array_equal(check_contacts(sim.data, hit).any(axis=-1), [False, True])
-
-
-def renderer_is_missing() -> str:
-    try:
-        mujoco.Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 8, 8).close()
-    except Exception as error:
-        return f"no offscreen OpenGL (set MUJOCO_GL=egl or osmesa): {error}"
-    return ""
 
 
 def test_render(obstacle_course: Sim):

@@ -10,6 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from rendering import renderer_is_missing
 
 from crazyflow_ros.sensors import (
     CameraSensor,
@@ -47,14 +48,6 @@ SCENE = """
   </worldbody>
   <sensor><rangefinder name="laser" site="marker"/></sensor>
 </mujoco>"""
-
-
-def renderer_is_missing() -> str:
-    try:
-        mujoco.Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 8, 8).close()
-    except Exception as error:
-        return f"nothing to draw with: {error!r}"
-    return ""
 
 
 @pytest.fixture(scope="module")
