@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 import rclpy
 from rclpy.context import Context
+from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter_client import AsyncParameterClient
@@ -222,6 +223,18 @@ class Client:
         publisher = self._publishers[topic]
         self.until(publisher.get_subscription_count, f"subscriber of {topic}")
         return publisher
+
+    def publish(self, topic: str, message: Any) -> None:
+        """Publish one message, and wait until it has arrived.
+
+        The first one of a publisher may come seconds late: until its reader has found it, too,
+        what it sends is dropped, and sent again with the next heartbeat. What is asked of the
+        simulator afterwards reaches it later.
+        """
+        publisher = self.publisher(type(message), topic)
+        publisher.publish(message)
+        arrived = publisher.wait_for_all_acked(Duration(seconds=TIMEOUT))
+        assert arrived, f"message on {topic}: not received within {TIMEOUT} s"
 
     def call(self, kind: Any, name: str, /, timeout: float = TIMEOUT, **request: Any) -> Any:
         """Response of a service."""

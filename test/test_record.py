@@ -56,17 +56,14 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
-        client.publisher(PoseStamped, "cf0/cmd_pose")
-        client.publisher(WrenchStamped, "cf0/wrench")
-        client.spin(1.0)  # the simulator has to find the publishers, too
         command = PoseStamped()
         command.pose.position.z, command.pose.orientation.w = 1.0, 1.0
         assert client.advance(49) == 50
-        client.publisher(PoseStamped, "cf0/cmd_pose").publish(command)
+        client.publish("cf0/cmd_pose", command)
         push = WrenchStamped()
         push.header.frame_id, push.wrench.force.z = "cf0/base_link", 0.01
         assert client.advance(150) == 200
-        client.publisher(WrenchStamped, "cf0/wrench").publish(push)
+        client.publish("cf0/wrench", push)
         assert client.advance(300) == 500
         client.close()
         assert simulator.end(signal.SIGINT)[0] == 0

@@ -31,14 +31,6 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parameters = [word for argument in arguments for word in ("-p", argument)]
     with SimulatorProcess(DOMAIN, parameters) as simulator:
         client = Client(DOMAIN)
-        for kind, topic in (
-            (PoseStamped, "cf0/cmd_pose"),
-            (PoseStamped, "cf1/cmd_pose"),
-            (TwistStamped, "cf0/cmd_vel"),
-            (WrenchStamped, "cf1/wrench"),
-        ):
-            client.publisher(kind, topic)
-        client.spin(1.0)  # the simulator has to find the publishers, too
         target, twist, push = PoseStamped(), TwistStamped(), WrenchStamped()
         target.pose.position.z = 1.0
         twist.twist.linear.x, twist.twist.angular.z = 0.3, 0.7
@@ -49,19 +41,19 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
             seen = len(status)
             client.until(lambda: len(status) > seen, "status")
 
-        client.publisher(PoseStamped, "cf1/cmd_pose").publish(target)
+        client.publish("cf1/cmd_pose", target)
         wait()
-        client.publisher(TwistStamped, "cf0/cmd_vel").publish(twist)
-        client.publisher(WrenchStamped, "cf1/wrench").publish(push)
+        client.publish("cf0/cmd_vel", twist)
+        client.publish("cf1/wrench", push)
         wait()
         client.call(Trigger, "cf0/reset")
-        client.publisher(TwistStamped, "cf0/cmd_vel").publish(twist)
+        client.publish("cf0/cmd_vel", twist)
         client.pause(True)
         client.advance(7)
-        client.publisher(PoseStamped, "cf1/cmd_pose").publish(target)
+        client.publish("cf1/cmd_pose", target)
         client.advance(13)
         client.reset()
-        client.publisher(PoseStamped, "cf0/cmd_pose").publish(target)
+        client.publish("cf0/cmd_pose", target)
         client.advance(501)
         client.close()
         assert simulator.end(signal.SIGTERM)[0] == 0

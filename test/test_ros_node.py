@@ -38,12 +38,6 @@ from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain("test_ros_node")
 DRONES = ("cf0", "cf1", "cf2")
-COMMANDS = {
-    "cmd_pose": PoseStamped,
-    "cmd_vel": TwistStamped,
-    "cmd_trajectory": MultiDOFJointTrajectory,
-    "command": Float64MultiArray,
-}
 HALF = math.sqrt(0.5)
 
 
@@ -56,10 +50,6 @@ def simulator() -> Iterator[SimulatorProcess]:
 @pytest.fixture(scope="module")
 def client(simulator: SimulatorProcess) -> Iterator[Client]:
     client = Client(DOMAIN)
-    for drone in DRONES:
-        for topic, kind in COMMANDS.items():
-            client.publisher(kind, f"{drone}/{topic}")
-    client.spin(1.0)  # the simulator has to find the publishers, too
     yield client
     client.close()
 
@@ -110,11 +100,6 @@ def above(odometry: Odometry, yaw: float = 0.0) -> PoseStamped:
     """One metre above a place on the floor."""
     position = odometry.pose.pose.position
     return pose(position.x, position.y, 1.0, yaw)
-
-
-def send(client: Client, topic: str, message: Any) -> None:
-    """Publish once. What is asked of the simulator afterwards reaches it later."""
-    client.publisher(type(message), topic).publish(message)
 
 
 @contextmanager
@@ -323,7 +308,7 @@ def test_transform_odometry_and_pose_are_the_same(client: Client) -> None:
     transforms = client.collect(tf2_msgs.TFMessage, "/tf")
     client.spin(0.5)
     place = client.newest(odometry, client.advance(5))
-    send(client, "cf1/cmd_pose", above(place, yaw=2.0))
+    client.publish("cf1/cmd_pose", above(place, yaw=2.0))
     for _ in range(20):
         tick = client.advance(50)
         odom, stamped = client.newest(odometry, tick), client.newest(poses, tick)
@@ -368,9 +353,9 @@ def test_twist_is_in_the_axes_of_the_drone(client: Client) -> None:
     odometry = client.collect(Odometry, "cf0/odom")
     client.spin(0.5)
     place = client.newest(odometry, client.advance(5))
-    send(client, "cf0/cmd_pose", above(place, yaw=math.pi / 2))
+    client.publish("cf0/cmd_pose", above(place, yaw=math.pi / 2))
     client.advance(2000)
-    send(client, "cf0/cmd_vel", twist(y=-0.5))
+    client.publish("cf0/cmd_vel", twist(y=-0.5))
     client.advance(1000)
     before = client.newest(odometry, client.advance(5))
     odom = client.newest(odometry, client.advance(5))
@@ -389,14 +374,14 @@ def test_velocity_is_forward_left_up(client: Client) -> None:
     odometry = {drone: client.collect(Odometry, f"{drone}/odom") for drone in DRONES}
     client.spin(0.5)
     for drone in DRONES:
-        send(client, f"{drone}/cmd_vel", twist(z=0.5))
+        client.publish(f"{drone}/cmd_vel", twist(z=0.5))
     lifted = client.advance(1000)
     for drone in DRONES:
-        send(client, f"{drone}/cmd_vel", twist())
+        client.publish(f"{drone}/cmd_vel", twist())
     hovering = client.advance(1000)
-    send(client, "cf0/cmd_vel", twist(x=0.5))
-    send(client, "cf1/cmd_vel", twist(y=0.5))
-    send(client, "cf2/cmd_vel", twist(yaw_rate=0.5))
+    client.publish("cf0/cmd_vel", twist(x=0.5))
+    client.publish("cf1/cmd_vel", twist(y=0.5))
+    client.publish("cf2/cmd_vel", twist(yaw_rate=0.5))
     ended = client.advance(1000)
     risen = client.newest(odometry["cf0"], lifted).pose.pose.position
     assert risen.z == pytest.approx(1.0, abs=0.1)
@@ -439,7 +424,7 @@ def test_rotors_turn_at_positive_speed(client: Client) -> None:
     states = client.collect(JointState, "cf0/joint_states")
     client.spin(0.5)
     assert set(client.newest(states, client.advance(5)).velocity) == {0.0}
-    send(client, "cf0/cmd_vel", twist(z=0.5))
+    client.publish("cf0/cmd_vel", twist(z=0.5))
     speeds = client.newest(states, client.advance(1000)).velocity
     assert all(1000 < speed < 3000 for speed in speeds)  # rad/s
 
@@ -452,7 +437,7 @@ def test_swarm_topics_say_the_same_as_those_of_the_drones(client: Client) -> Non
     rotors = [client.collect(JointState, f"{drone}/joint_states") for drone in DRONES]
     client.spin(0.5)
     place = client.newest(odometry[1], client.advance(5))
-    send(client, "cf1/cmd_pose", above(place, yaw=2.0))
+    client.publish("cf1/cmd_pose", above(place, yaw=2.0))
     tick = client.advance(FREQ)
     together = client.newest(swarm, tick)
     assert together.header.frame_id == "map" and together.joint_names == list(DRONES)
@@ -491,11 +476,11 @@ def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) ->
     client.advance(5)
     for drone in DRONES:
         client.until(lambda drone=drone: odometry[drone], f"odometry of {drone}")
-        send(client, f"{drone}/cmd_pose", above(odometry[drone][-1]))
+        client.publish(f"{drone}/cmd_pose", above(odometry[drone][-1]))
     client.advance(300)
     push = WrenchStamped()
     push.header.frame_id, push.wrench.force.x = "map", 1e9  # N, more than a drone survives
-    send(client, "cf1/wrench", push)
+    client.publish("cf1/wrench", push)
     tick = client.advance(200)
 
     def told(kind: bytes) -> Any:
@@ -532,7 +517,7 @@ def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: Path) -> Non
     assert "not a checkpoint" in client.call(Trigger, service["load"]).message
     odometry = client.collect(Odometry, "cf0/odom")
     client.advance(5)
-    send(client, "cf0/cmd_pose", above(client.until(lambda: odometry[-1:], "odometry")[0]))
+    client.publish("cf0/cmd_pose", above(client.until(lambda: odometry[-1:], "odometry")[0]))
     client.advance(200)
     saved = tick_of(client.call(Trigger, service["save"]))
     flights = []
@@ -562,7 +547,7 @@ def test_trajectory_passes_its_points(client: Client) -> None:
         point = MultiDOFJointTrajectoryPoint(transforms=[transform(pose(*position))])
         point.time_from_start.sec = 3 * (i + 1)
         message.points.append(point)
-    send(client, "cf0/cmd_trajectory", message)
+    client.publish("cf0/cmd_trajectory", message)
     for expected in points:
         reached = client.newest(poses, client.advance(3 * FREQ)).pose.position
         assert np.linalg.norm(numbers(reached) - expected) < 0.3
@@ -592,10 +577,10 @@ def test_bad_commands_change_nothing(client: Client, simulator: SimulatorProcess
         tick = client.advance(5)
         for drone in DRONES:
             place = client.newest(odometry[drone], tick)
-            send(client, f"{drone}/cmd_pose", above(place, yaw=0.5))
+            client.publish(f"{drone}/cmd_pose", above(place, yaw=0.5))
         ticks = [client.advance(500)]
         for topic, message, reason in commands:
-            send(client, topic, message)
+            client.publish(topic, message)
             simulator.wait_for(f"{topic} is ignored: ", 10.0)
             (line,) = [n for n in simulator.log.splitlines() if f"{topic} is ignored: " in n]
             assert reason in line

@@ -171,15 +171,10 @@ def test_attitude_commands_are_forward_left_up(pair: tuple[Client, Client]) -> N
     hover = float(figures["mass"] * -figures["gravity_vec"][2])
     angles = {"rolled": (0.2, 0.0, 0.0), "pitched": (0.0, 0.2, 0.0), "yawed": (0.0, 0.0, 0.2)}
     odometry = {drone: client.collect(Odometry, f"{drone}/odom") for drone in DRONES}
-    for drone in DRONES:
-        client.publisher(Float64MultiArray, f"{drone}/command")
-    client.spin(1.0)  # the simulator has to find the publishers, too
     client.pause(True)
     client.reset()
     for drone, rpy in angles.items():
-        client.publisher(Float64MultiArray, f"{drone}/command").publish(
-            Float64MultiArray(data=[*rpy, hover])
-        )
+        client.publish(f"{drone}/command", Float64MultiArray(data=[*rpy, hover]))
     tick = client.advance(300)
     odom = {drone: client.newest(odometry[drone], tick) for drone in DRONES}
     assert odom["rolled"].twist.twist.linear.y < -0.2

@@ -599,13 +599,12 @@ def test_drones_come_and_go(client: Client, paused: None) -> None:
     for kept, x in (("guest", 3.0), ("second", 4.0)):  # the second one needs another slot
         assert spawn(client, name=kept, uri="cf2x_L250", x=x).entity_name == kept
         odometry[kept] = client.collect(Odometry, f"{kept}/odom")
-        client.publisher(PoseStamped, f"{kept}/cmd_pose")
     assert entities(client) == ["cf0", "cf1", "guest", "second", "hut"]
     assert position(client, "second") == [4.0, 0.0, 1.0]
     target = PoseStamped()
     target.header.frame_id = "map"
     target.pose.position.x, target.pose.position.z, target.pose.orientation.w = 3.0, 1.0, 1.0
-    client.publisher(PoseStamped, "guest/cmd_pose").publish(target)
+    client.publish("guest/cmd_pose", target)
     tick = client.advance(100)
     last = {name: client.newest(messages, tick) for name, messages in odometry.items()}
     for name, message in last.items():
