@@ -8,16 +8,28 @@ vibroimpact", J. Appl. Mech. 1975, with a linear spring). Piecewise smooth, so i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import product
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from crazyflow_ros.dynamics.components import BodyState, Wrench, cross, rotation_matrix, transform
+from crazyflow_ros.dynamics.components import (
+    BodyState,
+    Vec3,
+    Wrench,
+    add,
+    cross,
+    dot,
+    rotation_matrix,
+    transform,
+)
 from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.kernels import apart
 
 Force: TypeAlias = Callable[[BodyState, RigidBody], Wrench]
 """An external influence on the drones: a pure function that each integrator stage evaluates."""
@@ -52,6 +64,57 @@ def rest_height(drone: str, freq: float) -> float:
     return float(-figures["geometry"]["foot_z"] - sag)
 
 
+def rows(points: Sequence[np.ndarray], like: Array) -> tuple[Array, ...]:
+    """Components of points, one row per point.
+
+    Args:
+        points: (K, k) of each drone of a world, or of all.
+        like: An array of the drones; gives number of axes and dtype.
+
+    Returns:
+        k arrays (K, ...), to be combined with arrays of the drones.
+    """
+    columns = np.moveaxis(np.stack(points, axis=-1), 1, 0)  # (k, K, drones)
+    axes = [1] * (like.ndim - 1) + [len(points)] if len(points) > 1 else [1] * like.ndim
+    return tuple(jnp.asarray(c.reshape(-1, *axes), like.dtype) for c in columns)
+
+
+def push_and_grip(
+    depth: Array, approach: Array, slip: Vec3, stiffness: Array, damping: Array
+) -> tuple[Array, Array]:
+    """What holds points that have sunk into a surface.
+
+    Args:
+        depth: How deep, m; nothing holds where that is not positive.
+        approach: Velocity out of the surface, relative to it, m/s.
+        slip: Velocity along the surface, m/s.
+        stiffness: N/m.
+        damping: N s/m, of the bounce and, at most, of the friction.
+
+    Returns:
+        Force out of the surface [N], and what the slip times -1 has to be multiplied by to be the
+        friction [N s/m].
+    """
+    touches = depth > 0
+    push = jnp.where(touches, jnp.maximum(stiffness * depth - damping * approach, 0.0), 0.0)
+    speed = jnp.sqrt(dot(slip, slip) + _SLOWEST_SLIP**2)
+    return push, jnp.minimum(FRICTION * push / speed, jnp.where(touches, damping, 0.0))
+
+
+def bounce(mass: Array, freq: float) -> tuple[Array, Array]:
+    """Stiffness [N/m] and damping [N s/m] of one point of a drone; four share its weight."""
+    rate = _bounce_rate(freq)
+    return mass * rate**2 / 4, _DAMPING_RATIO * mass * rate / 2
+
+
+def total(rows: Wrench) -> Wrench:
+    """Sum over the points, the first axis."""
+    # XLA on the CPU vectorises the sum of slices, and no other.
+    return Wrench(
+        *jax.tree.map(lambda a: reduce(jnp.add, [a[i] for i in range(len(a))]), tuple(rows))
+    )
+
+
 def floor_contact(drone: str | Sequence[str], freq: float) -> Force:
     """Contact force of the floor on a drone.
 
@@ -59,30 +122,21 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> Force:
         drone: Name of the drone, or of each drone of a world: where their contact points are.
         freq: Step frequency in Hz; the contact is as stiff as an explicit step can follow.
     """
-    each = [drone] if isinstance(drone, str) else drone
-    points = np.moveaxis(np.squeeze([contact_points(name) for name in each]), -1, 0)
-    reach, rate = float(np.linalg.norm(points, axis=0).max()), _bounce_rate(freq)
+    points = [contact_points(name) for name in ([drone] if isinstance(drone, str) else drone)]
+    reach = float(np.linalg.norm(points, axis=-1).max())
+
+    def at_points(state: BodyState, mass: Array) -> Wrench:
+        """With one more axis, the first, for all points at once."""
+        R, (x, y, z) = rotation_matrix(state.quat), rows(points, state.pos[2])
+        arm, vel = transform(R, (x, y, z)), transform(R, cross(state.ang_vel, (x, y, z)))
+        vx, vy, vz = add(vel, state.vel)
+        depth, zero = -(state.pos[2] + arm[2]), jnp.zeros_like(vx)
+        push, grip = push_and_grip(depth, vz, (vx, vy, zero), *bounce(mass, freq))
+        force = (-grip * vx, -grip * vy, push)
+        return Wrench(force, cross(arm, force))
 
     def contact(state: BodyState, params: RigidBody) -> Wrench:
-        # One more axis, the points, for all of them at once.
-        R, mass = rotation_matrix(state.quat), params.mass[..., 0]
-        (x, y, z), (wx, wy, wz) = (jnp.asarray(p, mass.dtype) for p in points), state.ang_vel
-        turning = (wx[..., None], wy[..., None], wz[..., None])
-        rows = jax.tree.map(lambda r: r[..., None], R)
-        arm = transform(rows, (x, y, z))
-        vx, vy, vz = transform(rows, cross(turning, (x, y, z)))
-        vx, vy, vz = (v + u[..., None] for v, u in zip((vx, vy, vz), state.vel))
-
-        # Four points share the weight.
-        stiffness, damping = mass * rate**2 / 4, _DAMPING_RATIO * mass * rate / 2
-        depth = -(state.pos[2][..., None] + arm[2])
-        push = jnp.maximum(stiffness[..., None] * depth - damping[..., None] * vz, 0.0)
-        normal = jnp.where(depth > 0, push, 0.0)
-        slip = jnp.sqrt(vx * vx + vy * vy + _SLOWEST_SLIP**2)
-        grip = jnp.minimum(FRICTION * normal / slip, jnp.where(depth > 0, damping[..., None], 0.0))
-        f = (-grip * vx, -grip * vy, normal)
-        total, torque = (jax.tree.map(lambda a: a.sum(-1), v) for v in (f, cross(arm, f)))
-        return Wrench(total, torque)
+        return total(apart(at_points, state, params.mass[..., 0]))
 
     def none(state: BodyState, params: RigidBody) -> Wrench:
         zero = jnp.zeros_like(state.pos[0])
