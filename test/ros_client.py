@@ -224,6 +224,15 @@ class Client:
         self.until(publisher.get_subscription_count, f"subscriber of {topic}")
         return publisher
 
+    def forget(self, prefix: str) -> None:
+        """Destroy the publishers and clients whose names begin so."""
+        for made, destroy in (
+            (self._publishers, self.node.destroy_publisher),
+            (self._clients, self.node.destroy_client),
+        ):
+            for name in [name for name in made if name.startswith(prefix)]:
+                destroy(made.pop(name))
+
     def publish(self, topic: str, message: Any) -> None:
         """Publish one message, and wait until it has arrived.
 

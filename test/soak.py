@@ -1,14 +1,15 @@
-"""A simulator under random commands, steps and resets for a long time: `make soak`.
+"""A simulator under random commands, steps, resets and drones that come and go: `make soak`.
 
     make soak ARGS="--minutes 2 --seed 7"
 
 It runs as fast as it can, beside a subscriber that is too slow. The memory must not grow, time must
-stay on its grid and never go back, steps must be exact, and nothing may fail.
+never go back, no tick may be missed, steps must be exact, and nothing may fail.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import random
 import sys
@@ -17,18 +18,44 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from geometry_msgs.msg import Point, Pose, PoseStamped, TwistStamped, WrenchStamped
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState
+from simulation_interfaces.msg import Resource, Result
+from simulation_interfaces.srv import DeleteEntity, GetEntities, ResetSimulation, SpawnEntity
 from std_srvs.srv import Trigger
 
 DOMAIN = own_domain("soak")
 DRONES = ("cf0", "cf1", "cf2", "cf3")
+MOST_DRONES = 6
+COMMANDS = (("cmd_pose", PoseStamped), ("cmd_vel", TwistStamped), ("wrench", WrenchStamped))
 MOST_GROWTH = 20.0  # MB
 WARM_UP = 0.25  # of the time, at most 2 minutes: queues and caches fill
+RATE = 100  # Hz, of the topics
+# In the simulator, as no client could hear all that it says at this speed.
+CHECK_TICKS = f"""
+from crazyflow_ros.runtime import PhysicsThread
+
+start = PhysicsThread.start
+
+def start_checked(physics):
+    period, before = physics.freq // {RATE}, 0
+
+    def check(snapshot):
+        nonlocal before
+        if not 0 <= snapshot.tick // period - before // period <= 1:
+            raise RuntimeError(f"tick {{before}} was followed by {{snapshot.tick}}")
+        before = snapshot.tick
+
+    physics.every({RATE}, check, "check of ticks")
+    start(physics)
+
+PhysicsThread.start = start_checked
+"""
 
 
 def main() -> None:
@@ -37,11 +64,18 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    parameters = [f"drones:=[{','.join(DRONES)}]", "real_time_factor:=0.0"]
+    parameters = [
+        f"drones:=[{','.join(DRONES)}]",
+        f"max_drones:={MOST_DRONES}",
+        "real_time_factor:=0.0",
+    ]
     words = [word for parameter in parameters for word in ("-p", parameter)]
     context = multiprocessing.get_context("spawn")
     ended = context.Event()
-    with TemporaryDirectory() as cache, SimulatorProcess(DOMAIN, words, cache=cache) as simulator:
+    with (
+        TemporaryDirectory() as cache,
+        SimulatorProcess(DOMAIN, words, CHECK_TICKS, cache) as simulator,
+    ):
         slow = context.Process(target=listen_slowly, args=(DOMAIN, ended), daemon=True)
         slow.start()
         soak = Soak(simulator, random.Random(arguments.seed))
@@ -81,15 +115,7 @@ class Soak:
         self._simulator, self._rng = simulator, rng
         self._clock = self.client.collect(Clock, "/clock")
         self._imu = self.client.collect(Imu, "cf0/imu")
-        self._publishers = {
-            (drone, name): self.client.publisher(kind, f"{drone}/{name}")
-            for drone in DRONES
-            for kind, name in (
-                (PoseStamped, "cmd_pose"),
-                (TwistStamped, "cmd_vel"),
-                (WrenchStamped, "wrench"),
-            )
-        }
+        self._drones, self._guests = list(DRONES), itertools.count()
         self._latest_ns, self._counts = 0, dict[str, int]()
 
     def run(self, seconds: float) -> None:
@@ -99,6 +125,9 @@ class Soak:
             (5, self._reset_one),
             (3, self._reset_all),
             (3, self._step),
+            (3, self._spawn),
+            (3, self._delete),
+            (1, self._reset_spawned),
             (2, self._change_speed),
         ]
         weights = [weight for weight, _ in actions]
@@ -131,10 +160,8 @@ class Soak:
         self._imu.clear()
 
     def _command(self) -> None:
-        drone, rng = self._rng.choice(DRONES), self._rng
-        name, publisher = rng.choice(
-            [(name, p) for (d, name), p in self._publishers.items() if d == drone]
-        )
+        name, kind = self._rng.choice(COMMANDS)
+        publisher = self.client.publisher(kind, f"{self._rng.choice(self._drones)}/{name}")
         publisher.publish(getattr(self, f"_random_{name}")())
 
     def _random_cmd_pose(self) -> PoseStamped:
@@ -158,10 +185,46 @@ class Soak:
         return message
 
     def _reset_one(self) -> None:
-        assert self.client.call(Trigger, f"{self._rng.choice(DRONES)}/reset").success
+        assert self.client.call(Trigger, f"{self._rng.choice(self._drones)}/reset").success
 
     def _reset_all(self) -> None:
         self.client.reset()
+
+    def _spawn(self) -> None:
+        """A drone of a new name, in the air; in a full house it would be compiled for more."""
+        if len(self._drones) == MOST_DRONES:
+            return
+        name, rng = f"guest{next(self._guests)}", self._rng
+        pose = PoseStamped(pose=Pose(position=Point(x=rng.uniform(-3, 3), y=4.0, z=1.0)))
+        self._ask(
+            SpawnEntity,
+            "spawn_entity",
+            name=name,
+            entity_resource=Resource(uri="cf2x_L250"),
+            initial_pose=pose,
+        )
+        self._drones.append(name)
+
+    def _delete(self) -> None:
+        if len(self._drones) > 1:
+            name = self._rng.choice(self._drones)
+            self._ask(DeleteEntity, "delete_entity", entity=name)
+            self._drones.remove(name)
+            self.client.forget(f"{name}/")
+
+    def _reset_spawned(self) -> None:
+        """Guests go, and those of the start come back."""
+        scope = ResetSimulation.Request.SCOPE_SPAWNED | ResetSimulation.Request.SCOPE_STATE
+        self._ask(ResetSimulation, "reset_simulation", scope=scope)
+        for name in set(self._drones).difference(DRONES):
+            self.client.forget(f"{name}/")
+        self._drones = list(DRONES)
+        assert self._ask(GetEntities, "get_entities").entities == self._drones
+
+    def _ask(self, kind: Any, name: str, /, **request: Any) -> Any:
+        response = self.client.call(kind, f"crazyflow/{name}", **request)
+        assert response.result.result == Result.RESULT_OK, f"{name}: {response.result}"
+        return response
 
     def _step(self) -> None:
         ticks = self._rng.randint(1, 200)

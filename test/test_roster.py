@@ -1,9 +1,19 @@
 """Drones that come and go while the others fly, and scenes that are exchanged."""
 
+import asyncio
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from crazyflow_ros.runtime import InvalidState, PhysicsThread, Pose, ResetScope, SimulationConfig
+from crazyflow_ros.runtime import (
+    InvalidState,
+    PhysicsThread,
+    Pose,
+    ResetScope,
+    SimulationConfig,
+    Wrench,
+)
 
 T = 60.0  # s, no wait of a test is longer; compiling is among them
 FIELDS = ("pos", "quat", "vel", "ang_vel", "rotor_vel", "rotor_angle")
@@ -151,3 +161,42 @@ def test_objects_stay_in_the_scene_when_drones_come(physics):
     physics.set_scene().result(T)
     with pytest.raises(KeyError):
         physics.mirror.model.body("box")
+
+
+def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):
+    """Whoever tells it has seen it, and the drone goes before it is written down."""
+    simulation, push = physics._simulation, Wrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
+    physics.despawn("cf1").result(T)
+    simulation.orders.post("cf1", Pose((0, 0, 1), 0.0))
+    pushed = simulation.wrenches.post("cf1", push, "key")
+    physics.step(10).result(T)
+    with pytest.raises(InvalidState, match="cf1 has gone"):
+        pushed.result(T)
+    back = physics.spawn("cf1").result(T)
+    np.testing.assert_allclose(physics.step(50).result(T).pos, back.pos, atol=1e-6)
+
+
+def test_states_are_edited_as_the_drones_are_when_it_is_done(physics):
+    """By the services of mujoco_ros2_control, whose drone goes while they are asked for."""
+    services = pytest.importorskip("crazyflow_ros.ros.mujoco_services", reason="not installed")
+    messages = pytest.importorskip("mujoco_ros2_control_msgs.msg", reason="not installed")
+
+    async def result(future, timeout):
+        return future.result(timeout)
+
+    server = services.MujocoServices(
+        SimpleNamespace(
+            physics=physics,
+            waiting=SimpleNamespace(group=None, result=result),
+            create_service=lambda *_, **__: None,
+        )
+    )
+    request = SimpleNamespace(free_joints=[messages.FreeJointState(name="cf1")])
+    physics.despawn("cf0")
+    assert asyncio.run(server._set_free_joints(request, SimpleNamespace())).success
+    np.testing.assert_array_equal(physics.snapshot.pos, np.zeros((1, 3)))
+    before = physics.spawn("cf2")
+    physics.despawn("cf1")
+    answer = asyncio.run(server._set_free_joints(request, SimpleNamespace()))
+    assert not answer.success and answer.message == "Entry 0 ('cf1'): Unknown body name."
+    np.testing.assert_array_equal(physics.snapshot.pos, before.result(T).pos[1:])

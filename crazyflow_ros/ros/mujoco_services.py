@@ -17,9 +17,8 @@ from mujoco_ros2_control_msgs.srv import (
     StepSimulation,
 )
 
-from crazyflow_ros.ros.mujoco_states import StateEditor
+from crazyflow_ros.ros.mujoco_states import Edit, StateEditor
 from crazyflow_ros.runtime import InvalidState, Wrench
-from crazyflow_ros.scene import MirrorState
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
@@ -81,39 +80,38 @@ class MujocoServices:
         name, overrides = request.keyframe, request.state_overrides
         joints, free_joints = overrides.joint_states, overrides.free_joints
         mirror = self._physics.mirror
-        editor = StateEditor(mirror)
-        try:
-            set_joints, set_free_joints = editor.joints(joints), editor.free_joints(free_joints)
-        except ValueError as error:
-            return _answer(response, f"{error} Not resetting world.", success=False)
-        keyframe = mirror.keyframe(name) if name else None
-        if name and keyframe is None:
-            text = f"Failed to apply keyframe: '{name}'. Not resetting world."
-            return _answer(response, text, success=False)
 
-        def edit(state: MirrorState) -> MirrorState:
-            return set_free_joints(set_joints(state if keyframe is None else keyframe))
+        def plan() -> Edit:
+            editor = StateEditor(mirror)
+            try:
+                set_joints, set_free = editor.joints(joints), editor.free_joints(free_joints)
+                keyframe = mirror.keyframe(name) if name else None
+                if name and keyframe is None:
+                    raise ValueError(f"Failed to apply keyframe: '{name}'.")
+            except ValueError as error:
+                raise ValueError(f"{error} Not resetting world.") from None
+            return lambda state: set_free(set_joints(state if keyframe is None else keyframe))
 
         state = f"'{name}'" if name else "initial"
         text = f"Successfully reset the MuJoCo world to the {state} state."
         if joints.name or free_joints:
             text += f" Applied {len(joints.name)} joint and {len(free_joints)}"
             text += " free-joint override(s)."
-        return await self._when(self._physics.edit_state(edit, reset=True), response, text)
+        return await self._when(self._physics.edit_state(plan, reset=True), response, text)
 
     async def _set_free_joints(
         self, request: SetFreeJointState.Request, response: SetFreeJointState.Response
     ) -> SetFreeJointState.Response:
         n = len(request.free_joints)
-        try:
-            edit = StateEditor(self._physics.mirror).free_joints(request.free_joints)
-        except ValueError as error:
-            return _answer(response, str(error), success=False)
         bodies = f"{n} {'body' if n == 1 else 'bodies'}"
         text = f"Successfully set free joint state for {bodies}."
         if not n:
             return _answer(response, text)
-        return await self._when(self._physics.edit_state(edit), response, text)
+
+        def plan() -> Edit:
+            return StateEditor(self._physics.mirror).free_joints(request.free_joints)
+
+        return await self._when(self._physics.edit_state(plan), response, text)
 
     async def _apply_wrench(
         self, request: ApplyExternalWrench.Request, response: ApplyExternalWrench.Response
@@ -124,9 +122,9 @@ class MujocoServices:
         editor = StateEditor(self._physics.mirror)
         try:
             wrenches = [(editor.drone(m.wrench.header.frame_id), _wrench(m)) for m in messages]
+            futures = [self._physics.apply_wrench(name, wrench) for name, wrench in wrenches]
         except ValueError as error:
             return _answer(response, str(error), success=False)
-        futures = [self._physics.apply_wrench(name, wrench) for name, wrench in wrenches]
         longest = max(wrench.duration for _, wrench in wrenches)
         try:
             for future in futures:

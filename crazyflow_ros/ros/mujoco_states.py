@@ -24,22 +24,24 @@ Edit = Callable[[MirrorState], MirrorState]
 
 
 class StateEditor:
-    """Checks what messages ask for, against the drones and bodies there are.
+    """Checks what messages ask for, against the drones and bodies there are at the time.
+
+    They may come and go between two ticks, hence an editor is made and used between the same two.
 
     Drones go by their name, their body in MuJoCo (drone:cf0) or their frame (cf0/base_link), rotors
     by their joint in MuJoCo (rotor0:cf0) or in the robot description (cf0_rotor0).
     """
 
     def __init__(self, mirror: Mirror) -> None:
-        self._mirror, self._model = mirror, mirror.model
+        self._mirror, self._model, self._names = mirror, mirror.model, mirror.names
         self._drones = {
             name: i
-            for i, drone in enumerate(mirror.names)
+            for i, drone in enumerate(self._names)
             for name in (drone, f"drone:{drone}", frame_ids.base_link(drone))
         }
         self._rotors = {
             name: (i, rotor)
-            for i, drone in enumerate(mirror.names)
+            for i, drone in enumerate(self._names)
             for rotor in range(4)
             for name in (f"rotor{rotor}:{drone}", f"{drone}_rotor{rotor}")
         }
@@ -52,7 +54,7 @@ class StateEditor:
         """
         if name not in self._drones:
             raise ValueError(f"Body '{name}' not found in MuJoCo model.")
-        return self._mirror.names[self._drones[name]]
+        return self._names[self._drones[name]]
 
     def free_joints(self, messages: Sequence[FreeJointState]) -> Edit:
         """Put drones somewhere.
@@ -144,7 +146,7 @@ class StateEditor:
         if frame in ("", frame_ids.MAP):
             return 0
         if frame in self._drones:
-            frame = f"drone:{self._mirror.names[self._drones[frame]]}"
+            frame = f"drone:{self._names[self._drones[frame]]}"
         return self._id(mujoco.mjtObj.mjOBJ_BODY, frame)
 
     def _why_no_joint(self, name: str) -> str:

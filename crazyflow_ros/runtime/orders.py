@@ -119,6 +119,8 @@ class Orders:
         with self._lock:
             posted, self._posted = self._posted, {}
         for name, setpoint in posted.items():
+            if name not in now.names:  # it went while somebody told it something
+                continue
             self._in_force[name] = Order(setpoint, self._told(name, now))
             self._moving.add(name)
             for callback in self.callbacks:

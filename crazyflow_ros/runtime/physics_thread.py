@@ -276,16 +276,18 @@ class PhysicsThread:
         return self._request(lambda: self._simulation.set_state(state))
 
     def edit_state(
-        self, edit: Callable[[Snapshot], MirrorState], *, reset: bool = False
+        self, plan: Callable[[], Callable[[Snapshot], MirrorState]], *, reset: bool = False
     ) -> Future[Snapshot]:
         """Put all drones into a state that depends on the present one, or on that after a reset.
 
         Args:
-            edit: From the state between two ticks to the one to go on from.
+            plan: Gives what makes of the state between two ticks the one to go on from. Is called
+                between the same two, before anything is changed, and may refuse with ValueError.
             reset: Reset before, as `reset` does.
         """
 
         def carry_out() -> None:
+            edit = plan()
             if reset:
                 self._reset(ResetScope.state, None, None)
             self._simulation.set_state(edit(self.snapshot))

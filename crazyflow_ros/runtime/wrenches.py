@@ -165,14 +165,16 @@ class Wrenches:
         for key, (name, wrench, future) in posted.items():
             if wrench is None:
                 continue
+            if name not in now.names:  # it went while somebody pushed it
+                future.set_exception(InvalidState(f"{name} has gone"))
+                continue
             ticks = max(1.0, wrench.duration * self._freq)
             end = now.tick + round(ticks) if math.isfinite(ticks) else ticks
             self._active[key] = _Active(name, wrench, end, future)
         total = np.zeros((len(now.names), 6))
         for active in self._active.values():
-            if active.name in now.names:
-                i = now.names.index(active.name)
-                total[i] += self._at(active, now.tick, now.quat[i])
+            i = now.names.index(active.name)
+            total[i] += self._at(active, now.tick, now.quat[i])
         for callback in self.callbacks:
             callback(now, total)
         return total

@@ -63,9 +63,10 @@ def motions(server: Server) -> list[Motion]:
         )
         for i, name in enumerate(now.names)
     ]
-    bodies = [name for name in server.scenery.names() if name not in now.names]
     return drones + [
-        Motion(name, name, False, now.time_ns, *server.scenery.pose(name)) for name in bodies
+        Motion(name, name, False, now.time_ns, pos, quat)
+        for name, (pos, quat) in server.scenery.poses().items()
+        if name not in now.names
     ]
 
 

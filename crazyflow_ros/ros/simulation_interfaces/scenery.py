@@ -49,24 +49,20 @@ class Scenery:
         self._boxes: dict[str, Box | None] = {}
         self._of: mujoco.MjModel | None = None
 
-    def names(self) -> list[str]:
-        """Of all bodies that are entities."""
-        return list(self._bodies())
+    def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Position [m] and attitude xyzw in the world of all bodies that are entities, by name."""
+        model = self._mirror.model
+        bodies = {model.body(i).name: i for i in np.flatnonzero(model.body_parentid == 0)[1:].tolist()}
+        return {
+            name: (model.body_pos[i].copy(), wxyz_to_xyzw(model.body_quat[i]))
+            for name, i in bodies.items()
+            if name and not name.startswith(_DRONE)
+        }
 
     def bodies(self) -> set[str]:
         """Names of all bodies, also of the world, of drones and of what hangs on others."""
         model = self._mirror.model
         return {model.body(i).name for i in range(model.nbody)}
-
-    def pose(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Position [m] and attitude xyzw in the world.
-
-        Raises:
-            KeyError: There is no such body.
-        """
-        model = self._mirror.model
-        body = self._bodies()[name]
-        return model.body_pos[body].copy(), wxyz_to_xyzw(model.body_quat[body])
 
     def sites(self) -> list[Site]:
         """The named sites of the world and of its bodies."""
@@ -96,12 +92,6 @@ class Scenery:
         if body_name not in self._boxes:
             self._boxes[body_name] = box_of(model, model.body(body_name).id)
         return self._boxes[body_name]
-
-    def _bodies(self) -> dict[str, int]:
-        model = self._mirror.model
-        in_world = np.flatnonzero(model.body_parentid == 0).tolist()
-        names = {model.body(i).name: i for i in in_world if i}
-        return {name: i for name, i in names.items() if name and not name.startswith(_DRONE)}
 
 
 def text_of(model: mujoco.MjModel, name: str) -> str:
