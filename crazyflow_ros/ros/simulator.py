@@ -157,6 +157,9 @@ class Simulator(Node):
             self.destroy_subscription(subscription)
         for service in [s for s in self.services if s.service_name.startswith(prefix)]:
             self.destroy_service(service)
+        # rclpy keeps a weak reference to all that has ever been in a group.
+        for group in (self.default_callback_group, self.waiting.group):
+            group.entities = {entity for entity in group.entities if entity() is not None}
 
     def close(self, timeout: float) -> None:
         """Close the window and complete what is being recorded; all else has ended."""
