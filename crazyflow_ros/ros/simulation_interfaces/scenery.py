@@ -52,7 +52,8 @@ class Scenery:
     def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Position [m] and attitude xyzw in the world of all bodies that are entities, by name."""
         model = self._mirror.model
-        bodies = {model.body(i).name: i for i in np.flatnonzero(model.body_parentid == 0)[1:].tolist()}
+        in_world = np.flatnonzero(model.body_parentid == 0)[1:].tolist()
+        bodies = {model.body(i).name: i for i in in_world}
         return {
             name: (model.body_pos[i].copy(), wxyz_to_xyzw(model.body_quat[i]))
             for name, i in bodies.items()
