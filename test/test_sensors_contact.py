@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.scene import build_spec
-from crazyflow_ros.sensors import ContactMatch, ContactSensor, ContactSensorCfg, MujocoBackend
+from crazyflow_ros.sensors import (
+    ContactMatch,
+    ContactSensor,
+    ContactSensorCfg,
+    MujocoBackend,
+    ShapeRecorder,
+)
 
 G = 9.81
 EVERY = ("found", "force", "torque", "dist", "pos", "normal", "tangent")
@@ -212,6 +218,22 @@ def test_history_has_the_newest_first() -> None:
         np.testing.assert_array_equal(past, np.stack(seen[field][:3], axis=1))
     plain = Table(cube()).run(1).sensor.data
     assert plain.force_history is None and plain.current_air_time is None
+
+
+# Drawing
+
+
+@pytest.mark.parametrize("reduce", ["netforce", "maxforce"])
+def test_forces_on_the_primary_are_drawn_where_they_act(reduce: Any) -> None:
+    table = Table(cube(), reduce=reduce, fields=("found",), debug_vis=True).run(1500)
+    table.sensor.debug_vis(recorder := ShapeRecorder(table.model))
+    (sphere,), (arrow,) = recorder.spheres, recorder.arrows
+    assert abs(sphere.center[2]) < 1e-2
+    push = arrow.end - arrow.start
+    share = 1.0 if reduce == "netforce" else 0.25  # of four corners
+    length = table.model.vis.map.force / table.model.stat.meanmass * 3 * G * share
+    np.testing.assert_allclose(push, [0, 0, length], rtol=0.1, atol=1e-3 * length)
+    assert table.sensor.data.force is None  # read, but not asked for
 
 
 # Patterns

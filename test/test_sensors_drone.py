@@ -14,6 +14,7 @@ from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
     GnssSensorCfg,
+    ImuSensorCfg,
     MagnetometerSensorCfg,
     MotionCaptureSensorCfg,
     MujocoBackend,
@@ -21,10 +22,16 @@ from crazyflow_ros.sensors import (
     ObjRef,
     OpticalFlowSensorCfg,
     RangerSensorCfg,
+    SensorSet,
+    ShapeRecorder,
+    decks,
 )
+from crazyflow_ros.sensors.battery import BatterySensorCfg
 from crazyflow_ros.sensors.gnss import enu_to_geodetic
 from crazyflow_ros.sensors.ranger import DOWN
+from crazyflow_ros.sim.actuation import Battery
 
+BATTERY = Battery(0.25, 4.2, knee=(0.02, 4.0), nominal=(0.2, 3.6), resistance=0.1)
 DRONE = ObjRef("xbody", "drone", "cf0")
 
 
@@ -205,6 +212,91 @@ def test_flow_of_flying_and_turning() -> None:
     assert np.isnan(flow((1, 0, 0), (0, 0, 0), 3.0, max_range=2.0)).all()
 
 
+def test_the_ground_is_not_sharp_from_too_near() -> None:
+    assert np.isnan(flow((1, 0, 0), (0, 0, 0), 0.07, min_range=0.08)).all()
+    assert np.isfinite(flow((1, 0, 0), (0, 0, 0), 0.09, min_range=0.08)).all()
+
+
+# Ready-made sensors
+
+
+def test_decks_on_a_drone() -> None:
+    """All of a Crazyflie in one set: at 1 m over the floor, in a room without walls."""
+    flow_sensor, z_ranger = decks.flow_deck("cf0")
+    cfgs = [decks.imu("cf0"), decks.barometer("cf0"), decks.multi_ranger("cf0"), z_ranger]
+    sensors = SensorSet([*cfgs, flow_sensor])
+    spec = build_spec("cf2x_L250", ["cf0"], poses=[[0, 0, 1.0, 0, 0, 0, 1]])
+    sensors.edit_spec(spec)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    sensors.initialize(MujocoBackend(model, data))
+    sensors.update(0.01)
+    assert np.isposinf(sensors["cf0/multi_ranger"].data.ranges).all()
+    assert sensors["cf0/z_ranger"].data.ranges[0, 0] == pytest.approx(1.0, abs=0.05)
+    assert sensors["cf0/barometer"].data.variance == pytest.approx(1.2**2)
+    pixel = 0.71674 / 35  # rad
+    assert sensors["cf0/flow"].data.variance == pytest.approx((0.2 * pixel / 0.01) ** 2)
+    assert {mount.body for sensor in sensors.values() for mount in sensor.mounts} == {"drone:cf0"}
+
+
+# Where sensors are, how old their readings are, and what of them can be drawn
+
+
+def test_mounts_are_the_poses_in_the_body() -> None:
+    tilt = (math.cos(0.2), math.sin(0.2), 0.0, 0.0)
+    cfg = ImuSensorCfg(name="imu2", frame=DRONE, pos=(0.01, 0.02, 0.03), quat=tilt)
+    spec = build_spec("cf2x_L250", ["cf0"])
+    (sensor := cfg.build()).edit_spec(spec)
+    model = spec.compile()
+    sensor.initialize(MujocoBackend(model, mujoco.MjData(model)))
+    (mount,) = sensor.mounts
+    assert mount.body == "drone:cf0"
+    np.testing.assert_allclose(mount.pos, [0.01, 0.02, 0.03])
+    np.testing.assert_allclose(mount.quat, np.roll(tilt, -1))
+    whole = DRONE.mount(model)
+    np.testing.assert_array_equal(whole.pos, 0.0)
+    np.testing.assert_array_equal(whole.quat, [0, 0, 0, 1])
+    camera = ObjRef("camera", "fpv_cam", "cf0").mount(model)
+    looks, up = -rotation_matrix(camera.quat)[:, 2], rotation_matrix(camera.quat)[:, 1]
+    np.testing.assert_allclose([looks, up], [[1, 0, 0], [0, 0, 1]], atol=1e-12)
+
+
+def test_age_of_readings() -> None:
+    sensor = on_drone(capture(delay=0.2))  # has sampled once, at 10 Hz
+    ages = [sensor.age]
+    for _ in range(3):
+        sensor.update(0.1)
+        ages.append(sensor.age)
+    np.testing.assert_allclose(ages, [0.0, 0.1, 0.2, 0.2])
+    assert on_drone(capture()).age == 0.0
+
+
+def test_what_is_drawn() -> None:
+    turn = (0.0, 0.0, math.pi / 2)
+
+    def drawn(cfg: Any) -> ShapeRecorder:
+        sensor = on_drone(cfg, pos=(1, 2, 3), rpy=turn)
+        sensor.debug_vis(recorder := ShapeRecorder(sensor.backend.model))
+        return recorder
+
+    beam = drawn(ranger(directions=DOWN, debug_vis=True))
+    np.testing.assert_allclose(beam.arrows[0].start, [1, 2, 3])
+    np.testing.assert_allclose(beam.arrows[0].end, [1, 2, 0], atol=1e-8)
+    np.testing.assert_allclose(beam.spheres[0].center, [1, 2, 0], atol=1e-8)
+    for arrow, expected in zip(
+        drawn(capture(debug_vis=True)).arrows, [[0, 1, 0], [-1, 0, 0], [0, 0, 1]]
+    ):
+        direction = arrow.end - arrow.start
+        np.testing.assert_allclose(direction / np.linalg.norm(direction), expected, atol=1e-8)
+    north = MagnetometerSensorCfg(name="m", frame=DRONE, field=(0, 2e-5, 0), debug_vis=True)
+    (field,) = drawn(north).arrows
+    assert field.end[1] > field.start[1] + 1e-3
+    np.testing.assert_allclose(field.end[[0, 2]], [1, 3], atol=1e-8)
+    quiet = drawn(capture())
+    assert not quiet.arrows and not quiet.spheres
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -222,6 +314,18 @@ def test_flow_of_flying_and_turning() -> None:
             "g: latitude 91.0, expected -90 to 90 degrees",
         ),
         (lambda: OpticalFlowSensorCfg(name="f", frame=DRONE), "f: frame: expected type site"),
+        (
+            lambda: OpticalFlowSensorCfg(name="f", frame=ObjRef("site", "imu"), min_range=20.0),
+            "f: ranges 20.0 to 10.0 m",
+        ),
+        (
+            lambda: on_drone(BatterySensorCfg(name="b", battery=BATTERY)),
+            "b: this back end has no batteries, use SimBackend",
+        ),
+        (
+            lambda: BatterySensorCfg(name="b", battery=BATTERY, drone=-1),
+            "b: drone -1, expected an index",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(make: Any, message: str) -> None:

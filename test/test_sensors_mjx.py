@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -24,8 +25,10 @@ from crazyflow_ros.sensors import (
     SensorSet,
     TerrainHeightSensorCfg,
 )
+from crazyflow_ros.sensors.battery import BatterySensorCfg
 from crazyflow_ros.sensors.mjx_backend import MjxBackend, SimBackend
 from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.actuation import Battery
 
 SCENE = """
 <mujoco>
@@ -186,6 +189,36 @@ def test_a_sim_is_read_as_it_is(swarm: tuple[Sim, SensorSet]) -> None:
     np.testing.assert_allclose(
         sensors["height"].data.distances, [[1.0 - below], [2.0 - below]], atol=1e-5
     )
+
+
+def test_a_battery_under_load(swarm: tuple[Sim, SensorSet]) -> None:
+    """Power is voltage times current, and resistance takes the rest of the voltage."""
+    sim, _ = swarm
+    stage = Battery(0.25, 4.2, knee=(0.02, 4.0), nominal=(0.2, 3.6), resistance=0.3)
+    sensor = BatterySensorCfg(name="battery", battery=stage).build()
+    with pytest.raises(ValueError, match="battery: the pipeline has no stage Battery"):
+        sensor.initialize(SimBackend(sim))
+    before, speeds = sim.data, np.array([0.0, 15_000.0])  # rpm
+    states = sim.data.states.replace(
+        rotor_vel=jnp.ones_like(sim.data.states.rotor_vel) * speeds[:, None, None]
+    )
+    sim.data = stage.begin(sim.data).replace(states=states)
+    sim.data.plugins["battery"] += 0.1
+    sensor.initialize(SimBackend(sim))
+    sensor.update(0.1)
+    reading = sensor.data
+    np.testing.assert_allclose(reading.charge, 0.15, rtol=1e-6)
+    np.testing.assert_allclose(reading.percentage, 0.6, rtol=1e-6)
+    source = np.asarray(stage.voltage(jnp.array(0.1)))
+    np.testing.assert_allclose(reading.voltage + 0.3 * reading.current, source, rtol=1e-5)
+    t0, t1, t2 = np.asarray(sim.data.params.rpm2torque).reshape(-1, 3)[0]
+    torque = t0 + t1 * speeds + t2 * speeds**2
+    power = 4 * speeds * math.tau / 60 * torque / stage.efficiency
+    np.testing.assert_allclose(reading.voltage * reading.current, power, rtol=1e-5, atol=1e-9)
+    assert power[1] > 1.0
+    with pytest.raises(ValueError, match="battery: drone 1, there are 1"):
+        BatterySensorCfg(name="battery", battery=stage, drone=1).build().initialize(SimBackend(sim))
+    sim.data = before
 
 
 # Refusals

@@ -142,7 +142,7 @@ def test_default_errors_are_those_of_the_bmi088() -> None:
     )
     np.testing.assert_allclose(measured, promised, rtol=0.25)
     degrees, g = math.radians(0.014) ** 2 / 0.002, (9.80665e-6) ** 2 / 0.002
-    expected = [degrees] * 3 + [160**2 * g, 160**2 * g, 190**2 * g]
+    expected = [degrees] * 3 + [230**2 * g] * 3
     np.testing.assert_allclose(promised, expected)
     data.sensordata[:] = 1e9
     sensor.update(0.002)

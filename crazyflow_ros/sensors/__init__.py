@@ -27,7 +27,7 @@ from crazyflow_ros.sensors.motion_capture import (
 )
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.noise import NoiseCfg
-from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.optical_flow import (
     OpticalFlowData,
     OpticalFlowSensor,
@@ -50,9 +50,16 @@ from crazyflow_ros.sensors.terrain_height import (
     TerrainHeightSensor,
     TerrainHeightSensorCfg,
 )
-from crazyflow_ros.sensors.visualizer import SceneVisualizer, Visualizer
+from crazyflow_ros.sensors.visualizer import (
+    Arrow,
+    SceneVisualizer,
+    ShapeRecorder,
+    Sphere,
+    Visualizer,
+)
 
 __all__ = [
+    "Arrow",
     "Backend",
     "BarometerData",
     "BarometerSensor",
@@ -81,6 +88,7 @@ __all__ = [
     "MotionCaptureData",
     "MotionCaptureSensor",
     "MotionCaptureSensorCfg",
+    "Mount",
     "MujocoBackend",
     "NoiseCfg",
     "ObjRef",
@@ -102,6 +110,8 @@ __all__ = [
     "SensorCfg",
     "SensorContext",
     "SensorSet",
+    "ShapeRecorder",
+    "Sphere",
     "TerrainHeightData",
     "TerrainHeightSensor",
     "TerrainHeightSensorCfg",

@@ -15,6 +15,9 @@ SEA_LEVEL_PRESSURE = 101_325.0
 """Pa."""
 _SEA_LEVEL_TEMPERATURE = 288.15  # K
 _LAPSE_RATE = 0.0065  # K/m
+BMP388 = NoiseCfg(std=1.2, bias=8.0)
+"""Noise of the Crazyflie's barometer [Pa] by its datasheet BST-BMP388-DS001: 1.2 Pa, 10 cm of
+height; the relative accuracy of ±8 Pa, 0.66 m, is taken for a standard deviation."""
 _EXPONENT = 9.80665 * 0.0289644 / (8.31446261815324 * _LAPSE_RATE)  # g M / (R L)
 
 

@@ -117,6 +117,12 @@ class BuiltinSensor(Sensor[Array]):
         if cfg.sensor_type == "rangefinder":
             sensor.intprm[0] = 1 << int(mujoco.mjtRayDataField.mjRAYDATA_DIST)
 
+    @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """The body, geom, site or camera that it is attached to, if it has been added."""
+        obj = None if self.cfg is None else self.cfg.obj
+        return (obj,) if obj is not None and obj.type in _FRAME else ()
+
     def initialize(self, backend: Backend) -> None:
         """Find the sensor in sensordata."""
         model = backend.model

@@ -11,9 +11,13 @@ import numpy as np
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.intrinsics import Intrinsics
+from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.rendering import DataType, View
 from crazyflow_ros.sensors.sensor import SensorCfg
+from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
+_EDGE_COLOR: Color = (1.0, 1.0, 1.0, 0.8)
+_EDGE_LENGTH = 10.0  # in meansizes
 _INTRINSICS = (
     "sensor_size", "focal_length", "focal_pixel", "principal_length", "principal_pixel",
 )  # fmt: skip
@@ -101,6 +105,11 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         return self.cfg.name if self.cfg.camera_name is None else self.cfg.camera_name
 
     @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """The camera, in MuJoCo's axes: it looks along -z, +y is up."""
+        return (ObjRef("camera", self.camera_name),)
+
+    @property
     def camera_idx(self) -> int:
         """Id of the camera in the model."""
         return self._view.camera
@@ -162,6 +171,18 @@ class CameraSensor(ContextSensor[CameraSensorData]):
             number, cfg.width, cfg.height, cfg.enabled_geom_groups, cfg.use_textures,
             cfg.use_shadows,
         )  # fmt: skip
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the edges of what a perspective camera sees."""
+        if not self.cfg.debug_vis or self.cfg.orthographic:
+            return
+        size = visualizer.meansize
+        corners = self.intrinsics.directions()[[0, 0, -1, -1], [0, -1, 0, -1]]
+        position, axes = (np.asarray(part) for part in self.backend.frame(self.frames[0]))
+        for world in visualizer.worlds:
+            for edge in corners @ axes[world].T:
+                end = position[world] + _EDGE_LENGTH * size * edge
+                visualizer.add_arrow(position[world], end, _EDGE_COLOR, 0.1 * size)
 
     def _sense(self) -> CameraSensorData:
         taken: dict[DataType, np.ndarray] = {}

@@ -13,11 +13,15 @@ from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.builtin import add_sensor
 from crazyflow_ros.sensors.contact_match import ContactMatch
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
+from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
 _SIZES = {"found": 1, "force": 3, "torque": 3, "dist": 1, "pos": 3, "normal": 3, "tangent": 3}
 """Fields of MuJoCo's contact sensors in their order, with their sizes."""
 _REDUCTIONS = ("none", "mindist", "maxforce", "netforce")
 _HISTORY = ("force", "torque", "dist")
+
+_PLACE_COLOR: Color = (0.9, 0.6, 0.2, 1.0)
+_FORCE_COLOR: Color = (0.7, 0.9, 0.9, 0.8)
 
 _log = logging.getLogger(__name__)
 
@@ -125,13 +129,13 @@ class ContactSensor(Sensor[ContactData]):
         self.cfg = cfg
         self.primary_names: tuple[str, ...] = ()
         """Names of the primaries in the model, in the order of the data."""
-        # The frame of the contact is read too where forces are turned out of it.
-        turned = ("normal", "tangent") if self._turns else ()
-        self._read = [field for field in _SIZES if field in (*cfg.fields, *turned)]
-
-    @property
-    def _turns(self) -> bool:
-        return self.cfg.global_frame and self.cfg.reduce != "netforce"
+        # What is drawn, and the frame of the contact where forces are turned out of it.
+        drawn = ("found", "force", "pos") if cfg.debug_vis else ()
+        in_contact_axes = cfg.reduce != "netforce"
+        turned = cfg.debug_vis or cfg.global_frame
+        turned_with = ("normal", "tangent") if turned and in_contact_axes else ()
+        self._read = [f for f in _SIZES if f in (*cfg.fields, *drawn, *turned_with)]
+        self._turns = cfg.global_frame and in_contact_axes
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Expand the patterns, and add a contact sensor for each primary."""
@@ -205,6 +209,23 @@ class ContactSensor(Sensor[ContactData]):
         """Whether contact ended within the last `dt` [s], shape (B, P)."""
         return self._began("air", dt, abs_tol)
 
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw places of contact, and the forces that the primaries feel, as MuJoCo scales them."""
+        if not self.cfg.debug_vis:
+            return
+        model, size = self.backend.model, visualizer.meansize
+        read = {name: np.asarray(values) for name, values in self._fields().items()}
+        force = read["force"]
+        if "normal" in read and not self._turns:
+            force = np.asarray(self._in_world(read, force))
+        length = model.vis.map.force / model.stat.meanmass  # m/N
+        for world in visualizer.worlds:
+            for slot in np.flatnonzero(read["found"][world]):
+                place = read["pos"][world, slot]
+                visualizer.add_sphere(place, 0.2 * size, _PLACE_COLOR)
+                tip = place - length * force[world, slot]
+                visualizer.add_arrow(place, tip, _FORCE_COLOR, 0.1 * size)
+
     def _compute_data(self) -> ContactData:
         fields = {name: value for name, value in self._fields().items() if name in self.cfg.fields}
         histories = {f"{field}_history": past for field, past in self._history.items()}
@@ -222,12 +243,15 @@ class ContactSensor(Sensor[ContactData]):
             fields[field] = values[..., start] if size == 1 else values[..., start : start + 3]
             start += size
         if self._turns:
-            xp = self.backend.xp
-            normal, tangent = fields["normal"], fields["tangent"]
-            axes = xp.stack([normal, tangent, xp.cross(normal, tangent)], axis=-1)
             for field in {"force", "torque"} & fields.keys():
-                fields[field] = (axes @ fields[field][..., None])[..., 0]
+                fields[field] = self._in_world(fields, fields[field])
         return fields
+
+    def _in_world(self, fields: dict[str, Array], vectors: Array) -> Array:
+        """Vectors (B, N, 3) from the axes of the contacts to those of the world."""
+        xp, normal, tangent = self.backend.xp, fields["normal"], fields["tangent"]
+        axes = xp.stack([normal, tangent, xp.cross(normal, tangent)], axis=-1)
+        return (axes @ vectors[..., None])[..., 0]
 
     def _advance(self, phase: str, present: Array, dt: float) -> None:
         """Go on with the times of one phase, "air" or "contact"."""

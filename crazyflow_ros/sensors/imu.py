@@ -13,26 +13,25 @@ from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
 from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.visualizer import Visualizer, draw_vector
 
 _G = 9.80665  # m/s^2
 _DEGREE = math.radians(1.0)
 
-# The Crazyflie's BMI088 by its datasheet, BST-BMI088-DS001. It gives no random walk.
+# By the datasheet BST-BMI088-DS000, revision 1.9: table 4 (accelerometer) and 5 (gyroscope). It
+# gives no random walk.
 BMI088_GYRO = NoiseCfg(
     density=0.014 * _DEGREE,
     bias=1.0 * _DEGREE,
     scale=0.01,
     saturation=2000 * _DEGREE,
 )
-"""Noise of the BMI088's gyroscope [rad/s]; zero-rate offset and sensitivity tolerance are taken for
-standard deviations."""
-BMI088_ACCELEROMETER = NoiseCfg(
-    density=(160e-6 * _G, 160e-6 * _G, 190e-6 * _G),
-    bias=20e-3 * _G,
-    saturation=24 * _G,
-)
-"""Noise of the BMI088's accelerometer in the range of the Crazyflie [m/s^2]; the zero-g offset is
-taken for a standard deviation."""
+"""Noise of the BMI088's gyroscope [rad/s]: 0.014 °/s/√Hz; zero-rate offset ±1 °/s and sensitivity
+tolerance ±1 % are taken for standard deviations. Range as the Crazyflie's firmware sets it."""
+BMI088_ACCELEROMETER = NoiseCfg(density=230e-6 * _G, bias=20e-3 * _G, saturation=24 * _G)
+"""Noise of the BMI088's accelerometer [m/s^2] in its range of ±24 g, which the Crazyflie's firmware
+sets: 230 µg/√Hz (160, on z 190, only at ±3 g); the zero-g offset of 20 mg is taken for a standard
+deviation."""
 
 
 @dataclass(kw_only=True)
@@ -91,6 +90,11 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
             for kind in ("gyro", "accelerometer")
         )
 
+    @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """The site that it is at."""
+        return (self._site,)
+
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Add the sensors, and a site if it is on a body."""
         cfg = self.cfg
@@ -109,6 +113,14 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
         self._accelerometer.initialize(backend)
         self._gyro_noise = self._noise(self.cfg.gyro, 3)
         self._accelerometer_noise = self._noise(self.cfg.accelerometer, 3)
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the specific force; one g has the length of a vector of one."""
+        if self.cfg.debug_vis:
+            position, axes = (np.asarray(part) for part in self.backend.frame(self._site))
+            for world in visualizer.worlds:
+                force = axes[world] @ self.data.linear_acceleration[world] / _G
+                draw_vector(visualizer, position[world], force, (1.0, 0.5, 0.0, 1.0))
 
     def _measure(self, dt: float) -> np.ndarray:
         self._gyro.update(dt)

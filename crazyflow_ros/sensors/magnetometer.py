@@ -9,6 +9,7 @@ import numpy as np
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
+from crazyflow_ros.sensors.visualizer import Visualizer, draw_vector
 
 CENTRAL_EUROPE: tuple[float, float, float] = (1.5e-6, 21e-6, -44e-6)
 """About the field near Munich in axes east, north, up [T]."""
@@ -45,6 +46,15 @@ class MagnetometerSensor(FrameSensor[MagnetometerSensorCfg, MagnetometerData]):
         """Find the frame, and begin to err."""
         super().initialize(backend)
         self._errors = self._noise(self.cfg.noise, 3)
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the direction of the field."""
+        if self.cfg.debug_vis:
+            position, axes = (np.asarray(part) for part in self.backend.frame(self.cfg.frame))
+            for world in visualizer.worlds:
+                field = axes[world] @ self.data.magnetic_field[world]
+                strength = np.linalg.norm(field) or 1.0
+                draw_vector(visualizer, position[world], field / strength, (0.6, 0.0, 0.8, 1.0))
 
     def _measure(self, dt: float) -> np.ndarray:
         axes = np.asarray(self.backend.frame(self.cfg.frame)[1])

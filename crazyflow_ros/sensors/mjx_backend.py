@@ -144,14 +144,14 @@ class SimBackend(MjxBackend):
 
     def __init__(self, sim: Sim) -> None:
         super().__init__(sim.mj_model, sim.mjx_model, sim.mjx_data)
-        self._sim = sim
+        self.sim = sim
         self._sensed: mjx.Data | None = None
         self._sensor_pos = jax.jit(jax.vmap(mjx.sensor_pos, in_axes=(None, 0)))
 
     def worlds(self) -> mjx.Data:
         """Frames and contacts of all worlds."""
-        self._sim.sync()
-        self.data = self._sim.mjx_data
+        self.sim.sync()
+        self.data = self.sim.mjx_data
         return self.data
 
     def sensordata(self) -> Array:

@@ -7,10 +7,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from crazyflow_ros.scene.frames import multiply, quat_from_matrix
+from crazyflow_ros.scene.frames import multiply, quat_from_matrix, rotation_matrix
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
+from crazyflow_ros.sensors.visualizer import Color, Visualizer, draw_vector
+
+_AXIS_COLORS: tuple[Color, ...] = ((1, 0, 0, 1), (0, 1, 0, 1), (0, 0, 1, 1))
 
 
 @dataclass(kw_only=True)
@@ -63,6 +66,14 @@ class MotionCaptureSensor(FrameSensor[MotionCaptureSensorCfg, MotionCaptureData]
         self._position = self._noise(self.cfg.position, 3)
         self._attitude = self._noise(self.cfg.attitude, 3)
         self._chance = self._noise(NoiseCfg(std=1.0), 1)
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the axes of the pose, x in red, y in green, z in blue."""
+        if self.cfg.debug_vis:
+            for world in (world for world in visualizer.worlds if self.data.valid[world]):
+                axes = rotation_matrix(self.data.quat[world])
+                for axis, color in zip(axes.T, _AXIS_COLORS):
+                    draw_vector(visualizer, self.data.pos[world], axis, color)
 
     def _measure(self, dt: float) -> np.ndarray:
         pos, axes = (np.asarray(part) for part in self.backend.frame(self.cfg.frame))

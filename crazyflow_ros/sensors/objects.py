@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.frames import wxyz_to_xyzw
 
 ObjType = Literal["body", "xbody", "joint", "geom", "site", "actuator", "tendon", "camera"]
 
@@ -20,6 +23,17 @@ MUJOCO_TYPES: dict[str, mujoco.mjtObj] = {
     "tendon": _OBJ.mjOBJ_TENDON,
     "camera": _OBJ.mjOBJ_CAMERA,
 }
+
+
+class Mount(NamedTuple):
+    """Where an object is fixed to its body."""
+
+    body: str
+    """Name of the body in the model, for example "drone:cf0"; "world" is the world."""
+    pos: np.ndarray
+    """Position in the body [m], shape (3,)."""
+    quat: np.ndarray
+    """Attitude in the body, xyzw, shape (4,)."""
 
 
 @dataclass(frozen=True)
@@ -78,3 +92,13 @@ class ObjRef:
             "camera": model.cam_bodyid,
         }
         return int(owners[self.type][number])
+
+    def mount(self, model: mujoco.MjModel) -> Mount:
+        """Where a body (which is its own mount), geom, site or camera is fixed to its body."""
+        number, body = self.id(model), self.body(model)
+        name = model.body(body).name
+        prefix = {"geom": "geom", "site": "site", "camera": "cam"}.get(self.type)
+        if prefix is None:
+            return Mount(name, np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
+        pos, quat = (getattr(model, f"{prefix}_{part}")[number] for part in ("pos", "quat"))
+        return Mount(name, pos.copy(), wxyz_to_xyzw(quat))

@@ -14,6 +14,14 @@ from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.patterns import GridPatternCfg
 from crazyflow_ros.sensors.raycast import RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.visualizer import Visualizer
+
+_APERTURE, _PIXELS, _PERIOD = 0.71674, 35.0, 0.01  # rad, pixels across, s between two readings
+PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / _PERIOD, saturation=7.4)
+"""Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels a reading, as the Crazyflie's
+firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). It follows up to 7.4 rad/s by its datasheet."""
+PMW3901_MIN_RANGE = 0.08
+"""m, from which the PMW3901 sees the ground sharply, by its datasheet."""
 
 
 @dataclass(kw_only=True)
@@ -21,13 +29,15 @@ class OpticalFlowSensorCfg(SampledSensorCfg):
     """A flow sensor that looks along -z of a site, as the Flow deck's; exact unless told otherwise.
 
     Raises:
-        ValueError: The frame is no site.
+        ValueError: The frame is no site, or the ranges are no interval.
     """
 
     frame: ObjRef
     """Site that it is at."""
     noise: NoiseCfg = EXACT
     """Errors of the flow [rad/s]."""
+    min_range: float = 0.0
+    """Distance below which the ground is not sharp enough [m]."""
     max_range: float = 10.0
     """Distance beyond which it sees no ground [m]."""
     include_geom_groups: tuple[int, ...] | None = (0, 1, 3)
@@ -36,6 +46,8 @@ class OpticalFlowSensorCfg(SampledSensorCfg):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.frame.check(f"{self.name}: frame", ("site",))
+        if not 0.0 <= self.min_range < self.max_range:
+            raise ValueError(f"{self.name}: ranges {self.min_range} to {self.max_range} m")
 
     def build(self) -> OpticalFlowSensor:
         """Build the sensor."""
@@ -69,7 +81,14 @@ class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
             pattern=GridPatternCfg(size=(0.0, 0.0)),
             max_distance=cfg.max_range,
             include_geom_groups=cfg.include_geom_groups,
+            debug_vis=cfg.debug_vis,
+            viz=RayCastSensorCfg.VizCfg(show_rays=True),
         ).build()
+
+    @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """The site that it is at."""
+        return (self.cfg.frame,)
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Add a velocimeter and a gyroscope."""
@@ -83,13 +102,18 @@ class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
             part.initialize(backend)
         self._errors = self._noise(self.cfg.noise, 2)
 
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the ray to the ground of the last `update`."""
+        self._ray.debug_vis(visualizer)
+
     def _measure(self, dt: float) -> np.ndarray:
         self._velocity.update(dt)
         self._gyro.update(dt)
         self._ray.sense()
         velocity, turn = np.asarray(self._velocity.data), np.asarray(self._gyro.data)
         distance = np.asarray(self._ray.data.distances)
-        distance = np.where(distance > 0.0, distance, np.nan)
+        sharp = (distance > 0.0) & (distance >= self.cfg.min_range)
+        distance = np.where(sharp, distance, np.nan)
         flow = velocity[:, :2] / distance + turn[:, 1::-1] * [-1.0, 1.0]
         return self._errors.apply(flow, dt)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.patterns import Rays, Vector
 from crazyflow_ros.sensors.raycast import RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.visualizer import Visualizer
 
 DOWN: tuple[Vector, ...] = ((0.0, 0.0, -1.0),)
 """Direction of the Z-ranger and Flow decks."""
@@ -21,8 +23,12 @@ MULTI_RANGER: tuple[Vector, ...] = (
     (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0),
 )  # fmt: skip
 """Directions of the Multi-ranger deck: front, back, left, right, up."""
-VL53L1X = NoiseCfg(std=0.0025)
-"""Noise of the decks' sensor [m], as the Crazyflie's firmware assumes it at 2.5 m."""
+VL53L1X_FIELD_OF_VIEW = math.radians(27)
+"""Full angle of a beam [rad], datasheet DocID031281 revision 3, page 1."""
+VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
+"""Noise of the decks' sensor [m]: it repeats itself as the Crazyflie's firmware assumes up to 2.5 m
+(`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
+page 21), is taken for two standard deviations of an offset."""
 
 
 @dataclass(kw_only=True)
@@ -38,9 +44,9 @@ class RangerSensorCfg(SampledSensorCfg):
     directions: tuple[Vector, ...] = MULTI_RANGER
     """Directions of the n beams in the axes of the frame."""
     min_range: float = 0.04
-    """What is nearer is too near [m]."""
+    """What is nearer is too near [m]; of the VL53L1X by the manual above."""
     max_range: float = 4.0
-    """What is farther isn't seen [m]."""
+    """What is farther isn't seen [m]; of the VL53L1X by its datasheet, in the dark."""
     noise: NoiseCfg = VL53L1X
     """Errors of a distance [m]."""
     include_geom_groups: tuple[int, ...] | None = (0, 1, 3)
@@ -79,7 +85,14 @@ class RangerSensor(SampledSensor[RangerSensorCfg, RangerData]):
             pattern=_Beams(cfg.directions),
             max_distance=cfg.max_range,
             include_geom_groups=cfg.include_geom_groups,
+            debug_vis=cfg.debug_vis,
+            viz=RayCastSensorCfg.VizCfg(show_rays=True),
         ).build()
+
+    @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """What the beams start from."""
+        return (self.cfg.frame,)
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Beams need nothing in the model."""
@@ -89,6 +102,10 @@ class RangerSensor(SampledSensor[RangerSensorCfg, RangerData]):
         super().initialize(backend)
         self._rays.initialize(backend)
         self._errors = self._noise(self.cfg.noise, len(self.cfg.directions))
+
+    def debug_vis(self, visualizer: Visualizer) -> None:
+        """Draw the beams of the last `update`."""
+        self._rays.debug_vis(visualizer)
 
     def _measure(self, dt: float) -> np.ndarray:
         self._rays.sense()

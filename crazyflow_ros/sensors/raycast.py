@@ -69,8 +69,6 @@ class RayCastSensorCfg(SensorCfg):
     include_geom_groups: tuple[int, ...] | None = (0, 1, 2)
     """Geom groups (0-5) that rays meet; None for all. In this package's drones group 2 is what is
     drawn and group 3 what collides."""
-    debug_vis: bool = False
-    """Whether `debug_vis` draws."""
     viz: VizCfg = field(default_factory=VizCfg)
     """How it draws."""
 
@@ -158,6 +156,11 @@ class RayCastSensor(ContextSensor[RayCastData]):
         self._cast = backend.ray_caster(
             excluded, groups, cfg.max_distance, one_origin=cfg.pattern.one_origin
         )
+
+    @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """The frames that the rays are attached to."""
+        return self.cfg.frames
 
     @property
     def num_rays(self) -> int:

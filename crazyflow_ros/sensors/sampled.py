@@ -53,6 +53,11 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         super().initialize(backend)
         self._fresh = np.ones(backend.n_worlds, bool)
 
+    @property
+    def age(self) -> float:
+        """How old what `data` tells is [s]: `delay` in whole samples, less at the beginning."""
+        return max(len(self._samples) - 1, 0) * self._dt if self.cfg.delay else 0.0
+
     def update(self, dt: float) -> None:
         """Sample, a sampling period `dt` [s] after the last sample.
 
@@ -116,6 +121,11 @@ class FrameSensorCfg(SampledSensorCfg):
 
 class FrameSensor(SampledSensor[F, T]):
     """A sensor that reads nothing but the pose of a frame."""
+
+    @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """The body, site or geom that it is fixed to."""
+        return (self.cfg.frame,)
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """A pose needs nothing in the model."""

@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.visualizer import Visualizer
 
 T = TypeVar("T")
@@ -29,6 +30,8 @@ class SensorCfg(ABC):
 
     name: str
     """Name of the sensor, unique in the model."""
+    debug_vis: bool = False
+    """Whether `debug_vis` draws."""
 
     @abstractmethod
     def build(self) -> Sensor[Any]:
@@ -77,6 +80,21 @@ class Sensor(ABC, Generic[T]):
         return self._backend
 
     @property
+    def frames(self) -> tuple[ObjRef, ...]:
+        """What the sensor is fixed to, whose axes are those of its readings; empty without."""
+        return ()
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """Where `frames` are in their bodies."""
+        return tuple(frame.mount(self.backend.model) for frame in self.frames)
+
+    @property
+    def age(self) -> float:
+        """How long ago what `data` tells was measured [s], as of the last `update` or `sense`."""
+        return 0.0
+
+    @property
     def data(self) -> T:
         """The readings; the same object until the next `update` or `reset`."""
         if self._cached is None:
@@ -98,4 +116,4 @@ class Sensor(ABC, Generic[T]):
         self._cached = None
 
     def debug_vis(self, visualizer: Visualizer) -> None:
-        """Draw the readings."""
+        """Draw the readings, if the configuration says so and there is something to see."""

@@ -1,15 +1,19 @@
-"""Drawing of readings into a MuJoCo scene, that of a viewer or of a renderer."""
+"""Drawing of readings: into a MuJoCo scene, or into lists for whoever draws them elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import mujoco
 import numpy as np
 
 Color: TypeAlias = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""
+
+
+VECTOR_LENGTH = 3.0
+"""Of an arrow for one unit, whatever that is, in `meansize`s."""
 
 
 class Visualizer(Protocol):
@@ -25,6 +29,59 @@ class Visualizer(Protocol):
 
     def add_arrow(self, start: np.ndarray, end: np.ndarray, color: Color, width: float) -> None:
         """Draw an arrow whose shaft has a width [m]."""
+
+
+def draw_vector(
+    visualizer: Visualizer, start: np.ndarray, vector: np.ndarray, color: Color
+) -> None:
+    """Draw an arrow of so many times the length of `VECTOR_LENGTH`, in the world."""
+    size = visualizer.meansize
+    visualizer.add_arrow(start, start + VECTOR_LENGTH * size * vector, color, 0.2 * size)
+
+
+class Sphere(NamedTuple):
+    """A sphere in the world."""
+
+    center: np.ndarray
+    """m, shape (3,)."""
+    radius: float
+    """m."""
+    color: Color
+
+
+class Arrow(NamedTuple):
+    """An arrow in the world."""
+
+    start: np.ndarray
+    """m, shape (3,)."""
+    end: np.ndarray
+    """m, shape (3,)."""
+    color: Color
+    width: float
+    """Of its shaft [m]."""
+
+
+class ShapeRecorder:
+    """Keeps what is drawn as data, for example for markers of RViz.
+
+    Args:
+        model: Its `meansize` scales the symbols.
+        worlds: The worlds to draw.
+    """
+
+    def __init__(self, model: mujoco.MjModel, worlds: Sequence[int] = (0,)) -> None:
+        self.worlds = worlds
+        self.meansize = float(model.stat.meansize)
+        self.spheres: list[Sphere] = []
+        self.arrows: list[Arrow] = []
+
+    def add_sphere(self, center: np.ndarray, radius: float, color: Color) -> None:
+        """Keep a sphere of a radius [m]."""
+        self.spheres.append(Sphere(center, radius, color))
+
+    def add_arrow(self, start: np.ndarray, end: np.ndarray, color: Color, width: float) -> None:
+        """Keep an arrow whose shaft has a width [m]."""
+        self.arrows.append(Arrow(start, end, color, width))
 
 
 class SceneVisualizer:

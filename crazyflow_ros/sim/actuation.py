@@ -147,8 +147,8 @@ class Battery:
         drawn = jnp.zeros((*data.states.pos.shape[:2], 1), data.states.pos.dtype)
         return data.replace(plugins=data.plugins | {"battery": drawn})
 
-    def __call__(self, data: SimData) -> SimData:
-        """Draw the rotors' power for a tick, and limit their speed."""
+    def under_load(self, data: SimData) -> tuple[Array, Array]:
+        """Voltage [V] and current [A] as the rotors turn, shape (n_worlds, n_drones) each."""
         params = _rotor_params(data, "Battery")
         drawn = data.plugins["battery"][..., 0]
         power = jnp.zeros_like(drawn)
@@ -160,10 +160,15 @@ class Battery:
         least = 1e-6 * self.full**2  # the root has a derivative
         root = jnp.sqrt(jnp.maximum(source * source - 4 * self.resistance * power, least))
         volts = (source + root) / 2
-        current = power / jnp.maximum(volts, 1e-3 * self.full)
+        return volts, power / jnp.maximum(volts, 1e-3 * self.full)
+
+    def __call__(self, data: SimData) -> SimData:
+        """Draw the rotors' power for a tick, and limit their speed."""
+        volts, current = self.under_load(data)
+        params = _rotor_params(data, "Battery")
         fastest = params.rotor_vel_limits[..., 1] * volts / self.full
         commands = tuple(jnp.minimum(c, fastest) for c in split(data.controls.actuators))
-        drawn += current / (3600 * data.core.freq)
+        drawn = data.plugins["battery"][..., 0] + current / (3600 * data.core.freq)
         return data.replace(
             controls=data.controls.replace(actuators=stack(commands)),
             plugins=data.plugins | {"battery": drawn[..., None]},
