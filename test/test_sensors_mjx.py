@@ -83,7 +83,6 @@ def both() -> tuple[SensorSet, SensorSet]:
     over_c, over_mjx = SensorSet(configurations()), SensorSet(configurations())
     spec = mujoco.MjSpec.from_string(SCENE)
     over_c.edit_spec(spec)
-    over_mjx.edit_spec(mujoco.MjSpec.from_string(SCENE))  # for the names of the primaries
     model = spec.compile()
     worlds = [mujoco.MjData(model) for _ in range(2)]
     mjx_model = mjx.put_model(model)
@@ -138,6 +137,30 @@ def test_contacts_are_equal(both: Both) -> None:
             assert getattr(b, field) is None
         else:
             np.testing.assert_allclose(getattr(b, field), getattr(a, field), atol=1e-5)
+
+
+@pytest.mark.parametrize("reduce", ["none", "maxforce", "netforce"])
+def test_forces_are_equal(both: Both, reduce: Any) -> None:
+    """Of the solution that C MuJoCo has found, in bodies and all below them."""
+    model = both[0]["rays"].backend.model
+    worlds = [mujoco.MjData(model) for _ in range(2)]
+    for data, height in zip(worlds, (0.098, 0.0995)):
+        data.qpos[:3], data.qvel[:3] = (0.1, 0.2, height), (0.3, 0.2, -0.1)
+        mujoco.mj_forward(model, data)
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *(mjx.put_data(model, data) for data in worlds))
+    fields: tuple[str, ...] = ("found", "force", "torque", "pos")
+    cfg = ContactSensorCfg(
+        name="t", primary=ContactMatch("subtree", ("ball", "ear")), fields=fields, reduce=reduce,
+        secondary=ContactMatch("geom", "floor"), global_frame=True,
+    )  # fmt: skip
+    (in_c := cfg.build()).initialize(MujocoBackend(model, worlds))
+    (in_mjx := cfg.build()).initialize(MjxBackend(model, mjx.put_model(model), batch))
+    np.testing.assert_array_equal(in_c.data.found, [[1, 0], [1, 0]])
+    assert (in_c.data.force[:, 0, 2] < -1.0).all()
+    for field in fields:
+        a, b = getattr(in_c.data, field), getattr(in_mjx.data, field)
+        assert isinstance(b, jax.Array)
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)
 
 
 def test_pictures_are_drawn_from_the_poses_of_mjx(both: Both) -> None:
@@ -235,9 +258,16 @@ def test_what_mjx_cannot_do_is_refused_with_a_reason(swarm: tuple[Sim, SensorSet
         TerrainHeightSensorCfg(name="h", frame=IMU).build().initialize(backend)
 
     of_sim = SimBackend(swarm[0])
+    sphere = ContactMatch("geom", "col_sphere", "0")
+    for options, what in (
+        ({}, "t: force: contacts of this back end have no forces, only found, dist"),
+        ({"fields": ("found",)}, "t: reduce 'maxforce': contacts of this back end have no forces"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            ContactSensorCfg(name="t", primary=sphere, **options).build().initialize(of_sim)
     spec = swarm[0].spec.copy()
-    touch = ContactSensorCfg(name="t", primary=ContactMatch("geom", "col_sphere", "0")).build()
-    touch.edit_spec(spec)
+    gyro = BuiltinSensorCfg(name="g", sensor_type="accelerometer", obj=ObjRef("site", "imu", "0"))
+    (speed := gyro.build()).edit_spec(spec)
     of_sim.model = spec.compile()
-    with pytest.raises(ValueError, match=r"'t/col_sphere:0': a Sim has no velocities and forces"):
-        touch.initialize(of_sim)
+    with pytest.raises(ValueError, match="sensor 'g': the mocap body 'drone:0' has no velocity"):
+        speed.initialize(of_sim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import mujoco
 import numpy as np
@@ -19,12 +19,32 @@ RayCaster: TypeAlias = Callable[[Array, Array], tuple[Array, Array | None]]
 (B, F, R), -1 where nothing is hit, and normals (B, F, R, 3), zero there, or None without."""
 
 
+class Contacts(NamedTuple):
+    """C contacts in each of B worlds; there may be places without one, of no geom."""
+
+    geoms: Array
+    """The two geoms, shape (B, C, 2); -1 where there is no contact."""
+    dist: Array
+    """Distance of the surfaces [m], negative in penetration, shape (B, C)."""
+    pos: Array
+    """Place in the world [m], shape (B, C, 3)."""
+    axes: Array
+    """Axes of the contact in the world as columns, shape (B, C, 3, 3): the normal from the first
+    geom to the second, and two tangents."""
+    force: Array | None
+    """Force of the first geom on the second in these axes [N], shape (B, C, 3); None without."""
+    torque: Array | None
+    """Torque in these axes [N m], shape (B, C, 3); None without."""
+
+
 class Backend(Protocol):
     """B worlds of one model. All arrays have the world axis first and are the caller's to keep."""
 
     model: mujoco.MjModel
     surface_normals: bool
     """Whether rays come with the normals of what they hit."""
+    contact_forces: bool
+    """Whether contacts come with forces."""
 
     @property
     def xp(self) -> ModuleType:
@@ -39,6 +59,9 @@ class Backend(Protocol):
 
     def frame(self, ref: ObjRef) -> tuple[Array, Array]:
         """Position [m] (B, 3) of an object and its axes (B, 3, 3) as columns, in the world."""
+
+    def contacts(self) -> Contacts:
+        """All contacts."""
 
     def ray_caster(
         self,

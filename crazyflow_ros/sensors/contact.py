@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import mujoco
 import numpy as np
 
 from crazyflow_ros.sensors.backend import Array, Backend
-from crazyflow_ros.sensors.builtin import add_sensor
 from crazyflow_ros.sensors.contact_match import ContactMatch
+from crazyflow_ros.sensors.contact_reduction import Reduction, reduce_contacts
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
-_SIZES = {"found": 1, "force": 3, "torque": 3, "dist": 1, "pos": 3, "normal": 3, "tangent": 3}
-"""Fields of MuJoCo's contact sensors in their order, with their sizes."""
-_REDUCTIONS = ("none", "mindist", "maxforce", "netforce")
+_VECTORS = ("force", "torque", "pos", "normal", "tangent")
+_FIELDS = ("found", "dist", *_VECTORS)
 _HISTORY = ("force", "torque", "dist")
 
 _PLACE_COLOR: Color = (0.9, 0.6, 0.2, 1.0)
@@ -40,7 +39,7 @@ class ContactSensorCfg(SensorCfg):
     """The other side; None for anything."""
     fields: tuple[str, ...] = ("found", "force")
     """Fields of `ContactData` to fill: any of found, force, torque, dist, pos, normal, tangent."""
-    reduce: Literal["none", "mindist", "maxforce", "netforce"] = "maxforce"
+    reduce: Reduction = "maxforce"
     """Which contacts get the `num_slots` places: just any, those deepest, those of the greatest
     force, or the sum of all as one."""
     num_slots: int = 1
@@ -57,11 +56,12 @@ class ContactSensorCfg(SensorCfg):
     """Whether to log what the patterns have matched."""
 
     def __post_init__(self) -> None:
-        unknown = set(self.fields) - set(_SIZES)
+        unknown = set(self.fields) - set(_FIELDS)
         if unknown or not self.fields:
-            raise ValueError(f"{self.name}: fields {self.fields}, expected of {', '.join(_SIZES)}")
-        if self.reduce not in _REDUCTIONS:
-            raise ValueError(f"{self.name}: unknown reduce {self.reduce!r}, have {_REDUCTIONS}")
+            raise ValueError(f"{self.name}: fields {self.fields}, expected of {', '.join(_FIELDS)}")
+        if self.reduce not in get_args(Reduction):
+            kinds = ", ".join(get_args(Reduction))
+            raise ValueError(f"{self.name}: unknown reduce {self.reduce!r}, have {kinds}")
         if self.secondary_policy not in ("first", "any", "error"):
             raise ValueError(f"{self.name}: unknown secondary_policy {self.secondary_policy!r}")
         if self.num_slots < 1 or self.history_length < 0:
@@ -122,57 +122,53 @@ class ContactData:
 
 
 class ContactSensor(Sensor[ContactData]):
-    """Contacts that MuJoCo's own contact sensors report, one of them per primary."""
+    """Contacts as MuJoCo's own contact sensors report them, over any back end.
+
+    It needs no sensors in the model (mjlab adds one for each primary and field).
+    """
 
     def __init__(self, cfg: ContactSensorCfg) -> None:
         super().__init__()
         self.cfg = cfg
         self.primary_names: tuple[str, ...] = ()
-        """Names of the primaries in the model, in the order of the data."""
-        # What is drawn, and the frame of the contact where forces are turned out of it.
-        drawn = ("found", "force", "pos") if cfg.debug_vis else ()
-        in_contact_axes = cfg.reduce != "netforce"
-        turned = cfg.debug_vis or cfg.global_frame
-        turned_with = ("normal", "tangent") if turned and in_contact_axes else ()
-        self._read = [f for f in _SIZES if f in (*cfg.fields, *drawn, *turned_with)]
-        self._turns = cfg.global_frame and in_contact_axes
+        """Names of the primaries in the model, in the order of the data; after `initialize`."""
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """Expand the patterns, and add a contact sensor for each primary."""
-        cfg = self.cfg
-        self.primary_names = tuple(cfg.primary.names(spec))
-        secondary = self._secondary(spec)
-        if cfg.debug:
-            _log.info("%s: %s against %s", cfg.name, self.primary_names, secondary or "anything")
-        dataspec = sum(1 << list(_SIZES).index(field) for field in self._read)
-        for name in self.primary_names:
-            sensor = add_sensor(
-                spec, f"{cfg.name}/{name}", mujoco.mjtSensor.mjSENS_CONTACT, None, None
-            )
-            sensor.objtype, sensor.objname = cfg.primary.object_type, name
-            if cfg.secondary is not None and secondary:
-                sensor.reftype, sensor.refname = cfg.secondary.object_type, secondary
-            sensor.intprm[:3] = dataspec, _REDUCTIONS.index(cfg.reduce), cfg.num_slots
+        """Contacts need nothing in the model."""
 
     def initialize(self, backend: Backend) -> None:
-        """Find the contact sensors in sensordata."""
-        if not self.primary_names:
-            raise ValueError(f"{self.cfg.name}: has no primaries before edit_spec()")
-        model, xp = backend.model, backend.xp
+        """Expand the patterns.
+
+        Raises:
+            ValueError: A pattern does not match, or the back end has no forces where some are
+                needed.
+        """
+        cfg, model, xp = self.cfg, backend.model, backend.xp
+        if not backend.contact_forces:
+            forces = sorted({"force", "torque"} & set(cfg.fields))
+            if forces or cfg.reduce in ("maxforce", "netforce"):
+                what = ", ".join(forces) or f"reduce {cfg.reduce!r}"
+                raise ValueError(
+                    f"{cfg.name}: {what}: contacts of this back end have no forces, only found, "
+                    "dist, pos, normal and tangent, with reduce 'mindist' or 'none'"
+                )
+        self.primary_names = tuple(cfg.primary.names(model))
+        secondary, name = np.ones(model.ngeom + 1, bool), self._secondary(model)
+        if cfg.secondary is not None and name:
+            secondary = cfg.secondary.members(model, name)
+        secondary[-1] = False
+        if cfg.debug:
+            _log.info("%s: %s against %s", cfg.name, self.primary_names, name or "anything")
+        primaries = np.array([cfg.primary.members(model, name) for name in self.primary_names])
+        self._primaries, self._others = xp.asarray(primaries), xp.asarray(secondary)
         super().initialize(backend)
-        columns = []
-        for name in self.primary_names:
-            sensor = model.sensor(f"{self.cfg.name}/{name}")
-            backend.check_sensor(sensor.id)
-            columns.append(sensor.adr[0] + np.arange(sensor.dim[0]))
-        self._columns = np.array(columns)
         shape = (backend.n_worlds, len(self.primary_names))
         self._times = {
             name: xp.zeros(shape) for name in ContactData.__annotations__ if name.endswith("_time")
         }
         slots = (shape[0], shape[1] * self.cfg.num_slots, self.cfg.history_length)
         self._history = {
-            field: xp.zeros(slots if _SIZES[field] == 1 else (*slots, 3))
+            field: xp.zeros((*slots, 3) if field in _VECTORS else slots)
             for field in _HISTORY
             if self.cfg.history_length and field in self.cfg.fields
         }
@@ -214,17 +210,18 @@ class ContactSensor(Sensor[ContactData]):
         if not self.cfg.debug_vis:
             return
         model, size = self.backend.model, visualizer.meansize
-        read = {name: np.asarray(values) for name, values in self._fields().items()}
-        force = read["force"]
-        if "normal" in read and not self._turns:
-            force = np.asarray(self._in_world(read, force))
+        fields = self._reduced()
+        if "force" in fields and "normal" in fields:
+            fields["force"] = self._in_world(fields, fields["force"])
+        read = {name: np.asarray(values) for name, values in fields.items()}
         length = model.vis.map.force / model.stat.meanmass  # m/N
         for world in visualizer.worlds:
             for slot in np.flatnonzero(read["found"][world]):
                 place = read["pos"][world, slot]
                 visualizer.add_sphere(place, 0.2 * size, _PLACE_COLOR)
-                tip = place - length * force[world, slot]
-                visualizer.add_arrow(place, tip, _FORCE_COLOR, 0.1 * size)
+                if "force" in read:
+                    tip = place - length * read["force"][world, slot]
+                    visualizer.add_arrow(place, tip, _FORCE_COLOR, 0.1 * size)
 
     def _compute_data(self) -> ContactData:
         fields = {name: value for name, value in self._fields().items() if name in self.cfg.fields}
@@ -233,19 +230,18 @@ class ContactSensor(Sensor[ContactData]):
         return ContactData(**fields, **histories, **times)
 
     def _fields(self) -> dict[str, Array]:
-        """What MuJoCo reports, by field, with forces turned if asked for."""
-        values = self.backend.sensordata()[:, self._columns]  # (B, P, slots * width)
-        width = sum(_SIZES[field] for field in self._read)
-        values = values.reshape(len(values), -1, width)
-        fields, start = {}, 0
-        for field in self._read:
-            size = _SIZES[field]
-            fields[field] = values[..., start] if size == 1 else values[..., start : start + 3]
-            start += size
-        if self._turns:
+        """What there is, by field, with forces turned if asked for."""
+        fields = self._reduced()
+        if self.cfg.global_frame and self.cfg.reduce != "netforce":
             for field in {"force", "torque"} & fields.keys():
                 fields[field] = self._in_world(fields, fields[field])
         return fields
+
+    def _reduced(self) -> dict[str, Array]:
+        cfg, xp, contacts = self.cfg, self.backend.xp, self.backend.contacts()
+        return reduce_contacts(
+            contacts, self._primaries, self._others, cfg.reduce, cfg.num_slots, xp
+        )
 
     def _in_world(self, fields: dict[str, Array], vectors: Array) -> Array:
         """Vectors (B, N, 3) from the axes of the contacts to those of the world."""
@@ -268,7 +264,7 @@ class ContactSensor(Sensor[ContactData]):
         current = self._times[f"current_{phase}_time"]
         return (current > 0.0) & (current < dt + abs_tol)
 
-    def _secondary(self, spec: mujoco.MjSpec) -> str:
+    def _secondary(self, model: mujoco.MjModel) -> str:
         """Name of the secondary; empty for anything.
 
         Raises:
@@ -279,7 +275,7 @@ class ContactSensor(Sensor[ContactData]):
             return ""
         if not isinstance(match.pattern, str):
             raise ValueError(f"{name}: secondary takes one pattern, got {match.pattern}")
-        found = match.names(spec)
+        found = match.names(model)
         if len(found) > 1 and self.cfg.secondary_policy == "error":
             raise ValueError(f"{name}: secondary matches several: {', '.join(found)}")
         if len(found) > 1 and self.cfg.secondary_policy == "any":

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import mujoco
+import numpy as np
 
-_OBJ = mujoco.mjtObj
-_MODES = {"geom": _OBJ.mjOBJ_GEOM, "body": _OBJ.mjOBJ_BODY, "subtree": _OBJ.mjOBJ_XBODY}
+from crazyflow_ros.sensors.objects import subtree
+
+_MODES = ("geom", "body", "subtree")
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,28 @@ class ContactMatch:
         """The patterns, also where there is one."""
         return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
 
-    @property
-    def object_type(self) -> mujoco.mjtObj:
-        """What MuJoCo's contact sensors call the mode."""
-        return _MODES[self.mode]
+    def members(self, model: mujoco.MjModel, name: str) -> np.ndarray:
+        """Which geoms belong to one of `names`, shape (ngeom + 1,), bool; the last is False."""
+        if self.mode == "geom":
+            members = np.arange(model.ngeom) == model.geom(name).id
+        else:
+            body = model.body(name).id
+            bodies = subtree(model, body) if self.mode == "subtree" else [body]
+            members = np.isin(model.geom_bodyid, bodies)
+        return np.append(members, False)
 
-    def names(self, spec: mujoco.MjSpec) -> list[str]:
+    def names(self, model: mujoco.MjModel) -> list[str]:
         """Names of what matches, in the order of the model.
 
         Raises:
             ValueError: A pattern matches nothing, or nothing is left.
         """
-        elements = spec.geoms if self.mode == "geom" else spec.bodies
+        if self.mode == "geom":
+            elements = [model.geom(i).name for i in range(model.ngeom)]
+        else:
+            elements = [model.body(i).name for i in range(model.nbody)]
         ending = "" if self.entity is None else f":{self.entity}"
-        known = [element.name for element in elements if element.name.endswith(ending)]
+        known = [name for name in elements if name.endswith(ending)]
         short = [name.removesuffix(ending) for name in known if name]
         chosen: set[str] = set()
         for pattern in self.patterns:

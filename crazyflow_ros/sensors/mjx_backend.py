@@ -10,8 +10,9 @@ import mujoco
 import numpy as np
 from jax import Array
 from mujoco import mjx
+from mujoco.mjx._src.support import contact_force_dim
 
-from crazyflow_ros.sensors.backend import RayCaster, check_not_mocap
+from crazyflow_ros.sensors.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sim import Sim
 
@@ -36,12 +37,14 @@ class MjxBackend:
 
     xp = jnp
     surface_normals = False
+    contact_forces = True
 
     def __init__(self, model: mujoco.MjModel, mjx_model: mjx.Model, data: mjx.Data) -> None:
         self.model = model
         self.data = data
         self._mjx_model = mjx_model
         self._drawn = mujoco.MjData(model)
+        self._forces = jax.jit(jax.vmap(_contact_forces, in_axes=(None, 0)))
 
     def worlds(self) -> mjx.Data:
         """What is read."""
@@ -61,6 +64,21 @@ class MjxBackend:
         prefix, number, data = ref.frame_prefix, ref.id(self.model), self.worlds()
         position, axes = getattr(data, f"{prefix}pos"), getattr(data, f"{prefix}mat")
         return position[:, number], axes[:, number].reshape(-1, 3, 3)
+
+    def contacts(self) -> Contacts:
+        """What `mjx.collision` has found, with the forces of the last solution."""
+        data = self.worlds()
+        force = self._forces(self._mjx_model, data) if self.contact_forces else None
+        found = data._impl.contact
+        here = (found.dist < found.includemargin)[..., None]
+        return Contacts(
+            jnp.where(here, found.geom, -1),
+            found.dist,
+            found.pos,
+            jnp.swapaxes(found.frame, -1, -2),
+            None if force is None else force[..., :3],
+            None if force is None else force[..., 3:],
+        )
 
     def check_sensor(self, sensor: int) -> None:
         """What `mjx.put_model` has let pass can do all but motion of mocap bodies."""
@@ -132,6 +150,16 @@ class MjxBackend:
             )
 
 
+def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
+    """Force and torque of each contact in its axes, (C, 6); zero where the solver has none."""
+    found = data._impl.contact
+    wrenches = jnp.zeros((len(found.dist), 6))
+    for dim in set(found.dim.tolist()):
+        forces, numbers = contact_force_dim(model, data, dim)
+        wrenches = wrenches.at[numbers].set(forces)
+    return jnp.where((found.dist < found.includemargin)[:, None], wrenches, 0.0)
+
+
 class SimBackend(MjxBackend):
     """The worlds of a `Sim`, as they are whenever something is read.
 
@@ -141,6 +169,8 @@ class SimBackend(MjxBackend):
     Args:
         sim: The simulation.
     """
+
+    contact_forces = False
 
     def __init__(self, sim: Sim) -> None:
         super().__init__(sim.mj_model, sim.mjx_model, sim.mjx_data)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backend import RayCaster, check_not_mocap
+from crazyflow_ros.sensors.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.objects import ObjRef
 
 _PASS = 1e-9  # m, past the surface of an excluded geom
@@ -28,6 +28,7 @@ class MujocoBackend:
 
     xp = np
     surface_normals = True
+    contact_forces = True
 
     def __init__(
         self, model: mujoco.MjModel, data: mujoco.MjData | Sequence[mujoco.MjData]
@@ -56,6 +57,10 @@ class MujocoBackend:
         positions = [getattr(data, f"{prefix}pos")[number] for data in self.data]
         axes = [getattr(data, f"{prefix}mat")[number].reshape(3, 3) for data in self.data]
         return np.stack(positions), np.stack(axes)
+
+    def contacts(self) -> Contacts:
+        """What `mj_collision` has found, with the forces of the last solution."""
+        return stack_contacts([contacts_of(self.model, data) for data in self.data])
 
     def check_sensor(self, sensor: int) -> None:
         """All that C MuJoCo cannot do is motion of mocap bodies."""
@@ -91,6 +96,37 @@ class MujocoBackend:
             return distances, normals
 
         return cast
+
+
+def contacts_of(model: mujoco.MjModel, data: mujoco.MjData) -> Contacts:
+    """Contacts of one world, without an axis for worlds."""
+    found = data.contact
+    wrench = np.zeros((data.ncon, 6))
+    for number in range(data.ncon):
+        mujoco.mj_contactForce(model, data, number, wrench[number])
+    return Contacts(
+        found.geom.reshape(-1, 2).copy(),
+        found.dist.copy(),
+        found.pos.reshape(-1, 3).copy(),
+        found.frame.reshape(-1, 3, 3).swapaxes(1, 2).copy(),
+        wrench[:, :3],
+        wrench[:, 3:],
+    )
+
+
+def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
+    """Contacts of several worlds in one, with a place for as many as the world with most has."""
+    most = max(len(contacts.dist) for contacts in worlds)
+
+    def padded(parts: Sequence[np.ndarray], value: float) -> np.ndarray:
+        shape = (len(parts), most, *parts[0].shape[1:])
+        stacked = np.full(shape, value, parts[0].dtype)
+        for whole, part in zip(stacked, parts):
+            whole[: len(part)] = part
+        return stacked
+
+    geoms, *others = zip(*worlds)
+    return Contacts(padded(geoms, -1), *(padded(parts, 0.0) for parts in others))
 
 
 class _Rays(NamedTuple):

@@ -102,3 +102,12 @@ class ObjRef:
             return Mount(name, np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
         pos, quat = (getattr(model, f"{prefix}_{part}")[number] for part in ("pos", "quat"))
         return Mount(name, pos.copy(), wxyz_to_xyzw(quat))
+
+
+def subtree(model: mujoco.MjModel, body: int) -> list[int]:
+    """A body and all bodies below it, by id."""
+    members = {body}
+    for child in range(body + 1, model.nbody):  # parents come before their children
+        if model.body_parentid[child] in members:
+            members.add(child)
+    return sorted(members)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -13,7 +12,7 @@ import numpy as np
 from crazyflow_ros.scene.frames import quat_from_matrix, xyzw_to_wxyz
 from crazyflow_ros.sensors.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
-from crazyflow_ros.sensors.objects import ObjRef
+from crazyflow_ros.sensors.objects import ObjRef, subtree
 from crazyflow_ros.sensors.patterns import GridPatternCfg, PatternCfg
 from crazyflow_ros.sensors.sensor import SensorCfg
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
@@ -151,7 +150,8 @@ class RayCastSensor(ContextSensor[RayCastData]):
             groups[:] = 0
             groups[list(cfg.include_geom_groups)] = 1
         excluded = [
-            subtree(model, ref.body(model)) if cfg.exclude_parent_body else [] for ref in cfg.frames
+            subtree(model, body) if body and cfg.exclude_parent_body else []
+            for body in (ref.body(model) for ref in cfg.frames)
         ]
         self._cast = backend.ray_caster(
             excluded, groups, cfg.max_distance, one_origin=cfg.pattern.one_origin
@@ -241,14 +241,3 @@ class RayCastSensor(ContextSensor[RayCastData]):
         cos, sin, zero = heading[..., 0], heading[..., 1], xp.zeros_like(heading[..., 0])
         rows = [cos, -sin, zero, sin, cos, zero, zero, zero, zero + 1.0]
         return xp.stack(rows, axis=-1).reshape(attitude.shape)
-
-
-def subtree(model: mujoco.MjModel, body: int) -> Sequence[int]:
-    """A body and all bodies below it, by id; nothing for the world itself."""
-    if body == 0:
-        return []
-    members = {body}
-    for child in range(body + 1, model.nbody):  # parents come before their children
-        if model.body_parentid[child] in members:
-            members.add(child)
-    return sorted(members)
