@@ -27,6 +27,7 @@ from crazyflow_ros.sensors import (
 )
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 from crazyflow_ros.sensors.mjx_backend import MjxBackend, SimBackend
+from crazyflow_ros.sensors.mjx_normals import surface_normals
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
 
@@ -56,8 +57,8 @@ HEIGHTS = (0.099, 0.13, 0.098)
 def configurations() -> list[SensorCfg]:
     return [
         *(BuiltinSensorCfg(name=kind, sensor_type=kind, obj=IMU) for kind in BUILTIN),
-        RayCastSensorCfg(
-            name="rays", frame=(IMU, ObjRef("body", "ear")), ray_alignment="yaw",
+        TerrainHeightSensorCfg(
+            name="rays", frame=(IMU, ObjRef("body", "ear")), ray_alignment="yaw", reduction="none",
             pattern=LidarPatternCfg(samples=16, elevations=(-30, 0, 20)),
         ),
         ContactSensorCfg(
@@ -122,9 +123,45 @@ def test_rays_are_equal(both: Both) -> None:
     a, b = (sensors["rays"].data for sensors in both)
     assert isinstance(b.distances, jax.Array)
     assert 20 < (a.distances > 0).sum() < a.distances.size
-    for field in ("distances", "hit_pos_w", "frame_pos_w", "frame_quat_w", "pos_w", "quat_w"):
+    for field in (
+        "distances", "hit_pos_w", "normals_w", "frame_pos_w", "frame_quat_w", "pos_w", "quat_w",
+        "heights",
+    ):  # fmt: skip
         np.testing.assert_allclose(getattr(b, field), getattr(a, field), atol=1e-4)
-    assert b.normals_w is None
+
+
+SOLIDS = """
+<mujoco>
+  <worldbody>
+    <geom type="plane" size="0 0 .1" pos="0 0 -1" euler="5 10 0"/>
+    <geom type="sphere" size=".3" pos="1 0 0"/>
+    <geom type="capsule" size=".2 .3" pos="-1 0 0" euler="40 20 0"/>
+    <geom type="ellipsoid" size=".2 .3 .4" pos="0 1 0" euler="0 30 50"/>
+    <geom type="box" size=".2 .3 .4" pos="0 -1 0" euler="10 20 30"/>
+    <geom type="box" size="9 9 9"/>
+  </worldbody>
+</mujoco>"""
+
+
+def test_normals_of_all_shapes_are_those_of_mujocos_rays() -> None:
+    """Also from within: all rays start in a large box."""
+    model = mujoco.MjModel.from_xml_string(SOLIDS)
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    rng = np.random.default_rng(0)
+    starts, ways = rng.uniform(-1.5, 1.5, (300, 3)), rng.normal(size=(300, 3))
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    distances, geoms, normals = np.zeros(300), np.zeros(300, np.int32), np.zeros((300, 3))
+    for i, (start, way) in enumerate(zip(starts, ways)):
+        distances[i] = mujoco.mj_ray(
+            model, data, start, way, None, True, -1, geoms[i : i + 1], normals[i]
+        )
+    assert set(geoms) == set(range(6))
+    world: Any = data
+    found = surface_normals(model, world, geoms, starts + distances[:, None] * ways)
+    np.testing.assert_allclose(found, normals, atol=1e-4)
+    nothing = surface_normals(model, world, np.array([-1]), np.zeros((1, 3)))
+    np.testing.assert_array_equal(nothing, 0.0)
 
 
 def test_contacts_are_equal(both: Both) -> None:
@@ -190,9 +227,13 @@ def swarm() -> tuple[Sim, SensorSet]:
             BuiltinSensorCfg(
                 name="where", sensor_type="framepos", obj=ObjRef("xbody", "drone", "0")
             ),
-            RayCastSensorCfg(
+            TerrainHeightSensorCfg(
                 name="height", frame=ObjRef("site", "range", "0"), include_geom_groups=(0, 3),
                 pattern=LidarPatternCfg(samples=1, azimuth_range=(0, 0)),
+            ),
+            ContactSensorCfg(
+                name="touch", primary=ContactMatch("subtree", "drone", "0"), reduce="mindist",
+                fields=("found", "dist", "normal"), track_air_time=True,
             ),
         ]
     )  # fmt: skip
@@ -209,9 +250,26 @@ def test_a_sim_is_read_as_it_is(swarm: tuple[Sim, SensorSet]) -> None:
     sensors.sense()
     np.testing.assert_allclose(sensors["where"].data, pos[:, 0], atol=1e-6)
     below = 0.003
-    np.testing.assert_allclose(
-        sensors["height"].data.distances, [[1.0 - below], [2.0 - below]], atol=1e-5
-    )
+    heights = [[1.0 - below], [2.0 - below]]
+    np.testing.assert_allclose(sensors["height"].data.distances, heights, atol=1e-5)
+    np.testing.assert_allclose(sensors["height"].data.heights, heights, atol=1e-5)
+
+
+def test_contacts_of_a_sim_without_forces(swarm: tuple[Sim, SensorSet]) -> None:
+    sim, sensors = swarm
+    before, touch = sim.data, sensors["touch"]
+    sphere = sim.mj_model.geom("col_sphere:0")
+    height = sphere.size[0] - sphere.pos[2] - 0.02
+    pos = jnp.zeros((2, 1, 3)).at[:, 0, 2].set(jnp.array([height, 1.0]))
+    sim.data = sim.data.replace(states=sim.data.states.replace(pos=pos))
+    touch.update(0.1)
+    reading = touch.data
+    np.testing.assert_array_equal(reading.found, [[1], [0]])
+    np.testing.assert_allclose(reading.dist, [[-0.02], [0]], atol=1e-6)
+    np.testing.assert_allclose(reading.normal, [[[0, 0, -1]], [[0, 0, 0]]], atol=1e-6)
+    np.testing.assert_allclose(reading.current_contact_time, [[0.1], [0]], rtol=1e-6)
+    assert touch.compute_first_contact(0.1)[0, 0] and touch.compute_first_air(0.1)[1, 0]
+    sim.data = before
 
 
 def test_a_battery_under_load(swarm: tuple[Sim, SensorSet]) -> None:
@@ -254,8 +312,14 @@ def test_what_mjx_cannot_do_is_refused_with_a_reason(swarm: tuple[Sim, SensorSet
     all_groups: dict[str, Any] = {"frame": IMU, "include_geom_groups": None}
     with pytest.raises(ValueError, match=r"pass through cylinders, .*: drum\. Leave"):
         RayCastSensorCfg(name="r", **all_groups).build().initialize(backend)
-    with pytest.raises(ValueError, match="h: this back end has no surface normals"):
-        TerrainHeightSensorCfg(name="h", frame=IMU).build().initialize(backend)
+    rock = """<mujoco>
+      <asset><material name="m"/><mesh name="r" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>
+      <worldbody><geom name="rock" type="mesh" mesh="r"/><site name="imu"/></worldbody>
+    </mujoco>"""
+    over_rock = MjxBackend(mujoco.MjModel.from_xml_string(rock), None, data)
+    RayCastSensorCfg(name="r", frame=IMU).build().initialize(over_rock)  # without normals
+    with pytest.raises(ValueError, match=r"h: MJX has no surface normals of meshes: rock\. Leave"):
+        TerrainHeightSensorCfg(name="h", frame=IMU).build().initialize(over_rock)
 
     of_sim = SimBackend(swarm[0])
     sphere = ContactMatch("geom", "col_sphere", "0")

@@ -14,9 +14,15 @@ from crazyflow_ros.sensors.objects import ObjRef
 Array: TypeAlias = Any
 """NumPy or JAX, as the back end has it."""
 
-RayCaster: TypeAlias = Callable[[Array, Array], tuple[Array, Array | None]]
-"""Cast rays: origins (B, F, R or 1, 3) and unit directions (B, F, R, 3) in the world, to distances
-(B, F, R), -1 where nothing is hit, and normals (B, F, R, 3), zero there, or None without."""
+
+class RayCaster(NamedTuple):
+    """Casts rays of F frames in B worlds."""
+
+    cast: Callable[[Array, Array], tuple[Array, Array | None]]
+    """From origins (B, F, R or 1, 3) and unit directions (B, F, R, 3) in the world to distances
+    (B, F, R), -1 where nothing is hit, and normals (B, F, R, 3), zero there, or None without."""
+    no_normals: str = ""
+    """Why there are no normals; empty if there are."""
 
 
 class Contacts(NamedTuple):
@@ -41,8 +47,6 @@ class Backend(Protocol):
     """B worlds of one model. All arrays have the world axis first and are the caller's to keep."""
 
     model: mujoco.MjModel
-    surface_normals: bool
-    """Whether rays come with the normals of what they hit."""
     contact_forces: bool
     """Whether contacts come with forces."""
 

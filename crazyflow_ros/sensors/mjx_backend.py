@@ -13,6 +13,7 @@ from mujoco import mjx
 from mujoco.mjx._src.support import contact_force_dim
 
 from crazyflow_ros.sensors.backend import Contacts, RayCaster, check_not_mocap
+from crazyflow_ros.sensors.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sim import Sim
 
@@ -24,7 +25,7 @@ _PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)
 class MjxBackend:
     """A batch of worlds.
 
-    MJX has no surface normals of rays and no rays for some types of geoms, and its numbers are
+    MJX has no rays for some types of geoms and no surface normals of meshes, and its numbers are
     single precision unless JAX is told otherwise. Built-in sensors that it lacks are refused by
     `mjx.put_model`. Cameras draw with C MuJoCo, world by world.
 
@@ -36,7 +37,6 @@ class MjxBackend:
     """
 
     xp = jnp
-    surface_normals = False
     contact_forces = True
 
     def __init__(self, model: mujoco.MjModel, mjx_model: mjx.Model, data: mjx.Data) -> None:
@@ -109,36 +109,52 @@ class MjxBackend:
             ValueError: Rays would pass through some of the geoms.
         """
         del one_origin  # all the same to MJX
+        meshes: list[str] = []
         for bodies in excluded:
-            self._check_geoms(bodies, groups)
+            meshes += self._check_geoms(bodies, groups)
         mjx_model, group_mask = self._mjx_model, tuple(map(int, groups))
         if self.model.nmat == 0:  # then mjx.ray stumbles over the material that no geom has
             mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
 
-        def of_frame(bodies: Sequence[int]) -> Callable[[mjx.Data, Array, Array], Array]:
-            def ray(world: mjx.Data, start: Array, direction: Array) -> Array:
+        def of_frame(
+            bodies: Sequence[int],
+        ) -> Callable[[mjx.Data, Array, Array], tuple[Array, Array]]:
+            def ray(world: mjx.Data, start: Array, direction: Array) -> tuple[Array, Array]:
                 passed = list(bodies) or -1
-                return mjx.ray(mjx_model, world, start, direction, group_mask, True, passed)[0]
+                distance, geom = mjx.ray(
+                    mjx_model, world, start, direction, group_mask, True, passed
+                )
+                hit = (distance >= 0.0) & (distance <= max_distance)
+                distance, geom = jnp.where(hit, distance, -1.0), jnp.where(hit, geom, -1)
+                if meshes:
+                    return distance, jnp.zeros(3)
+                end = start + distance * direction
+                return distance, surface_normals(mjx_model, world, geom, end)
 
             return jax.vmap(jax.vmap(ray, in_axes=(None, 0, 0)))
 
         frames = [of_frame(bodies) for bodies in excluded]
 
         @jax.jit
-        def cast(data: mjx.Data, origins: Array, directions: Array) -> Array:
+        def cast(data: mjx.Data, origins: Array, directions: Array) -> tuple[Array, Array | None]:
             origins = jnp.broadcast_to(origins, directions.shape)
-            distances = jnp.stack(
-                [
-                    rays(data, origins[:, frame], directions[:, frame])
-                    for frame, rays in enumerate(frames)
-                ],
-                axis=1,
-            )
-            return jnp.where(distances > max_distance, -1.0, distances)
+            hits = [
+                rays(data, origins[:, frame], directions[:, frame])
+                for frame, rays in enumerate(frames)
+            ]
+            distances, normals = (jnp.stack(part, axis=1) for part in zip(*hits))
+            return distances, None if meshes else normals
 
-        return lambda origins, directions: (cast(self.worlds(), origins, directions), None)
+        return RayCaster(
+            lambda origins, directions: cast(self.worlds(), origins, directions),
+            f"MJX has no surface normals of meshes: {', '.join(meshes)}. Leave them out with "
+            "include_geom_groups, or use C MuJoCo"
+            if meshes
+            else "",
+        )
 
-    def _check_geoms(self, excluded: Sequence[int], groups: np.ndarray) -> None:
+    def _check_geoms(self, excluded: Sequence[int], groups: np.ndarray) -> list[str]:
+        """Refuse geoms that rays pass through; names of those that have no normals."""
         model = self.model
         meant = (groups[model.geom_group] > 0) & ~np.isin(model.geom_bodyid, list(excluded))
         passed = np.flatnonzero(meant & np.isin(model.geom_type, list(map(int, _PASSED))))
@@ -148,6 +164,8 @@ class MjxBackend:
                 f"MJX's rays pass through cylinders, height fields and SDFs: {names}. Leave them "
                 "out with include_geom_groups, or use C MuJoCo"
             )
+        rough = np.flatnonzero(meant & ~np.isin(model.geom_type, list(map(int, SHAPES))))
+        return [model.geom(i).name or f"number {i}" for i in rough]
 
 
 def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:

@@ -27,7 +27,6 @@ class MujocoBackend:
     """
 
     xp = np
-    surface_normals = True
     contact_forces = True
 
     def __init__(
@@ -95,7 +94,7 @@ class MujocoBackend:
             normals[missed] = 0.0
             return distances, normals
 
-        return cast
+        return RayCaster(cast)
 
 
 def contacts_of(model: mujoco.MjModel, data: mujoco.MjData) -> Contacts:

@@ -105,7 +105,7 @@ class RayCastData:
     """Distance to the hit point [m], shape (B, N); -1 if there is none."""
     normals_w: Array | None
     """Surface normals at the hit points, world axes, shape (B, N, 3); zero if there is none. None
-    over MJX, which does not know them."""
+    over MJX if rays can meet meshes, whose normals it does not know."""
     pos_w: Array
     """Position of the first frame in the world [m], shape (B, 3)."""
     quat_w: Array
@@ -153,7 +153,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
             subtree(model, body) if body and cfg.exclude_parent_body else []
             for body in (ref.body(model) for ref in cfg.frames)
         ]
-        self._cast = backend.ray_caster(
+        self._rays = backend.ray_caster(
             excluded, groups, cfg.max_distance, one_origin=cfg.pattern.one_origin
         )
 
@@ -187,7 +187,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
         origins = position[:, :, None]
         if not self.cfg.pattern.one_origin:
             origins = origins + self._offsets @ turn
-        distances, normals = self._cast(origins, directions)
+        distances, normals = self._rays.cast(origins, directions)
         quats = xyzw_to_wxyz(quat_from_matrix(attitude))
         per_ray = (len(distances), -1, 3)
         return RayCastData(

@@ -59,9 +59,9 @@ class TerrainHeightSensor(RayCastSensor):
         Raises:
             ValueError: The back end cannot tell whether a surface is hit from behind.
         """
-        if not backend.surface_normals:
-            raise ValueError(f"{self.cfg.name}: this back end has no surface normals: use C MuJoCo")
         super().initialize(backend)
+        if self._rays.no_normals:
+            raise ValueError(f"{self.cfg.name}: {self._rays.no_normals}")
 
     def _sense(self) -> TerrainHeightData:
         rays, xp = super()._sense(), self.backend.xp
