@@ -271,3 +271,11 @@ def test_without_forces_the_floor_is_crazyflows() -> None:
     states = sim.data.states
     np.testing.assert_allclose(states.pos[0, 0, 2], -0.001)
     np.testing.assert_allclose(states.vel[0, 0], 0, atol=1.01 * G / 500)  # stopped every other tick
+
+
+def test_simulations_can_share_a_force() -> None:
+    force = floor_contact(DRONE, 500)
+    for _ in range(2):
+        sim = Sim(drone=DRONE, control="rotor_vel", forces=(force,))  # with its feet in the floor
+        sim.step(5)
+        assert of(sim, "vel", 1)[0, 2] > 0.1

@@ -135,15 +135,15 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> Force:
         force = (-grip * vx, -grip * vy, push)
         return Wrench(force, cross(arm, force))
 
-    def contact(state: BodyState, params: RigidBody) -> Wrench:
-        return total(apart(at_points, state, params.mass[..., 0]))
-
-    def none(state: BodyState, params: RigidBody) -> Wrench:
-        zero = jnp.zeros_like(state.pos[0])
-        return Wrench((zero, zero, zero), (zero, zero, zero))
-
     def force(state: BodyState, params: RigidBody) -> Wrench:
-        near = jnp.any(state.pos[2] < reach)
-        return jax.lax.cond(near, contact, none, state, params)
+        # New functions each time: JAX remembers what it has traced, `apart` and all.
+        def contact() -> Wrench:
+            return total(apart(at_points, state, params.mass[..., 0]))
+
+        def none() -> Wrench:
+            zero = jnp.zeros_like(state.pos[0])
+            return Wrench((zero, zero, zero), (zero, zero, zero))
+
+        return jax.lax.cond(jnp.any(state.pos[2] < reach), contact, none)
 
     return force
