@@ -24,3 +24,8 @@ def imu_link(drone: str) -> str:
 def range_link(drone: str) -> str:
     """The drone's range sensor, which measures along x, downwards."""
     return f"{drone}/range_link"
+
+
+def fpv_camera_optical_frame(drone: str) -> str:
+    """The image of the camera in the drone's nose: x right, y down, z forward."""
+    return f"{drone}/fpv_camera_optical_frame"

@@ -1,104 +1,134 @@
-"""The file of the parameter `sensors`: which drone carries which lidars and cameras."""
+"""The file of the parameter `sensors`: which drone carries what, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+import mujoco
+import numpy as np
 import yaml
 
+from crazyflow_ros.hardware.description import FixedFrame, fixed_frames
+from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.ros.declaration import ParameterError
-from crazyflow_ros.sensors import (
-    CameraSensorCfg,
-    LidarPatternCfg,
-    ObjRef,
-    RayCastSensorCfg,
-)
-from crazyflow_ros.sensors.rendering import DataType
+from crazyflow_ros.ros.sensor_kinds import DRONE, KINDS, Kind
+from crazyflow_ros.scene import build_spec
+from crazyflow_ros.scene.frames import quat_from_rpy, xyzw_to_wxyz
+from crazyflow_ros.sensors import SensorCfg
+from crazyflow_ros.sensors.ranger import MULTI_RANGER
 
 ALL = "all"
-"""In place of a drone's name: every drone."""
+"""In place of a drone's name: every drone that has no sensor of this name of its own."""
+BEAMS = dict(zip(("front", "back", "left", "right", "up"), MULTI_RANGER))
+"""Directions of the beams of a Multi-ranger deck by name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lidar:
-    """A lidar in the centre of a drone: a scan with one channel, a cloud with more."""
+@dataclass(frozen=True)
+class Device:
+    """A sensor that a drone, or each drone, carries."""
 
-    rate: int = 10
-    samples: int = 360
-    elevations: Sequence[float] = (0.0,)
-    azimuth_range: Sequence[float] = (-180.0, 180.0)
-    max_distance: float = 10.0
+    owner: str
+    """A drone, or `ALL`."""
+    name: str
+    type: str
+    """One of `KINDS`."""
+    rate: int
+    """Hz, of simulated time."""
+    cfg: SensorCfg
+    place: FixedFrame | None
+    """In the drone called `DRONE`, if it is not where sensors of this type are by default."""
 
-    def pattern(self) -> LidarPatternCfg:
-        """Its rays."""
-        low, high = self.azimuth_range
-        return LidarPatternCfg(
-            samples=self.samples, elevations=tuple(self.elevations), azimuth_range=(low, high)
-        )
+    @property
+    def _kind(self) -> Kind:
+        return KINDS[self.type]
 
-    def configuration(self, drone: str, name: str) -> RayCastSensorCfg:
-        """Its sensor; it sees other drones as what they collide as."""
-        return RayCastSensorCfg(
-            name=f"{drone}/{name}",
-            frame=ObjRef("xbody", "drone", drone),
-            pattern=self.pattern(),
-            max_distance=self.max_distance,
-            include_geom_groups=(0, 1, 3),
-        )
+    def frame(self, drone: str) -> str:
+        """The frame of its readings."""
+        return self._kind.link(drone) if self.place is None else f"{drone}/{self.name}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Camera:
-    """The camera in a drone's nose."""
-
-    rate: int = 10
-    width: int = 320
-    height: int = 240
-    data_types: Sequence[DataType] = ("rgb",)
-
-    def configuration(self, drone: str, name: str) -> CameraSensorCfg:
-        """Its sensor."""
-        return CameraSensorCfg(
-            name=f"{drone}/{name}",
-            camera_name=f"fpv_cam:{drone}",
-            width=self.width,
-            height=self.height,
-            data_types=tuple(self.data_types),
-        )
+    def frames(self, drone: str) -> Iterator[FixedFrame]:
+        """The frames that it adds to a drone."""
+        if self.place is not None:
+            parent, child = frame_ids.base_link(drone), self.frame(drone)
+            yield FixedFrame(parent, child, self.place.pos, self.place.quat)
+        if self.type == "multiranger":
+            for beam, direction in BEAMS.items():
+                child = f"{drone}/{self.name}/{beam}"
+                yield FixedFrame(self.frame(drone), child, np.zeros(3), _along(direction))
 
 
-Device: TypeAlias = Lidar | Camera
-_TYPES: dict[str, type[Device]] = {"lidar": Lidar, "camera": Camera}
+class SensorFile:
+    """What the drones carry.
+
+    Args:
+        devices: In the order of the file.
+        drone_model: Of the drones.
+    """
+
+    def __init__(self, devices: Iterable[Device], drone_model: str) -> None:
+        self.devices, self._drone_model = tuple(devices), drone_model
+        self._own = {(device.owner, device.name) for device in self.devices}
+
+    def carries(self, drone: str, device: Device) -> bool:
+        """Whether a drone carries it."""
+        if device.owner == ALL:
+            return (drone, device.name) not in self._own
+        return device.owner == drone
+
+    def frames(self, drone: str) -> list[FixedFrame]:
+        """The frames that sensors add to a drone."""
+        carried = [device for device in self.devices if self.carries(drone, device)]
+        return [frame for device in carried for frame in device.frames(drone)]
+
+    @cached_property
+    def model(self) -> mujoco.MjModel:
+        """A drone alone, called `DRONE`, with what all sensors but cameras add to it."""
+        spec = build_spec(self._drone_model, [DRONE])
+        for device in self.devices:
+            if device.place is not None:
+                spec.body(f"drone:{DRONE}").add_site(
+                    name=device.cfg.name, pos=device.place.pos, quat=xyzw_to_wxyz(device.place.quat)
+                )
+            if device.type != "camera":
+                device.cfg.build().edit_spec(spec)
+        return spec.compile()
 
 
-def load(path: str, drones: Sequence[str]) -> dict[tuple[str, str], Device]:
+def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     """Read the file.
 
     Args:
-        path: Of the YAML file.
+        path: Of the YAML file; nothing is carried if it is empty.
         drones: Names of the drones.
-
-    Returns:
-        What the drones carry, by drone and name.
+        drone_model: Of the drones.
 
     Raises:
         ParameterError: It cannot be read, or says what cannot be.
     """
-    try:
-        content = yaml.safe_load(Path(path).expanduser().read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise ParameterError("sensors", f"a YAML file ({error})", path) from None
-    devices: dict[tuple[str, str], Device] = {}
+    content: Any = {}
+    if path:
+        try:
+            content = yaml.safe_load(Path(path).expanduser().read_text())
+        except (OSError, yaml.YAMLError) as error:
+            raise ParameterError("sensors", f"a YAML file ({error})", path) from None
+    devices = []
+    frames = fixed_frames(drone_model, DRONE)
+    taken = {frame.child for frame in frames} | {
+        f"{DRONE}/{name}" for name in ("odom", "base_link")
+    }
     for owner, name, values in _entries(content):
         if owner != ALL and owner not in drones:
             raise ParameterError("sensors", f"drones of {', '.join(drones)}, or {ALL}", owner)
-        device = _device(f"{owner}/{name}", values)
-        for drone in drones if owner == ALL else (owner,):
-            devices[drone, name] = device
-    return devices
+        device = _device(owner, name, values)
+        if taken & {frame.child for frame in device.frames(DRONE)}:
+            raise ParameterError("sensors", "names that are not those of other frames", name)
+        devices.append(device)
+    return SensorFile(devices, drone_model)
 
 
 def _entries(content: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -113,19 +143,46 @@ def _entries(content: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield str(owner), str(name), dict(values)
 
 
-def _device(where: str, values: dict[str, Any]) -> Device:
-    kind = values.pop("type", None)
-    if kind not in _TYPES:
-        raise ParameterError("sensors", f"{where} with a type of {', '.join(_TYPES)}", kind)
-    cls = _TYPES[kind]
-    known = {field.name for field in fields(cls)}
-    if unknown := sorted(values.keys() - known):
-        raise ParameterError("sensors", f"{where} with {', '.join(sorted(known))}", unknown)
+def _device(owner: str, name: str, values: dict[str, Any]) -> Device:
+    where, kind = f"{owner}/{name}", values.pop("type", None)
+    if kind not in KINDS:
+        raise ParameterError("sensors", f"{where} with a type of {', '.join(KINDS)}", kind)
+    rate = values.pop("rate", KINDS[kind].rate)
+    if type(rate) is not int or rate < 1:
+        raise ParameterError("sensors", f"a rate of {where} in whole Hz", rate)
+    place = _place(where, values) if KINDS[kind].movable else None
+    known = KINDS[kind].fields
+    if unknown := sorted(values.keys() - known.keys()):
+        names = sorted({*known, "rate", *(("pos", "rpy") if KINDS[kind].movable else ())})
+        raise ParameterError("sensors", f"{where} with {', '.join(names)}", unknown)
+    site = None if place is None else where
     try:
-        device = cls(**values)
-        device.configuration("drone", "name")
+        cfg = KINDS[kind].configuration(where, site, values)
     except (TypeError, ValueError) as error:
         raise ParameterError("sensors", f"what {where} can be ({error})", values) from None
-    if type(device.rate) is not int or device.rate < 1:
-        raise ParameterError("sensors", f"a rate of {where} in whole Hz", device.rate)
-    return device
+    return Device(owner, name, kind, rate, cfg, place)
+
+
+def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
+    """Where a sensor is in the drone `DRONE`, if its entry says so."""
+    if not {"pos", "rpy"} & values.keys():
+        return None
+    vectors = []
+    for key in ("pos", "rpy"):
+        value = values.pop(key, [0.0, 0.0, 0.0])
+        try:
+            vectors.append(vector := np.array(value, float))
+        except (TypeError, ValueError):
+            vector = np.array(math.nan)
+        if vector.shape != (3,) or not np.isfinite(vector).all():
+            raise ParameterError("sensors", f"{key} of {where} as three numbers", value)
+    pos, rpy = vectors
+    quat = quat_from_rpy(np.radians(rpy))
+    return FixedFrame(frame_ids.base_link(DRONE), f"{DRONE}/{where}", pos, quat)
+
+
+def _along(direction: Sequence[float]) -> np.ndarray:
+    """Attitude (xyzw) of a frame whose x axis is along a direction; level, unless that is up."""
+    x, y, z = direction
+    angles = [0.0, -math.atan2(z, math.hypot(x, y)), math.atan2(y, x)]
+    return quat_from_rpy(np.array(angles))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import math
 from typing import Any
 
 import numpy as np
-from sensor_msgs.msg import CameraInfo, Image, LaserScan, PointCloud2, PointField
+import PIL.Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2, PointField
 
 from crazyflow_ros.sensors import Intrinsics
 
+_JPEG_QUALITY = 80  # percent, that of image_transport's plugin
 _ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}
 _ENCODINGS |= {"segmentation": ("32SC1", np.int32)}
 
@@ -66,6 +69,13 @@ def image(kind: str, pixels: np.ndarray) -> Image:
         step=pixels.nbytes // height,
         data=pixels.tobytes(),
     )
+
+
+def compressed(pixels: np.ndarray) -> CompressedImage:
+    """An rgb picture as JPEG, as `image_transport` has it."""
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(file, "JPEG", quality=_JPEG_QUALITY)
+    return CompressedImage(format="rgb8; jpeg compressed bgr8", data=file.getvalue())
 
 
 def camera_info(lens: Intrinsics) -> CameraInfo:

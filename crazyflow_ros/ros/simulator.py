@@ -16,6 +16,7 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.hardware.topic_source import TopicSource
+from crazyflow_ros.ros import sensor_config
 from crazyflow_ros.ros.declaration import ParameterError, declare, values_of
 from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.topics import StateSender
@@ -36,11 +37,11 @@ _FEATURES = (
     "range",
     "joint_states",
     "swarm",
-    "sensors",
     "description",
     "status",
     "reset_event",
     "commands",
+    "sensors",
     "services",
     "checkpoint",
     "mujoco_services",
@@ -58,6 +59,7 @@ class Simulator(Node):
     Attributes:
         parameters: As they were at the start.
         drones: Names of the drones.
+        sensor_file: What the drones carry.
         link: To the controllers, if it is they that command the drones.
         recorder: Of all that is published, if it shall be recorded.
         recorded_effects: Of all that takes effect, likewise.
@@ -79,7 +81,9 @@ class Simulator(Node):
         self.parameters = declare(self, Parameters)
         self.drones = self.parameters.drones
         self._refuse_sim_time()
-        config, self.link = self.parameters.simulation_config(), self._link()
+        p = self.parameters
+        self.sensor_file = sensor_config.load(p.sensors, self.drones, p.drone_model)
+        config, self.link = p.simulation_config(), self._link()
         if self.parameters.record:
             self.recorder = self._recorder()
         self.get_logger().info("compiling, unless an earlier run has done it")

@@ -56,9 +56,10 @@ class StaticTransforms:
         stamp = Time(sec=seconds, nanosec=nanoseconds)
         transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
         for drone in simulator.drones:
+            frames = fixed_frames(simulator.parameters.drone_model, drone)
             transforms += [
                 _transform(frame.parent, frame.child, frame.pos, frame.quat)
-                for frame in fixed_frames(simulator.parameters.drone_model, drone)
+                for frame in (*frames, *simulator.sensor_file.frames(drone))
             ]
         for transform in transforms:
             transform.header.stamp = stamp

@@ -1,0 +1,193 @@
+"""The types of the file of the parameter `sensors`: each is a configuration of the library."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from crazyflow_ros.ros import frame_ids
+from crazyflow_ros.sensors import (
+    BarometerSensorCfg,
+    CameraSensorCfg,
+    GnssSensorCfg,
+    ImuSensorCfg,
+    LidarPatternCfg,
+    MagnetometerSensorCfg,
+    MotionCaptureSensorCfg,
+    NoiseCfg,
+    ObjRef,
+    OpticalFlowSensorCfg,
+    RangerSensorCfg,
+    RayCastSensorCfg,
+    SensorCfg,
+)
+from crazyflow_ros.sensors.noise import PerAxis
+from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sensors.rendering import DataType
+
+DRONE = "drone"
+"""Name of the drone in the model that only carries sensors."""
+
+_COLLISIONS = (0, 1, 3)  # geom groups: the world, and drones as what they collide as
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A type of sensor."""
+
+    cfg: Callable[..., SensorCfg]
+    """Makes its configuration; its arguments are the fields of an entry in the file."""
+    rate: int
+    """Hz, unless told otherwise."""
+    site: str = "CoM"
+    """Site of the drone's drawing that it is at, unless told otherwise."""
+    link: Callable[[str], str] = frame_ids.base_link
+    """The frame in ROS that this site is, or the optical frame of a camera."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments that are no fields of an entry."""
+    movable: bool = True
+    """Whether it can be elsewhere on the drone."""
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """Names of the fields of an entry, with their types."""
+        hints = get_type_hints(self.cfg)
+        no_fields = {"return", "name", "frame", *self.fixed}
+        return {name: hint for name, hint in hints.items() if name not in no_fields}
+
+    def configuration(self, name: str, site: str | None, values: Mapping[str, Any]) -> SensorCfg:
+        """The configuration of an entry.
+
+        Args:
+            name: Of the sensor.
+            site: That it is at, if it is not the one by default.
+            values: Fields as YAML has them.
+
+        Raises:
+            TypeError: A value is of another type, or missing.
+            ValueError: A value cannot be.
+        """
+        frame = ObjRef("site", self.site, DRONE) if site is None else ObjRef("site", site)
+        converted = {key: _converted(value, self.fields[key], key) for key, value in values.items()}
+        return self.cfg(name=name, frame=frame, **converted, **self.fixed)
+
+
+def _lidar(
+    name: str,
+    frame: ObjRef,
+    samples: int = 360,
+    elevations: Sequence[float] = (0.0,),
+    azimuth_range: tuple[float, float] = (-180.0, 180.0),
+    max_distance: float = 10.0,
+    include_geom_groups: tuple[int, ...] = _COLLISIONS,
+) -> RayCastSensorCfg:
+    pattern = LidarPatternCfg(samples=samples, elevations=elevations, azimuth_range=azimuth_range)
+    return RayCastSensorCfg(
+        name=name,
+        frame=frame,
+        pattern=pattern,
+        max_distance=max_distance,
+        include_geom_groups=include_geom_groups,
+    )
+
+
+def _camera(
+    name: str,
+    frame: ObjRef,
+    width: int = 320,
+    height: int = 240,
+    data_types: tuple[DataType, ...] = ("rgb",),
+    use_textures: bool = True,
+    use_shadows: bool = False,
+    enabled_geom_groups: tuple[int, ...] = (0, 1, 2),
+) -> CameraSensorCfg:
+    """The camera in the drone's nose; each drone has its own, see `sensors`."""
+    del frame
+    return CameraSensorCfg(
+        name=name,
+        camera_name="fpv_cam",
+        width=width,
+        height=height,
+        data_types=data_types,
+        use_textures=use_textures,
+        use_shadows=use_shadows,
+        enabled_geom_groups=enabled_geom_groups,
+    )
+
+
+KINDS: dict[str, Kind] = {
+    "imu": Kind(
+        cfg=ImuSensorCfg,
+        rate=100,
+        site="imu",
+        link=frame_ids.imu_link,
+        fixed={"pos": (0.0, 0.0, 0.0), "quat": (1.0, 0.0, 0.0, 0.0)},
+    ),
+    "magnetometer": Kind(cfg=MagnetometerSensorCfg, rate=50),
+    "barometer": Kind(cfg=BarometerSensorCfg, rate=50),
+    "gnss": Kind(cfg=GnssSensorCfg, rate=10),
+    "range": Kind(
+        cfg=RangerSensorCfg,
+        rate=50,
+        site="range",
+        link=frame_ids.range_link,
+        fixed={"directions": ((1.0, 0.0, 0.0),)},
+    ),
+    "multiranger": Kind(cfg=RangerSensorCfg, rate=20, fixed={"directions": MULTI_RANGER}),
+    "optical_flow": Kind(cfg=OpticalFlowSensorCfg, rate=100),
+    "motion_capture": Kind(cfg=MotionCaptureSensorCfg, rate=100),
+    "lidar": Kind(cfg=_lidar, rate=10),
+    "camera": Kind(cfg=_camera, rate=10, link=frame_ids.fpv_camera_optical_frame, movable=False),
+}
+"""By name."""
+
+
+def _converted(value: Any, hint: Any, name: str) -> Any:
+    """A value of YAML as what a type hint asks for.
+
+    Raises:
+        TypeError: It is of another type.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is NoiseCfg and isinstance(value, dict):
+        return NoiseCfg(**{k: _converted(v, PerAxis, f"{name}.{k}") for k, v in value.items()})
+    if origin in (Union, types.UnionType):
+        for choice in arguments:
+            try:
+                return _converted(value, choice, name)
+            except TypeError:
+                continue
+    elif origin is Literal:
+        if value in arguments:
+            return value
+    elif origin is not None and isinstance(value, list | tuple):
+        if origin is not tuple or arguments[-1] is ...:
+            return tuple(_converted(item, arguments[0], name) for item in value)
+        if len(value) == len(arguments):
+            return tuple(_converted(*pair, name) for pair in zip(value, arguments))
+    elif hint is float:
+        if type(value) in (int, float):
+            return float(value)
+        if isinstance(value, str):  # YAML takes 1e-6, without a point, for a text
+            return _number(value, name)
+    elif hint is types.NoneType:
+        if value is None:
+            return None
+    elif type(value) is hint:
+        return value
+    expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
+    raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise TypeError(f"{name}: expected a number, got {text!r}")
+    return number
