@@ -37,6 +37,7 @@ setup(
         "mujoco>=3.17,<3.18",
         "mujoco-mjx>=3.17,<3.18",
         "numpy",
+        "pillow",
         "pyyaml",
         "mcap>=1.6",
         "scipy",

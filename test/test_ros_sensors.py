@@ -1,14 +1,18 @@
-"""Lidars and cameras of the node, from a second process, in a room of known size."""
+"""All sensors of the node, from a second process, in a room of known size."""
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
+from geometry_msgs.msg import PoseStamped, TwistStamped, Vector3, Wrench, WrenchStamped
 from nav_msgs.msg import Odometry
 from rendering import renderer_is_missing
 from ros_client import (
@@ -20,12 +24,25 @@ from ros_client import (
     stamp_ns,
     time_ns,
 )
-from sensor_msgs.msg import CameraInfo, Image, LaserScan, PointCloud2
+from sensor_msgs.msg import (
+    CameraInfo,
+    CompressedImage,
+    FluidPressure,
+    Image,
+    Imu,
+    LaserScan,
+    MagneticField,
+    NavSatFix,
+    PointCloud2,
+    Range,
+)
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.ros.declaration import ParameterError
-from crazyflow_ros.ros.sensor_config import Camera, Lidar, load
-from crazyflow_ros.scene.frames import body_to_world
+from crazyflow_ros.ros.sensor_config import load
+from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
+from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, RayCastSensorCfg
+from crazyflow_ros.sensors.ranger import MULTI_RANGER
 
 DOMAIN = own_domain("test_ros_sensors")
 ROOM = """
@@ -42,9 +59,19 @@ ROOM = """
 SENSORS = """
 all:
   scan: {type: lidar, rate: 10, samples: 72, max_distance: 6.0}
+  imu: {type: imu, rate: 100, pos: [0.03, 0.01, 0], rpy: [0, 0, 90],
+        gyro: {density: 1e-3}, accelerometer: {density: [0.01, 0.01, 0.02]}}
 cf0:
-  cloud: {type: lidar, rate: 5, samples: 24, elevations: [-20, 0, 20]}
+  cloud: {type: lidar, rate: 5, samples: 24, elevations: [-20, 0, 20], pos: [0, 0, 0.02],
+          rpy: [5, 10, 90]}
   eye: {type: camera, rate: 5, width: 64, height: 48, data_types: [rgb, depth, segmentation]}
+  mag: {type: magnetometer, rate: 10, field: [1e-6, 2e-5, -4e-5]}
+  baro: {type: barometer, rate: 10, altitude: 500.0, noise: {std: 3.0}}
+  gps: {type: gnss, rate: 10, latitude: 48.0, longitude: 11.0, altitude: 600.0}
+  ring: {type: multiranger, rate: 10, noise: {}}
+  down: {type: range, rate: 10, noise: {}}
+  flow: {type: optical_flow, rate: 10}
+  mocap: {type: motion_capture, rate: 50, delay: 0.04, dropout: 0.3, position: {std: 0.001}}
 """
 
 
@@ -55,7 +82,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         (folder / name).write_text(text)
     values = {
         "drones": "[cf0, cf1]", "scene": folder / "room.xml", "sensors": folder / "sensors.yaml",
-        "initial_poses": "[0.4, -0.3, 1.0, 0.5, 0.0, -20.0, 0.1, 0.0]", "start_paused": "true",
+        "initial_poses": "[0.4, -0.3, 1.5, 0.5, 0.0, -20.0, 0.1, 0.0]", "start_paused": "true",
     }  # fmt: skip
     arguments = [part for name, value in values.items() for part in ("-p", f"{name}:={value}")]
     with SimulatorProcess(DOMAIN, arguments):
@@ -64,31 +91,73 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         client.close()
 
 
-def sensed(client: Client, **kinds: Any) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """Messages of topics of cf0 at one tick, and the drone's position and attitude xyzw then."""
-    names = {name.replace("__", "/"): kind for name, kind in kinds.items()}
-    lists = {name: client.collect(kind, f"cf0/{name}") for name, kind in names.items()}
-    odometry = client.collect(Odometry, "cf0/odom")
+class Tick:
+    """Messages of topics of cf0 at one tick, and where its frames are then."""
 
-    def at(tick: int) -> dict[str, Any]:
-        found = {
-            name: [m for m in messages if time_ns(m.header.stamp) == stamp_ns(tick)]
+    def __init__(self, client: Client, topics: dict[str, Any]) -> None:
+        self._static = client.collect(TFMessage, "/tf_static", LATCHED)
+        kinds = {**topics, "odom": Odometry}
+        lists = {name: client.collect(kind, f"cf0/{name}") for name, kind in kinds.items()}
+        moving = client.collect(TFMessage, "/tf")
+        client.reset()  # it falls, not for long
+        push = Wrench(force=Vector3(x=0.05, y=0.02), torque=Vector3(x=1e-5, y=2e-5, z=1e-5))
+        client.publish("cf0/wrench", WrenchStamped(wrench=push))
+        for _ in range(20):  # until the simulator has found our subscriptions
+            self.tick = client.advance(100) // 100 * 100  # all that has a period of 100 was due
+            self.messages = self._at(lists)
+            with suppress(AssertionError):
+                client.until(lambda: self._is_complete(lists), "sensors", timeout=1.0)
+                break
+        assert self._is_complete(lists), f"only {sorted(self.messages)} of {sorted(lists)}"
+        self._moving = client.until(lambda: self._transforms(moving), "transforms")
+
+    def _at(self, lists: dict[str, list[Any]]) -> dict[str, Any]:
+        stamp = stamp_ns(self.tick)
+        return {
+            name: message
             for name, messages in lists.items()
+            for message in messages
+            if time_ns(message.header.stamp) == stamp
         }
-        return {name: messages[0] for name, messages in found.items() if messages}
 
-    for _ in range(20):  # until the simulator has found our subscriptions
-        tick = client.advance(100) // 100 * 100  # when all that has a period of 100 was due
-        with suppress(AssertionError):
-            client.until(lambda: len(at(tick)) == len(lists), "sensors", timeout=2.0)  # noqa: B023
-            pose = client.newest(odometry, tick).pose.pose
-            return at(tick), numbers(pose.position), numbers(pose.orientation)
-    raise AssertionError(f"no messages of {', '.join(lists)} at one tick")
+    def _is_complete(self, lists: dict[str, list[Any]]) -> bool:
+        self.messages = self._at(lists)
+        return len(self.messages) == len(lists)
+
+    def _transforms(self, messages: list[Any]) -> Any:
+        stamp = stamp_ns(self.tick)
+        at = [m.transforms for m in messages if time_ns(m.transforms[0].header.stamp) == stamp]
+        return at[-1] if at else None
+
+    def __getitem__(self, topic: str) -> Any:
+        return self.messages[topic]
+
+    def into_map(self, frame: str) -> tuple[np.ndarray, np.ndarray]:
+        """Position and attitude xyzw of a frame in the map, through TF."""
+        parents = {t.child_frame_id: t for t in (*self._static[-1].transforms, *self._moving)}
+        pos, quat = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+        while frame != "map":
+            step = parents[frame].transform
+            turn = numbers(step.rotation)
+            pos = numbers(step.translation) + body_to_world(turn, pos)
+            quat = multiply(turn, quat)
+            frame = parents[frame].header.frame_id
+        return pos, quat
+
+    def carried(self, topic: str, points: np.ndarray) -> np.ndarray:
+        """Points (..., 3) in the frame of a message, carried into the map."""
+        pos, quat = self.into_map(self[topic].header.frame_id)
+        return pos + body_to_world(quat, points)
 
 
-def static_transforms(client: Client) -> list[Any]:
-    messages = client.collect(TFMessage, "/tf_static", LATCHED)
-    return client.until(lambda: messages, "static transforms")[0].transforms
+def sensed(client: Client, **kinds: Any) -> Tick:
+    return Tick(client, {name.replace("__", "/"): kind for name, kind in kinds.items()})
+
+
+def to_room(points: np.ndarray) -> np.ndarray:
+    """Distance of points (n, 3) from the nearest wall or the floor."""
+    walls = [points[:, 0] - 3, points[:, 0] + 3, points[:, 1] - 2, points[:, 2]]
+    return np.abs(walls).min(axis=0)
 
 
 def distances(start: np.ndarray, directions: np.ndarray) -> np.ndarray:
@@ -104,12 +173,13 @@ def distances(start: np.ndarray, directions: np.ndarray) -> np.ndarray:
 
 
 def test_a_scan_of_a_known_room(client: Client) -> None:
-    messages, pos, quat = sensed(client, scan=LaserScan)
-    scan = messages["scan"]
+    at = sensed(client, scan=LaserScan)
+    scan = at["scan"]
     assert scan.header.frame_id == "cf0/base_link"
     angles = scan.angle_min + scan.angle_increment * np.arange(72)
     assert angles[-1] == pytest.approx(scan.angle_max, abs=1e-5)
     directions = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=-1)
+    pos, quat = at.into_map("cf0/base_link")
     expected = distances(pos, body_to_world(quat, directions))
     expected[expected > 6.0] = np.inf
     assert 0 < np.isinf(expected).sum() < 40
@@ -117,47 +187,156 @@ def test_a_scan_of_a_known_room(client: Client) -> None:
     assert scan.range_max == 6.0 and scan.scan_time == pytest.approx(0.1)
 
 
-def test_points_of_a_cloud_carried_into_the_world_are_on_the_walls(client: Client) -> None:
-    messages, pos, quat = sensed(client, cloud=PointCloud2)
-    cloud = messages["cloud"]
+def test_points_of_a_cloud_carried_through_tf_are_on_the_walls(client: Client) -> None:
+    at = sensed(client, cloud=PointCloud2)
+    cloud = at["cloud"]
     assert (cloud.height, cloud.width, cloud.is_dense) == (3, 24, False)
+    assert cloud.header.frame_id == "cf0/cloud"
     points = np.frombuffer(cloud.data, "<f4").reshape(3, 24, 3).astype(float)
     seen = np.isfinite(points).all(axis=-1)
-    world = pos + body_to_world(quat, points[seen])
-    to_room = [np.abs(world[:, 0] - 3), np.abs(world[:, 0] + 3), np.abs(world[:, 1] - 2)]
-    assert np.min([*to_room, np.abs(world[:, 2])], axis=0).max() < 3e-6
+    assert to_room(at.carried("cloud", points[seen])).max() < 1e-6
     assert 30 < seen.sum() < 72
+
+
+def test_beams_carried_through_tf_end_at_the_walls(client: Client) -> None:
+    beams = {f"ring__{name}": Range for name in ("front", "back", "left", "right", "up")}
+    at = sensed(client, **beams, ring__scan=LaserScan, down=Range)
+    ranges = {}
+    for topic in [*(name.replace("__", "/") for name in beams), "down"]:
+        message = at[topic]
+        assert message.header.frame_id == f"cf0/{topic}" or topic == "down"
+        assert message.max_range == 4.0 and message.min_range == pytest.approx(0.04)
+        ranges[topic] = message.range
+        if math.isfinite(message.range):
+            point = at.carried(topic, np.array([message.range, 0.0, 0.0]))
+            assert to_room(point[None])[0] < 1e-6, topic
+    assert math.isinf(ranges["ring/up"]) and math.isfinite(ranges["down"])
+    assert sum(map(math.isfinite, ranges.values())) >= 3
+    scan = at["ring/scan"]
+    around = [ranges[f"ring/{name}"] for name in ("back", "right", "front", "left")]
+    assert list(scan.ranges) == around
+    assert scan.angle_min + 3 * scan.angle_increment == pytest.approx(scan.angle_max)
+    assert at["down"].header.frame_id == "cf0/range_link"
+
+
+def test_the_imu_errs_as_much_as_its_covariances_say(client: Client) -> None:
+    """Against the exact one, at another place on the drone and turned by a right angle."""
+    at = sensed(client, imu=Imu, imu__data_raw=Imu)
+    assert at["imu/data_raw"].header.frame_id == "cf0/imu"
+    exact = client.collect(Imu, "cf0/imu")
+    noisy = client.collect(Imu, "cf0/imu/data_raw")
+    client.reset()
+    ticks = [tick for _ in range(6) for tick in range(5 * (client.advance(100) // 5), 0, -5)[:20]]
+    stamps = sorted({stamp_ns(tick) for tick in ticks})
+
+    def by_stamp(messages: list[Any]) -> dict[int, Any]:
+        return {time_ns(m.header.stamp): m for m in messages}
+
+    client.until(
+        lambda: all(set(stamps) <= by_stamp(one).keys() for one in (noisy, exact)), "readings"
+    )
+    truth, told = by_stamp(exact), by_stamp(noisy)
+    turn = np.array([0.0, 0.0, math.sqrt(0.5), math.sqrt(0.5)])
+    place = np.array([0.03, 0.01, 0.0])
+    errors: dict[str, list[np.ndarray]] = {"gyro": [], "accelerometer": []}
+    for stamp in stamps:
+        rate = numbers(truth[stamp].angular_velocity)
+        force = numbers(truth[stamp].linear_acceleration)
+        force = force + np.cross(rate, np.cross(rate, place))  # it falls without a torque
+        for kind, value, field in (
+            ("gyro", rate, "angular_velocity"),
+            ("accelerometer", force, "linear_acceleration"),
+        ):
+            errors[kind].append(numbers(getattr(told[stamp], field)) - world_to_body(turn, value))
+    message = told[stamps[0]]
+    for kind, covariance, density in (
+        ("gyro", message.angular_velocity_covariance, [1e-3] * 3),
+        ("accelerometer", message.linear_acceleration_covariance, [0.01, 0.01, 0.02]),
+    ):
+        variance = np.square(density) * 100  # Hz
+        np.testing.assert_allclose(np.reshape(covariance, (3, 3)), np.diag(variance))
+        spread = np.mean(np.square(errors[kind]), axis=0) / variance
+        assert (np.abs(np.log(spread)) < 0.5).all(), (kind, spread)
+    assert message.orientation_covariance[0] == -1.0
+
+
+def test_field_pressure_fix_and_flow_are_those_of_the_pose(client: Client) -> None:
+    at = sensed(client, mag=MagneticField, baro=FluidPressure, gps=NavSatFix, flow=TwistStamped)
+    pos, quat = at.into_map("cf0/base_link")
+    assert {at[n].header.frame_id for n in ("mag", "baro", "gps", "flow")} == {"cf0/base_link"}
+    field = world_to_body(quat, np.array([1e-6, 2e-5, -4e-5]))
+    np.testing.assert_allclose(numbers(at["mag"].magnetic_field), field, rtol=1e-9, atol=1e-15)
+    assert not np.any(at["mag"].magnetic_field_covariance)
+    pressure = 101325.0 * (1 - 0.0065 * (500.0 + pos[2]) / 288.15) ** 5.25588
+    assert abs(at["baro"].fluid_pressure - pressure) < 5 * 3.0 and at["baro"].variance == 9.0
+    fix = at["gps"]
+    # Near the origin, a degree is a radius of curvature: WGS 84, 48 degrees north.
+    assert math.radians(fix.latitude - 48.0) * 6_370_770 == pytest.approx(pos[1], abs=1e-3)
+    east = math.radians(fix.longitude - 11.0) * 6_390_000 * math.cos(math.radians(48.0))
+    assert east == pytest.approx(pos[0], abs=1e-3)
+    assert fix.altitude - 600.0 == pytest.approx(pos[2], abs=1e-6)
+    assert fix.position_covariance_type == NavSatFix.COVARIANCE_TYPE_DIAGONAL_KNOWN
+    twist = at["odom"].twist.twist
+    velocity, rate = numbers(twist.linear), numbers(twist.angular)
+    distance = pos[2] / -body_to_world(quat, np.array([0.0, 0.0, -1.0]))[2]
+    flow = at["flow"].twist.angular
+    assert flow.x == pytest.approx(velocity[1] / distance + rate[0], abs=1e-6)
+    assert flow.y == pytest.approx(-velocity[0] / distance + rate[1], abs=1e-6)
+    assert math.hypot(flow.x, flow.y) > 0.05
+
+
+def test_motion_capture_is_late_and_has_gaps(client: Client) -> None:
+    told, odometry = client.collect(PoseStamped, "cf0/mocap"), client.collect(Odometry, "cf0/odom")
+    ends = []
+
+    def enough() -> bool:
+        ends.append(client.advance(100))
+        client.spin(0.1)
+        return len(told) > 25
+
+    client.until(enough, "poses")
+    client.newest(odometry, ends[-1] // 5 * 5)
+    truth = {time_ns(m.header.stamp): m.pose.pose for m in odometry}
+    assert {m.header.frame_id for m in told} == {"map"}
+    assert max(time_ns(m.header.stamp) for m in told) <= stamp_ns(ends[-1]) - 40_000_000
+    errors = [
+        numbers(m.pose.position) - numbers(truth[time_ns(m.header.stamp)].position) for m in told
+    ]
+    assert 0.0004 < np.std(errors) < 0.002
+    for message in told[:3]:
+        exact = numbers(truth[time_ns(message.header.stamp)].orientation)
+        assert abs(numbers(message.pose.orientation) @ exact) == pytest.approx(1.0, abs=1e-6)
+    first, last = (time_ns(m.header.stamp) // 20_000_000 for m in (told[0], told[-1]))
+    assert 0.4 < len(told) / (last - first + 1) < 0.95  # with 0.7 expected
 
 
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
     if reason := renderer_is_missing():
         pytest.skip(reason)
-    messages, pos, quat = sensed(
+    at = sensed(
         client, eye__image_raw=Image, eye__depth__image_raw=Image,
         eye__segmentation__image_raw=Image, eye__camera_info=CameraInfo,
+        eye__image_raw__compressed=CompressedImage,
     )  # fmt: skip
-    rgb, depth, ids, info = messages.values()
-    assert {m.header.frame_id for m in messages.values()} == {"cf0/fpv_camera_optical_frame"}
+    rgb, depth, ids = (at[f"eye/{k}image_raw"] for k in ("", "depth/", "segmentation/"))
+    info, small = at["eye/camera_info"], at["eye/image_raw/compressed"]
+    frames = {m.header.frame_id for m in (rgb, depth, ids, info, small)}
+    assert frames == {"cf0/fpv_camera_optical_frame"}
     assert (rgb.encoding, depth.encoding, ids.encoding) == ("rgb8", "32FC1", "32SC1")
     assert (info.width, info.height, rgb.step, depth.step) == (64, 48, 192, 256)
     pixels = np.frombuffer(rgb.data, np.uint8).reshape(48, 64, 3)
+    jpeg = np.asarray(PIL.Image.open(io.BytesIO(small.data)), float)
+    assert small.format.startswith("rgb8; jpeg") and np.abs(jpeg - pixels).mean() < 8
     z = np.frombuffer(depth.data, "<f4").reshape(48, 64).astype(float)
     names = np.frombuffer(ids.data, "<i4").reshape(48, 64)
     rows, columns = np.indices(z.shape)
     in_camera = np.stack(
         [(columns - info.k[2]) / info.k[0] * z, (rows - info.k[5]) / info.k[4] * z, z], axis=-1
     )
-    link, optical = (
-        transform.transform
-        for transform in static_transforms(client)
-        if transform.child_frame_id.startswith("cf0/fpv_camera")
-    )
-    in_link = body_to_world(numbers(optical.rotation), in_camera)
-    in_base = numbers(link.translation) + body_to_world(numbers(link.rotation), in_link)
-    world = pos + body_to_world(quat, in_base)
     east = names == 1
     assert east.sum() > 100
-    np.testing.assert_allclose(world[east, 0], 3.0, atol=1e-3)
+    world = at.carried("eye/depth/image_raw", in_camera[east])
+    np.testing.assert_allclose(world[:, 0], 3.0, atol=1e-3)
     assert (pixels[east, 0] > 2 * pixels[east, 1].astype(int)).all()  # it is red
     np.testing.assert_array_equal(np.isinf(z), names == -1)
 
@@ -166,11 +345,26 @@ def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
 
 
 def test_what_the_drones_carry(tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text(SENSORS)
-    devices = load(str(file), ["cf0", "cf1"])
-    assert set(devices) == {("cf0", "scan"), ("cf1", "scan"), ("cf0", "cloud"), ("cf0", "eye")}
-    assert devices["cf1", "scan"] == Lidar(rate=10, samples=72, max_distance=6.0)
-    assert isinstance(devices["cf0", "eye"], Camera)
+    (file := tmp_path / "s.yaml").write_text(SENSORS + "  scan: {type: lidar, samples: 4}\n")
+    carried = load(str(file), ["cf0", "cf1"], "cf2x_L250")
+    names = {
+        drone: [(d.owner, d.name) for d in carried.devices if carried.carries(drone, d)]
+        for drone in ("cf0", "cf1")
+    }
+    assert names["cf1"] == [("all", "scan"), ("all", "imu")]
+    assert ("cf0", "scan") in names["cf0"] and ("all", "scan") not in names["cf0"]
+    cfgs = {(d.owner, d.name): d.cfg for d in carried.devices}
+    scan, imu, eye = cfgs["all", "scan"], cfgs["all", "imu"], cfgs["cf0", "eye"]
+    assert isinstance(scan, RayCastSensorCfg) and scan.max_distance == 6.0
+    assert isinstance(imu, ImuSensorCfg) and imu.accelerometer.density == (0.01, 0.01, 0.02)
+    assert isinstance(eye, CameraSensorCfg) and eye.data_types == ("rgb", "depth", "segmentation")
+
+
+def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text("all: {ring: {type: multiranger}}")
+    frames = load(str(file), ["cf0"], "cf2x_L250").frames("cf0")
+    ahead = [body_to_world(frame.quat, np.array([1.0, 0.0, 0.0])) for frame in frames]
+    np.testing.assert_allclose(ahead, MULTI_RANGER, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -179,23 +373,32 @@ def test_what_the_drones_carry(tmp_path: Path) -> None:
         ("a: [", "expected a YAML file"),
         ("3", "expected sensors by drone, got 3"),
         ("cf7: {s: {type: lidar}}", "expected drones of cf0, or all, got 'cf7'"),
-        ("cf0: {s: {type: sonar}}", "cf0/s with a type of lidar, camera, got 'sonar'"),
+        ("cf0: {s: {type: sonar}}", "cf0/s with a type of imu, .*camera, got 'sonar'"),
         ("cf0: {s: {type: lidar, range: 3}}", r"cf0/s with .*samples, got \['range'\]"),
+        ("cf0: {s: {type: camera, pos: [0, 0, 1]}}", r"cf0/s with .*, got \['pos'\]"),
+        ("cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}", r"cf0/s with .*rpy, .*, got \['quat'\]"),
+        ("cf0: {s: {type: imu, pos: [0, 0]}}", r"pos of cf0/s as three numbers, got \[0, 0\]"),
+        ("cf0: {s: {type: imu, rpy: [0, 0, x]}}", "rpy of cf0/s as three numbers"),
+        ("cf0: {s: {type: imu, gyro: {noise: 3}}}", "what cf0/s can be .*'noise'"),
+        ("cf0: {s: {type: imu, gyro: {std: -3}}}", "what cf0/s can be .*negative"),
+        ("cf0: {s: {type: gnss}}", "what cf0/s can be .*latitude"),
+        ("cf0: {s: {type: barometer, altitude: high}}", "altitude: expected a number, got 'high'"),
         ("cf0: {s: {type: lidar, samples: 0}}", r"what cf0/s can be \(lidar pattern: 0 samples"),
         ("cf0: {s: {type: camera, data_types: [heat]}}", "data_types"),
-        ("cf0: {s: {type: lidar, samples: many}}", "what cf0/s can be"),
+        ("cf0: {s: {type: lidar, samples: many}}", "samples: expected int, got 'many'"),
         ("cf0: {s: {type: camera, rate: fast}}", "a rate of cf0/s in whole Hz, got 'fast'"),
         ("cf0: {s: {type: camera, rate: 0}}", "a rate of cf0/s in whole Hz, got 0"),
         ("cf0: {a b: {type: lidar}}", "names with values for cf0"),
+        ("cf0: {imu_link: {type: imu, pos: [0, 0, 0]}}", "names that are not those of .*imu_link"),
         ("cf0: 3", "sensors of cf0 by name, got 3"),
     ],
 )
 def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path: Path) -> None:
     (file := tmp_path / "s.yaml").write_text(text)
     with pytest.raises(ParameterError, match=rf"^sensors: .*{message}"):
-        load(str(file), ["cf0"])
+        load(str(file), ["cf0"], "cf2x_L250")
 
 
 def test_a_missing_file_is_refused() -> None:
     with pytest.raises(ParameterError, match="No such file"):
-        load("/nowhere.yaml", ["cf0"])
+        load("/nowhere.yaml", ["cf0"], "cf2x_L250")

@@ -116,7 +116,7 @@ class Parameters:
         str, Spec("Path of a YAML file with named poses, beside the sites of the scene")
     ] = ""
     sensors: Annotated[
-        str, Spec("Path of a YAML file with lidars and cameras of the drones; empty: none")
+        str, Spec("Path of a YAML file with what the drones carry; empty: nothing")
     ] = ""
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
     headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True

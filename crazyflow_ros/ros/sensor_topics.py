@@ -86,7 +86,7 @@ class DeviceTopics(ABC):
     """
 
     backlog = 1
-    """Snapshots that wait to be sensed; what comes while there are so many is left out."""
+    """Snapshots that wait to be sensed; of more the oldest are left out."""
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         self._simulator, self._file, self._device = simulator, file, device
@@ -155,7 +155,7 @@ class DeviceTopics(ABC):
 class SampleTopics(DeviceTopics):
     """Sensors of a drone's state and distance sensors: all drones are sensed at once."""
 
-    backlog = 20
+    backlog = 50
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         super().__init__(simulator, file, device)
@@ -197,7 +197,7 @@ class SampleTopics(DeviceTopics):
         self._sensor.update(1 / self._device.rate)
         data = self._sensor.data
         blocks = [block for kind in self._kinds for block in kind.values(data)]
-        self._messages.update(snapshot.time_ns, blocks)
+        self._messages.update(snapshot.time_ns - round(self._sensor.age * 1e9), blocks)
         addresses = []
         for number, kind in enumerate(self._kinds):
             there = np.ones(len(drones), bool) if kind.valid is None else kind.valid(data)

@@ -34,6 +34,7 @@ _LOOK_PERIOD = 0.2  # s of wall time after which it is seen who listens
 class _View(NamedTuple):
     """What there is to be sensed."""
 
+    number: int
     snapshot: Snapshot
     model: mujoco.MjModel
 
@@ -41,6 +42,8 @@ class _View(NamedTuple):
 class _Reset(NamedTuple):
     """Drones were put back to their initial state."""
 
+    before: int
+    """Number of the first view after it."""
     drones: tuple[str, ...]
 
 
@@ -50,17 +53,19 @@ class SensorThread:
     Args:
         simulator: The node.
         rate: Hz, of simulated time.
-        backlog: Snapshots that wait at most; what comes then is left out.
+        backlog: Snapshots that wait at most; of more the oldest are left out.
     """
 
     def __init__(self, simulator: Simulator, rate: int, backlog: int) -> None:
         physics = simulator.physics
-        self._mirror, self._logger, self._backlog = physics.mirror, simulator.get_logger(), backlog
+        self._mirror, self._logger = physics.mirror, simulator.get_logger()
         self._period = ticks_per_period(physics.freq, rate, f"sensors: the rate {rate}")
         self._topics: list[DeviceTopics] = []
         self._is_wanted = False
         self._scene: Scene | None = None
-        self._waiting: deque[_View | _Reset] = deque()
+        self._n_views = 0
+        self._views: deque[_View] = deque(maxlen=backlog)
+        self._resets: deque[_Reset] = deque()
         self._due = threading.Event()
         physics.every(rate, self._take, "sensors")
         physics.on_reset(self._note_reset)
@@ -78,46 +83,45 @@ class SensorThread:
 
     def _take(self, snapshot: Snapshot) -> None:
         """In the physics thread."""
-        is_due = snapshot.tick % self._period == 0  # also called when time stands still
-        if self._is_wanted and is_due and len(self._waiting) < self._backlog:
-            self._waiting.append(_View(snapshot, self._mirror.model))
+        # It is also called between two periods, after a step and after changes by hand.
+        if self._is_wanted and snapshot.tick % self._period == 0:
+            self._views.append(_View(self._n_views, snapshot, self._mirror.model))
+            self._n_views += 1
             self._due.set()
 
     def _note_reset(self, event: ResetEvent) -> None:
         """In the physics thread."""
-        if self._scene is not None and event.drones:
-            self._waiting.append(_Reset(event.drones))
-            self._due.set()
+        if event.drones and self._n_views:
+            self._resets.append(_Reset(self._n_views, event.drones))
 
     def _main(self) -> None:
         while True:
             self._due.wait()
             self._due.clear()
-            while self._waiting:
+            while self._views:
                 try:
-                    self._carry_out(self._waiting.popleft())
+                    self._sense(self._views.popleft())
                 except RenderingUnavailable as error:
                     self._logger.warning(f"sensors: no pictures: {error}")
                     self._topics = []
                 except Exception as error:  # time goes on
                     self._logger.error(f"sensors: {error!r}", throttle_duration_sec=1.0)
 
-    def _carry_out(self, what: _View | _Reset) -> None:
-        if isinstance(what, _Reset):
-            for topics in self._topics:
-                topics.reset(what.drones)
-            return
-        snapshot, model = what
-        scene = self._scene
+    def _sense(self, view: _View) -> None:
+        scene, names = self._scene, view.snapshot.names
         # Another model also when the scene has changed.
-        if scene is None or scene.mirrored is not model or scene.names != snapshot.names:
-            self._scene = scene = Scene(model, snapshot.names)
+        if scene is None or scene.mirrored is not view.model or scene.names != names:
+            self._scene = scene = Scene(view.model, names)
             for topics in self._topics:
                 topics.initialize(scene)
-        scene.show(snapshot)
+        while self._resets and self._resets[0].before <= view.number:
+            reset = self._resets.popleft()
+            for topics in self._topics:
+                topics.reset(reset.drones)
+        scene.show(view.snapshot)
         for topics in self._topics:
             if topics.listeners:
-                topics.sense(snapshot, scene)
+                topics.sense(view.snapshot, scene)
 
 
 def declare(simulator: Simulator) -> None:
@@ -125,7 +129,7 @@ def declare(simulator: Simulator) -> None:
     file = simulator.sensor_file
     threads: dict[tuple[int, type[DeviceTopics]], SensorThread] = {}
     everything: list[DeviceTopics] = []
-    taken = {publisher.topic_name for publisher in simulator.publishers}
+    taken = [publisher.topic_name for publisher in simulator.publishers]
     for device in file.devices:
         kind = _TOPICS.get(device.type, SampleTopics)
         topics = kind(simulator, file, device)

@@ -1,0 +1,117 @@
+"""Sensors over the state of drones, against MuJoCo's own over the mirror of the same state."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+from crazyflow_ros.scene import Mirror, MirrorState, build_spec
+from crazyflow_ros.sensors import (
+    BuiltinSensorCfg,
+    GridPatternCfg,
+    LidarPatternCfg,
+    MujocoBackend,
+    ObjRef,
+    RayCastSensorCfg,
+)
+from crazyflow_ros.sensors.state_backend import StateBackend
+
+NAMES = ["cf0", "cf1", "cf2"]
+PLACE = {"pos": [0.02, -0.03, 0.05], "quat": [0.5, 0.1, -0.7, 0.5]}
+ON_DRONE = ObjRef("site", "place", "drone")
+
+
+@pytest.fixture(scope="module")
+def alone() -> mujoco.MjModel:
+    """A drone with gyroscope, accelerometer and velocimeter at a place, and what is refused."""
+    spec = build_spec("cf2x_L250", ["drone"])
+    spec.body("drone:drone").add_site(name="place:drone", **PLACE)
+    for kind in ("gyro", "accelerometer", "velocimeter", "magnetometer"):
+        BuiltinSensorCfg(name=kind, sensor_type=kind, obj=ON_DRONE).build().edit_spec(spec)
+    return spec.compile()
+
+
+@pytest.fixture(scope="module")
+def state() -> MirrorState:
+    rng = np.random.default_rng(1)
+    quat = rng.normal(size=(3, 4))
+    quat /= np.linalg.norm(quat, axis=1)[:, None]
+    pos = np.array([[0.0, 0, 2], [3, 0, 1.5], [0, 4, 3]])
+    motion = [rng.normal(size=(3, 3)) for _ in range(4)]
+    rotors = np.zeros((3, 4))
+    return MirrorState(
+        0, pos, quat / np.linalg.norm(quat, axis=1)[:, None], *motion, rotors, rotors
+    )
+
+
+@pytest.fixture(scope="module")
+def mirror(state: MirrorState) -> Mirror:
+    """The drones together, with the same sensors of MuJoCo."""
+    spec = build_spec("cf2x_L250", NAMES)
+    for name in NAMES:
+        spec.body(f"drone:{name}").add_site(name=f"place:{name}", **PLACE)
+        for kind in ("gyro", "accelerometer", "velocimeter"):
+            cfg = BuiltinSensorCfg(
+                name=f"{kind}/{name}", sensor_type=kind, obj=ObjRef("site", "place", name)
+            )
+            cfg.build().edit_spec(spec)
+    mirror = Mirror(spec.compile(), NAMES)
+    mirror.write(state)
+    return mirror
+
+
+@pytest.fixture
+def backend(alone: mujoco.MjModel, mirror: Mirror, state: MirrorState) -> StateBackend:
+    backend = StateBackend(alone, NAMES, MujocoBackend(mirror.model, mirror.copy_physics_data()))
+    backend.show(state, [0, 1, 2])
+    return backend
+
+
+@pytest.mark.parametrize("kind", ["gyro", "accelerometer", "velocimeter"])
+def test_motion_is_what_mujoco_reads(backend: StateBackend, mirror: Mirror, kind: str) -> None:
+    sensor = BuiltinSensorCfg(name=kind, sensor_type=kind, obj=ON_DRONE).build()
+    sensor.initialize(backend)
+    expected = [mirror.read_sensor(f"{kind}/{name}") for name in NAMES]
+    np.testing.assert_allclose(sensor.data, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_frames_are_where_mujoco_has_them(backend: StateBackend, mirror: Mirror) -> None:
+    together = MujocoBackend(mirror.model, mirror.copy_physics_data())
+    for kind, part in (("site", "place"), ("body", "rotor2"), ("camera", "fpv_cam")):
+        pos, axes = backend.frame(ObjRef(kind, part, "drone"))
+        for i, name in enumerate(NAMES):
+            place, directions = together.frame(ObjRef(kind, part, name))
+            np.testing.assert_allclose(pos[i], place[0], atol=1e-12)
+            np.testing.assert_allclose(axes[i], directions[0], atol=1e-12)
+
+
+def test_rays_meet_the_scene_and_not_the_drone_itself(
+    backend: StateBackend, mirror: Mirror
+) -> None:
+    pattern = LidarPatternCfg(samples=8, elevations=[-60, 0, 60])
+    options = {"pattern": pattern, "max_distance": 20.0, "include_geom_groups": None}
+    sensor = RayCastSensorCfg(name="all", frame=ON_DRONE, **options).build()
+    sensor.initialize(backend)
+    sensor.sense()
+    together = MujocoBackend(mirror.model, mirror.copy_physics_data())
+    for i, name in enumerate(NAMES):
+        one = RayCastSensorCfg(name=name, frame=ObjRef("site", "place", name), **options).build()
+        one.initialize(together)
+        one.sense()
+        assert (one.data.distances > 0).any()
+        np.testing.assert_allclose(sensor.data.distances[i], one.data.distances[0], atol=1e-9)
+    backend.casting[:] = [False, True, False]
+    before = sensor.data.distances[1]
+    sensor.sense()
+    assert (sensor.data.distances[[0, 2]] == -1.0).all()
+    np.testing.assert_array_equal(sensor.data.distances[1], before)
+
+
+def test_what_the_state_does_not_tell_is_refused(backend: StateBackend) -> None:
+    sensor = BuiltinSensorCfg(name="magnetometer", sensor_type="magnetometer", obj=ON_DRONE).build()
+    with pytest.raises(ValueError, match=r"'magnetometer'.* not mjSENS_MAGNETOMETER"):
+        sensor.initialize(backend)
+    two = RayCastSensorCfg(name="r", frame=(ON_DRONE, ON_DRONE), pattern=GridPatternCfg())
+    with pytest.raises(ValueError, match="expected rays of one frame on the drone, got 2"):
+        two.build().initialize(backend)
