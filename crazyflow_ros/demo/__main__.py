@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
-from crazyflow_ros.demo.simulator import Simulator, SimulatorError
+from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
 
 FAILED, WRONG_USAGE = 1, 2
 
@@ -30,7 +30,7 @@ def main() -> int:
     except UsageError as error:
         print(f"{error}\n\n{usage()}", file=sys.stderr)
         return WRONG_USAGE
-    _choose_domain()
+    choose_domain()
     # Not before the domain is chosen, and the help is worth no wait for the client library.
     from crazyflow_ros.demo.client import FlightError
     from crazyflow_ros.demo.flight import interruptible
@@ -41,13 +41,6 @@ def main() -> int:
         except (SimulatorError, FlightError, ImportError, OSError) as error:
             print(f"\nFAILED: {error}", file=sys.stderr)
             return FAILED
-
-
-def _choose_domain() -> None:
-    """Keep off other ROS programs, unless a domain was asked for."""
-    if not os.environ.get("ROS_DOMAIN_ID"):
-        os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
-        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 
 
 def _demonstrate(arguments: Arguments) -> int:

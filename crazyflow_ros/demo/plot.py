@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from crazyflow_ros.demo.record import ALLOWED_ERROR, Record, Track
 
 FEW = 8  # drones that get a colour and a line in the legend each
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
@@ -26,6 +26,7 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "savefig.dpi": 150,
 }
+"""Of Matplotlib's pictures."""
 _PLANNED: dict[str, Any] = {
     "color": "#888888",
     "linewidth": 0.8,
@@ -41,7 +42,7 @@ def save_plot(record: Record, path: Path) -> None:
         record: The flight.
         path: File to write; its ending chooses the format.
     """
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 8), layout="constrained")
         above, side, error = figure.subplot_mosaic(
             [["above", "side"], ["error", "error"]], height_ratios=[3, 2]

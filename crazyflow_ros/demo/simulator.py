@@ -22,6 +22,13 @@ from typing import Self
 GRACE = 1.5  # s that a process has to end after it was asked to
 
 
+def choose_domain() -> None:
+    """Keep off other ROS programs, unless a domain was asked for. Before rclpy is imported."""
+    if not os.environ.get("ROS_DOMAIN_ID"):
+        os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
+        os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+
+
 class SimulatorError(RuntimeError):
     """The simulator has ended on its own."""
 

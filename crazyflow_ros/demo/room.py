@@ -1,0 +1,206 @@
+"""`python -m crazyflow_ros.demo.room`: a drone flies through a room, and looks around.
+
+Starts the simulator, flies one round, and draws into `out/` what the sensors of the drone have
+published: `scan.png`, `cloud.png` from above, `camera.png` and `depth.png`. Where nothing can draw
+pictures, the first two come nevertheless.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
+from crazyflow_ros.opengl import PACKAGES
+from crazyflow_ros.resources import resource
+from crazyflow_ros.scene.frames import quat_from_rpy
+
+if TYPE_CHECKING:
+    from rclpy.node import Node
+    from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+DRONE = "cf0"
+SIZE = np.array([1.9, 1.4, 0.3])  # m, half extents of the round
+ALTITUDE = 1.1  # m
+RISE, ROUND, REST = 3.0, 20.0, 2.0  # s: up, round, and until it has stopped
+OUT = Path("out")
+FAILED = 1
+
+_RATE = 10  # points of the trajectory per second
+_LEAD = 500_000_000  # ns of simulated time, from sending it to its start
+_READY_TIMEOUT = 120.0  # s
+_SILENCE = 20.0  # s of wall time
+
+
+def plan() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The flight: times (K,) [s], positions (K, 3) [m] and headings (K,) [rad], ahead."""
+    times = np.arange(0.0, RISE + ROUND + REST, 1 / _RATE)
+    height, part = (np.clip(u, 0, 1) for u in (times / RISE, (times - RISE) / ROUND))
+    phase = 2 * np.pi * part**2 * (3 - 2 * part)
+    sine, cosine = np.sin(phase), np.cos(phase)
+    pos = SIZE * np.stack([cosine, sine, np.sin(2 * phase)], axis=-1)
+    pos[:, 2] += ALTITUDE * height**2 * (3 - 2 * height)
+    return times, pos, np.arctan2(SIZE[1] * cosine, -SIZE[0] * sine)
+
+
+class Flight:
+    """Flies one round, and keeps what the drone's sensors tell.
+
+    Args:
+        node: What this talks through.
+        check: Called often; raises if the flight shall end.
+
+    Attributes:
+        poses: Position [m] and attitude xyzw in the map, (7,), by stamp [ns].
+        messages: Of the other topics, by topic and stamp.
+    """
+
+    def __init__(self, node: Node, check: Callable[[], None]) -> None:
+        from geometry_msgs.msg import PoseStamped
+        from sensor_msgs.msg import Image, LaserScan, PointCloud2
+        from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+        from crazyflow_ros.demo.spin import make_executor
+
+        self._check = check
+        self._executor = make_executor()
+        self._executor.add_node(node)
+        self.poses: dict[int, np.ndarray] = {}
+        self.messages: dict[str, dict[int, Any]] = {}
+        node.create_subscription(PoseStamped, f"{DRONE}/pose", self._keep_pose, 100)
+        for kind, topic in (
+            (LaserScan, "scan"),
+            (PointCloud2, "cloud"),
+            (Image, "camera/image_raw"),
+            (Image, "camera/depth/image_raw"),
+        ):
+            kept = self.messages[topic] = {}
+            node.create_subscription(
+                kind, f"{DRONE}/{topic}", lambda m, kept=kept: kept.update({_stamp(m): m}), 10
+            )
+        self._commands = node.create_publisher(
+            MultiDOFJointTrajectory, f"{DRONE}/cmd_trajectory", 1
+        )
+
+    def fly(self) -> None:
+        """Fly.
+
+        Raises:
+            SimulatorError: The simulator does not answer.
+        """
+        began = time.monotonic()
+        while not (
+            self.poses and self.messages["scan"] and self._commands.get_subscription_count()
+        ):
+            if time.monotonic() > began + _READY_TIMEOUT:
+                raise SimulatorError(f"no pose and no scan after {_READY_TIMEOUT:g} s")
+            self._run_callbacks()
+        start = max(self.poses) + _LEAD
+        self._commands.publish(trajectory(start))
+        end = start + int((RISE + ROUND + REST) * 1e9)
+        newest, heard = 0, time.monotonic()
+        while newest < end:
+            self._run_callbacks()
+            if (now := max(self.poses)) > newest:
+                newest, heard = now, time.monotonic()
+            elif time.monotonic() > heard + _SILENCE:
+                raise SimulatorError(f"the simulator has been silent for {_SILENCE:g} s")
+
+    def close(self) -> None:
+        """Stop running callbacks."""
+        self._executor.shutdown()
+
+    def _run_callbacks(self) -> None:
+        from crazyflow_ros.demo.spin import spin_for
+
+        spin_for(self._executor, 0.05)
+        self._check()
+
+    def _keep_pose(self, message: Any) -> None:
+        p, q = message.pose.position, message.pose.orientation
+        self.poses[_stamp(message)] = np.array([p.x, p.y, p.z, q.x, q.y, q.z, q.w])
+
+
+def trajectory(start_ns: int) -> MultiDOFJointTrajectory:
+    """The flight as a message, from a simulated time [ns] on."""
+    from builtin_interfaces.msg import Duration, Time
+    from geometry_msgs.msg import Quaternion, Transform, Vector3
+    from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+    message = MultiDOFJointTrajectory(joint_names=[f"{DRONE}/base_link"])
+    message.header.frame_id = "map"
+    message.header.stamp = Time(sec=start_ns // 10**9, nanosec=start_ns % 10**9)
+    for seconds, pos, yaw in zip(*plan()):
+        place = Vector3(**dict(zip("xyz", pos.tolist())))
+        turn = quat_from_rpy(np.array([0.0, 0.0, yaw])).tolist()
+        message.points.append(
+            MultiDOFJointTrajectoryPoint(
+                transforms=[
+                    Transform(translation=place, rotation=Quaternion(**dict(zip("xyzw", turn))))
+                ],
+                time_from_start=Duration(
+                    sec=int(seconds), nanosec=round(seconds % 1 * _RATE) * 10**9 // _RATE
+                ),
+            )
+        )
+    return message
+
+
+def _stamp(message: Any) -> int:
+    return int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec)
+
+
+def main() -> int:
+    """Run the demonstration.
+
+    Returns:
+        Exit code: 0 if it flew, and the pictures are written.
+    """
+    choose_domain()
+    # Not before the domain is chosen.
+    from crazyflow_ros.demo.flight import interruptible, ros_node
+    from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
+
+    OUT.mkdir(exist_ok=True)
+    x, y, yaw = (float(v) for v in (*plan()[1][0, :2], plan()[2][0]))
+    parameters = {
+        "drones": f"[{DRONE}]",
+        "scene": "room",
+        "initial_poses": f"[{x}, {y}, 0.02, {yaw}]",
+        "sensors": str(resource("config", "sensors.yaml")),
+    }
+    print(f"flying through a room for {RISE + ROUND + REST:g} s", flush=True)
+    log = OUT / "simulator.log"
+    with interruptible():
+        try:
+            with Simulator(parameters, log) as simulator, ros_node([]) as node:
+                flight = Flight(node, simulator.check)
+                try:
+                    flight.fly()
+                finally:
+                    flight.close()
+        except (SimulatorError, ImportError, OSError) as error:
+            print(f"\nFAILED: {error}", file=sys.stderr)
+            return FAILED
+        seen = {topic: len(kept) for topic, kept in flight.messages.items()}
+        print(", ".join(f"{count} x {topic}" for topic, count in seen.items()))
+        save_scan(flight, OUT / "scan.png")
+        save_cloud(flight, OUT / "cloud.png")
+        written = ["scan.png", "cloud.png"]
+        if seen["camera/image_raw"]:
+            save_pictures(flight, OUT / "camera.png", OUT / "depth.png")
+            written += ["camera.png", "depth.png"]
+        else:
+            print(f"no camera: nothing draws here, see {log}; {PACKAGES} would, in Debian")
+        print(f"pictures in {OUT}{os.sep}: {', '.join(written)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
