@@ -19,15 +19,19 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim test soak bench parity lint format clean
+.PHONY: help setup sim demo-sensors test soak bench parity lint format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(VENV)/.ready ## Make .venv with ROS 2, all packages and the missing message packages
 
-sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1 real_time_factor:=0")
-	@$(PYTHON) -m crazyflow_ros.demo $(ARGS)
+sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1", CAMERAS=1)
+	@$(if $(CAMERAS),$(PYTHON) -m crazyflow_ros.opengl)
+	@$(PYTHON) -m crazyflow_ros.demo $(if $(CAMERAS),sensors:=config/sensors.yaml) $(ARGS)
+
+demo-sensors: $(VENV)/.ready ## Fly through a room; what the sensors see comes into out/
+	@$(PYTHON) -m crazyflow_ros.demo.room
 
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
 	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)

@@ -2,16 +2,15 @@
 
 import os
 import tempfile
-from ctypes.util import find_library
 from pathlib import Path
-
-# Before MuJoCo is imported: without a screen it can still draw.
-if not os.environ.get("DISPLAY") and find_library("EGL"):
-    os.environ.setdefault("MUJOCO_GL", "egl")
 
 import jax
 import pytest
 from hypothesis import settings
+
+from crazyflow_ros.opengl import choose_opengl
+
+choose_opengl()  # before tests import MuJoCo
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
 

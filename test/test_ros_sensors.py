@@ -14,7 +14,6 @@ import PIL.Image
 import pytest
 from geometry_msgs.msg import PoseStamped, TwistStamped, Vector3, Wrench, WrenchStamped
 from nav_msgs.msg import Odometry
-from rendering import renderer_is_missing
 from ros_client import (
     LATCHED,
     Client,
@@ -38,6 +37,7 @@ from sensor_msgs.msg import (
 )
 from tf2_msgs.msg import TFMessage
 
+from crazyflow_ros import opengl
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.sensor_config import load
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
@@ -311,7 +311,7 @@ def test_motion_capture_is_late_and_has_gaps(client: Client) -> None:
 
 
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
-    if reason := renderer_is_missing():
+    if reason := opengl.problem():
         pytest.skip(reason)
     at = sensed(
         client, eye__image_raw=Image, eye__depth__image_raw=Image,

@@ -8,8 +8,8 @@ import mujoco
 import numpy as np
 import pytest
 from jax import Array
-from rendering import renderer_is_missing
 
+from crazyflow_ros import opengl
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.sim import sync_sim2mjx
@@ -209,7 +209,7 @@ def test_mjx_data_in_the_closure_of_a_contact_check(obstacle_course: Sim):
 
 
 def test_render(obstacle_course: Sim):
-    if reason := renderer_is_missing():
+    if reason := opengl.problem():
         pytest.skip(reason)
     sim = obstacle_course
     place(sim, [0.0, 0.0, 0.5])

@@ -10,8 +10,8 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from rendering import renderer_is_missing
 
+from crazyflow_ros import opengl
 from crazyflow_ros.sensors import (
     CameraSensor,
     CameraSensorCfg,
@@ -53,7 +53,7 @@ SCENE = """
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[tuple[SensorSet, MujocoBackend]]:
     """Several cameras, and rays through the pixels of two of them, in two worlds."""
-    if reason := renderer_is_missing():
+    if reason := opengl.problem():
         pytest.skip(reason)
     every = ("rgb", "depth", "segmentation")
     sensors = SensorSet(

@@ -52,6 +52,8 @@ def _demonstrate(arguments: Arguments) -> int:
         "drone_model": arguments.drone_model,
         "real_time_factor": str(arguments.real_time_factor),
     }
+    if arguments.sensors:
+        parameters["sensors"] = arguments.sensors
     plot = Path(arguments.plot).expanduser()
     plot.parent.mkdir(parents=True, exist_ok=True)
     print(

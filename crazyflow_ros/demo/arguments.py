@@ -61,6 +61,7 @@ class Arguments:
     )
     duration: float = _argument(30.0, _number(SHORTEST), "of the flight, simulated seconds")
     drone_model: str = _argument(str(Drone.cf2x_L250), _drone_model, f"one of {', '.join(Drone)}")
+    sensors: str = _argument("", str, "YAML file with what the drones carry; empty: nothing")
     plot: str = _argument(
         "out/flight.png", _path, "where the picture goes, and the simulator's log beside it"
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
 from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
 from crazyflow_ros.opengl import PACKAGES
 from crazyflow_ros.resources import resource
@@ -26,27 +27,12 @@ if TYPE_CHECKING:
     from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 DRONE = "cf0"
-SIZE = np.array([1.9, 1.4, 0.3])  # m, half extents of the round
-ALTITUDE = 1.1  # m
-RISE, ROUND, REST = 3.0, 20.0, 2.0  # s: up, round, and until it has stopped
 OUT = Path("out")
 FAILED = 1
 
-_RATE = 10  # points of the trajectory per second
 _LEAD = 500_000_000  # ns of simulated time, from sending it to its start
 _READY_TIMEOUT = 120.0  # s
 _SILENCE = 20.0  # s of wall time
-
-
-def plan() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The flight: times (K,) [s], positions (K, 3) [m] and headings (K,) [rad], ahead."""
-    times = np.arange(0.0, RISE + ROUND + REST, 1 / _RATE)
-    height, part = (np.clip(u, 0, 1) for u in (times / RISE, (times - RISE) / ROUND))
-    phase = 2 * np.pi * part**2 * (3 - 2 * part)
-    sine, cosine = np.sin(phase), np.cos(phase)
-    pos = SIZE * np.stack([cosine, sine, np.sin(2 * phase)], axis=-1)
-    pos[:, 2] += ALTITUDE * height**2 * (3 - 2 * height)
-    return times, pos, np.arctan2(SIZE[1] * cosine, -SIZE[0] * sine)
 
 
 class Flight:
@@ -59,6 +45,7 @@ class Flight:
     Attributes:
         poses: Position [m] and attitude xyzw in the map, (7,), by stamp [ns].
         messages: Of the other topics, by topic and stamp.
+        start_ns: When the drone takes off.
     """
 
     def __init__(self, node: Node, check: Callable[[], None]) -> None:
@@ -68,7 +55,7 @@ class Flight:
 
         from crazyflow_ros.demo.spin import make_executor
 
-        self._check = check
+        self._check, self.start_ns = check, 0
         self._executor = make_executor()
         self._executor.add_node(node)
         self.poses: dict[int, np.ndarray] = {}
@@ -101,9 +88,9 @@ class Flight:
             if time.monotonic() > began + _READY_TIMEOUT:
                 raise SimulatorError(f"no pose and no scan after {_READY_TIMEOUT:g} s")
             self._run_callbacks()
-        start = max(self.poses) + _LEAD
-        self._commands.publish(trajectory(start))
-        end = start + int((RISE + ROUND + REST) * 1e9)
+        self.start_ns = max(self.poses) + _LEAD
+        self._commands.publish(trajectory(self.start_ns))
+        end = self.start_ns + int((RISE + ROUND + REST) * 1e9)
         newest, heard = 0, time.monotonic()
         while newest < end:
             self._run_callbacks()
@@ -138,15 +125,14 @@ def trajectory(start_ns: int) -> MultiDOFJointTrajectory:
     message.header.stamp = Time(sec=start_ns // 10**9, nanosec=start_ns % 10**9)
     for seconds, pos, yaw in zip(*plan()):
         place = Vector3(**dict(zip("xyz", pos.tolist())))
+        whole, rest = divmod(round(seconds * 10**9), 10**9)
         turn = quat_from_rpy(np.array([0.0, 0.0, yaw])).tolist()
         message.points.append(
             MultiDOFJointTrajectoryPoint(
                 transforms=[
                     Transform(translation=place, rotation=Quaternion(**dict(zip("xyzw", turn))))
                 ],
-                time_from_start=Duration(
-                    sec=int(seconds), nanosec=round(seconds % 1 * _RATE) * 10**9 // _RATE
-                ),
+                time_from_start=Duration(sec=whole, nanosec=rest),
             )
         )
     return message
@@ -197,7 +183,7 @@ def main() -> int:
             save_pictures(flight, OUT / "camera.png", OUT / "depth.png")
             written += ["camera.png", "depth.png"]
         else:
-            print(f"no camera: nothing draws here, see {log}; {PACKAGES} would, in Debian")
+            print(f"no camera: nothing draws here, see {log}; install {PACKAGES}")
         print(f"pictures in {OUT}{os.sep}: {', '.join(written)}")
     return 0
 

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Polygon
 
 from crazyflow_ros.demo.plot import STYLE
+from crazyflow_ros.demo.room_plan import RISE, ROUND
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.scene.frames import body_to_world, heading_to_world, yaw
 
@@ -67,10 +68,10 @@ def save_cloud(flight: Flight, path: Path) -> None:
         figure = Figure(figsize=(9, 7), layout="constrained")
         axes = figure.subplots()
         _draw_room(axes, f"{len(together)} points of {len(points)} clouds, from above")
+        x, y, height = together.T
         dots = axes.scatter(
-            *together[:, :2].T, c=together[:, 2], s=1.5, linewidths=0, cmap="viridis", vmin=0,
-            vmax=2.5, zorder=3,
-        )  # fmt: skip
+            x, y, 1.5, height, cmap="viridis", vmin=0, vmax=2.5, linewidths=0, zorder=3
+        )
         track = np.array([flight.poses[stamp] for stamp in sorted(flight.poses)])
         axes.plot(*track[:, :2].T, color="white", linewidth=3, zorder=4)
         axes.plot(*track[:, :2].T, color=_HIT, linewidth=1.5, zorder=5, label="flight")
@@ -82,8 +83,9 @@ def save_cloud(flight: Flight, path: Path) -> None:
 def save_pictures(flight: Flight, camera: Path, depth: Path) -> None:
     """Draw pictures and depths of the same moments, spread over the flight."""
     pictures, depths = (flight.messages[f"camera/{k}image_raw"] for k in ("", "depth/"))
-    stamps = sorted(pictures.keys() & depths.keys())
-    picked = [stamps[i] for i in np.linspace(0, len(stamps) - 1, _MOMENTS + 1)[1:].astype(int)]
+    stamps = np.array(sorted(pictures.keys() & depths.keys()))
+    wanted = flight.start_ns + (RISE + ROUND * (np.arange(_MOMENTS) + 0.5) / _MOMENTS) * 1e9
+    picked = stamps[np.abs(stamps - wanted[:, None]).argmin(axis=1)].tolist()
     for path, kept, title in ((camera, pictures, "Camera"), (depth, depths, "Depth")):
         with mpl.rc_context(STYLE | {"axes.grid": False}):
             figure = Figure(figsize=(11, 5.9), layout="constrained")
@@ -92,7 +94,8 @@ def save_pictures(flight: Flight, camera: Path, depth: Path) -> None:
                 axes.set(xticks=[], yticks=[])
                 axes.set_title(f"{stamp * 1e-9:.1f} s")
             if kept is depths:
-                figure.colorbar(drawn, ax=figure.axes, label="along the optical axis [m]")
+                label = "along the optical axis [m]"
+                figure.colorbar(drawn, ax=figure.axes, label=label, extend="max", shrink=0.8)
             figure.suptitle(title, x=0.01, ha="left", fontsize=13)
             figure.savefig(path)
 
@@ -105,11 +108,12 @@ def _pixels(message: Any) -> np.ndarray:
 
 def _draw_drone(axes: Axes, pose: np.ndarray) -> None:
     ahead = heading_to_world(yaw(pose[3:]), np.array([0.45, 0.0, 0.0]))
+    x, y, *_ = pose.tolist()
     axes.annotate(
-        "", pose[:2] + ahead[:2], pose[:2], zorder=6,
+        "", (x + ahead[0], y + ahead[1]), (x, y), zorder=6,
         arrowprops={"arrowstyle": "-|>", "color": _PATH, "linewidth": 2},
     )  # fmt: skip
-    axes.plot(*pose[:2], "o", color=_PATH, markersize=7, zorder=6)
+    axes.plot(x, y, "o", color=_PATH, markersize=7, zorder=6)
 
 
 def _draw_room(axes: Axes, title: str) -> None:

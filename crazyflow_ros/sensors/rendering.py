@@ -10,6 +10,8 @@ from typing import Literal
 import mujoco
 import numpy as np
 
+from crazyflow_ros.opengl import PACKAGES
+
 DataType = Literal["rgb", "depth", "segmentation"]
 
 
@@ -104,9 +106,9 @@ class Renderers:
             try:
                 self._renderers[width, height] = mujoco.Renderer(self._model, height, width)
             except Exception as error:  # of whichever library should have made the context
+                chosen = os.environ.get("MUJOCO_GL", "not set")
                 raise RenderingUnavailable(
-                    f"cameras cannot draw: {error} (MUJOCO_GL is "
-                    f"{os.environ.get('MUJOCO_GL', 'not set')!r}). Without a display, install "
-                    "libegl1 and libgl1-mesa-dri and set MUJOCO_GL=egl, or libosmesa6 and osmesa"
+                    f"cameras cannot draw: {error} (MUJOCO_GL is {chosen}). Without a display, "
+                    f"install {PACKAGES} and set MUJOCO_GL=egl, or libosmesa6 and osmesa"
                 ) from error
         return self._renderers[width, height]

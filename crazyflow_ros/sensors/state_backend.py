@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.frames import rotation_matrix
-from crazyflow_ros.sensors.backend import RayCaster
+from crazyflow_ros.sensors.backend import Contacts, RayCaster
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.raycast import subtree
@@ -33,7 +33,7 @@ class StateBackend:
     """
 
     xp = np
-    surface_normals = True
+    contact_forces = False
 
     def __init__(
         self,
@@ -80,6 +80,14 @@ class StateBackend:
         pos, axes = self._at_origin.frame(ref)
         return self._pos + self._axes @ pos[0], self._axes @ axes[0]
 
+    def contacts(self) -> Contacts:
+        """The state does not tell them.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("the state of drones does not tell their contacts")
+
     def ray_caster(
         self,
         excluded: Sequence[Sequence[int]],
@@ -111,10 +119,10 @@ class StateBackend:
             distances, normals = np.full(directions.shape[:-1], -1.0), np.zeros(directions.shape)
             for i in np.flatnonzero(self.casting):
                 one = slice(i, i + 1)
-                distances[one], normals[one] = casters[i](origins[one], directions[one])
+                distances[one], normals[one] = casters[i].cast(origins[one], directions[one])
             return distances, normals
 
-        return cast
+        return RayCaster(cast)
 
     def check_sensor(self, sensor: int) -> None:
         """Refuse all but gyroscope, accelerometer and velocimeter at a site of the drone."""

@@ -1,0 +1,68 @@
+"""The flight through the room, and the pictures of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import mujoco
+import numpy as np
+import PIL.Image
+import pytest
+from sensor_msgs.msg import Image, LaserScan
+
+from crazyflow_ros.demo.room import trajectory
+from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
+from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
+from crazyflow_ros.ros.sensor_messages import image, laser_scan, point_cloud
+from crazyflow_ros.scene import scene_path
+
+
+def test_the_round_keeps_clear_of_everything_and_looks_ahead() -> None:
+    spec = mujoco.MjSpec.from_file(str(scene_path("room")))
+    ball = spec.worldbody.add_body(name="ball", mocap=True)
+    ball.add_geom(name="ball", type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.01, 0, 0])
+    model = spec.compile()
+    data, geom = mujoco.MjData(model), model.geom("ball").id
+    times, pos, yaw = plan()
+    nearest = []
+    for place in pos[times > RISE]:
+        data.mocap_pos[0] = place
+        mujoco.mj_kinematics(model, data)
+        others = (other for other in range(model.ngeom) if other != geom)
+        nearest.append(min(mujoco.mj_geomDistance(model, data, geom, o, 9.0, None) for o in others))
+    assert 0.3 < min(nearest) < 1.0
+    steps = np.diff(pos, axis=0)[(times > RISE + 1)[1:] & (times < RISE + ROUND - 1)[1:]]
+    ahead = np.stack([np.cos(yaw), np.sin(yaw)], axis=-1)
+    ahead = ahead[1:][(times > RISE + 1)[1:] & (times < RISE + ROUND - 1)[1:]]
+    level = steps[:, :2] / np.linalg.norm(steps[:, :2], axis=1)[:, None]
+    assert ((level * ahead).sum(axis=1) > 0.99).all()
+    message = trajectory(7_900_000_000)
+    last = message.points[-1].time_from_start
+    assert last.sec + 1e-9 * last.nanosec == pytest.approx(RISE + ROUND + REST - 0.1)
+    assert all(point.time_from_start.nanosec < 10**9 for point in message.points)
+
+
+def test_pictures_are_drawn(tmp_path: Path) -> None:
+    stamps = [int(t * 1e9) for t in np.linspace(1, 30, 40)]
+    pose = np.array([1.0, 0.5, 1.0, 0.0, 0.0, 0.0, 1.0])
+    scan: LaserScan = laser_scan(np.linspace(-3, 3, 60), np.full(60, 1.5), 8.0, 10)
+    points = np.random.default_rng(0).random((2, 30, 3))
+    picture: Image = image("rgb", np.full((8, 8, 3), [200, 10, 10], np.uint8))
+    flight = SimpleNamespace(
+        poses=dict.fromkeys(stamps, pose),
+        start_ns=0,
+        messages={
+            "scan": dict.fromkeys(stamps, scan),
+            "cloud": dict.fromkeys(stamps, point_cloud(points)),
+            "camera/image_raw": dict.fromkeys(stamps, picture),
+            "camera/depth/image_raw": dict.fromkeys(stamps, image("depth", np.ones((8, 8)))),
+        },
+    )
+    names = [tmp_path / f"{name}.png" for name in ("scan", "cloud", "camera", "depth")]
+    save_scan(flight, names[0])
+    save_cloud(flight, names[1])
+    save_pictures(flight, names[2], names[3])
+    red = np.asarray(PIL.Image.open(names[2]).convert("RGB")).reshape(-1, 3)
+    assert (red == [200, 10, 10]).all(axis=1).mean() > 0.3
+    assert all(PIL.Image.open(name).width > 1000 for name in names)
