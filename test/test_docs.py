@@ -11,6 +11,15 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 
 
+def test_tests_that_the_page_on_mjlab_names_exist() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (DOCS / "mjlab_tests.md").read_text()))
+    there: set[str] = set()
+    for file in Path(__file__).parent.glob("test_*.py"):
+        there.update(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
+    assert len(named) > 30
+    assert sorted(named - there) == []
+
+
 @pytest.mark.parametrize("page", ["dynamics", "pipelines"])
 def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All blocks of a page, one after the other as a reader would."""

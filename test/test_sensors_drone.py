@@ -13,6 +13,7 @@ from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
+    CameraSensorCfg,
     GnssSensorCfg,
     ImuSensorCfg,
     MagnetometerSensorCfg,
@@ -272,6 +273,19 @@ def test_age_of_readings() -> None:
     assert on_drone(capture()).age == 0.0
 
 
+def drawn_view() -> ShapeRecorder:
+    """Of the camera in the nose; nothing has to be rendered for it."""
+    camera = CameraSensorCfg(name="c", camera_name="fpv_cam:cf0", debug_vis=True).build()
+    model = build_spec("cf2x_L250", ["cf0"]).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_camlight(model, data)
+    camera.initialize(MujocoBackend(model, data))
+    camera.debug_vis(recorder := ShapeRecorder(model))
+    assert len(recorder.arrows) == 4
+    return recorder
+
+
 def test_what_is_drawn() -> None:
     turn = (0.0, 0.0, math.pi / 2)
 
@@ -293,6 +307,11 @@ def test_what_is_drawn() -> None:
     (field,) = drawn(north).arrows
     assert field.end[1] > field.start[1] + 1e-3
     np.testing.assert_allclose(field.end[[0, 2]], [1, 3], atol=1e-8)
+    imu = ImuSensorCfg(name="i", frame=DRONE, debug_vis=True, accelerometer=NoiseCfg(bias=1.0))
+    assert len(drawn(imu).arrows) == 1
+    seen = drawn_view()
+    looks = np.mean([edge.end - edge.start for edge in seen.arrows], axis=0)
+    np.testing.assert_allclose(looks / np.linalg.norm(looks), [1, 0, 0], atol=1e-9)
     quiet = drawn(capture())
     assert not quiet.arrows and not quiet.spheres
 

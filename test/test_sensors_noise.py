@@ -80,6 +80,18 @@ def test_a_seed_fixes_the_numbers_and_a_reset_goes_on_with_others() -> None:
     assert not np.isclose(series(1, [1])[1], series(1)[1]).any()
 
 
+def test_numbers_after_a_reset_do_not_depend_on_when_it_was() -> None:
+    def after(samples: int) -> list[np.ndarray]:
+        noise, values = Noise(NoiseCfg(std=1.0, bias=1.0), 2, 3, (0,)), np.zeros((2, 3))
+        for _ in range(samples):
+            noise.apply(values, 0.1)
+        noise.reset([1])
+        return [noise.apply(values, 0.1)[1] for _ in range(40)]
+
+    np.testing.assert_array_equal(after(3), after(29))
+    assert not np.isclose(after(3)[:20], after(3)[20:]).any()
+
+
 def test_negative_figures_are_refused() -> None:
     with pytest.raises(ValueError, match=r"noise: density is \(1.0, -0.1\), negative"):
         NoiseCfg(density=(1.0, -0.1))

@@ -21,6 +21,7 @@ from crazyflow_ros.sensors import (
     RayCastSensorCfg,
     RingPatternCfg,
     SceneVisualizer,
+    ShapeRecorder,
     TerrainHeightSensorCfg,
 )
 
@@ -419,6 +420,12 @@ def test_rays_are_drawn_where_they_hit() -> None:
     assert [geom.type for geom in scene.geoms[:3]] == [arrow, sphere, arrow]
     np.testing.assert_allclose(scene.geoms[1].pos, [-0.25, 0, 0], atol=1e-6)
     np.testing.assert_allclose(scene.geoms[0].pos, [-0.25, 0, 2], atol=1e-6)
+    missing, model, _ = sensor(max_distance=2.0, debug_vis=True,
+                               viz=RayCastSensorCfg.VizCfg(show_rays=True))  # fmt: skip
+    missing.debug_vis(recorder := ShapeRecorder(model))
+    (arrow_shape,) = recorder.arrows  # 5 % of the way
+    np.testing.assert_allclose([arrow_shape.start, arrow_shape.end], [[0, 0, 2], [0.1, 0, 2]])
+    assert arrow_shape.color == missing.cfg.viz.miss_color and not recorder.spheres
     quiet, _, _ = sensor(pattern=DOWN)
     empty = mujoco.MjvScene(model, maxgeom=5)
     quiet.debug_vis(SceneVisualizer(empty, model))

@@ -50,6 +50,8 @@ class NoiseCfg:
 EXACT = NoiseCfg()
 """No errors."""
 
+_DRAWN_AT_ONCE = 16  # samples: calling a generator takes longer than a few more of its numbers
+
 
 class Noise:
     """Errors in B worlds, each with random numbers of its own.
@@ -75,6 +77,8 @@ class Noise:
         self._axes = n_axes
         self._resets = np.full(n_worlds, -1)
         self._generators = [np.random.default_rng(0)] * n_worlds
+        self._numbers = np.zeros((n_worlds, _DRAWN_AT_ONCE, 2, n_axes))
+        self._next = _DRAWN_AT_ONCE
         self._bias = np.zeros((n_worlds, n_axes))
         self._scale = np.zeros((n_worlds, n_axes))
         self.reset()
@@ -87,10 +91,17 @@ class Noise:
             self._generators[world] = rng
             self._bias[world] = np.multiply(self.cfg.bias, rng.standard_normal(self._axes))
             self._scale[world] = np.multiply(self.cfg.scale, rng.standard_normal(self._axes))
+            left = self._numbers[world, self._next :]
+            left[:] = rng.standard_normal(left.shape)
 
     def apply(self, values: np.ndarray, dt: float) -> np.ndarray:
         """Readings (B, n_axes) of true values, one sampling period `dt` [s] after the last."""
-        normal = np.stack([rng.standard_normal((2, self._axes)) for rng in self._generators])
+        if self._next == _DRAWN_AT_ONCE:
+            for rng, numbers in zip(self._generators, self._numbers):
+                numbers[:] = rng.standard_normal(numbers.shape)
+            self._next = 0
+        normal = self._numbers[:, self._next]
+        self._next += 1
         self._bias += np.multiply(self.cfg.random_walk, math.sqrt(dt)) * normal[:, 0]
         white = np.sqrt(self.cfg.variance(dt, self._axes)) * normal[:, 1]
         readings = values * (1.0 + self._scale) + self._bias + white
