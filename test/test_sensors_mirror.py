@@ -103,7 +103,8 @@ def test_forces_add_up_to_the_wrench_of_the_physics(
                 (0.3, -0.2, 1))  # fmt: skip
     backend.update(now)
     sensors.update(0.01)
-    arrays = [split(part) for part in (now.pos, now.quat, now.vel, now.ang_vel, now.rotor_vel)]
+    fields = (now.pos, now.quat, now.vel, now.ang_vel, now.rotor_vel)
+    arrays: list[Any] = [split(field.astype(np.float32)) for field in fields]
     wrench = FORCE(BodyState(*arrays), PARAMS)
     force, torque = np.asarray(stack(wrench.force)), np.asarray(stack(wrench.torque))
     assert force[0, 2] > 0.1 and np.abs(torque[0]).max() > 1e-3

@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 from mujoco import mjx
 
+from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 from crazyflow_ros.sensors import (
     BuiltinSensorCfg,
     ContactMatch,
     ContactSensorCfg,
+    ImuSensorCfg,
     LidarPatternCfg,
     MujocoBackend,
+    NoiseCfg,
     ObjRef,
     RayCastSensorCfg,
     SensorCfg,
@@ -26,8 +29,9 @@ from crazyflow_ros.sensors import (
     TerrainHeightSensorCfg,
 )
 from crazyflow_ros.sensors.battery import BatterySensorCfg
-from crazyflow_ros.sensors.mjx_backend import MjxBackend, SimBackend
+from crazyflow_ros.sensors.mjx_backend import MjxBackend
 from crazyflow_ros.sensors.mjx_normals import surface_normals
+from crazyflow_ros.sensors.sim_backend import SimBackend
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
 
@@ -218,6 +222,14 @@ def test_a_reset_is_of_the_given_worlds(both: Both) -> None:
 # A simulation of drones
 
 
+def imu(drone: str) -> ImuSensorCfg:
+    """Away from the centre, and mounted askew."""
+    return ImuSensorCfg(
+        name="imu", frame=ObjRef("xbody", "drone", drone), pos=(0.03, -0.02, 0.01),
+        quat=(0.8, 0.6, 0, 0), gyro=NoiseCfg(), accelerometer=NoiseCfg(),
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def swarm() -> tuple[Sim, SensorSet]:
     """Two worlds with a drone."""
@@ -226,6 +238,10 @@ def swarm() -> tuple[Sim, SensorSet]:
         [
             BuiltinSensorCfg(
                 name="where", sensor_type="framepos", obj=ObjRef("xbody", "drone", "0")
+            ),
+            imu("0"),
+            BuiltinSensorCfg(
+                name="speed", sensor_type="velocimeter", obj=ObjRef("site", "range", "0")
             ),
             TerrainHeightSensorCfg(
                 name="height", frame=ObjRef("site", "range", "0"), include_geom_groups=(0, 3),
@@ -253,6 +269,54 @@ def test_a_sim_is_read_as_it_is(swarm: tuple[Sim, SensorSet]) -> None:
     heights = [[1.0 - below], [2.0 - below]]
     np.testing.assert_allclose(sensors["height"].data.distances, heights, atol=1e-5)
     np.testing.assert_allclose(sensors["height"].data.heights, heights, atol=1e-5)
+
+
+def test_inertial_sensors_of_a_sim_are_those_of_mujoco(swarm: tuple[Sim, SensorSet]) -> None:
+    """Of a drone with a free joint that moves as the second world's."""
+    sim, sensors = swarm
+    before, rng = sim.data, np.random.default_rng(0)
+    quat = np.array([0.1, -0.2, 0.3, 0.927]) / np.linalg.norm([0.1, -0.2, 0.3, 0.927])
+    vel, turn, acc, ang_acc = rng.normal(size=(4, 3))
+    states, rates = sim.data.states, sim.data.states_deriv
+
+    def second(field: jax.Array, value: np.ndarray) -> jax.Array:
+        return field.at[1, 0].set(value)
+
+    sim.data = sim.data.replace(
+        states=states.replace(
+            quat=second(states.quat, quat), vel=second(states.vel, vel),
+            ang_vel=second(states.ang_vel, turn),
+        ),
+        states_deriv=rates.replace(
+            acc=second(jnp.zeros_like(rates.acc), acc),
+            ang_acc=second(jnp.zeros_like(rates.ang_acc), ang_acc),
+        ),
+    )  # fmt: skip
+    spec = build_spec(sim.drone, ["cf0"])
+    for cfg in (
+        imu("cf0"),
+        BuiltinSensorCfg(
+            name="speed", sensor_type="velocimeter", obj=ObjRef("site", "range", "cf0")
+        ),
+    ):
+        cfg.build().edit_spec(spec)
+    mirror, none = Mirror(spec.compile(), ["cf0"]), np.zeros((1, 4))
+    mirror.write(
+        MirrorState(0, none[:, :3], quat[None], vel[None], turn[None], acc[None], ang_acc[None],
+                    none, none)
+    )  # fmt: skip
+    for name in ("imu", "speed"):
+        sensors[name].update(0.01)
+    reading = sensors["imu"].data
+    for values, name in (
+        (reading.angular_velocity, "imu/gyro"),
+        (reading.linear_acceleration, "imu/accelerometer"),
+        (sensors["speed"].data, "speed"),
+    ):
+        np.testing.assert_allclose(values[1], mirror.read_sensor(name), rtol=1e-4, atol=1e-5)
+    at_rest = reading.linear_acceleration[0]
+    np.testing.assert_allclose(np.linalg.norm(at_rest), 9.81, rtol=1e-4)
+    sim.data = before
 
 
 def test_contacts_of_a_sim_without_forces(swarm: tuple[Sim, SensorSet]) -> None:
@@ -330,8 +394,13 @@ def test_what_mjx_cannot_do_is_refused_with_a_reason(swarm: tuple[Sim, SensorSet
         with pytest.raises(ValueError, match=what):
             ContactSensorCfg(name="t", primary=sphere, **options).build().initialize(of_sim)
     spec = swarm[0].spec.copy()
-    gyro = BuiltinSensorCfg(name="g", sensor_type="accelerometer", obj=ObjRef("site", "imu", "0"))
-    (speed := gyro.build()).edit_spec(spec)
-    of_sim.model = spec.compile()
-    with pytest.raises(ValueError, match="sensor 'g': the mocap body 'drone:0' has no velocity"):
-        speed.initialize(of_sim)
+    body = BuiltinSensorCfg(name="b", sensor_type="framelinvel", obj=ObjRef("xbody", "drone", "0"))
+    joint = BuiltinSensorCfg(name="j", sensor_type="jointvel", obj=ObjRef("joint", "anchor"))
+    for cfg, what in (
+        (body, "sensor 'b': the mocap body 'drone:0' has no velocity"),
+        (joint, "sensor 'j': a Sim has no velocities and forces in MuJoCo"),
+    ):
+        (built := cfg.build()).edit_spec(spec)
+        of_sim.model = spec.compile()
+        with pytest.raises(ValueError, match=what):
+            built.initialize(of_sim)

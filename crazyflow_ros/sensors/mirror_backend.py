@@ -56,6 +56,7 @@ class MirrorBackend(MujocoBackend):
 
         self._wrench = jax.jit(wrench)
         self._wrenches = np.zeros((len(names), 6))
+        self._contacts: Contacts | None = None
 
     def update(self, state: MirrorState) -> None:
         """Follow a state; call it before the sensors' `update`."""
@@ -67,14 +68,17 @@ class MirrorBackend(MujocoBackend):
         mujoco.mj_collision(model, data)
         arrays = (state.pos, state.quat, state.vel, state.ang_vel)
         self._wrenches = np.asarray(self._wrench(*arrays), float)
+        self._contacts = None
 
     def contacts(self) -> Contacts:
         """What touches, with the forces of the physics."""
-        contacts = super().contacts()
-        geoms, axes = contacts.geoms[0], contacts.axes[0]
-        force = self._shared(self._drone_of[geoms], contacts.pos[0], -contacts.dist[0])
-        local = (axes.swapaxes(1, 2) @ force[..., None])[..., 0]
-        return contacts._replace(force=local[None], torque=np.zeros_like(local)[None])
+        if self._contacts is None:
+            contacts = super().contacts()
+            geoms, axes = contacts.geoms[0], contacts.axes[0]
+            force = self._shared(self._drone_of[geoms], contacts.pos[0], -contacts.dist[0])
+            local = (axes.swapaxes(1, 2) @ force[..., None])[..., 0]
+            self._contacts = contacts._replace(force=local[None], torque=np.zeros_like(local)[None])
+        return self._contacts
 
     def check_sensor(self, sensor: int) -> None:
         """Refuse MuJoCo's own sensors, which nobody computes here.

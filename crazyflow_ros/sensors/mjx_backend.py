@@ -15,7 +15,6 @@ from mujoco.mjx._src.support import contact_force_dim
 from crazyflow_ros.sensors.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sim import Sim
 
 _GEOM = mujoco.mjtGeom
 _PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)
@@ -176,48 +175,3 @@ def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
         forces, numbers = contact_force_dim(model, data, dim)
         wrenches = wrenches.at[numbers].set(forces)
     return jnp.where((found.dist < found.includemargin)[:, None], wrenches, 0.0)
-
-
-class SimBackend(MjxBackend):
-    """The worlds of a `Sim`, as they are whenever something is read.
-
-    Drones are moved by their poses there, so what MuJoCo computes from positions alone is right,
-    and the rest is refused. Add sensors to `sim.spec`, then call `sim.build_mjx()`.
-
-    Args:
-        sim: The simulation.
-    """
-
-    contact_forces = False
-
-    def __init__(self, sim: Sim) -> None:
-        super().__init__(sim.mj_model, sim.mjx_model, sim.mjx_data)
-        self.sim = sim
-        self._sensed: mjx.Data | None = None
-        self._sensor_pos = jax.jit(jax.vmap(mjx.sensor_pos, in_axes=(None, 0)))
-
-    def worlds(self) -> mjx.Data:
-        """Frames and contacts of all worlds."""
-        self.sim.sync()
-        self.data = self.sim.mjx_data
-        return self.data
-
-    def sensordata(self) -> Array:
-        """Readings of all built-in sensors, shape (B, nsensordata)."""
-        if self.worlds() is not self._sensed:
-            self._sensed = self.data
-            self._readings = self._sensor_pos(self._mjx_model, self.data).sensordata
-        return self._readings
-
-    def check_sensor(self, sensor: int) -> None:
-        """Refuse all that needs velocities, accelerations or forces.
-
-        Raises:
-            ValueError: It does.
-        """
-        super().check_sensor(sensor)
-        if self.model.sensor_needstage[sensor] != mujoco.mjtStage.mjSTAGE_POS:
-            raise ValueError(
-                f"sensor {self.model.sensor(sensor).name!r}: a Sim has no velocities and forces in "
-                "MuJoCo, take them from sim.data"
-            )

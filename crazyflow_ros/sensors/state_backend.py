@@ -10,9 +10,9 @@ import numpy as np
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.backend import Contacts, RayCaster
+from crazyflow_ros.sensors.motion import INERTIAL, RigidMotion
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
-from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.raycast import subtree
+from crazyflow_ros.sensors.objects import ObjRef, subtree
 
 _SENSOR = mujoco.mjtSensor
 
@@ -62,9 +62,15 @@ class StateBackend:
 
     def show(self, state: MirrorState, rows: Sequence[int]) -> None:
         """Read from this state from now on; `rows` are those of the drones."""
-        self._pos, self._vel = state.pos[rows], state.vel[rows]
-        self._ang_vel, self._ang_acc = state.ang_vel[rows], state.ang_acc[rows]
-        self._acc, self._axes = state.acc[rows], rotation_matrix(state.quat[rows])
+        self._pos, self._axes = state.pos[rows], rotation_matrix(state.quat[rows])
+        self._motion = RigidMotion(
+            self._axes,
+            vel=state.vel[rows],
+            ang_vel=state.ang_vel[rows],
+            acc=state.acc[rows],
+            ang_acc=state.ang_acc[rows],
+            gravity=self._gravity,
+        )
         self._readings: np.ndarray | None = None
 
     def sensordata(self) -> np.ndarray:
@@ -127,50 +133,16 @@ class StateBackend:
     def check_sensor(self, sensor: int) -> None:
         """Refuse all but gyroscope, accelerometer and velocimeter at a site of the drone."""
         model, kind = self.model, _SENSOR(self.model.sensor_type[sensor])
-        readers = {
-            _SENSOR.mjSENS_GYRO: self._gyro,
-            _SENSOR.mjSENS_ACCELEROMETER: self._accelerometer,
-            _SENSOR.mjSENS_VELOCIMETER: self._velocimeter,
-        }
         site = model.sensor_objid[sensor]
-        if kind not in readers or model.site_bodyid[site] != self._root:
+        if kind not in INERTIAL or model.site_bodyid[site] != self._root:
             raise ValueError(
                 f"sensor {model.sensor(sensor).name!r}: the state of a drone gives gyroscope, "
                 f"accelerometer and velocimeter at its sites, not {kind.name}"
             )
         place, axes = model.site_pos[site], self._at_origin.data[0].site_xmat[site].reshape(3, 3)
-        self._read[int(model.sensor_adr[sensor])] = lambda: readers[kind](place) @ axes
+        self._read[int(model.sensor_adr[sensor])] = lambda: self._motion.read(kind, place, axes)
 
     def poses(self, world: int) -> mujoco.MjData:
         """The scene, in which all drones are."""
         del world
         return self._scene.data[0]
-
-    def _gyro(self, place: np.ndarray) -> np.ndarray:
-        """Angular velocity in the axes of the drone [rad/s], (M, 3)."""
-        del place
-        return self._ang_vel
-
-    def _velocimeter(self, place: np.ndarray) -> np.ndarray:
-        """Velocity of a place on the drone in its axes [m/s], (M, 3)."""
-        return self._into_drone(self._vel) + self._ang_vel @ _times(place)
-
-    def _accelerometer(self, place: np.ndarray) -> np.ndarray:
-        """Specific force at a place on the drone in its axes [m/s^2], (M, 3)."""
-        turn = self._ang_vel
-        return (
-            self._into_drone(self._acc - self._gravity)
-            + self._ang_acc @ _times(place)
-            + turn * (turn @ place)[:, None]
-            - place * (turn * turn).sum(axis=1)[:, None]
-        )
-
-    def _into_drone(self, vectors: np.ndarray) -> np.ndarray:
-        """World axes into those of the drone."""
-        return (vectors[:, None] @ self._axes)[:, 0]
-
-
-def _times(vector: np.ndarray) -> np.ndarray:
-    """The matrix (3, 3) behind which rows are their cross products with a vector."""
-    x, y, z = vector
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
