@@ -36,8 +36,10 @@ from sensor_msgs.msg import (
     Range,
 )
 from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros import opengl
+from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.sensor_config import load
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
@@ -61,6 +63,7 @@ all:
   scan: {type: lidar, rate: 10, samples: 72, max_distance: 6.0}
   imu: {type: imu, rate: 100, pos: [0.03, 0.01, 0], rpy: [0, 0, 90],
         gyro: {density: 1e-3}, accelerometer: {density: [0.01, 0.01, 0.02]}}
+cf1: {touch: {type: contact, rate: 10}}
 cf0:
   cloud: {type: lidar, rate: 5, samples: 24, elevations: [-20, 0, 20], pos: [0, 0, 0.02],
           rpy: [5, 10, 90]}
@@ -310,6 +313,38 @@ def test_motion_capture_is_late_and_has_gaps(client: Client) -> None:
     assert 0.4 < len(told) / (last - first + 1) < 0.95  # with 0.7 expected
 
 
+def test_a_drone_on_the_floor_feels_its_weight(client: Client) -> None:
+    wrenches = client.collect(WrenchStamped, "cf1/touch")
+    markers = client.collect(MarkerArray, "cf1/touch/markers")
+    client.reset()
+    client.until(lambda: client.advance(500) and wrenches and markers, "contacts of cf1")
+    at = client.advance(500)
+    (last,) = client.until(
+        lambda: [m for m in wrenches if time_ns(m.header.stamp) > stamp_ns(at - 50)], "wrench"
+    )
+    assert last.header.frame_id == "cf1/base_link"
+    weight = load_drone("cf2x_L250")["mass"] * 9.81
+    np.testing.assert_allclose(numbers(last.wrench.force), [0, 0, weight], atol=2e-3)
+    np.testing.assert_allclose(numbers(last.wrench.torque), 0.0, atol=1e-5)
+    places, forces = markers[-1].markers
+    assert len(places.points) == 4 and places.header.frame_id == "map"
+    assert max(abs(point.z) for point in places.points) < 1e-3
+    starts, ends = forces.points[::2], forces.points[1::2]
+    assert len(starts) == 4 and all(end.z > start.z for start, end in zip(starts, ends))
+
+
+def test_markers_are_where_rays_end(client: Client) -> None:
+    markers = client.collect(MarkerArray, "cf0/scan/markers")
+    beams = client.collect(MarkerArray, "cf0/ring/markers")
+    client.reset()
+    client.until(lambda: client.advance(50) and markers and beams, "markers")
+    for (hits, rays), most in ((markers[-1].markers, 72), (beams[-1].markers, 5)):
+        points = np.array([numbers(point) for point in hits.points])
+        assert 1 < len(points) < most and len(rays.points) == 2 * most
+        assert to_room(points).max() < 1e-6
+        assert len(hits.colors) == len(hits.points) and hits.scale.x > 0.001
+
+
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
     if reason := opengl.problem():
         pytest.skip(reason)
@@ -351,7 +386,7 @@ def test_what_the_drones_carry(tmp_path: Path) -> None:
         drone: [(d.owner, d.name) for d in carried.devices if carried.carries(drone, d)]
         for drone in ("cf0", "cf1")
     }
-    assert names["cf1"] == [("all", "scan"), ("all", "imu")]
+    assert names["cf1"] == [("all", "scan"), ("all", "imu"), ("cf1", "touch")]
     assert ("cf0", "scan") in names["cf0"] and ("all", "scan") not in names["cf0"]
     cfgs = {(d.owner, d.name): d.cfg for d in carried.devices}
     scan, imu, eye = cfgs["all", "scan"], cfgs["all", "imu"], cfgs["cf0", "eye"]

@@ -87,14 +87,14 @@ class SensorFile:
 
     @cached_property
     def model(self) -> mujoco.MjModel:
-        """A drone alone, called `DRONE`, with what all sensors but cameras add to it."""
+        """A drone alone, called `DRONE`, with what its sensors add to it."""
         spec = build_spec(self._drone_model, [DRONE])
         for device in self.devices:
             if device.place is not None:
                 spec.body(f"drone:{DRONE}").add_site(
                     name=device.cfg.name, pos=device.place.pos, quat=xyzw_to_wxyz(device.place.quat)
                 )
-            if device.type != "camera":
+            if device.type not in ("camera", "contact"):
                 device.cfg.build().edit_spec(spec)
         return spec.compile()
 

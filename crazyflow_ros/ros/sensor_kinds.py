@@ -13,6 +13,8 @@ from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
     CameraSensorCfg,
+    ContactMatch,
+    ContactSensorCfg,
     GnssSensorCfg,
     ImuSensorCfg,
     LidarPatternCfg,
@@ -56,7 +58,7 @@ class Kind:
     def fields(self) -> dict[str, Any]:
         """Names of the fields of an entry, with their types."""
         hints = get_type_hints(self.cfg)
-        no_fields = {"return", "name", "frame", *self.fixed}
+        no_fields = {"return", "name", "frame", "debug_vis", *self.fixed}
         return {name: hint for name, hint in hints.items() if name not in no_fields}
 
     def configuration(self, name: str, site: str | None, values: Mapping[str, Any]) -> SensorCfg:
@@ -92,7 +94,15 @@ def _lidar(
         pattern=pattern,
         max_distance=max_distance,
         include_geom_groups=include_geom_groups,
+        debug_vis=True,
+        viz=RayCastSensorCfg.VizCfg(show_rays=True),
     )
+
+
+def _contact(name: str, frame: ObjRef) -> ContactSensorCfg:
+    """All contacts; each drone has its own, see `contact_topics`."""
+    del frame
+    return ContactSensorCfg(name=name, primary=ContactMatch("subtree", "drone", entity=DRONE))
 
 
 def _camera(
@@ -135,12 +145,15 @@ KINDS: dict[str, Kind] = {
         rate=50,
         site="range",
         link=frame_ids.range_link,
-        fixed={"directions": ((1.0, 0.0, 0.0),)},
+        fixed={"directions": ((1.0, 0.0, 0.0),), "debug_vis": True},
     ),
-    "multiranger": Kind(cfg=RangerSensorCfg, rate=20, fixed={"directions": MULTI_RANGER}),
+    "multiranger": Kind(
+        cfg=RangerSensorCfg, rate=20, fixed={"directions": MULTI_RANGER, "debug_vis": True}
+    ),
     "optical_flow": Kind(cfg=OpticalFlowSensorCfg, rate=100),
     "motion_capture": Kind(cfg=MotionCaptureSensorCfg, rate=100),
     "lidar": Kind(cfg=_lidar, rate=10),
+    "contact": Kind(cfg=_contact, rate=50, movable=False),
     "camera": Kind(cfg=_camera, rate=10, link=frame_ids.fpv_camera_optical_frame, movable=False),
 }
 """By name."""

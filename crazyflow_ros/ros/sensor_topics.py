@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-import copy
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
-from builtin_interfaces.msg import Time
-from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2
+from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros.ros import sensor_messages
 from crazyflow_ros.ros.cdr import SerialisedMessages, joined, layout
+from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sample_messages import MESSAGES
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_kinds import DRONE
+from crazyflow_ros.ros.sensor_markers import marker_array
 from crazyflow_ros.ros.topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import (
     CameraSensor,
     CameraSensorCfg,
     LidarPatternCfg,
-    MujocoBackend,
+    RangerSensorCfg,
     RayCastSensorCfg,
     SensorContext,
+    ShapeRecorder,
 )
 from crazyflow_ros.sensors.state_backend import StateBackend
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
-_QOS = QoSProfile(depth=5)  # reliable, which suits every subscriber
 _PICTURES = {
     "info": (CameraInfo, "/camera_info"),
     "rgb": (Image, "/image_raw"),
@@ -46,110 +42,8 @@ _PICTURES = {
     "jpeg": (CompressedImage, "/image_raw/compressed"),
 }
 """What a camera publishes: type, and what follows its name."""
-
-
-class Scene:
-    """All drones and what is around them, as the sensors of one thread see it.
-
-    Args:
-        model: That of the mirror.
-        names: Of the drones.
-    """
-
-    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
-        self.mirrored, self.names = model, tuple(names)
-        self._model = copy.copy(model)  # in which drawing may set the size of its buffers
-        self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
-        self.backend = MujocoBackend(self._model, self._data)
-
-    def show(self, snapshot: Snapshot) -> None:
-        """Put all frames where they are in a snapshot."""
-        self._index.write(snapshot, self._data)
-        mujoco.mj_kinematics(self._model, self._data)
-        mujoco.mj_comPos(self._model, self._data)
-        mujoco.mj_camlight(self._model, self._data)
-
-
-class DeviceTopics(ABC):
-    """The topics of one entry of the file.
-
-    `add` and `look` are called in the executor's thread, `initialize`, `sense` and `reset` in that
-    of the sensors.
-
-    Args:
-        simulator: The node.
-        file: The file.
-        device: The entry.
-
-    Attributes:
-        listeners: Drones and numbers of their topics that somebody listens to.
-    """
-
-    backlog = 1
-    """Snapshots that wait to be sensed; of more the oldest are left out."""
-
-    def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
-        self._simulator, self._file, self._device = simulator, file, device
-        self._publishers: dict[str, list[Any]] = {}
-        self.listeners: frozenset[tuple[str, int]] = frozenset()
-        self._drones: tuple[str, ...] = ()
-
-    def add(self, drone: str) -> None:
-        """Create the publishers of a drone, if it carries the sensor."""
-        if self._file.carries(drone, self._device):
-            publishers = [
-                self._simulator.create_publisher(kind, f"{drone}/{self._device.name}{suffix}", qos)
-                for kind, suffix, qos in self._topics()
-            ]
-            self._publishers = self._publishers | {drone: publishers}
-
-    def names(self, drones: Iterable[str]) -> list[str]:
-        """Topics of those of the drones that carry the sensor."""
-        return [
-            f"{drone}/{self._device.name}{suffix}"
-            for drone in drones
-            if self._file.carries(drone, self._device)
-            for _, suffix, _ in self._topics()
-        ]
-
-    def look(self, drones: Collection[str]) -> None:
-        """See who listens; `drones` are those that there are."""
-        self._publishers = {d: p for d, p in self._publishers.items() if d in drones}
-        self.listeners = frozenset(
-            (drone, number)
-            for drone, publishers in self._publishers.items()
-            for number, publisher in enumerate(publishers)
-            if publisher.get_subscription_count()
-        )
-
-    def initialize(self, scene: Scene) -> None:
-        """Prepare to sense in this scene."""
-        self._drones = tuple(d for d in scene.names if self._file.carries(d, self._device))
-        if self._drones:
-            self._initialize(scene)
-
-    def reset(self, drones: Collection[str]) -> None:
-        """Take note that drones were put back to their initial state."""
-        del drones
-
-    @abstractmethod
-    def sense(self, snapshot: Snapshot, scene: Scene) -> None:
-        """Sense, and publish what somebody listens to."""
-
-    @abstractmethod
-    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        """Type, what follows the sensor's name, and quality of service of each topic."""
-
-    @abstractmethod
-    def _initialize(self, scene: Scene) -> None:
-        """Prepare to sense; there is a drone that carries the sensor."""
-
-    def _publish(self, drone: str, number: int, message: Any) -> None:
-        """Publish a message or its bytes; unless the drone has gone meanwhile."""
-        publisher = self._publishers.get(drone)
-        if publisher is not None:
-            with suppress(InvalidHandle):
-                publisher[number].publish(message)
+_MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
+"""The beams of a sensor, drawn."""
 
 
 class SampleTopics(DeviceTopics):
@@ -162,7 +56,8 @@ class SampleTopics(DeviceTopics):
         self._kinds = MESSAGES[device.type](device)
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(type(kind.prototype(DRONE)), kind.suffix, STATE_QOS) for kind in self._kinds]
+        topics = [(type(kind.prototype(DRONE)), kind.suffix, STATE_QOS) for kind in self._kinds]
+        return [*topics, _MARKERS] if isinstance(self._device.cfg, RangerSensorCfg) else topics
 
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
@@ -209,6 +104,10 @@ class SampleTopics(DeviceTopics):
         payloads = self._messages.payloads([index for _, _, index in addresses])
         for (drone, number, _), payload in zip(addresses, payloads):
             self._publish(drone, number, payload)
+        for i, drone in enumerate(drones):
+            if (drone, len(self._kinds)) in listeners:
+                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
+                self._publish(drone, len(self._kinds), marker_array(shapes, snapshot.time_ns))
 
 
 class LidarTopics(DeviceTopics):
@@ -222,7 +121,7 @@ class LidarTopics(DeviceTopics):
         self._is_planar = len(self._pattern.elevations) == 1
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(LaserScan if self._is_planar else PointCloud2, "", _QOS)]
+        return [(LaserScan if self._is_planar else PointCloud2, "", SENSOR_QOS), _MARKERS]
 
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
@@ -232,17 +131,21 @@ class LidarTopics(DeviceTopics):
 
     def sense(self, snapshot: Snapshot, scene: Scene) -> None:
         """Cast the rays of the drones that somebody listens to."""
-        heard = [(i, d) for i, d in enumerate(self._drones) if (d, 0) in self.listeners]
-        if not heard:
+        listeners = self.listeners
+        heard = {drone for drone, _ in listeners}
+        self._backend.casting = np.array([drone in heard for drone in self._drones])
+        if not self._backend.casting.any():
             return
-        self._backend.casting[:] = False
-        self._backend.casting[[i for i, _ in heard]] = True
         self._backend.show(snapshot, self._rows)
         self._sensor.sense()
-        for i, drone in heard:
-            message = self._message(self._sensor.data.distances[i])
-            _stamp(message, snapshot.time_ns, self._device.frame(drone))
-            self._publish(drone, 0, message)
+        for i, drone in enumerate(self._drones):
+            if (drone, 0) in listeners:
+                message = self._message(self._sensor.data.distances[i])
+                put_header(message, snapshot.time_ns, self._device.frame(drone))
+                self._publish(drone, 0, message)
+            if (drone, 1) in listeners:
+                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
+                self._publish(drone, 1, marker_array(shapes, snapshot.time_ns))
 
     def _message(self, distances: np.ndarray) -> LaserScan | PointCloud2:
         if self._is_planar:
@@ -266,7 +169,7 @@ class CameraTopics(DeviceTopics):
         self._context: SensorContext | None = None
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(*_PICTURES[kind], _QOS) for kind in self._kinds]
+        return [(*_PICTURES[kind], SENSOR_QOS) for kind in self._kinds]
 
     def _initialize(self, scene: Scene) -> None:
         if self._context is not None:
@@ -291,7 +194,7 @@ class CameraTopics(DeviceTopics):
             sensor.sense()
             for number in numbers:
                 message = self._message(sensor, self._kinds[number])
-                _stamp(message, snapshot.time_ns, self._device.frame(drone))
+                put_header(message, snapshot.time_ns, self._device.frame(drone))
                 self._publish(drone, number, message)
 
     def _message(self, sensor: CameraSensor, kind: str) -> CameraInfo | Image | CompressedImage:
@@ -301,9 +204,3 @@ class CameraTopics(DeviceTopics):
         if kind == "jpeg":
             return sensor_messages.compressed(pictures[0])
         return sensor_messages.image(kind, pictures[0])
-
-
-def _stamp(message: Any, time_ns: int, frame: str) -> None:
-    seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
-    message.header.stamp = Time(sec=seconds, nanosec=nanoseconds)
-    message.header.frame_id = frame

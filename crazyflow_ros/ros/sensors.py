@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import mujoco
 
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.ros.contact_topics import ContactTopics
 from crazyflow_ros.ros.declaration import ParameterError
-from crazyflow_ros.ros.sensor_topics import (
-    CameraTopics,
-    DeviceTopics,
-    LidarTopics,
-    SampleTopics,
-    Scene,
-)
+from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.sensor_topics import CameraTopics, LidarTopics, SampleTopics
 from crazyflow_ros.runtime import ResetEvent, Snapshot
 from crazyflow_ros.sensors import RenderingUnavailable
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
-_TOPICS: dict[str, Any] = {"lidar": LidarTopics, "camera": CameraTopics}  # others are sampled
+_TOPICS: dict[str, Any] = {  # others are sampled
+    "lidar": LidarTopics,
+    "camera": CameraTopics,
+    "contact": ContactTopics,
+}
 _LOOK_PERIOD = 0.2  # s of wall time after which it is seen who listens
 
 

@@ -1,0 +1,89 @@
+"""<drone>/<name>: what a drone feels of all that it touches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import Vector3, WrenchStamped
+from rclpy.qos import QoSProfile
+from visualization_msgs.msg import MarkerArray
+
+from crazyflow_ros.dynamics.contact import floor_contact
+from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
+from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensor_markers import marker_array
+from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene.frames import world_to_body
+from crazyflow_ros.sensors import (
+    ContactMatch,
+    ContactSensor,
+    ContactSensorCfg,
+    ShapeRecorder,
+)
+from crazyflow_ros.sensors.mirror_backend import MirrorBackend
+
+_MOST_DRAWN = 8  # contacts of a drone
+_WRENCH, _MARKERS = 0, 1  # numbers of the topics
+
+
+class ContactTopics(DeviceTopics):
+    """Force and torque of all contacts together, about the drone's origin and in its axes.
+
+    Contacts and their forces are those of the physics.
+    """
+
+    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
+        return [(WrenchStamped, "", SENSOR_QOS), (MarkerArray, "/markers", SENSOR_QOS)]
+
+    def _initialize(self, scene: Scene) -> None:
+        parameters = self._simulator.parameters
+        self._backend = MirrorBackend(
+            scene.mirrored,
+            scene.names,
+            forces=(floor_contact(parameters.drone_model, parameters.freq),),
+            params=RigidBody(**body_figures(parameters.drone_model)),
+        )
+        self._sensors = {drone: self._sensor(drone, drawn=False) for drone in self._drones}
+        self._drawn = {drone: self._sensor(drone, drawn=True) for drone in self._drones}
+
+    def _sensor(self, drone: str, *, drawn: bool) -> ContactSensor:
+        """Of the sum of all contacts, or of those to be drawn."""
+        sensor = ContactSensorCfg(
+            name=drone,
+            primary=ContactMatch("subtree", "drone", entity=drone),
+            fields=("found", "force", "torque", "pos"),
+            reduce="maxforce" if drawn else "netforce",
+            num_slots=_MOST_DRAWN if drawn else 1,
+            debug_vis=drawn,
+        ).build()
+        sensor.initialize(self._backend)
+        return sensor
+
+    def sense(self, snapshot: Snapshot, scene: Scene) -> None:
+        """Look what touches, and publish what somebody listens to."""
+        self._backend.update(snapshot)
+        listeners = self.listeners
+        for drone in self._drones:
+            row = scene.names.index(drone)
+            if (drone, _WRENCH) in listeners:
+                self._sensors[drone].update(1 / self._device.rate)
+                message = self._wrench(drone, snapshot.pos[row], snapshot.quat[row])
+                put_header(message, snapshot.time_ns, self._device.frame(drone))
+                self._publish(drone, _WRENCH, message)
+            if (drone, _MARKERS) in listeners:
+                self._drawn[drone].update(1 / self._device.rate)
+                self._drawn[drone].debug_vis(shapes := ShapeRecorder(self._backend.model))
+                self._publish(drone, _MARKERS, marker_array(shapes, snapshot.time_ns))
+
+    def _wrench(self, drone: str, pos: np.ndarray, quat: np.ndarray) -> WrenchStamped:
+        data = self._sensors[drone].data
+        assert data.force is not None and data.torque is not None and data.pos is not None
+        # The sensor tells what the drone does to the others, about the middle of the contacts.
+        force, torque, place = (-data.force[0, 0], -data.torque[0, 0], data.pos[0, 0])
+        torque = torque + np.cross(place - pos, force)
+        message = WrenchStamped()
+        for vector, name in ((force, "force"), (torque, "torque")):
+            x, y, z = world_to_body(quat, vector).tolist()
+            setattr(message.wrench, name, Vector3(x=x, y=y, z=z))
+        return message
