@@ -30,6 +30,7 @@ ARGUMENTS = {
     "real_time_factor": "Simulated over wall time; 0 is as fast as possible",
     "start_paused": "true or false: wait for a call of ~/pause before the first tick",
     "scene": "Name of a scene in urdf_mjcf, or path of an MJCF file",
+    "sensors": "YAML file with what the drones carry, for example config/sensors.yaml",
     "headless": "true or false: without MuJoCo's viewer",
     "record": "MCAP file for all topics and commands",
     "freq": "Physics ticks per simulated second",
@@ -86,21 +87,21 @@ def _start(context: LaunchContext) -> list[Node]:
     )
     if given["rviz"] == "false":
         return [simulator]
-    parameters = {"drones": ["cf0"], "drone_model": "cf2x_L250", **from_file, **overrides}
-    return [
-        simulator,
-        *_visualisation(parameters["drones"], parameters["drone_model"], namespace),
-    ]
+    parameters = {"drones": ["cf0"], "drone_model": "cf2x_L250", "sensors": ""}
+    return [simulator, *_visualisation(parameters | from_file | overrides, namespace)]
 
 
-def _visualisation(drones: list[str], drone_model: str, namespace: str) -> list[Node]:
+def _visualisation(parameters: dict[str, Any], namespace: str) -> list[Node]:
     # Only here: they need the physics and MuJoCo, which start slowly.
     from crazyflow_ros.hardware.description import urdf
     from crazyflow_ros.ros.rviz_config import expand
+    from crazyflow_ros.ros.sensor_config import load
 
+    drones, drone_model = parameters["drones"], parameters["drone_model"]
+    sensors = load(parameters["sensors"], drones, drone_model)
     template = resource("rviz", "crazyflow.rviz").read_text()
     config = Path(tempfile.mkdtemp(prefix="crazyflow_ros_")) / "crazyflow.rviz"
-    config.write_text(expand(template, drones, namespace))
+    config.write_text(expand(template, drones, namespace, sensors))
     state_publishers = [
         Node(
             package="robot_state_publisher",
@@ -141,7 +142,7 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
             parameters[key] = _whole(given, key)
     if given["publish_rates.joint_states"]:
         parameters["publish_rates.joint_states"] = _whole(given, "publish_rates.joint_states", 0)
-    texts = ("drone_model", "scene", "record", "ros2_control.mode")
+    texts = ("drone_model", "scene", "sensors", "record", "ros2_control.mode")
     parameters.update({key: given[key] for key in texts if given[key]})
     return parameters
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import yaml
 
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.rviz_config import expand
+from crazyflow_ros.ros.sensor_config import load
 
 TEMPLATE = resource("rviz", "crazyflow.rviz").read_text()
 
@@ -42,6 +44,25 @@ def test_shared_displays_stay() -> None:
     classes = [display["Class"] for display in config["Displays"]]
     assert classes[:2] == ["rviz_default_plugins/Grid", "rviz_default_plugins/TF"]
     assert config["Global Options"]["Fixed Frame"] == "map"
+
+
+def test_sensors_are_shown(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text(
+        "all: {scan: {type: lidar}, baro: {type: barometer}}\n"
+        "b: {cloud: {type: lidar, elevations: [0, 1]}, eye: {type: camera}, "
+        "ring: {type: multiranger}, touch: {type: contact}, mocap: {type: motion_capture}}"
+    )
+    sensors = load(str(file), ["a", "b"], "cf2x_L250")
+    config = yaml.safe_load(expand(TEMPLATE, ["a", "b"], "lab", sensors))
+    shown = {
+        drone: {d["Topic"]["Value"]: d["Class"].split("/")[1] for d in group["Displays"][2:]}
+        for drone, group in groups(config).items()
+    }
+    assert shown["a"] == {"/lab/a/scan": "LaserScan", "/lab/a/scan/markers": "MarkerArray"}
+    assert shown["b"]["/lab/b/cloud"] == "PointCloud2"
+    assert shown["b"]["/lab/b/eye/image_raw"] == "Image"
+    assert shown["b"]["/lab/b/ring/left"] == "Range" and shown["b"]["/lab/b/touch"] == "Wrench"
+    assert shown["b"]["/lab/b/mocap"] == "Pose"
 
 
 def test_template_without_a_drone_is_refused() -> None:

@@ -1,27 +1,33 @@
 """The RViz configuration for any number of drones.
 
 `rviz/crazyflow.rviz` shows cf0 to cf3, each in a display group of its own. Here its first group is
-repeated for the drones that there are.
+repeated for the drones that there are, with displays for what they carry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
+
+from crazyflow_ros.ros.sensor_config import BEAMS, Device, SensorFile
+from crazyflow_ros.sensors import LidarPatternCfg, RayCastSensorCfg
 
 _TRAIL_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
 """RGB, repeated from the start for more drones."""
 
 
-def expand(template: str, drones: Sequence[str], namespace: str = "") -> str:
+def expand(
+    template: str, drones: Sequence[str], namespace: str = "", sensors: SensorFile | None = None
+) -> str:
     """Write the configuration for the given drones.
 
     Args:
         template: A configuration whose display groups each show one drone and bear its name.
         drones: Names of the drones to show.
         namespace: Namespace of the simulator, where the topics of the drones are.
+        sensors: What the drones carry, to be shown, too.
 
     Returns:
         The configuration as text, in the format of an `.rviz` file.
@@ -41,8 +47,52 @@ def expand(template: str, drones: Sequence[str], namespace: str = "") -> str:
         for display in group["Displays"]:
             if "Shape" in display:
                 display["Shape"]["Color"] = _TRAIL_COLORS[index % len(_TRAIL_COLORS)]
+        for device in sensors.devices if sensors is not None else ():
+            if sensors is not None and sensors.carries(drone, device):
+                group["Displays"] += _displays(device, f"{root}/{drone}/{device.name}")
         manager["Displays"].append(group)
     return yaml.safe_dump(config, sort_keys=False)
+
+
+def _displays(device: Device, topic: str) -> Iterator[dict[str, Any]]:
+    """How RViz shows what a sensor publishes; what costs the most is off at first."""
+    name = device.name
+    if device.type == "lidar":
+        assert isinstance(device.cfg, RayCastSensorCfg)
+        assert isinstance(device.cfg.pattern, LidarPatternCfg)
+        kind = "LaserScan" if len(device.cfg.pattern.elevations) == 1 else "PointCloud2"
+        yield _display(kind, name, topic, {"Size (m)": 0.02, "Style": "Flat Squares"})
+    elif device.type == "range":
+        yield _display("Range", name, topic)
+    elif device.type == "multiranger":
+        for beam in BEAMS:
+            yield _display("Range", f"{name} {beam}", f"{topic}/{beam}")
+    elif device.type == "motion_capture":
+        yield _display("Pose", name, topic, {"Shape": "Axes", "Axes Length": 0.1})
+    elif device.type == "contact":
+        yield _display("Wrench", name, topic)
+    elif device.type == "camera":
+        yield _display("Image", name, f"{topic}/image_raw")
+    if device.type in ("lidar", "range", "multiranger", "contact"):
+        yield _display("MarkerArray", f"{name} drawn", f"{topic}/markers", {"Enabled": False})
+
+
+def _display(
+    kind: str, name: str, topic: str, more: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {
+        "Class": f"rviz_default_plugins/{kind}",
+        "Name": name,
+        "Enabled": True,
+        "Topic": {
+            "Depth": 5,
+            "Durability Policy": "Volatile",
+            "History Policy": "Keep Last",
+            "Reliability Policy": "Reliable",
+            "Value": topic,
+        },
+        **(more or {}),
+    }
 
 
 def _renamed(node: Any, old: str, new: str, root: str) -> Any:
