@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self, TypeVar
+from dataclasses import field
+from typing import Any, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Vec4, Wrench
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.struct import Struct
 
@@ -32,6 +34,8 @@ class RigidBody(Struct):
     """(3, 3) kg m^2, inertia about the centre of mass, body frame."""
     J_inv: Array
     """(3, 3) 1/(kg m^2)."""
+    obstacles: Obstacles | None = field(default=None, kw_only=True)
+    """What stands in the world, see `collision.obstacle_contact`."""
 
     @classmethod
     def create(cls, drone: str) -> Self:
@@ -66,7 +70,7 @@ def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
     return jax.tree.map(lambda *arrays: jnp.stack(arrays), *(load(name) for name in drone))
 
 
-def body_figures(drone: str) -> dict[str, Array]:
+def body_figures(drone: str) -> dict[str, Any]:
     """The fields of `RigidBody` for a drone in `drones.toml`."""
     figures = load_drone(drone)
     return {

@@ -8,7 +8,7 @@ answer their command like a spring and damper. Thrust follows at once. As in Cra
 from __future__ import annotations
 
 from math import radians, sin
-from typing import Self
+from typing import Any, Self
 
 import jax.numpy as jnp
 from jax import Array
@@ -66,7 +66,7 @@ class Params(RigidBody):
         return (super().hover_thrust - self.acc_coef) / self.cmd_f_coef
 
 
-def fitted(drone: str, model: str) -> dict[str, Array]:
+def fitted(drone: str, model: str) -> dict[str, Any]:
     """The fitted parameters of a drone, those of `Params` among them."""
     p = load_model(drone, model)
     limits = [4 * p.pop("thrust_min"), 4 * p.pop("thrust_max")]

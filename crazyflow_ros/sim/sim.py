@@ -17,6 +17,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone, Dynamics
 from crazyflow_ros.dynamics.contact import Force
+from crazyflow_ros.dynamics.obstacles import SLOT_AXES, Obstacles
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.blocks import Arrays, Blocks, Packed
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
@@ -62,6 +63,7 @@ class Sim(SimScene):
         forces: tuple[Force, ...] | None = None,
         rng_key: int = 0,
         true_mass: bool = False,
+        obstacles: Obstacles | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -84,6 +86,8 @@ class Sim(SimScene):
             rng_key: Seed of `data.core.rng_key`.
             true_mass: Let the position controller know what thrust carries the drone, so that it
                 hovers at the height commanded; the firmware's own idea of it leaves an error.
+            obstacles: `data.params.obstacles`, which `obstacle_contact` in `forces` lets drones
+                collide with.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -132,6 +136,8 @@ class Sim(SimScene):
             seed=rng_key,
             true_mass=true_mass,
         )
+        params = self._data.params.replace(obstacles=obstacles)
+        self._data = self._data.replace(params=params)
         self._packed: Packed | None = None
         mixed = not isinstance(self.drone, str)
         self._figure_ndim = {
@@ -304,7 +310,8 @@ class Sim(SimScene):
         """
         sizes, flags = (self.n_worlds, self.n_drones), []
         for path, leaf in jax.tree.leaves_with_path(data):
-            lead = leaf.shape[: leaf.ndim - self._figure_ndim.get(path, leaf.ndim)]
+            figure_ndim = self._figure_ndim.get(path, _obstacle_ndim(path, leaf))
+            lead = leaf.shape[: leaf.ndim - figure_ndim]
             if len(lead) > 2 or any(n not in (1, size) for n, size in zip(lead[::-1], sizes[::-1])):
                 name = jax.tree_util.keystr(path, simple=True, separator=".")
                 raise ValueError(
@@ -422,6 +429,12 @@ def _member(enum: type[E], value: str) -> E:
     except ValueError:
         names = ", ".join(enum)
         raise ValueError(f"unknown {enum.__name__.lower()} {value!r}, have {names}") from None
+
+
+def _obstacle_ndim(path: tuple[object, ...], leaf: Array) -> int:
+    """Axes of an array of `Obstacles` without leading ones; all of them of any other array."""
+    names = [getattr(key, "name", "") for key in path]
+    return -int(getattr(SLOT_AXES, names[-1])) if "obstacles" in names else leaf.ndim
 
 
 def _is_per_world(path: tuple[object, ...]) -> bool:

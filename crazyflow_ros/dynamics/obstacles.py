@@ -1,0 +1,181 @@
+"""Shapes that drones collide with: data, so that they move and come without compiling anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Self
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from crazyflow_ros.dynamics.components import Vec3, dot
+from crazyflow_ros.struct import Struct
+
+
+class Shape(IntEnum):
+    """Geometric primitives, with MuJoCo's numbers (`mjtGeom`) and sizes."""
+
+    none = -1
+    """A free slot: nothing touches it."""
+    plane = 0
+    """Everything below is solid, however large it is drawn; its z axis points out."""
+    sphere = 2
+    """Size: radius."""
+    capsule = 3
+    """Size: radius, half of the length of the cylinder; along z."""
+    cylinder = 5
+    """Size: radius, half of the length; along z."""
+    box = 6
+    """Size: half of the length of each side."""
+
+
+class Obstacles(Struct):
+    """K shapes that stand in the world.
+
+    Each array may have leading axes: (n_worlds, 1), for worlds with obstacles of their own.
+    """
+
+    shape: Array
+    """(K,) int, a `Shape`."""
+    size: Array
+    """(K, 3) m, see `Shape`."""
+    pos: Array
+    """(K, 3) centre, world frame, m."""
+    quat: Array
+    """(K, 4) attitude, xyzw."""
+
+    @classmethod
+    def create(
+        cls,
+        shape: Sequence[Shape | str],
+        size: ArrayLike,
+        pos: ArrayLike,
+        quat: ArrayLike | None = None,
+        *,
+        slots: int = 0,
+    ) -> Self:
+        """Obstacles of the same kind, or of several.
+
+        Args:
+            shape: Of each, a `Shape` or its name.
+            size: (K, 1 to 3) see `Shape`; what a shape does not have may be anything.
+            pos: (K, 3) m.
+            quat: (K, 4) xyzw, of any norm but zero; upright if None.
+            slots: For how many there is room at least; the others are `Shape.none`.
+
+        Raises:
+            ValueError: Unknown shape, wrong length, sizes that are not positive, numbers that are
+                not finite, or a zero quaternion; the message names it.
+        """
+        kinds = np.array([_shape(s) for s in shape], np.int32)
+        n, n_slots = len(kinds), max(len(kinds), slots)
+        given = {
+            "size": np.asarray(size, float).reshape(n, -1),
+            "pos": np.asarray(pos, float).reshape(n, -1),
+            "quat": np.tile([0.0, 0, 0, 1], (n, 1)) if quat is None else np.asarray(quat, float),
+        }
+        given["size"] = np.pad(given["size"], ((0, 0), (0, max(0, 3 - given["size"].shape[-1]))))
+        for name, k in (("size", 3), ("pos", 3), ("quat", 4)):
+            if given[name].shape != (n, k):
+                raise ValueError(f"{name} of {n} obstacles has the shape {given[name].shape}")
+            if not np.isfinite(given[name]).all():
+                raise ValueError(f"{name} of an obstacle is not finite: {given[name].tolist()}")
+        for kind, sides in zip(kinds, given["size"]):
+            if (sides[: _N_SIZES.get(kind, 0)] <= 0).any():
+                raise ValueError(f"a {Shape(kind).name} of the size {sides.tolist()}")
+        norm = np.linalg.norm(given["quat"], axis=-1, keepdims=True)
+        if not norm.all():
+            raise ValueError("an obstacle has a zero quaternion")
+        given["quat"] = given["quat"] / norm
+
+        def padded(values: np.ndarray, filler: float | tuple[float, ...]) -> Array:
+            rest = np.broadcast_to(filler, (n_slots - n, *values.shape[1:]))
+            return jnp.asarray(np.concatenate((values, rest)).astype(values.dtype))
+
+        return cls(
+            padded(kinds, Shape.none),
+            padded(given["size"], 1.0),
+            padded(given["pos"], 0.0),
+            padded(given["quat"], (0.0, 0.0, 0.0, 1.0)),
+        )
+
+    @property
+    def n_slots(self) -> int:
+        """K."""
+        return self.shape.shape[-1]
+
+
+SLOT_AXES = Obstacles(*(-1, -2, -2, -2))  # type: ignore[arg-type]
+"""Of each array the axis of the slots, from the last."""
+
+_FAR = 1e9  # m; what is infinite has no gradient
+_N_SIZES = {Shape.sphere: 1, Shape.capsule: 2, Shape.cylinder: 2, Shape.box: 3}
+
+
+def _shape(shape: Shape | str | int) -> Shape:
+    try:
+        return Shape[shape] if isinstance(shape, str) else Shape(shape)
+    except (KeyError, ValueError):
+        names = ", ".join(member.name for member in Shape)
+        raise ValueError(f"unknown shape {shape!r}, have {names}") from None
+
+
+def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]:
+    """Distance of points from the surface of a shape, negative inside.
+
+    All shapes are one: a box, which for a cylinder is one of radius and height, blown up by a
+    radius that boxes and cylinders do not have.
+
+    Args:
+        shape: A `Shape`.
+        size: See `Shape`.
+        point: In the axes of the shape, m.
+
+    Returns:
+        Distance [m], 1e9 from `Shape.none`, and the unit vector out of the shape there.
+    """
+    x, y, z = point
+    is_box, is_cylinder, is_plane = (shape == s for s in (Shape.box, Shape.cylinder, Shape.plane))
+    is_round = (shape == Shape.sphere) | (shape == Shape.capsule)
+    around, (ux, uy, _) = _length((x, y, jnp.zeros_like(x)))
+    half_x = jnp.where(is_round, 0.0, size[0])
+    half_y = jnp.where(is_box, size[1], 0.0)
+    half_z = jnp.where(is_box, size[2], jnp.where(shape == Shape.sphere, 0.0, size[1]))
+    far = jnp.full_like(x, -_FAR)
+    excess = (
+        jnp.where(is_plane, far, jnp.where(is_cylinder, around, jnp.abs(x)) - half_x),
+        jnp.where(is_plane | is_cylinder, far, jnp.abs(y) - half_y),
+        jnp.where(is_plane, z, jnp.abs(z) - half_z),
+    )
+    deepest = jnp.maximum(jnp.maximum(*excess[:2]), excess[2])
+    inside = deepest <= 0
+    outer, (nx, ny, nz) = _length(tuple(jnp.maximum(e, 0.0) for e in excess))  # type: ignore[arg-type]
+    # The nearest face, from inside.
+    by_x = excess[0] == deepest
+    by_y = ~by_x & (excess[1] == deepest)
+    a = jnp.where(inside, by_x.astype(x.dtype), nx)
+    b = jnp.where(inside, by_y.astype(x.dtype), ny)
+    c = jnp.where(inside, (~by_x & ~by_y).astype(x.dtype), nz)
+    normal = (
+        a * jnp.where(is_cylinder, ux, _sign(x)),
+        jnp.where(is_cylinder, a * uy, b * _sign(y)),
+        jnp.where(is_plane, 1.0, c * _sign(z)),
+    )
+    distance = jnp.where(inside, deepest, outer) - jnp.where(is_round, size[0], 0.0)
+    return jnp.where(shape == Shape.none, _FAR, distance), normal
+
+
+def _sign(x: Array) -> Array:
+    return jnp.where(x < 0, -1.0, 1.0).astype(x.dtype)
+
+
+def _length(v: Vec3) -> tuple[Array, Vec3]:
+    """Length and direction, which is zero for the zero vector, as are their gradients."""
+    square = dot(v, v)
+    is_zero = square == 0
+    length = jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, square)))
+    inverse = jnp.where(is_zero, 0.0, 1 / jnp.where(is_zero, 1.0, length))
+    return length, (v[0] * inverse, v[1] * inverse, v[2] * inverse)

@@ -1,0 +1,62 @@
+"""What of a MuJoCo scene drones collide with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.dynamics.obstacles import Obstacles, Shape
+from crazyflow_ros.scene.frames import quat_from_matrix
+
+_DRONE = "drone:"  # prefix of the bodies of drones
+_DRONES_COLLIDE_AS = 1  # contype and conaffinity of their collision shapes
+
+
+class Scanned(NamedTuple):
+    """The shapes of a scene."""
+
+    obstacles: Obstacles
+    ignored: tuple[str, ...]
+    """Why drones fly through some of the geoms, one text for each."""
+
+
+def obstacles_of(
+    model: mujoco.MjModel, data: mujoco.MjData | None = None, *, slots: int = 0
+) -> Scanned:
+    """Everything that drones collide with, but for drones and the floor z = 0.
+
+    That is what MuJoCo lets them collide with, by contype and conaffinity. Meshes, height fields,
+    ellipsoids and signed distance fields are ignored: put primitive shapes in their place.
+
+    Args:
+        model: The scene.
+        data: Where things are, with frames; by default as they are in the model.
+        slots: For how many shapes there is room at least, see `Obstacles`.
+    """
+    if data is None:
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+    quats = quat_from_matrix(data.geom_xmat.reshape(-1, 3, 3))
+    found, ignored = [], []
+    for geom in range(model.ngeom):
+        mask = model.geom_contype[geom] | model.geom_conaffinity[geom]
+        root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
+        if not mask & _DRONES_COLLIDE_AS or root.startswith(_DRONE):
+            continue
+        kind, pos, quat = model.geom_type[geom], data.geom_xpos[geom], quats[geom]
+        if kind not in set(Shape):
+            name = model.geom(geom).name or f"{geom} of {root!r}"
+            what = mujoco.mjtGeom(kind).name.removeprefix("mjGEOM_").lower()
+            ignored.append(f"drones fly through geom {name}: it is a {what}, not a primitive shape")
+        elif not (kind == Shape.plane and pos[2] == 0 and not quat[:2].any()):
+            found.append(geom)
+    obstacles = Obstacles.create(
+        [Shape(kind) for kind in model.geom_type[found]],
+        np.where(model.geom_size[found] > 0, model.geom_size[found], 1.0),
+        data.geom_xpos[found],
+        quats[found],
+        slots=slots,
+    )
+    return Scanned(obstacles, tuple(ignored))
