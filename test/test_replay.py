@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from geometry_msgs.msg import Point, Pose, PoseStamped, TwistStamped, WrenchStamped
 from mcap.reader import make_reader
 from mcap.writer import Writer
 from ros_client import Client, SimulatorProcess, own_domain
+from simulation_interfaces.msg import Resource
+from simulation_interfaces.srv import DeleteEntity, ResetSimulation, SpawnEntity
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.ros.declaration import values_of
@@ -21,13 +23,25 @@ from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.replay import ReplayError, Report, replay
 
 DOMAIN = own_domain("test_replay")
+CHANGES = "/crazyflow/changes"
+START, RESET, RESET_ALL, SPAWNED, RESTORED = range(5)
+"""Changes of the flight, in their order."""
 
 
 @pytest.fixture(scope="module")
 def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two drones at full speed, told things at ticks that nobody chose; one is pushed and reset."""
+    """Two drones at full speed, told things at ticks that nobody chose; one is pushed and reset.
+
+    Then a guest comes, time goes back to a checkpoint, one goes, and all begins again.
+    """
     path = tmp_path_factory.mktemp("replay") / "flight.mcap"
-    arguments = [f"record:={path}", "drones:=[cf0,cf1]", "real_time_factor:=0.0"]
+    arguments = [
+        f"record:={path}",
+        f"checkpoint:={path.with_suffix('.checkpoint')}",
+        "drones:=[cf0,cf1]",
+        "max_drones:=3",
+        "real_time_factor:=0.0",
+    ]
     parameters = [word for argument in arguments for word in ("-p", argument)]
     with SimulatorProcess(DOMAIN, parameters) as simulator:
         client = Client(DOMAIN)
@@ -55,6 +69,28 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         client.reset()
         client.publish("cf0/cmd_pose", target)
         client.advance(501)
+        client.call(
+            SpawnEntity,
+            "crazyflow/spawn_entity",
+            name="guest",
+            entity_resource=Resource(uri="cf2x_L250"),
+            initial_pose=PoseStamped(pose=Pose(position=Point(x=3.0, z=1.0))),
+        )
+        client.publish("guest/cmd_pose", target)
+        push.header.frame_id = "guest/base_link"
+        client.publish("guest/wrench", push)
+        client.advance(21)
+        assert client.call(Trigger, "crazyflow/save_checkpoint").success
+        client.advance(34)
+        client.publish("cf1/cmd_vel", twist)
+        client.advance(5)
+        assert client.call(Trigger, "crazyflow/load_checkpoint").success
+        client.advance(200)
+        client.call(DeleteEntity, "crazyflow/delete_entity", entity="cf0")
+        client.advance(15)
+        client.call(ResetSimulation, "crazyflow/reset_simulation")
+        client.publish("cf0/cmd_pose", target)
+        client.advance(100)
         client.close()
         assert simulator.end(signal.SIGTERM)[0] == 0
         assert "Traceback" not in simulator.log
@@ -86,19 +122,33 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
     report = replay(flight)
     print(report)
     assert report.difference == ""
-    assert report.commands == 5
-    assert report.ticks > 1000
-    assert report.states > 2 * report.ticks / 5
+    assert report.commands == 8
+    assert report.ticks == 101  # since it began again
+    assert report.states > 500
 
 
 @pytest.mark.parametrize(
-    "missing", [("/cf0/cmd_vel", 0), ("/cf1/external_wrench", 0), ("/crazyflow/changes", 2)]
+    "missing",
+    [
+        ("/cf0/cmd_vel", 0),
+        ("/cf1/external_wrench", 0),
+        ("/guest/external_wrench", 0),
+        (CHANGES, RESET),
+        (CHANGES, RESTORED),
+    ],
 )
 def test_replay_without_one_of_its_causes_differs(
     flight: Path, tmp_path: Path, missing: tuple[str, int]
 ) -> None:
     path = rewritten(flight, tmp_path / "less.mcap", lambda *message: message != missing)
     assert "became" in replay(path).difference
+
+
+def test_replay_without_a_drone_is_refused(flight: Path, tmp_path: Path) -> None:
+    spawned = (CHANGES, SPAWNED)
+    path = rewritten(flight, tmp_path / "less.mcap", lambda *message: message != spawned)
+    with pytest.raises(ReplayError, match="is of the drones cf0, cf1, guest, here are cf0, cf1"):
+        replay(path)
 
 
 def test_replay_of_a_file_that_breaks_off_ends_there(flight: Path, tmp_path: Path) -> None:

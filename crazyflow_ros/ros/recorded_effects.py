@@ -6,8 +6,10 @@ With the parameters they are all that a flight depends on, see `replay`.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,14 @@ from std_msgs.msg import String
 from crazyflow_ros.ros.cdr import XYZ
 from crazyflow_ros.ros.frame_ids import MAP
 from crazyflow_ros.ros.recorder import Channel, Recorder
-from crazyflow_ros.runtime import PhysicsThread, ResetEvent, ResetScope, Setpoint, Snapshot
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    PhysicsThread,
+    ResetEvent,
+    ResetScope,
+    Setpoint,
+    Snapshot,
+)
 
 WRENCH, CHANGES = "external_wrench", "~/changes"
 """Topics that are only in the file: `<drone>/external_wrench`, and one of the node."""
@@ -52,8 +61,11 @@ class RecordedEffects:
         recorder.time_ns = lambda: physics.snapshot.time_ns
         physics.on_command(self._note_command)
         physics.on_wrench(self._note_wrenches)
+        self._reset: ResetEvent | None = None
+        self._epoch = 0
         physics.on_change(self._note_change)
         physics.on_reset(self._note_reset)
+        physics.on_restore(self._note_restore)
 
     def with_messages(self, conversion: _Conversion, topic: str, kind: Any) -> _Conversion:
         """A conversion whose messages are recorded when their setpoints take effect.
@@ -93,22 +105,33 @@ class RecordedEffects:
         self._recorder.put(self._wrenches[name], serialize_message(_message(now, wrench)))
         self._acting[name] = wrench
 
-    def _note_change(self, now: Snapshot) -> None:
-        self._put_change(now)
-
     def _note_reset(self, event: ResetEvent) -> None:
-        scope = [part.name for part in event.scope]
         if ResetScope.state in event.scope:
             for name in event.drones:
                 if self._acting.get(name, np.zeros(6)).any():
                     self._note_wrench(event.snapshot, name, np.zeros(6))
-        # With the state, for it may have been changed on top of the reset.
-        self._put_change(event.snapshot, reset=scope, drones=list(event.drones))
+        self._reset = event  # which is noted with the state after it
 
-    def _put_change(self, now: Snapshot, **values: Any) -> None:
-        values["state"] = {field: getattr(now, field).tolist() for field in STATE}
-        text = json.dumps({"names": list(now.names), **values})
-        self._recorder.put(self._changes, serialize_message(String(data=text)))
+    def _note_change(self, now: Snapshot) -> None:
+        change: dict[str, Any] = {"names": now.names}
+        if self._reset is not None:
+            change["reset"] = [part.name for part in self._reset.scope]
+            change["drones"] = self._reset.drones if now.epoch == self._epoch else None
+        change["state"] = {field: getattr(now, field).tolist() for field in STATE}
+        self._put_change(change)
+        self._reset, self._epoch = None, now.epoch
+        for name in self._acting.keys() - set(now.names):
+            del self._acting[name]
+
+    def _note_restore(self, checkpoint: Checkpoint) -> None:
+        # Before anything is sent with the time of then. Forces are noted with the next tick.
+        file = BytesIO()
+        Checkpoint(checkpoint.arrays, {**checkpoint.about, "wrenches": []}).write(file)
+        self._put_change({"checkpoint": b64encode(file.getvalue()).decode()})
+        self._acting.clear()
+
+    def _put_change(self, change: dict[str, Any]) -> None:
+        self._recorder.put(self._changes, serialize_message(String(data=json.dumps(change))))
 
 
 def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:

@@ -12,9 +12,11 @@ import json
 import math
 import struct
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from crazyflow_ros.ros.commands import inputs
 from crazyflow_ros.ros.declaration import ParameterError, from_values, values_of
 from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.recorded_effects import CHANGES, STATE, WRENCH
-from crazyflow_ros.runtime import PhysicsThread, ResetScope, Wrench
+from crazyflow_ros.runtime import Checkpoint, InvalidState, PhysicsThread, ResetScope, Wrench
 from crazyflow_ros.scene import MirrorState
 
 _TIMEOUT = 600.0  # s of wall time, of one step
@@ -75,6 +77,8 @@ def replay(path: Path) -> Report:
                 break
         else:
             flight.compare()
+    except (InvalidState, ValueError) as error:
+        raise ReplayError(f"what was recorded cannot be done: {error}") from None
     finally:
         flight.physics.stop()
     return flight.report
@@ -104,19 +108,27 @@ class _Flight:
         self.report = Report()
         self._inputs = inputs(self.physics.control)
         self._recorded: dict[tuple[str, str], np.ndarray] = {}
+        self._tick = self.physics.snapshot.tick
 
     def take(self, topic: str, time_ns: int, payload: bytes) -> None:
         """Do what a message says, at its tick, or keep it to compare."""
-        tick = -(-time_ns * self.physics.freq // 1_000_000_000)
-        if tick > self.physics.snapshot.tick:
-            self.compare()
-            self.physics.step(tick - self.physics.snapshot.tick).result(_TIMEOUT)
         *_, drone, name = topic.split("/")
-        if topic.endswith(CHANGES.removeprefix("~")):
+        is_change = topic.endswith(CHANGES.removeprefix("~"))
+        if not is_change and name not in (*self._inputs, WRENCH, "odom", "joint_states"):
+            return  # others come from other threads, when time may have jumped
+        tick = -(-time_ns * self.physics.freq // 1_000_000_000)
+        if tick != self._tick:
+            self._tick = tick
+            self.compare()
+            if tick > self.physics.snapshot.tick:  # else what made it jump back is yet to come
+                self.physics.step(tick - self.physics.snapshot.tick).result(_TIMEOUT)
+        if is_change:
             self._change(json.loads(deserialize_message(payload, String).data))
-        elif drone not in self.physics.names:
-            pass
-        elif name in self._inputs:
+        elif drone in self.physics.names:
+            self._take_of(drone, name, payload)
+
+    def _take_of(self, drone: str, name: str, payload: bytes) -> None:
+        if name in self._inputs:
             kind, conversion = self._inputs[name]
             self.physics.command(drone, conversion(deserialize_message(payload, kind), drone))
             self.report.commands += 1
@@ -134,7 +146,7 @@ class _Flight:
             values = pose.position, pose.orientation, twist.linear, twist.angular
             for field, value in zip(_FROM_ODOMETRY, values):
                 self._recorded[drone, field] = _numbers(value)
-        elif name == "joint_states":
+        else:
             joints = deserialize_message(payload, JointState)
             for field, value in zip(_FROM_JOINTS, (joints.position, joints.velocity)):
                 self._recorded[drone, field] = np.array(value)
@@ -152,22 +164,37 @@ class _Flight:
         self._recorded.clear()
 
     def _change(self, change: dict[str, Any]) -> None:
+        if "checkpoint" in change:
+            self.compare()
+            checkpoint = Checkpoint.load(BytesIO(b64decode(change["checkpoint"])))
+            self._tick = self.physics.restore(checkpoint).result(_TIMEOUT).tick
+            return
         names = tuple(change["names"])
-        if names != self.physics.names:
-            raise ReplayError(f"drones came or went: {', '.join(names)} are not those of the start")
+        state = {field: np.array(change["state"][field]) for field in STATE}
         if "reset" in change:
             scope = ResetScope(0)
             for part in change["reset"]:
                 scope |= ResetScope[part]
-            some = change["drones"] if 0 < len(change["drones"]) < len(names) else None
-            self.physics.reset(scope, some).result(_TIMEOUT)
-        state = {field: np.array(change["state"][field]) for field in STATE}
+            self.physics.reset(scope, change["drones"]).result(_TIMEOUT)
+        else:
+            self._change_drones(names, np.hstack((state["pos"], state["quat"])))
+        if names != self.physics.names:
+            raise ValueError(f"drones are {', '.join(self.physics.names)}, not {', '.join(names)}")
+        # What was recorded before the change is either compared or replaced by now.
+        self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
         if all(np.array_equal(getattr(now, field), value) for field, value in state.items()):
             return
         zeros = np.zeros((len(names), 3))
         moved = MirrorState(time_ns=0, acc=zeros, ang_acc=zeros, **state)
         self.physics.set_state(moved).result(_TIMEOUT)
+
+    def _change_drones(self, names: tuple[str, ...], poses: np.ndarray) -> None:
+        for name in set(self.physics.names).difference(names):
+            self.physics.despawn(name).result(_TIMEOUT)
+        for name, pose in zip(names, poses):
+            if name not in self.physics.names:
+                self.physics.spawn(name, pose).result(_TIMEOUT)
 
 
 def _messages(path: Path) -> Iterator[Any]:

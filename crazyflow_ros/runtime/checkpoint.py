@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -42,15 +42,19 @@ class Checkpoint:
         part = Path(f"{path}.part")
         try:
             with part.open("wb") as file:
-                arrays: dict[str, Any] = {"about": np.array(json.dumps(self.about)), **self.arrays}
-                np.savez(file, **arrays)
+                self.write(file)
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
 
+    def write(self, file: BinaryIO) -> None:
+        """Write into an open file."""
+        arrays: dict[str, Any] = {"about": np.array(json.dumps(self.about)), **self.arrays}
+        np.savez(file, **arrays)
+
     @staticmethod
-    def load(path: str | Path) -> Checkpoint:
-        """Read a file.
+    def load(path: str | Path | BinaryIO) -> Checkpoint:
+        """Read a file, open or not.
 
         Raises:
             ValueError: It is not there, or not that of a checkpoint.

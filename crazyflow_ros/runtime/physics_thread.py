@@ -24,7 +24,7 @@ from crazyflow_ros.runtime.pacing import Pacer
 from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.reset import ResetScope
 from crazyflow_ros.runtime.setpoints import Setpoint
-from crazyflow_ros.runtime.simulation import ResetCallback, SceneEdit, Simulation
+from crazyflow_ros.runtime.simulation import ResetCallback, RestoreCallback, SceneEdit, Simulation
 from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.steps import Progress, StepQueue, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
@@ -143,6 +143,10 @@ class PhysicsThread:
     def on_change(self, callback: SnapshotCallback) -> None:
         """Call `callback` after each change by hand: at the start, and whatever a request did."""
         self._simulation.change_callbacks.append(callback)
+
+    def on_restore(self, callback: RestoreCallback) -> None:
+        """Call `callback` before the state, and the time, are those of a checkpoint."""
+        self._simulation.restore_callbacks.append(callback)
 
     def on_drones_changed(self, callback: SnapshotCallback) -> None:
         """Call `callback` when drones have come or gone, before all others see them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import mujoco
 import numpy as np
@@ -27,7 +28,9 @@ from crazyflow_ros.runtime.snapshot import SIZES, DroneState
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 
+T = TypeVar("T")
 ResetCallback = Callable[[ResetEvent], None]
+RestoreCallback = Callable[[Checkpoint], None]
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
 _FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
@@ -54,7 +57,8 @@ class Simulation:
         wrenches: External forces and torques on them.
         events: Callbacks, the clock first among them.
         reset_callbacks: Are called after each reset.
-        change_callbacks: Are called after each change by hand, a reset among them.
+        change_callbacks: Are called after each change by hand, also after those of a reset.
+        restore_callbacks: Are called before the state is that of a checkpoint.
         roster_callbacks: Are called when drones have come or gone, before anybody sees them.
         control: What commands mean.
         control_period: Ticks between two runs of the outermost controller.
@@ -84,10 +88,11 @@ class Simulation:
         self.epoch = 0
         self.snapshot = engine.advance(_FIRST_TICK, 0, self.epoch)
         self.orders = Orders(self.control, health)
-        self.wrenches = Wrenches(config.freq)
+        self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
         self.reset_callbacks: list[ResetCallback] = []
         self.change_callbacks: list[SnapshotCallback] = []
+        self.restore_callbacks: list[RestoreCallback] = []
         self.roster_callbacks: list[SnapshotCallback] = []
 
     def next_event(self) -> int:
@@ -168,12 +173,12 @@ class Simulation:
             self.wrenches.rewind(self.snapshot.tick - tick)
         for name, values in fields.items():
             self._engine.put([name], values)
-        self._show(tick)
+        self._evaluate(tick, 0)
+        self._hand_out(every=True)
         if ResetScope.state in scope and drones is None:
             self._health.call("reset callback of the mirror", self.mirror.notify_reset, True)
-        event = ResetEvent(self.snapshot, scope, names)
-        for callback in self.reset_callbacks:
-            self._health.call("reset callback", callback, event)
+        self._tell("reset callback", self.reset_callbacks, ResetEvent(self.snapshot, scope, names))
+        self._tell("change callback", self.change_callbacks, self.snapshot)
 
     def set_states(self, states: Mapping[str, DroneState]) -> None:
         """Put drones into states, all at once.
@@ -295,8 +300,7 @@ class Simulation:
         engine.arrange(names)
         self.mirror.use(model, names)
         self._evaluate(self.snapshot.tick, 0)
-        for callback in self.roster_callbacks:
-            health.call("roster callback", callback, self.snapshot)
+        self._tell("roster callback", self.roster_callbacks, self.snapshot)
 
     def capture(self) -> Checkpoint:
         """All that the future depends on, but for the scene and what is commanded from outside.
@@ -325,6 +329,7 @@ class Simulation:
         """
         engine, kept = self._engine, checkpoint.about
         checkpoint.check(self._config, engine.names, engine.capture())
+        self._tell("restore callback", self.restore_callbacks, checkpoint)
         engine.restore(checkpoint.arrays)
         self.orders.restore(kept["orders"])
         self.wrenches.restore(kept["wrenches"])
@@ -345,8 +350,11 @@ class Simulation:
     def _show(self, tick: int) -> None:
         self._evaluate(tick, 0)
         self._hand_out(every=True)
-        for callback in self.change_callbacks:
-            self._health.call("change callback", callback, self.snapshot)
+        self._tell("change callback", self.change_callbacks, self.snapshot)
+
+    def _tell(self, what: str, callbacks: Sequence[Callable[[T], None]], news: T) -> None:
+        for callback in callbacks:
+            self._health.call(what, callback, news)
 
     def _evaluate(self, tick: int, n_ticks: int) -> None:
         """Advance from a tick, and have the mirror show it."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene.frames import body_to_world
@@ -66,10 +67,11 @@ class Wrenches:
 
     Args:
         freq: Ticks per simulated second.
+        health: Takes note of callbacks that fail.
     """
 
-    def __init__(self, freq: int) -> None:
-        self._freq = freq
+    def __init__(self, freq: int, health: Health) -> None:
+        self._freq, self._health = freq, health
         self._active: dict[Hashable, _Active] = {}
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[Hashable, tuple[str, Wrench | None, Future[None]]] = {}
@@ -176,7 +178,7 @@ class Wrenches:
             i = now.names.index(active.name)
             total[i] += self._at(active, now.tick, now.quat[i])
         for callback in self.callbacks:
-            callback(now, total)
+            self._health.call("wrench callback", callback, now, total)
         return total
 
     def _at(self, active: _Active, tick: int, quat: np.ndarray) -> np.ndarray:
