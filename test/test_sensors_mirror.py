@@ -8,8 +8,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from crazyflow_ros.dynamics.collision import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.components import BodyState, split, stack
 from crazyflow_ros.dynamics.contact import floor_contact, rest_height
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 from crazyflow_ros.scene import MirrorState, build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy
@@ -131,3 +133,25 @@ def test_what_the_physics_does_not_push_is_found_without_a_force(
 def test_mujocos_own_sensors_are_refused(drones: tuple[MirrorBackend, SensorSet]) -> None:
     with pytest.raises(ValueError, match="'gyro:cf0': a MirrorBackend has frames and contacts"):
         BuiltinSensor.from_existing("gyro:cf0").initialize(drones[0])
+
+
+def test_drones_push_walls_and_each_other(drones: tuple[MirrorBackend, SensorSet]) -> None:
+    """With all contact forces of the physics: nothing is lost between two drones."""
+    model = drones[0].model
+    wall = Obstacles.create(["box"], [[0.1, 3, 3]], [[2.1, 0, 0]])
+    forces = (FORCE, obstacle_contact(DRONE, FREQ), drone_contact(DRONE, FREQ))
+    backend = MirrorBackend(model, NAMES, forces, PARAMS.replace(obstacles=wall))
+    net: dict[str, Any] = {"reduce": "netforce", "fields": ("found", "force")}
+    sensors = [
+        ContactSensorCfg(
+            name=name, primary=ContactMatch("subtree", "drone", entity=name), **net
+        ).build()
+        for name in NAMES
+    ]
+    backend.update(state([[1.96, 0, 1], [0, 0, 1], [0.097, 0, 1]]))
+    for sensor in sensors:
+        sensor.initialize(backend)
+    on_wall, on_right, on_left = (sensor.data.force[0, 0] for sensor in sensors)
+    assert on_wall[0] > 0.1 and on_right[0] > 0.1
+    np.testing.assert_allclose(on_wall[1:], 0.0, atol=1e-4)
+    np.testing.assert_allclose(on_left, -on_right, atol=1e-4)

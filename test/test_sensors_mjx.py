@@ -180,7 +180,7 @@ def test_contacts_are_equal(both: Both) -> None:
             np.testing.assert_allclose(getattr(b, field), getattr(a, field), atol=1e-5)
 
 
-@pytest.mark.parametrize("reduce", ["none", "maxforce", "netforce"])
+@pytest.mark.parametrize("reduce", ["maxforce", "netforce"])
 def test_forces_are_equal(both: Both, reduce: Any) -> None:
     """Of the solution that C MuJoCo has found, in bodies and all below them."""
     model = both[0]["rays"].backend.model
