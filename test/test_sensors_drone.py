@@ -86,6 +86,13 @@ def test_too_near_too_far_and_noise_in_between() -> None:
     assert noisy.variance == pytest.approx(1e-4)
 
 
+def test_default_errors_are_those_of_the_vl53l1x() -> None:
+    data = on_drone(RangerSensorCfg(name="r", frame=DRONE, directions=DOWN), worlds=400).data
+    assert data.variance == pytest.approx(0.0025**2)
+    assert np.std(data.ranges) == pytest.approx(math.hypot(0.0025, 0.01), rel=0.15)
+    assert np.mean(data.ranges) == pytest.approx(1.0, abs=2e-3)
+
+
 def test_another_drone_is_seen_as_what_it_collides_as() -> None:
     cfg = ranger(directions=DOWN)
     above = on_drone(cfg, pos=(9, 9, 2)).data.ranges[0, 0]

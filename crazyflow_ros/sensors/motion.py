@@ -38,7 +38,8 @@ class RigidMotion(NamedTuple):
             place: Where it is in the body [m], shape (3,).
             axes: Its axes in the body as columns, shape (3, 3).
         """
-        turn, arm = self.ang_vel, np.cross(np.eye(3), place)  # v @ arm is v x place
+        x, y, z = place
+        turn, arm = self.ang_vel, np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])  # v @ arm: v x p
         if kind == _SENSOR.mjSENS_GYRO:
             reading = turn
         elif kind == _SENSOR.mjSENS_VELOCIMETER:

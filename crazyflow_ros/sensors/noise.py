@@ -79,6 +79,8 @@ class Noise:
         self._generators = [np.random.default_rng(0)] * n_worlds
         self._numbers = np.zeros((n_worlds, _DRAWN_AT_ONCE, 2, n_axes))
         self._next = _DRAWN_AT_ONCE
+        self._dt = math.nan  # of the next two
+        self._white = self._step = np.zeros(n_axes)
         self._bias = np.zeros((n_worlds, n_axes))
         self._scale = np.zeros((n_worlds, n_axes))
         self.reset()
@@ -100,9 +102,11 @@ class Noise:
             for rng, numbers in zip(self._generators, self._numbers):
                 numbers[:] = rng.standard_normal(numbers.shape)
             self._next = 0
+        if dt != self._dt:
+            self._dt, self._white = dt, np.sqrt(self.cfg.variance(dt, self._axes))
+            self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
         normal = self._numbers[:, self._next]
         self._next += 1
-        self._bias += np.multiply(self.cfg.random_walk, math.sqrt(dt)) * normal[:, 0]
-        white = np.sqrt(self.cfg.variance(dt, self._axes)) * normal[:, 1]
-        readings = values * (1.0 + self._scale) + self._bias + white
+        self._bias += self._step * normal[:, 0]
+        readings = values * (1.0 + self._scale) + self._bias + self._white * normal[:, 1]
         return readings.clip(-self.cfg.saturation, self.cfg.saturation)

@@ -70,9 +70,10 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         self._dt = dt
         sample = self._measure(dt)
         self._samples.append(sample)
-        for older in self._samples:  # of worlds that have begun anew
-            older[self._fresh] = sample[self._fresh]
-        self._fresh[:] = False
+        if self._fresh.any():
+            for older in self._samples:  # of worlds that have begun anew
+                older[self._fresh] = sample[self._fresh]
+            self._fresh[:] = False
         while len(self._samples) > 1 + round(self.cfg.delay / dt):
             self._samples.popleft()
 
