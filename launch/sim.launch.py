@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
@@ -83,12 +84,23 @@ def _start(context: LaunchContext) -> list[Node]:
         namespace=namespace,
         parameters=[str(params_file), {key: _typed(value) for key, value in overrides.items()}],
         output="screen",
-        on_exit=Shutdown(),
+        on_exit=_end,
     )
     if given["rviz"] == "false":
         return [simulator]
     parameters = {"drones": ["cf0"], "drone_model": "cf2x_L250", "sensors": ""}
     return [simulator, *_visualisation(parameters | from_file | overrides, namespace)]
+
+
+def _end(event: ProcessExited, context: LaunchContext) -> Shutdown:
+    """End with the simulator, and fail if it has; launch itself would not.
+
+    Raises:
+        RuntimeError: It has failed.
+    """
+    if event.returncode and not context.is_shutdown:
+        raise RuntimeError(f"the simulator has ended with exit code {event.returncode}")
+    return Shutdown(reason="the simulator has ended")
 
 
 def _visualisation(parameters: dict[str, Any], namespace: str) -> list[Node]:

@@ -13,7 +13,7 @@ FILE = "sim.launch.py"
 ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
     "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
-    "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate",
+    "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate", "sensors",
 }  # fmt: skip
 
 
@@ -132,3 +132,11 @@ def test_launch_ends_with_the_simulator(
 ) -> None:
     monkeypatch.setenv("STAND_IN_SECONDS", "0")
     assert len(launched(2)) == 1
+
+
+def test_launch_fails_with_the_simulator(
+    launched: Launcher, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("STAND_IN_SECONDS", "no number")  # which is refused with 1
+    assert len(launched(2, expected=1)) == 1
+    assert "the simulator has ended with exit code 1" in caplog.text
