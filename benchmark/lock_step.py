@@ -139,7 +139,7 @@ def compiled_call() -> float:
     """Seconds of the engine's call for one tick."""
     engine = Engine(CONFIG, ["cf0"], levels=True)
     engine.armed[:] = 1
-    return _fastest(lambda: engine.advance(1, 1, 0))
+    return _fastest(lambda: engine.advance(1, [1], 0))
 
 
 def _fastest(function: Callable[[], object], n: int = 2000) -> float:

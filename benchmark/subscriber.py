@@ -7,6 +7,7 @@ Before, it tells all drones to stay where they are, so that those in the air fly
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import sys
@@ -31,6 +32,49 @@ _SWEEP_PERIOD = 2e-3  # s
 _DEPTH = 100  # of each queue, enough for a sweep at 500 times real time
 
 
+class _Allocator(ctypes.Structure):
+    """`rcutils_allocator_t`."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("allocate", "deallocate", "reallocate")),
+        *((name, ctypes.c_void_p) for name in ("zero_allocate", "state")),
+    ]
+
+
+class _Bytes(ctypes.Structure):
+    """`rcl_serialized_message_t`."""
+
+    _fields_ = [
+        ("buffer", ctypes.c_void_p),
+        ("length", ctypes.c_size_t),
+        ("capacity", ctypes.c_size_t),
+        ("allocator", _Allocator),
+    ]
+
+
+class _Inbox:
+    """Takes serialised messages as a subscriber in C does, with what rclpy itself is built on.
+
+    rclpy's own way to take one costs three times as much.
+    """
+
+    def __init__(self) -> None:
+        get_allocator = ctypes.CDLL("librcutils.so").rcutils_get_default_allocator
+        get_allocator.restype = _Allocator
+        self._message = _Bytes(allocator=get_allocator())
+        self._reference = ctypes.byref(self._message)
+        self._take = ctypes.CDLL("librcl.so").rcl_take_serialized_message
+        self._take.argtypes = [ctypes.c_void_p] * 4
+
+    def take(self, subscription: Subscription) -> bool:
+        """Take the next message, if there is one."""
+        return self._take(subscription.handle.pointer, self._reference, None, None) == 0
+
+    def latest(self) -> bytes:
+        """The message that was taken last."""
+        return ctypes.string_at(self._message.buffer, self._message.length)
+
+
 class Subscriber:
     """Counts messages without deserialising them, so as not to be the bottleneck.
 
@@ -40,6 +84,7 @@ class Subscriber:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._inbox = _Inbox()
         self._subscriptions: dict[str, Subscription] = {}
         self.counts: Counter[str] = Counter()
         self._latest: dict[str, bytes] = {}
@@ -51,9 +96,12 @@ class Subscriber:
         while time.monotonic() < end:
             time.sleep(_SWEEP_PERIOD)
             for topic, subscription in self._subscriptions.items():
-                while taken := subscription.handle.take_message(subscription.msg_type, True):
-                    self.counts[topic] += 1
-                    self._latest[topic] = taken[0]
+                taken = 0
+                while self._inbox.take(subscription):
+                    taken += 1
+                if taken:
+                    self.counts[topic] += taken
+                    self._latest[topic] = self._inbox.latest()
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Find the topics, and subscribe them as reliably as they are published."""

@@ -38,7 +38,7 @@ def serve(name: str, mirror: Mirror) -> None:
         "rotor_vel": four,
         "epoch": 0,
     }
-    rest |= dict.fromkeys(("vel", "body_vel", "ang_vel", "acc", "ang_acc"), three)
+    rest |= dict.fromkeys(("vel", "body_vel", "ang_vel", "acc", "ang_acc", "specific_force"), three)
     while True:
         snapshot = Snapshot(time_ns=tick * 2_000_000, tick=tick, **rest)
         link.show(snapshot, mirror)

@@ -72,7 +72,7 @@ def running():
 def fly(engine, n_ticks):
     tick, snapshots = 1, []
     for n in n_ticks:
-        snapshots.append(engine.advance(tick, n, 0))
+        snapshots += engine.advance(tick, [n], 0)
         tick += n
     return snapshots
 

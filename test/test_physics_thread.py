@@ -42,6 +42,7 @@ def running():
         started.append(physics)
         return physics
 
+    start.started = started
     yield start
     for physics in started:
         physics.stop()
@@ -69,6 +70,30 @@ def test_a_commanded_drone_flies_and_the_other_stays(running):
     np.testing.assert_allclose(snapshot.pos[0], (x, y, 1.0), atol=0.05)
     assert snapshot.pos[1, 2] < 0.02 and not snapshot.rotor_vel[1].any()
     assert (snapshot.rotor_vel[0] > 1000).all()  # rad/s
+
+
+def test_observers_see_in_bursts_what_others_see_one_by_one(running):
+    flights, bursts = {}, []
+    for observes in (False, True):
+        seen = []
+        physics = simulation(start_paused=True)
+        physics.every(100, seen.append, "all", observes=observes)
+        physics.every(250, seen.append, "more", observes=True)
+        running.started.append(physics)
+        physics.start()
+        physics.command("cf0", Pose((0.3, 0.0, 1.0), 0.0))
+        physics.step(600, lambda ticks: bursts.append(ticks)).result(T)
+        assert bursts.pop() == 600
+        flights[observes] = seen[2:]  # without those at the start
+        assert (len(bursts) < 100) == observes
+        bursts.clear()
+    ticks = sorted([*range(5, 601, 5), *range(2, 601, 2), 601, 601])
+    for seen in flights.values():
+        assert [snapshot.tick for snapshot in seen] == ticks
+    for one, other in zip(*flights.values()):
+        np.testing.assert_array_equal(state_of(one), state_of(other))
+        np.testing.assert_array_equal(one.rotor_angle, other.rotor_angle)
+        np.testing.assert_array_equal(one.specific_force, other.specific_force)
 
 
 def test_events_fire_on_exact_multiples_and_time_is_an_integer(running):

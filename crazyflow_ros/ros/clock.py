@@ -33,7 +33,7 @@ class ClockTopic:
         # So that the repetition never follows a later time.
         self._in_order = threading.Lock()
         rate_hz = simulator.parameters.publish_rates.clock
-        simulator.physics.every(rate_hz, self._publish, "publish_rates.clock")
+        simulator.physics.every(rate_hz, self._publish, "publish_rates.clock", observes=True)
         simulator.create_timer(_REPEAT_PERIOD, self._repeat)
 
     def _publish(self, snapshot: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""<drone>/imu: readings of the IMUs in the mirror, without noise."""
+"""<drone>/imu: readings of the IMUs, without noise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class ImuTopics(StateTopics):
     """
 
     def __init__(self, simulator: Simulator) -> None:
-        self._mirror = simulator.physics.mirror
         prototypes = []
         for drone in simulator.drones:
             message = Imu()
@@ -40,9 +39,8 @@ class ImuTopics(StateTopics):
         super().__init__(simulator, "imu", Imu, topics, messages)
 
     def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
-        """The physics thread has just written the snapshot into the mirror."""
-        del snapshot
-        return self._mirror.imu()
+        """The IMU sits in the centre of mass."""
+        return snapshot.quat, snapshot.ang_vel, snapshot.specific_force
 
 
 def declare(simulator: Simulator) -> None:

@@ -103,7 +103,7 @@ class _Flight:
         # Where ticks are put together is part of how rotor angles are integrated.
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
-                self.physics.every(rate, lambda _: None, f"publish_rates.{name}")
+                self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         self.physics.start()
         self.report = Report()
         self._inputs = inputs(self.physics.control)

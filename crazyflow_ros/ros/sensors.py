@@ -67,7 +67,7 @@ class SensorThread:
         self._views: deque[_View] = deque(maxlen=backlog)
         self._resets: deque[_Reset] = deque()
         self._due = threading.Event()
-        physics.every(rate, self._take, "sensors")
+        physics.every(rate, self._take, "sensors", observes=True)
         physics.on_reset(self._note_reset)
         threading.Thread(target=self._main, name=f"sensors {rate} Hz", daemon=True).start()
 

@@ -80,7 +80,7 @@ class StateSender:
         self._delivery = _Delivery([])
         self._changed, self._is_told = True, True
         self._in_order = threading.Lock()  # guards names and delivery, which go together
-        self._physics.every(rate_hz, self._send, name)
+        self._physics.every(rate_hz, self._send, name, observes=True)
         simulator.create_timer(_RECOUNT_PERIOD, self.recount)
 
     def begin(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.contact import floor_contact
 from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.isolation import HoldableControls, make_holdable
+from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
@@ -23,8 +24,10 @@ from crazyflow_ros.sim.packing import MovingLeaves, Vectors
 Leaves = dict[str, np.ndarray]
 """What changes from tick to tick, by path in `SimData`; drones are on the second of three axes."""
 
-LOST = 26
-"""Column of the output that tells drones that got lost in this call, see `isolation`."""
+LOST = 29
+"""Column of the output that tells drones that got lost in this stretch, see `isolation`."""
+
+_LONGEST_OUTPUT = 512  # rows per call
 
 
 class CompiledWorld:
@@ -36,6 +39,7 @@ class CompiledWorld:
         control: What commands mean.
         control_period: Ticks between two runs of the outermost controller.
         has_rotors: The model has rotors that turn.
+        max_stretches: Into how many parts the ticks of a call may be divided.
     """
 
     def __init__(self, config: SimulationConfig, n_drones: int, *, levels: bool = False) -> None:
@@ -74,6 +78,7 @@ class CompiledWorld:
         self.has_rotors = self._sim.dynamics.has_rotors
         self.n_drones, self.freq, self.control = n_drones, config.freq, self._sim.control
         self.control_period = self.freq // self._sim.control_freq
+        self.max_stretches = max(1, min(_LONGEST_OUTPUT // n_drones, 16))
         inputs = jnp.asarray(self.inputs())
         step = partial(self._step_with_inputs, inputs=inputs, phase=0, n_ticks=1)
         # Fixed leaves, the parameters among them, enter the compiled function as constants.
@@ -81,9 +86,20 @@ class CompiledWorld:
         self._fixed = self._split.fixed(self._sim.data)
         self._pack = jax.jit(self._split.pack)
         self.advance = jax.jit(one_kernel(self._advance_packed), donate_argnums=0)
-        """From packed state, inputs and (2,) phase and number of ticks to the state and (M, 27):
-        position, attitude, velocity, angular velocity, both accelerations, velocity in body axes,
-        rotor speeds in RPM, `LOST`."""
+        """From packed state, inputs and what `counts` gives to the state and, for the end of each
+        stretch, (max_stretches, M, 30): position, attitude, velocity, angular velocity, both
+        accelerations, velocity and specific force in body axes, rotor speeds in RPM, `LOST`."""
+
+    def counts(self, tick: int, stretches: Sequence[int]) -> np.ndarray:
+        """From which tick to go on, and the numbers of ticks, at most `max_stretches`."""
+        counts = np.zeros(2 + self.max_stretches, np.int32)
+        # Every period divides freq, and this never overflows.
+        counts[0], counts[1], counts[2 : 2 + len(stretches)] = (
+            tick % self.freq,
+            len(stretches),
+            stretches,
+        )
+        return counts
 
     def inputs(self) -> np.ndarray:
         """Zeros for command, armed or level, and wrench, shape (M, k + 7).
@@ -149,22 +165,46 @@ class CompiledWorld:
         return self._step(data, n_ticks)
 
     def _advance_packed(
-        self, vectors: Vectors, inputs: Array, count: Array
+        self, vectors: Vectors, inputs: Array, counts: Array
     ) -> tuple[Vectors, Array]:
-        with separate_kernels(count[1] > -1):
-            data = self._split.unpack(vectors, self._fixed)
-            data = self._step_with_inputs(data, inputs, count[0], count[1])
+        k = self.control.sizes[0]
+
+        def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+            vectors, phase, armed, outputs = carry
+            told, n_ticks = inputs.at[:, k : k + 1].set(armed), counts[2 + i]
+            with separate_kernels(n_ticks > -1):
+                data = self._split.unpack(vectors, self._fixed)
+                data = self._step_with_inputs(data, told, phase, n_ticks)
+            controls = data.controls
+            assert isinstance(controls, HoldableControls)
+            lost = (controls.held & ~self._is_held(armed[None]))[0]
+            output = jnp.concatenate([*self._readings(data), lost.astype(inputs.dtype)], axis=-1)
+            return (
+                self._split.pack(data),
+                phase + n_ticks,
+                jnp.where(lost, OUT_OF_SERVICE, armed),
+                outputs.at[i].set(output),
+            )
+
+        outputs = jnp.zeros((self.max_stretches, self.n_drones, LOST + 1), inputs.dtype)
+        carry = (vectors, counts[0], inputs[:, k : k + 1], outputs)
+        vectors, _, _, outputs = jax.lax.fori_loop(0, counts[1], stretch, carry)
+        return vectors, outputs
+
+    def _readings(self, data: SimData) -> list[Array]:
+        """All but the last column of the output."""
         states, rate, controls = data.states, data.states_deriv, data.controls
         assert isinstance(controls, HoldableControls)
         moves = ~controls.held
         acc, ang_acc = (jnp.where(moves & jnp.isfinite(x), x, 0) for x in (rate.acc, rate.ang_acc))
-        k = self.control.sizes[0]
-        lost = controls.held & ~self._is_held(inputs[None, :, k : k + 1])
-        kinematics = [states.pos, states.quat, states.vel, states.ang_vel]
-        body_vel = world_to_body(states.quat, states.vel)
-        rotor_vel = states.rotor_vel if self.has_rotors else jnp.zeros_like(states.rotor_vel)
-        outputs = [*kinematics, acc, ang_acc, body_vel, rotor_vel, lost.astype(acc.dtype)]
-        return self._split.pack(data), jnp.concatenate([x[0] for x in outputs], axis=-1)
+        readings = [
+            *(states.pos, states.quat, states.vel, states.ang_vel),
+            *(acc, ang_acc),
+            world_to_body(states.quat, states.vel),
+            world_to_body(states.quat, acc - data.params.gravity_vec),
+            states.rotor_vel if self.has_rotors else jnp.zeros_like(states.rotor_vel),
+        ]
+        return [x[0] for x in readings]
 
 
 def _name(path: Any) -> str:

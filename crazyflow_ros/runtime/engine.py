@@ -20,6 +20,7 @@ Fields = Mapping[str, np.ndarray]
 """Some of the fields of `SIZES`, with the units and frames of `MirrorState`, one row per drone."""
 
 _PARKED = 1e5  # m, height of free slots: far from everything, and from each other
+_NEVER = -1  # tick by which a drone that is not lost got lost
 _NEAR = 0.5  # m, where there is a drone another one is not put
 
 
@@ -32,7 +33,8 @@ class Engine:
         command: Command of each drone, in the form of the control mode, or of its level.
         armed: 0 or 1, an unarmed drone's rotors stop; or the drone's `Level`.
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
-        lost: Drones that got lost, see `isolation`, and have not been reset since.
+        lost: Drones that got lost, see `isolation`, and have not been reset since, with the tick
+            by which they were.
     """
 
     rows: slice | np.ndarray
@@ -69,7 +71,7 @@ class Engine:
             world.control_period,
         )
         poses = _checked_poses(config, len(names))
-        self.lost: set[str] = set()
+        self.lost: dict[str, int] = {}
         self._set_inputs(world.inputs())
         self._rotor_angle = self._rotor_vel = np.zeros((world.n_drones, 4))
         self._initial = _parked(0, world.n_drones)
@@ -83,6 +85,11 @@ class Engine:
         """Drones for which there is room."""
         return self._world.n_drones
 
+    @property
+    def max_stretches(self) -> int:
+        """How many stretches of ticks `advance` can do in one call."""
+        return self._world.max_stretches
+
     def initial_poses(self) -> np.ndarray:
         """Position and attitude (xyzw) of each drone after a reset, shape (M, 7)."""
         slots = self._slots_of(self.names)
@@ -93,7 +100,7 @@ class Engine:
         slot = self._slots[name]
         self.command[slot], self.armed[slot] = command, True
 
-    def reset(self, names: Iterable[str] | None = None) -> None:
+    def reset(self, names: Sequence[str] | None = None) -> None:
         """Put drones back to their initial state, with fresh controllers, unarmed, without forces.
 
         Args:
@@ -105,7 +112,7 @@ class Engine:
         else:
             leaves, slots = self._world.unpack(self._vectors), self._slots_of(names)
             self._refresh(leaves, slots)
-            self.lost.difference_update(names)
+            self.lost = {name: tick for name, tick in self.lost.items() if name not in names}
         self._inputs[slots] = 0
         self._set_slots(self._slots)
         self._fill(leaves, slots, {name: values[slots] for name, values in self._initial.items()})
@@ -177,7 +184,7 @@ class Engine:
                 "inputs": self._inputs[slots],
                 "rotor_angle": self._rotor_angle[slots],
                 "rotor_vel": self._rotor_vel[slots],
-                "lost": np.array([name in self.lost for name in self.names]),
+                "lost": np.array([self.lost.get(name, _NEVER) for name in self.names]),
             }
         )
 
@@ -194,42 +201,54 @@ class Engine:
         self._inputs[slots] = arrays["inputs"]
         self._rotor_angle = _with(self._rotor_angle, slots, arrays["rotor_angle"])
         self._rotor_vel = _with(self._rotor_vel, slots, arrays["rotor_vel"])
-        self.lost = {name for name, lost in zip(self.names, arrays["lost"]) if lost}
+        self.lost = {n: t for n, t in zip(self.names, arrays["lost"].tolist()) if t != _NEVER}
         self._vectors = self._world.pack(leaves)
         self._set_slots(self._slots)
 
-    def advance(self, tick: int, n_ticks: int, epoch: int) -> Snapshot:
-        """Advance by `n_ticks` from `tick`; 0 only evaluates the accelerations.
+    def advance(self, tick: int, stretches: Sequence[int], epoch: int) -> list[Snapshot]:
+        """Advance by some ticks, and some more.
+
+        Args:
+            tick: The present one.
+            stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
+            epoch: Resets so far.
 
         Returns:
-            The state after the last tick.
+            The state after each stretch.
         """
         if self._idle:
             self.armed[self._idle] = OUT_OF_SERVICE
-        phase = tick % self.freq  # every period divides freq, and this never overflows
-        count = np.array((phase, n_ticks), np.int32)
-        self._vectors, output = self._world.advance(self._vectors, self._inputs, count)
-        columns = np.asarray(output, float)
-        rotor_vel = columns[:, 22:26] * RPM
-        angle = self._rotor_angle + (self._rotor_vel + rotor_vel) * (n_ticks / self.freq / 2)
-        self._rotor_angle, self._rotor_vel = angle % (2 * np.pi), rotor_vel
-        columns = columns[self.rows]
-        if np.count_nonzero(columns[:, LOST]):
-            self.lost.update(np.array(self.names)[columns[:, LOST] > 0].tolist())
+        counts = self._world.counts(tick, stretches)
+        self._vectors, output = self._world.advance(self._vectors, self._inputs, counts)
+        columns = np.asarray(output)[: len(stretches)].astype(float)
+        rotor_vel = columns[:, :, 25:29] * RPM
+        columns = columns[:, self.rows]
+        if np.count_nonzero(columns[:, :, LOST]):
+            for by, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
+                self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(by))
             self._set_slots(self._slots)
-        tick += n_ticks
+        snapshots = []
+        for n_ticks, rows, speeds in zip(stretches, columns, rotor_vel):
+            tick += n_ticks
+            angle = self._rotor_angle + (self._rotor_vel + speeds) * (n_ticks / self.freq / 2)
+            self._rotor_angle, self._rotor_vel = angle % (2 * np.pi), speeds
+            snapshots.append(self._snapshot(tick, epoch, rows))
+        return snapshots
+
+    def _snapshot(self, tick: int, epoch: int, rows: np.ndarray) -> Snapshot:
         return Snapshot(
             names=self.names,
             time_ns=tick * 1_000_000_000 // self.freq,
-            pos=columns[:, :3],
-            quat=columns[:, 3:7],
-            vel=columns[:, 7:10],
-            ang_vel=columns[:, 10:13],
-            acc=columns[:, 13:16],
-            ang_acc=columns[:, 16:19],
-            body_vel=columns[:, 19:22],
+            pos=rows[:, :3],
+            quat=rows[:, 3:7],
+            vel=rows[:, 7:10],
+            ang_vel=rows[:, 10:13],
+            acc=rows[:, 13:16],
+            ang_acc=rows[:, 16:19],
+            body_vel=rows[:, 19:22],
+            specific_force=rows[:, 22:25],
             rotor_angle=self._rotor_angle[self.rows],
-            rotor_vel=rotor_vel[self.rows],
+            rotor_vel=self._rotor_vel[self.rows],
             tick=tick,
             epoch=epoch,
         )

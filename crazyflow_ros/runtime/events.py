@@ -22,14 +22,24 @@ class Events:
     def __init__(self, freq: int, health: Health) -> None:
         self._freq, self._health = freq, health
         self._events: list[tuple[int, SnapshotCallback, str]] = []
+        self.periods: set[int] = set()
+        """Ticks between two calls, of all callbacks."""
+        self.acting: set[int] = set()
+        """Of those that may tell the drones something."""
 
-    def add(self, rate_hz: int, callback: SnapshotCallback, name: str) -> None:
-        """Call `callback` at a rate.
+    def add(
+        self, rate_hz: int, callback: SnapshotCallback, name: str, *, observes: bool = False
+    ) -> None:
+        """Call `callback` at a rate. One that only observes may see several events in a row.
 
         Raises:
             ValueError: The rate does not divide `freq`; the message uses `name`.
         """
-        self._events.append((ticks_per_period(self._freq, rate_hz, name), callback, name))
+        period = ticks_per_period(self._freq, rate_hz, name)
+        self._events.append((period, callback, name))
+        self.periods.add(period)
+        if not observes:
+            self.acting.add(period)
 
     def fire(self, snapshot: Snapshot, *, every: bool = False) -> None:
         """Call those that are due, in the order in which they were added, or all."""
@@ -41,8 +51,3 @@ class Events:
                     callback(snapshot)
                 except Exception as error:
                     health.note_failure(name, error)
-
-    @property
-    def periods(self) -> set[int]:
-        """Ticks between two calls, of all callbacks."""
-        return {period for period, _, _ in self._events}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 
@@ -40,6 +41,13 @@ class Pacer:
             return 0.0
         due = self._anchor_time + (tick - self._anchor_tick) * self._tick_s / self.factor
         return max(0.0, due - time.monotonic())
+
+    def due(self) -> float:
+        """The latest tick that is due; infinity if there is no schedule."""
+        if self.factor == 0:
+            return math.inf
+        passed = time.monotonic() - self._anchor_time
+        return self._anchor_tick + passed * self.factor / self._tick_s
 
     def done(self, tick: int, n_ticks: int) -> None:
         """Note that the `n_ticks` up to `tick` are done, and see whether they were in time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
@@ -123,18 +124,27 @@ class PhysicsThread:
 
     # Before the start.
 
-    def every(self, rate_hz: int, callback: SnapshotCallback, name: str) -> None:
+    def every(
+        self, rate_hz: int, callback: SnapshotCallback, name: str, *, observes: bool = False
+    ) -> None:
         """Call `callback` `rate_hz` times per simulated second.
 
         It is called on exact multiples of the tick, after the mirror has been written, and besides
         at the start, after a step and after a reset.
+
+        Args:
+            rate_hz: Simulated.
+            callback: Is given the state.
+            name: Of the callback, for messages.
+            observes: It only looks. What others do may count from the next tick on; what an
+                observer does may count some ticks later, where time runs as fast as it can.
 
         Raises:
             ValueError: The rate does not divide `freq`; the message uses `name`.
         """
         if self._thread.ident is not None:
             raise InvalidState(f"{name} has to be added before the simulation starts")
-        self._simulation.events.add(rate_hz, callback, name)
+        self._simulation.events.add(rate_hz, callback, name, observes=observes)
 
     def on_reset(self, callback: ResetCallback) -> None:
         """Call `callback` after each reset."""
@@ -448,13 +458,13 @@ class PhysicsThread:
             if not self._requests.sleep(wait):
                 return
         if simulation.collect(self._requests.pending):
-            n_ticks = simulation.advance()
+            n_ticks = simulation.advance(self._pacer.due())
             self._pacer.done(simulation.snapshot.tick, n_ticks)
 
     def _advance_steps(self, steps: Steps) -> None:
         if not self._simulation.collect(self._requests.pending):
             return
-        n_ticks = self._simulation.advance(steps.left)
+        n_ticks = self._simulation.advance(math.inf, steps.left)
         steps.ticks_done += n_ticks
         if steps.progress is not None:
             self._health.call("progress of a step", steps.progress, steps.ticks_done)

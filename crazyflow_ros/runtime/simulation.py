@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +25,7 @@ from crazyflow_ros.runtime.levels import resolve
 from crazyflow_ros.runtime.orders import Orders
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
-from crazyflow_ros.runtime.snapshot import SIZES, DroneState
+from crazyflow_ros.runtime.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 
@@ -33,6 +34,7 @@ ResetCallback = Callable[[ResetEvent], None]
 RestoreCallback = Callable[[Checkpoint], None]
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
+_BURST = 2e-3  # s of wall time without an eye for requests and commands
 _FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
 
 
@@ -86,7 +88,8 @@ class Simulation:
         self._start = dict(zip(names, engine.initial_poses()))
         self.mirror = Mirror(self._model(self._start), names)
         self.epoch = 0
-        self.snapshot = engine.advance(_FIRST_TICK, 0, self.epoch)
+        (self.snapshot,) = engine.advance(_FIRST_TICK, [0], self.epoch)
+        self._burst = 1  # events in one compiled call
         self.orders = Orders(self.control, health)
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
@@ -97,12 +100,19 @@ class Simulation:
 
     def next_event(self) -> int:
         """The tick up to which nobody wants to know or to change anything."""
-        periods, tick = self.events.periods, self.snapshot.tick
-        wrenches = self.wrenches
-        if self.orders.moving or wrenches or self._source is not None or not periods:
-            periods.add(self.control_period)
+        return self._event_after(self.snapshot.tick, commanded=self._commands_change)
+
+    @property
+    def _commands_change(self) -> bool:
+        """What the drones are told may be something else each time their controllers run."""
+        return bool(self.orders.moving or self.wrenches or self._source is not None)
+
+    def _event_after(self, tick: int, *, commanded: bool) -> int:
+        periods = self.events.periods
+        if commanded or not periods:
+            periods = periods | {self.control_period}
         event = min((tick // period + 1) * period for period in periods)
-        return int(min(event, wrenches.next_end))
+        return int(min(event, self.wrenches.next_end))
 
     def collect(self, interrupted: Callable[[], bool]) -> bool:
         """Have the source's commands, if they are due; False if there is something else to do."""
@@ -118,23 +128,43 @@ class Simulation:
         resolve(engine.command, engine.armed, self.snapshot.quat, self._mass)
         return True
 
-    def advance(self, limit: int | None = None) -> int:
+    def advance(self, due: float, limit: float = math.inf) -> int:
         """Advance to the next event, and let know whom it concerns.
 
+        Events that are due as well follow at once, in one compiled call, as many as take a
+        millisecond or two.
+
         Args:
-            limit: Most ticks to advance; if the event is not before, everybody is let know.
+            due: The tick up to which events are due.
+            limit: Most ticks to advance; with the last of them, everybody is let know.
 
         Returns:
             Number of ticks.
         """
+        began = time.perf_counter()
         self._take_commands()
-        n_ticks = self.next_event() - self.snapshot.tick
-        every = limit is not None and n_ticks >= limit
-        if limit is not None and every:
-            n_ticks = limit
-        self._evaluate(self.snapshot.tick, n_ticks)
-        self._hand_out(every=every)
-        return n_ticks
+        start = self.snapshot.tick
+        ticks = self._due_events(due, start + limit)
+        for snapshot in self._evaluate(start, np.diff(ticks, prepend=start).tolist()):
+            self._accept(snapshot)
+            self._hand_out(every=snapshot.tick == start + limit)
+        per_event = (time.perf_counter() - began) / len(ticks)
+        self._burst = max(1, int(_BURST / per_event))
+        return ticks[-1] - start
+
+    def _due_events(self, due: float, last: float) -> list[int]:
+        """Ticks of the next event and, as long as commands stay, of others that are due."""
+        commanded, acting = self._commands_change, self.events.acting
+        most = 1 if commanded else min(self._burst, self._engine.max_stretches)
+        ticks = [int(min(self._event_after(self.snapshot.tick, commanded=commanded), last))]
+        while len(ticks) < most and ticks[-1] < last:
+            if any(ticks[-1] % period == 0 for period in acting):
+                break
+            event = int(min(self._event_after(ticks[-1], commanded=False), last))
+            if event > due:
+                break
+            ticks.append(event)
+        return ticks
 
     def reset(
         self,
@@ -299,7 +329,7 @@ class Simulation:
                 engine.add(name, roster[name])
         engine.arrange(names)
         self.mirror.use(model, names)
-        self._evaluate(self.snapshot.tick, 0)
+        self._accept(*self._evaluate(self.snapshot.tick, [0]))
         self._tell("roster callback", self.roster_callbacks, self.snapshot)
 
     def capture(self) -> Checkpoint:
@@ -335,7 +365,7 @@ class Simulation:
         self.wrenches.restore(kept["wrenches"])
         if self._source is not None:
             self._source.forget(np.arange(len(engine.names)))
-        self._health.note_faults({name: f"{name} was lost before" for name in engine.lost})
+        self._health.note_faults({name: self._why_lost(tick) for name, tick in engine.lost.items()})
         self.epoch = kept["epoch"]
         self._show(kept["tick"])
 
@@ -348,7 +378,7 @@ class Simulation:
         self._show(self.snapshot.tick)
 
     def _show(self, tick: int) -> None:
-        self._evaluate(tick, 0)
+        self._accept(*self._evaluate(tick, [0]))
         self._hand_out(every=True)
         self._tell("change callback", self.change_callbacks, self.snapshot)
 
@@ -356,19 +386,26 @@ class Simulation:
         for callback in callbacks:
             self._health.call(what, callback, news)
 
-    def _evaluate(self, tick: int, n_ticks: int) -> None:
-        """Advance from a tick, and have the mirror show it."""
+    def _evaluate(self, tick: int, stretches: Sequence[int]) -> list[Snapshot]:
+        """Advance from a tick by one or more stretches of ticks, and see who got lost."""
         health, engine = self._health, self._engine
         health.doing = "the compiled step"
-        self.snapshot = engine.advance(tick, n_ticks, self.epoch)
-        health.doing = "the mirror"
-        self.mirror.write(self.snapshot)
+        snapshots = engine.advance(tick, stretches, self.epoch)
         if len(engine.lost) != len(health.faults):
-            why = (
-                f"lost by {self.snapshot.time_ns * 1e-9:.3f} s: its state was no longer that of a "
-                "drone. It is held where it was before, rotors stopped, until it is reset"
-            )
-            health.note_faults({name: health.faults.get(name, why) for name in engine.lost})
+            health.note_faults({name: self._why_lost(tick) for name, tick in engine.lost.items()})
+        return snapshots
+
+    def _why_lost(self, tick: int) -> str:
+        return (
+            f"lost by {tick / self._engine.freq:.3f} s: its state was no longer that of a drone. "
+            "It is held where it was before, rotors stopped, until it is reset"
+        )
+
+    def _accept(self, snapshot: Snapshot) -> None:
+        """Make it the state that the world sees."""
+        self.snapshot = snapshot
+        self._health.doing = "the mirror"
+        self.mirror.write(snapshot)
 
     def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
         """Put drones back to their initial state, and forget what they were told."""

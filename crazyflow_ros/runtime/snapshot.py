@@ -21,6 +21,9 @@ class Snapshot(MirrorState):
     """Of the M drones, in the order of the rows."""
     body_vel: np.ndarray
     """Velocity in body axes [m/s], shape (M, 3)."""
+    specific_force: np.ndarray
+    """What an accelerometer in the centre of mass reads, body axes [m/s^2], +g upwards at rest,
+    shape (M, 3)."""
     tick: int
     """Physics ticks, from 1 at the start. Goes on through a reset."""
     epoch: int

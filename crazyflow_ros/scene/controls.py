@@ -33,6 +33,11 @@ class ControlStage:
         self._fixed[self._free] = False
         self._staged: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
+    @property
+    def is_filled(self) -> bool:
+        """There is something to take."""
+        return self._staged is not None
+
     def put(self, source: mujoco.MjData) -> None:
         """Stage ctrl, qfrc_applied and xfrc_applied, in place of what was staged.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 import numpy as np
@@ -12,9 +14,14 @@ _HISTORY = 256
 
 
 class TimedLock:
-    """Re-entrant lock, used in a `with` statement, with the times of its latest holds."""
+    """Re-entrant lock, used in a `with` statement, with the times of its latest holds.
 
-    def __init__(self) -> None:
+    Args:
+        prepare: Is called by who wants the lock, before waiting for it.
+    """
+
+    def __init__(self, prepare: Callable[[], None] = lambda: None) -> None:
+        self._prepare = prepare
         self._lock = threading.RLock()
         self._depth = 0
         self._owner = 0
@@ -23,11 +30,9 @@ class TimedLock:
         self._holds = np.zeros(_HISTORY)  # s, ring buffer
 
     def __enter__(self) -> None:
-        self._lock.acquire()
-        self._depth += 1
-        if self._depth == 1:
-            self._owner = threading.get_ident()
-            self._since = time.perf_counter_ns()
+        if not self.held:
+            self._prepare()
+        self._acquire()
 
     def __exit__(
         self,
@@ -35,6 +40,25 @@ class TimedLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._release()
+
+    @contextmanager
+    def unprepared(self) -> Iterator[None]:
+        """Hold the lock without preparing."""
+        self._acquire()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _acquire(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        if self._depth == 1:
+            self._owner = threading.get_ident()
+            self._since = time.perf_counter_ns()
+
+    def _release(self) -> None:
         self._depth -= 1
         if self._depth == 0:
             self._holds[self._count % _HISTORY] = (time.perf_counter_ns() - self._since) * 1e-9

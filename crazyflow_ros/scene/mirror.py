@@ -1,10 +1,11 @@
 """The mirror: a C MuJoCo model and data of one world that follow the physics.
 
-The physics thread writes the state of the drones, sensors, viewers and the hardware interface read
-it. The thread fills a second `MjData` without any lock and exchanges the two under the lock, so
-that computing never keeps a reader waiting, and a reader only ever keeps the thread waiting for a
-copy. Velocities and accelerations of the physics are written too, hence MuJoCo's own sensors are
-exact without MuJoCo's dynamics.
+The physics thread leaves the state of the drones here; sensors, viewers and the hardware interface
+read it. What follows from the state, frames and MuJoCo's sensors, is worked out when somebody
+reads, for in most ticks nobody does: by the reader, in a second `MjData`, which is exchanged with
+the first under the lock. So the lock is held only to copy, and never keeps the physics waiting.
+Velocities and accelerations of the physics are written too, hence MuJoCo's own sensors are exact
+without MuJoCo's dynamics.
 
 The interface is that of `MujocoSimulation` of mujoco_ros2_control, with two differences: changes of
 the state are handed to the physics thread, which owns it, and simulation time never jumps back.
@@ -13,6 +14,7 @@ the state are handed to the physics thread, which owns it, and simulation time n
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -62,8 +64,10 @@ class Mirror:
     """
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
-        self._mutex = TimedLock()
-        self._time_ns = 0
+        self._mutex = TimedLock(prepare=self._work_out)  # guards the data in front
+        self._working = threading.Lock()  # guards the data in the back, and is taken first
+        self._latest: MirrorState | None = None
+        self._shown: MirrorState | None = None
         self._reset_callback: ResetCallback | None = None
         self.requests: PhysicsRequests | None = None
         """The physics thread, set by whoever runs it."""
@@ -86,9 +90,10 @@ class Mirror:
         """
         DroneIndex(model, names)  # or it is refused
         front, back = mujoco.MjData(model), mujoco.MjData(model)
-        with self._mutex:
+        with self._working, self._mutex.unprepared():
             self._use(model, names)
             self._front, self._back = front, back
+            self._shown = self._latest  # which is one of the drones before
 
     def _use(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self._model = model
@@ -116,43 +121,33 @@ class Mirror:
 
     @property
     def mutex(self) -> TimedLock:
-        """The lock. Holding it keeps several reads at the same instant, and the physics waiting."""
+        """The lock. Holding it keeps several reads at the same instant."""
         return self._mutex
 
     @property
     def time_ns(self) -> int:
         """Simulation time of the mirrored state [ns]."""
-        return self._time_ns
+        with self._mutex:
+            return 0 if self._shown is None else self._shown.time_ns
 
     # For the physics thread.
 
     def write(self, state: MirrorState) -> None:
-        """Mirror the state, and compute frames, velocities and sensors. Physics thread only."""
-        model, data = self._model, self._back
-        self._index.write(state, data)
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_camlight(model, data)
-        mujoco.mj_comVel(model, data)
-        mujoco.mj_sensorPos(model, data)
-        mujoco.mj_subtreeVel(model, data)
-        mujoco.mj_sensorVel(model, data)
-        # Explicitly: the sensor stages call these two only once in the life of the data.
-        mujoco.mj_rnePostConstraint(model, data)
-        mujoco.mj_sensorAcc(model, data)
-        with self._mutex:
-            self._front, self._back = data, self._front
-            self._time_ns = state.time_ns
+        """Mirror the state, which stays as it is from now on. Physics thread only."""
+        self._latest = state
 
     def range(self) -> np.ndarray:
         """Readings of the drones' range sensors [m], shape (M,), see `Rangefinder.read`.
 
-        Physics thread only: nobody else exchanges the data, so that it needs no lock.
+        Physics thread only: nobody exchanges the data until it writes, so that it needs no lock.
         """
+        self._work_out()
         return self._rangefinder.read(self._front)
 
     def staged_controls(self) -> Controls | None:
         """What `apply_control_data` staged since the last call. Physics thread only."""
+        if not self._stage.is_filled:
+            return None
         with self._mutex:
             return self._stage.take(self._front)
 
@@ -162,6 +157,28 @@ class Mirror:
             self._stage.clear()
             if self._reset_callback is not None:
                 self._reset_callback(fill_initial_state)
+
+    def _work_out(self) -> None:
+        """Have the data in front show the latest state."""
+        with self._working:
+            state = self._latest
+            if state is None or state is self._shown:
+                return
+            model, data = self._model, self._back
+            self._index.write(state, data)
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_comPos(model, data)
+            mujoco.mj_camlight(model, data)
+            mujoco.mj_comVel(model, data)
+            mujoco.mj_sensorPos(model, data)
+            mujoco.mj_subtreeVel(model, data)
+            mujoco.mj_sensorVel(model, data)
+            # Explicitly: the sensor stages call these two only once in the life of the data.
+            mujoco.mj_rnePostConstraint(model, data)
+            mujoco.mj_sensorAcc(model, data)
+            with self._mutex.unprepared():
+                self._front, self._back = data, self._front
+                self._shown = state
 
     # For everyone.
 
