@@ -87,6 +87,8 @@ def test_observers_see_in_bursts_what_others_see_one_by_one(running):
         flights[observes] = seen[2:]  # without those at the start
         assert (len(bursts) < 100) == observes
         bursts.clear()
+        force = physics.mirror.imu().linear_acceleration
+        np.testing.assert_allclose(seen[-1].specific_force, force, atol=1e-4)
     ticks = sorted([*range(5, 601, 5), *range(2, 601, 2), 601, 601])
     for seen in flights.values():
         assert [snapshot.tick for snapshot in seen] == ticks

@@ -203,7 +203,7 @@ class Simulation:
             self.wrenches.rewind(self.snapshot.tick - tick)
         for name, values in fields.items():
             self._engine.put([name], values)
-        self._evaluate(tick, 0)
+        self._accept(*self._evaluate(tick, [0]))
         self._hand_out(every=True)
         if ResetScope.state in scope and drones is None:
             self._health.call("reset callback of the mirror", self.mirror.notify_reset, True)
