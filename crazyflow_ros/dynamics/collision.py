@@ -80,22 +80,42 @@ def _reach(spheres: Sequence[np.ndarray]) -> float:
 
 
 def _touch(
-    solid: _Solid, state: BodyState, spheres: tuple[Array, ...], law: tuple[Array, Array]
+    solid: _Solid, state: BodyState, spheres: Sequence[np.ndarray], law: tuple[Array, Array]
 ) -> Wrench:
-    """What a shape does to each sphere of a drone, one row per sphere."""
-    R, (x, y, z, radius) = rotation_matrix(state.quat), spheres
-    arm, apart_by = transform(R, (x, y, z)), subtract(state.pos, solid.pos)
-    place = transform(transpose(solid.axes), add(apart_by, arm))
-    distance, outwards = signed_distance(solid.shape, solid.size, place)
-    normal = transform(solid.axes, outwards)
-    arm = subtract(arm, scale(normal, radius))
-    own = add(state.vel, cross(transform(R, state.ang_vel), arm))
-    vel = subtract(own, add(solid.vel, cross(solid.turning, add(apart_by, arm))))
-    approach = dot(vel, normal)
-    slip = subtract(vel, scale(normal, approach))
-    push, grip = push_and_grip(radius - distance, approach, slip, *law)
-    force = subtract(scale(normal, push), scale(slip, grip))
-    return Wrench(force, cross(arm, force))
+    """What a shape does to each drone.
+
+    Args:
+        solid: The shape.
+        state: Of the drones.
+        spheres: See `contact_spheres`, of each drone or of all.
+        law: Stiffness and damping of a sphere.
+    """
+
+    # One row per sphere, and in two parts, as each result is worked out by itself.
+    def where(state: BodyState, solid: _Solid) -> tuple[Vec3, Array, Vec3]:
+        x, y, z, radius = rows(spheres, state.pos[0])
+        arm = transform(rotation_matrix(state.quat), (x, y, z))
+        place = add(subtract(state.pos, solid.pos), arm)
+        distance, outwards = signed_distance(
+            solid.shape, solid.size, transform(transpose(solid.axes), place)
+        )
+        normal = transform(solid.axes, outwards)
+        return subtract(arm, scale(normal, radius)), radius - distance, normal
+
+    def pushed(
+        found: tuple[Vec3, Array, Vec3], state: BodyState, solid: _Solid, law: tuple[Array, Array]
+    ) -> Wrench:
+        arm, depth, normal = found
+        own = add(state.vel, cross(transform(rotation_matrix(state.quat), state.ang_vel), arm))
+        from_solid = add(subtract(state.pos, solid.pos), arm)
+        vel = subtract(own, add(solid.vel, cross(solid.turning, from_solid)))
+        approach = dot(vel, normal)
+        slip = subtract(vel, scale(normal, approach))
+        push, grip = push_and_grip(depth, approach, slip, *law)
+        force = subtract(scale(normal, push), scale(slip, grip))
+        return Wrench(force, cross(arm, force))
+
+    return total(apart(pushed, apart(where, state, solid), state, solid, law))
 
 
 def _no_wrench(state: BodyState) -> Wrench:
@@ -129,10 +149,7 @@ def obstacle_contact(drone: str | Sequence[str], freq: float) -> Force:
             away, _ = signed_distance(solid.shape, solid.size, centre)
 
             def touched(so_far: Wrench, state: BodyState, solid: _Solid, mass: Array) -> Wrench:
-                def at_spheres(state: BodyState, solid: _Solid, mass: Array) -> Wrench:
-                    return _touch(solid, state, rows(each, state.pos[0]), bounce(mass, freq))
-
-                return _sum(so_far, total(apart(at_spheres, state, solid, mass)))
+                return _sum(so_far, _touch(solid, state, each, bounce(mass, freq)))
 
             mass = params.mass[..., 0]
             near = jnp.any(away < reach)
@@ -182,13 +199,8 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> Force:
         def meet(places: Array, so_far: Wrench) -> Wrench:
             def touched(so_far: Wrench) -> Wrench:
                 other, other_mass, other_hull = further((state, mass, hull), places)
-                solid = _as_solid(other, other_hull)
-
-                def at_spheres(state: BodyState, solid: _Solid, mass: Array) -> Wrench:
-                    return _touch(solid, state, rows(each, state.pos[0]), bounce(mass, freq))
-
                 reduced = mass * other_mass / (mass + other_mass)
-                own = total(apart(at_spheres, state, solid, reduced))
+                own = _touch(_as_solid(other, other_hull), state, each, bounce(reduced, freq))
                 gap = subtract(state.pos, other.pos)
                 back = Wrench(
                     scale(own.force, -1.0), scale(add(own.torque, cross(gap, own.force)), -1.0)

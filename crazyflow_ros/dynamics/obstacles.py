@@ -72,12 +72,12 @@ class Obstacles(Struct):
         """
         kinds = np.array([_shape(s) for s in shape], np.int32)
         n, n_slots = len(kinds), max(len(kinds), slots)
-        given = {
-            "size": np.asarray(size, float).reshape(n, -1),
-            "pos": np.asarray(pos, float).reshape(n, -1),
-            "quat": np.tile([0.0, 0, 0, 1], (n, 1)) if quat is None else np.asarray(quat, float),
-        }
-        given["size"] = np.pad(given["size"], ((0, 0), (0, max(0, 3 - given["size"].shape[-1]))))
+        upright = np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
+        values = {"size": size, "pos": pos, "quat": upright if quat is None else quat}
+        given = {k: np.asarray(v, float).reshape(n, -1 if n else 3) for k, v in values.items()}
+        given["size"] = np.pad(given["size"], ((0, 0), (0, max(0, 3 - given["size"].shape[1]))))
+        if not n:
+            given["quat"] = upright
         for name, k in (("size", 3), ("pos", 3), ("quat", 4)):
             if given[name].shape != (n, k):
                 raise ValueError(f"{name} of {n} obstacles has the shape {given[name].shape}")
