@@ -44,7 +44,7 @@ def assert_close(a: SimData, b: SimData) -> None:
 
 def test_packing_loses_nothing() -> None:
     sim = disturbed(Sim(N, M, control="state"))
-    blocks = Blocks(sim.step_pipeline[0], sim.data, sim._has_world_axis(sim.data))
+    blocks = Blocks(sim.step_pipeline[0], sim.data, sim._worlds.owned(sim.data))
     unpacked = jax.jit(lambda data: blocks.unpack(blocks.pack(data)))(sim.data)
     for x, y in zip(jax.tree.leaves(unpacked), jax.tree.leaves(sim.data), strict=True):
         if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
@@ -62,7 +62,7 @@ def fly(sim: Sim) -> SimData:
 
 def test_blocks_fly_like_worlds_alone() -> None:
     sim = disturbed(Sim(N, M, control="rotor_vel"))
-    start, flags = sim.data, sim._has_world_axis(sim.data)
+    start, flags = sim.data, sim._worlds.owned(sim.data)
     # Masses of their own: parameters with a world axis are cut into blocks, too.
     mass = start.params.mass * jnp.linspace(0.9, 1.1, N)[:, None, None]
     start = start.replace(params=start.params.replace(mass=mass))

@@ -7,19 +7,20 @@ arithmetic is on vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
 from math import ceil, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.kernels import fits_one_kernel, one_kernel, separate_kernels, zero
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.functional import stored_command
 from crazyflow_ros.sim.packing import Packing, changed_leaves, repeat, traced
 from crazyflow_ros.sim.stages import Stage
 
@@ -31,8 +32,9 @@ Arrays = tuple[Array, ...]
 class Packed(NamedTuple):
     """Packed data: what the ticks change, and the rest.
 
-    Both consist of arrays (blocks, rows, worlds, drones), one for each dtype and number of drones,
-    with one row for each component; and of the leaves that all worlds share, packed end to end.
+    Both consist of arrays (blocks, rows, worlds, drones), one for each dtype and number of drones
+    and one for the command, with one row for each component; and of the leaves that all worlds
+    share, packed end to end.
     """
 
     moving: Arrays
@@ -42,11 +44,11 @@ class Packed(NamedTuple):
 class _Part:
     """Some leaves of the data, and where they lie in the arrays of `Packed.moving` or `fixed`."""
 
-    def __init__(self, leaves: dict[int, Array], per_world: Sequence[bool]) -> None:
+    def __init__(self, leaves: dict[int, Array], per_world: Sequence[bool], command: int) -> None:
         own: dict[object, list[int]] = {}
         for i, leaf in leaves.items():
             if per_world[i]:
-                own.setdefault((leaf.dtype, leaf.shape[1]), []).append(i)
+                own.setdefault((leaf.dtype, leaf.shape[1], i == command), []).append(i)
         self.groups = list(own.values())
         self.shared = [i for i in leaves if not per_world[i]]
         self.packing = Packing([leaves[i] for i in self.shared])
@@ -54,40 +56,51 @@ class _Part:
 
 
 class Blocks:
-    """The layout of a `SimData`."""
+    """The layout of a `SimData`.
 
-    def __init__(self, tick: Stage, data: SimData, per_world: Sequence[bool]) -> None:
+    Attributes:
+        divisible: No tick needs to see all worlds at once.
+        moves: For each leaf: do ticks change it?
+        command: Which leaf is the command in force.
+        small: All drones fit into one block.
+    """
+
+    def __init__(
+        self, tick: Stage, data: SimData, per_world: Sequence[bool], one_kernel: bool = True
+    ) -> None:
         """Lay out `data`.
 
         Args:
             tick: What advances the data by one tick.
             data: Gives structure, shapes and dtypes.
             per_world: For each leaf: is its first axis that of the worlds?
+            one_kernel: See `kernels`; a kernel cannot be divided among devices.
         """
         leaves, self._treedef = jax.tree.flatten(data)
         self._shapes = [leaf.shape for leaf in leaves]
         self._n_worlds = data.core.n_worlds
         jaxpr = traced(tick, data)
         self._tick, moves = tick, changed_leaves(jaxpr)
-        self._moves = moves
-        self._one_kernel = jax.default_backend() == "cpu" and fits_one_kernel(jaxpr)
+        self.moves = moves
+        stored = stored_command(data)
+        self.command = next(i for i, leaf in enumerate(leaves) if leaf is stored)
+        on_cpu = jax.default_backend() == "cpu"
+        self._one_kernel = one_kernel and on_cpu and fits_one_kernel(jaxpr)
         # A leaf that all worlds share and that a tick changes has to see all worlds at once.
-        divisible = all(own for own, moving in zip(per_world, moves) if moving)
-        lanes = _LANES if self._one_kernel and divisible else self._n_worlds * data.core.n_drones
-        n_blocks = ceil(self._n_worlds * data.core.n_drones / lanes)
+        self.divisible = all(own for own, moving in zip(per_world, moves) if moving)
+        n_drones = self._n_worlds * data.core.n_drones
+        lanes = _LANES if self._one_kernel and self.divisible else n_drones
+        self.small = n_drones <= _LANES
+        n_blocks = ceil(n_drones / lanes)
         self._worlds = ceil(self._n_worlds / n_blocks)
         self._n_blocks = ceil(self._n_worlds / self._worlds)
         self._moving, self._fixed = (
-            _Part({i: x for i, x in enumerate(leaves) if moves[i] == moving}, per_world)
+            _Part(
+                {i: x for i, x in enumerate(leaves) if moves[i] == moving}, per_world, self.command
+            )
             for moving in (True, False)
         )
-
-        @partial(jax.jit, donate_argnums=0)
-        def set_rows(array: Array, start: int, value: Array) -> Array:
-            rows = self._blocked(value.astype(array.dtype))
-            return jax.lax.dynamic_update_slice_in_dim(array, rows, start, axis=1)
-
-        self._set_rows = set_rows
+        self._blocked_command = jax.jit(self._blocked)
 
     def pack(self, data: SimData) -> Packed:
         """Data as packed arrays."""
@@ -102,8 +115,8 @@ class Blocks:
 
         return Packed(pack(self._moving), pack(self._fixed))
 
-    def unpack(self, packed: Packed) -> SimData:
-        """Inverse of `pack`."""
+    def unpack(self, packed: Packed, then: Stage = lambda data: data) -> SimData:
+        """Inverse of `pack`; what it returns goes through `then`."""
         leaves = self._shared_leaves(packed)
         for part, arrays in zip((self._moving, self._fixed), packed):
             for group, array in zip(part.groups, arrays):
@@ -111,32 +124,44 @@ class Blocks:
                     leaf = jnp.moveaxis(array[:, rows], 1, -1)
                     leaf = leaf.reshape(-1, *leaf.shape[2:])[: self._n_worlds]
                     leaves[i] = leaf.reshape(self._shapes[i])
-        return self._tree(leaves)
+        return then(self._tree(leaves))
 
-    def replace(self, packed: Packed, leaf: int, value: Array) -> Packed:
-        """Packed data with another value of a leaf that each world has; uses up the old ones."""
-        parts = []
+    def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
+        """Packed data with another command, (worlds, drones, k)."""
+        if self._n_blocks == 1 and isinstance(value, np.ndarray):
+            # A compiled call would take longer than a step.
+            new = np.moveaxis(value, -1, 0)[None]
+        else:
+            new = self._blocked_command(value)
+        parts: list[Any] = []
         for part, arrays in zip((self._moving, self._fixed), packed):
-            changed = list(arrays)
-            for k, group in enumerate(part.groups):
-                for i, rows in self._slices(part, group):
-                    if i == leaf:
-                        changed[k] = self._set_rows(changed[k], rows.start, value)
-            parts.append(tuple(changed))
+            groups = zip(part.groups, arrays)
+            changed = [new if group == [self.command] else array for group, array in groups]
+            parts.append((*changed, *arrays[len(part.groups) :]))
         return Packed(*parts)
 
-    def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
-        """Packed data after `n_ticks` ticks."""
+    def advance(
+        self, packed: Packed, n_ticks: Array | int, show: Callable[[SimData], Any] | None = None
+    ) -> tuple[Packed, Any]:
+        """Advance by `n_ticks` ticks.
 
-        def step(blocks: Packed, shared: dict[int, Array], n_ticks: Array) -> Arrays:
-            data = repeat(self._tick, self._join(blocks, shared), n_ticks, self._moves)
+        Returns:
+            New packed data, and what `show` makes of all worlds, which have to be `small`.
+        """
+
+        def step(blocks: Packed, shared: dict[int, Array], n_ticks: Array) -> SimData:
+            return repeat(self._tick, self._join(blocks, shared), n_ticks, self.moves)
+
+        def rows(data: SimData) -> Arrays:
             leaves = jax.tree.leaves(data)
-            rows = [[r for i in group for r in _rows(leaves[i])] for group in self._moving.groups]
-            moving = self._moving.packing.pack([leaves[i] for i in self._moving.shared])
-            return (*(jnp.stack(r) for r in rows), *moving)
+            groups = self._moving.groups
+            return tuple(
+                jnp.stack([r for i in group for r in _rows(leaves[i])]) for group in groups
+            )
 
-        def run(packed: Packed, n_ticks: Array) -> Arrays:
-            n_ticks += zero(packed)
+        def run(packed: Packed, n_ticks: Array) -> tuple[Arrays, Any]:
+            if self._one_kernel:
+                n_ticks += zero(packed)
             shared, fixed = self._shared_leaves(packed), packed.fixed[: len(self._fixed.groups)]
 
             def step_block(k: Array, moving: Arrays) -> Arrays:
@@ -145,21 +170,23 @@ class Blocks:
                     Packed(moving, fixed),
                 )
                 update = jax.lax.dynamic_update_index_in_dim
-                return tuple(
-                    update(a, new, k, 0) for a, new in zip(moving, step(blocks, shared, n_ticks))
-                )
+                new = rows(step(blocks, shared, n_ticks))
+                return tuple(update(a, row, k, 0) for a, row in zip(moving, new))
 
             with separate_kernels(n_ticks > -1) if self._one_kernel else nullcontext():
                 if self._n_blocks > 1:
-                    return jax.lax.fori_loop(0, self._n_blocks, step_block, packed.moving)
-                n_groups = len(self._moving.groups)
-                moving = packed.moving[:n_groups]
+                    return jax.lax.fori_loop(0, self._n_blocks, step_block, packed.moving), None
+                moving = packed.moving[: len(self._moving.groups)]
                 blocks = jax.tree.map(lambda a: a[0], Packed(moving, fixed))
-                new = step(blocks, shared, n_ticks)
-                return (*(a[None] for a in new[:n_groups]), *new[n_groups:])
+                data = step(blocks, shared, n_ticks)
+                leaves = jax.tree.leaves(data)
+                common = self._moving.packing.pack([leaves[i] for i in self._moving.shared])
+                shown = show(data) if show else None
+                return (*(a[None] for a in rows(data)), *common), shown
 
         advance = one_kernel(run) if self._one_kernel else run
-        return Packed(advance(packed, jnp.asarray(n_ticks)), packed.fixed)
+        moving, shown = advance(packed, jnp.asarray(n_ticks))
+        return Packed(moving, packed.fixed), shown
 
     def _join(self, blocks: Packed, shared: dict[int, Array]) -> SimData:
         """The data of one block."""

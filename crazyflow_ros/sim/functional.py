@@ -6,6 +6,8 @@ command is bad keeps its previous one.
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,8 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim.data import SimData
+
+T = TypeVar("T", Array, np.ndarray)
 
 _LARGEST = 1e9  # of the numbers in a command; float32 can work with their squares
 
@@ -83,17 +87,18 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
         raise ValueError(f"{control} command holds a zero quaternion at index {where}")
 
 
-def full_command(control: Control, cmd: Array) -> Array:
+def full_command(control: Control, cmd: T) -> T:
     """A command as it is stored: a state command's yaw becomes a quaternion."""
     if control is not Control.state or cmd.shape[-1] == 16:
         return cmd
-    half, zero = cmd[..., 9:10] / 2, jnp.zeros_like(cmd[..., 9:10])
-    quat = jnp.concatenate([zero, zero, jnp.sin(half), jnp.cos(half)], axis=-1)
-    return jnp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
+    xp: Any = np if isinstance(cmd, np.ndarray) else jnp
+    half, zero = cmd[..., 9:10] / 2, xp.zeros_like(cmd[..., 9:10])
+    quat = xp.concatenate([zero, zero, xp.sin(half), xp.cos(half)], axis=-1)
+    return xp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
 
 
-def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array:
-    """A command in the form in which it is stored.
+def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | np.ndarray:
+    """A command in the form in which it is stored, of NumPy unless it is being traced.
 
     Raises:
         ValueError: Wrong control mode or shape, NaN or infinity, zero quaternion.
@@ -110,8 +115,7 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array:
     if isinstance(cmd, jax.core.Tracer):
         return full_command(control, jnp.asarray(cmd, dtype))
     check_command(control, np.asarray(cmd))
-    # Converted by NumPy: JAX would take twice as long.
-    return full_command(control, jnp.asarray(np.asarray(cmd, dtype)))
+    return full_command(control, np.array(cmd, dtype))
 
 
 def stored_command(data: SimData) -> Array:
@@ -124,7 +128,7 @@ def stored_command(data: SimData) -> Array:
 
 
 def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
-    new = checked_command(data, control, cmd)
+    new = jnp.asarray(checked_command(data, control, cmd))
     if isinstance(cmd, jax.core.Tracer):
         usable = (jnp.abs(new) <= _LARGEST).all(axis=-1, keepdims=True)
         if control is Control.state:

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone, Dynamics
 from crazyflow_ros.dynamics.contact import Force
-from crazyflow_ros.dynamics.obstacles import SLOT_AXES, Obstacles
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.sim import functional, stages
-from crazyflow_ros.sim.blocks import Arrays, Blocks, Packed
+from crazyflow_ros.sim.blocks import Packed
+from crazyflow_ros.sim.cascade import control_stages, levels
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.integrators import Integrator
-from crazyflow_ros.sim.packing import changed_leaves, repeat, traced
 from crazyflow_ros.sim.randomize import ResetStage
+from crazyflow_ros.sim.reset import ResetFn, reset_fn
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Remembering, Stage
-
-# On the CPU XLA uses half of what the widest vectors hold.
-_COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
-
-StepFn = Callable[[SimData, Array | int], SimData]
+from crazyflow_ros.sim.stepping import PackedStep, StepFn, layout, step_fn
+from crazyflow_ros.sim.worlds import Worlds
 
 
 class Sim(SimScene):
@@ -64,6 +62,7 @@ class Sim(SimScene):
         rng_key: int = 0,
         true_mass: bool = False,
         obstacles: Obstacles | None = None,
+        mesh: Mesh | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -88,6 +87,8 @@ class Sim(SimScene):
                 hovers at the height commanded; the firmware's own idea of it leaves an error.
             obstacles: `data.params.obstacles`, which `obstacle_contact` in `forces` lets drones
                 collide with.
+            mesh: Devices among which the worlds are divided, evenly and along all its axes, e.g.
+                `jax.make_mesh((jax.device_count(),), ("worlds",))`; one device if None.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -113,8 +114,8 @@ class Sim(SimScene):
             Control.body_rate: body_rate_freq,
             Control.force_torque: force_torque_freq,
         }
-        controllers = stages.control_stages(self.dynamics, self.control)
-        used = _levels(self.control, self.dynamics)
+        controllers = control_stages(self.dynamics, self.control)
+        used = levels(self.control, self.dynamics)
         for level in used:
             ticks_per_period(freq, rates[level], f"{level}_freq")
 
@@ -139,25 +140,24 @@ class Sim(SimScene):
         params = self._data.params.replace(obstacles=obstacles)
         self._data = self._data.replace(params=params)
         self._packed: Packed | None = None
+        self._shown: list[Array] | None = None
+        self._is_stale = False  # of the data, while the packed ones are stepped
         mixed = not isinstance(self.drone, str)
-        self._figure_ndim = {
-            path: x.ndim - mixed
-            for path, x in jax.tree.leaves_with_path(self._data)
-            if not _is_per_world(path)
-        }
-        self._step: _PackedStep | None = None
-        self._steps: dict[object, _PackedStep] = {}
-        self._reset: Callable[[SimData, SimData, Array | None], SimData] | None = None
+        self._worlds = Worlds(self._data, mixed, mesh)
+        self._data = self._worlds.placed(self._data)
+        self._step: PackedStep | None = None
+        self._steps: dict[object, PackedStep] = {}
+        self._reset: ResetFn | None = None
         self.build_default_data()
         super().__init__(scene)
 
     @property
     def data(self) -> SimData:
         """The present data. Assign to change it."""
-        if self._packed is not None:
-            assert self._step is not None
-            self._data = self._step.unpack(self._packed)
-            self._packed = None
+        if self._is_stale:
+            assert self._step is not None and self._packed is not None
+            self._data = self._step.unpacked(self._packed, self._shown, self._data)
+            self._is_stale = False
         return self._data
 
     @data.setter
@@ -165,7 +165,7 @@ class Sim(SimScene):
         synced = data.core.mjx_synced
         if not isinstance(synced, jax.core.Tracer) and bool(synced):
             data = data.replace(core=data.core.replace(mjx_synced=jnp.array(False)))
-        self._data, self._packed = data, None
+        self._data, self._packed, self._is_stale = self._worlds.placed(data), None, False
 
     @property
     def step_pipeline(self) -> tuple[Stage, ...]:
@@ -174,11 +174,11 @@ class Sim(SimScene):
 
     @step_pipeline.setter
     def step_pipeline(self, pipeline: tuple[Stage, ...]) -> None:
-        self._data, self._packed = self.data, None  # still with the step that is thrown away
+        self.data = self.data  # still with the step that is thrown away
         for stage in pipeline:
             if isinstance(stage, Remembering) and stage not in self._step_pipeline:
-                self._data = stage.begin(self._data)
-                self.default_data = stage.begin(self.default_data)
+                self._data = self._worlds.placed(stage.begin(self._data))
+                self.default_data = self._worlds.placed(stage.begin(self.default_data))
         self._step_pipeline, self._steps = tuple(pipeline), {}
 
     @property
@@ -195,14 +195,15 @@ class Sim(SimScene):
         if n_steps < 1:
             raise ValueError(f"n_steps must be at least 1, got {n_steps}")
         if self._packed is None or self._step is None:
-            layout = _layout(self._data)
-            if layout not in self._steps:
-                self._steps[layout] = _PackedStep(
-                    self._tick_fn(), self.derivative, self._data, self._has_world_axis(self._data)
+            key = layout(self._data)
+            if key not in self._steps:
+                self._steps[key] = PackedStep(
+                    self._tick_fn(), self.derivative, self._data, self._worlds
                 )
-            self._step = self._steps[layout]
+            self._step = self._steps[key]
             self._packed = self._step.pack(self._data)
-        self._packed = self._step(self._packed, n_steps)
+        self._packed, self._shown = self._step(self._packed, n_steps)
+        self._is_stale = True
 
     def reset(self, mask: ArrayLike | None = None) -> None:
         """Take worlds back to `default_data`.
@@ -214,7 +215,7 @@ class Sim(SimScene):
             raise ValueError(f"mask has the shape ({self.n_worlds},), got {np.shape(mask)}")
         if self._reset is None:
             self._reset = self.build_reset_fn()
-        worlds = None if mask is None else jnp.asarray(mask, bool)
+        worlds = None if mask is None else self._worlds.placed_array(np.asarray(mask, bool))
         self.data = self._reset(self.data, self.default_data, worlds)
 
     def state_control(self, cmd: ArrayLike) -> None:
@@ -240,11 +241,12 @@ class Sim(SimScene):
     def _command(self, control: Control, cmd: ArrayLike) -> None:
         if self._packed is None:
             setter = getattr(functional, f"{control}_control")
-            self._data = setter(self._data, cmd)
+            self._data = self._worlds.placed(setter(self._data, cmd))
         else:
             assert self._step is not None
             value = functional.checked_command(self._data, control, cmd)
-            self._packed = self._step.command(self._packed, value=value)
+            self._packed = self._step.command(self._packed, self._worlds.placed_array(value))
+            self._shown, self._is_stale = None, True
 
     def seed(self, seed: int) -> None:
         """Set `data.core.rng_key`."""
@@ -278,20 +280,6 @@ class Sim(SimScene):
         rate = stages.derivative(data, data.states.components, self.forces)
         return SimStateDeriv.from_components(rate)
 
-    def _pure_step_fn(self) -> StepFn:
-        """The present pipeline as a pure function, not compiled."""
-        tick, derivative = self._tick_fn(), self.derivative
-
-        def step(data: SimData, n_steps: Array | int = 1) -> SimData:
-            if isinstance(n_steps, int):  # a loop that can be differentiated
-                data = repeat(tick, data, n_steps, changed_leaves(traced(tick, data)))
-            else:
-                blocks = Blocks(tick, data, self._has_world_axis(data))
-                data = blocks.unpack(blocks.advance(blocks.pack(data), n_steps))
-            return _not_synced(data.replace(states_deriv=derivative(data)))
-
-        return step
-
     def _tick_fn(self) -> Callable[[SimData], SimData]:
         pipeline = self._step_pipeline
 
@@ -302,26 +290,6 @@ class Sim(SimScene):
 
         return tick
 
-    def _has_world_axis(self, data: SimData) -> list[bool]:
-        """For each leaf: is its first axis that of the worlds? Parameters may have one, too.
-
-        Raises:
-            ValueError: The leading axes of a parameter are neither of drones nor of worlds.
-        """
-        sizes, flags = (self.n_worlds, self.n_drones), []
-        for path, leaf in jax.tree.leaves_with_path(data):
-            figure_ndim = self._figure_ndim.get(path, _obstacle_ndim(path, leaf))
-            lead = leaf.shape[: leaf.ndim - figure_ndim]
-            if len(lead) > 2 or any(n not in (1, size) for n, size in zip(lead[::-1], sizes[::-1])):
-                name = jax.tree_util.keystr(path, simple=True, separator=".")
-                raise ValueError(
-                    f"{name} has the leading axes {lead}, expected (n_drones,) or "
-                    f"(n_worlds, n_drones) = {sizes}, or 1 instead of them"
-                )
-            own = len(lead) == 2 and lead[0] == self.n_worlds
-            flags.append(own or _is_per_world(path))
-        return flags
-
     def build_step_fn(self) -> StepFn:
         """The present pipeline as a pure function of data and number of ticks.
 
@@ -329,98 +297,14 @@ class Sim(SimScene):
         `jax.grad` it becomes part of the transformed function; `jax.grad` needs the count to be an
         int.
         """
-        pure = self._pure_step_fn()
-        compiled = jax.jit(pure)
+        return step_fn(self._tick_fn(), self.derivative, self._worlds)
 
-        def step(data: SimData, n_steps: Array | int = 1) -> SimData:
-            traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data))
-            return (pure if traced else compiled)(data, n_steps)
-
-        return step
-
-    def build_reset_fn(self) -> Callable[[SimData, SimData, Array | None], SimData]:
+    def build_reset_fn(self) -> ResetFn:
         """The reset pipeline as a pure, compiled function of data, default data and mask."""
-        pipeline = self._reset_pipeline
-
-        @jax.jit
-        def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:
-            key = data.core.rng_key
-            if mask is None:
-                data = default_data
-            else:
-
-                def restore(own: bool, now: Array, default: Array) -> Array:
-                    worlds = mask.reshape(-1, *[1] * (now.ndim - 1))
-                    return jnp.where(worlds, default, now) if own else now
-
-                own = jax.tree.unflatten(jax.tree.structure(data), self._has_world_axis(data))
-                data = jax.tree.map(restore, own, data, default_data)
-            data = data.replace(core=data.core.replace(rng_key=key))
-            for stage in pipeline:
-                data = stage(data, default_data, mask)
-            return _not_synced(data.replace(states_deriv=self.derivative(data)))
-
-        return reset
+        return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
 
 
 E = TypeVar("E", bound=StrEnum)
-
-
-def _layout(data: SimData) -> object:
-    """What a compiled step depends on: structure, shapes and dtypes."""
-    leaves, treedef = jax.tree.flatten(data)
-    return treedef, tuple((x.shape, x.dtype) for x in leaves)
-
-
-class _PackedStep:
-    """A compiled step on packed data."""
-
-    def __init__(
-        self,
-        tick: Callable[[SimData], SimData],
-        derivative: Callable[[SimData], SimStateDeriv],
-        data: SimData,
-        has_world_axis: list[bool],
-    ) -> None:
-        blocks = Blocks(tick, data, has_world_axis)
-
-        @jax.jit
-        def unpack(packed: Packed) -> SimData:
-            data = blocks.unpack(packed)
-            return _not_synced(data.replace(states_deriv=derivative(data)))
-
-        @partial(jax.jit, donate_argnums=0, compiler_options=_COMPILER_OPTIONS)
-        def advance(moving: Arrays, fixed: Arrays, n_steps: Array) -> Arrays:
-            return blocks.advance(Packed(moving, fixed), n_steps).moving
-
-        self.pack, self.unpack, self._advance = jax.jit(blocks.pack), unpack, advance
-        stored = functional.stored_command(data)
-        self.command = partial(
-            blocks.replace, leaf=next(i for i, x in enumerate(jax.tree.leaves(data)) if x is stored)
-        )
-
-    def __call__(self, packed: Packed, n_steps: int) -> Packed:
-        return packed._replace(moving=self._advance(*packed, n_steps))
-
-
-def _not_synced(data: SimData) -> SimData:
-    """The MJX data no longer show the state."""
-    core = data.core
-    return data.replace(core=core.replace(mjx_synced=jnp.zeros_like(core.mjx_synced)))
-
-
-def _levels(control: Control, dynamics: Dynamics) -> tuple[Control, ...]:
-    """The control levels with a rate of their own that a mode runs through."""
-    if not dynamics.has_rotors:
-        return (Control.state, Control.attitude)[control is Control.attitude :]
-    chain = {
-        Control.state: (Control.state, Control.attitude, Control.force_torque),
-        Control.attitude: (Control.attitude, Control.force_torque),
-        Control.body_rate: (Control.body_rate, Control.force_torque),
-        Control.force_torque: (Control.force_torque,),
-        Control.rotor_vel: (),
-    }
-    return chain[control]
 
 
 def _member(enum: type[E], value: str) -> E:
@@ -429,20 +313,6 @@ def _member(enum: type[E], value: str) -> E:
     except ValueError:
         names = ", ".join(enum)
         raise ValueError(f"unknown {enum.__name__.lower()} {value!r}, have {names}") from None
-
-
-def _obstacle_ndim(path: tuple[object, ...], leaf: Array) -> int:
-    """Axes of an array of `Obstacles` without leading ones; all of them of any other array."""
-    names = [getattr(key, "name", "") for key in path]
-    return -int(getattr(SLOT_AXES, names[-1])) if "obstacles" in names else leaf.ndim
-
-
-def _is_per_world(path: tuple[object, ...]) -> bool:
-    """Does the leaf always have a world axis?"""
-    names = [getattr(key, "name", "") for key in path]
-    if names[0] == "core":
-        return names[1] == "steps"
-    return "params" not in names
 
 
 __all__ = ["Sim", "sync_sim2mjx"]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.control import Control, mellinger
-from crazyflow_ros.dynamics import Dynamics, first_principles, so_rpy
+from crazyflow_ros.dynamics import first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -233,31 +233,6 @@ def _limited(data: SimData, command: Array, wanted: Array, limits: Array) -> Arr
 
 def _actuated(data: SimData, actuators: tuple[Array, ...]) -> SimData:
     return data.replace(controls=data.controls.replace(actuators=stack(actuators)))
-
-
-def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
-    """The controllers that a control mode runs, from the command down to what the model follows.
-
-    Raises:
-        ValueError: The model cannot be commanded like that.
-    """
-    if not dynamics.has_rotors:
-        fitted: dict[Control, tuple[Stage, ...]] = {
-            Control.state: (control_state, commit_attitude, limit_thrust),
-            Control.attitude: (commit_attitude, limit_thrust),
-        }
-        if control not in fitted:
-            known = f"dynamics={dynamics} takes {' or '.join(fitted)}"
-            raise ValueError(f"control={control} needs dynamics=first_principles, {known}")
-        return fitted[control]
-    cascade: dict[Control, tuple[Stage, ...]] = {
-        Control.state: (control_state, control_attitude, control_force_torque),
-        Control.attitude: (control_attitude, control_force_torque),
-        Control.body_rate: (control_body_rate, control_force_torque),
-        Control.force_torque: (control_force_torque,),
-        Control.rotor_vel: (),
-    }
-    return (*cascade[control], limit_rotor_vel)
 
 
 def derivative(data: SimData, state: BodyState, forces: tuple[Force, ...]) -> BodyDerivative:

@@ -1,0 +1,47 @@
+"""Which controllers run in which mode."""
+
+from __future__ import annotations
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.sim import stages
+from crazyflow_ros.sim.stages import Stage
+
+
+def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
+    """The controllers that a control mode runs, from the command down to what the model follows.
+
+    Raises:
+        ValueError: The model cannot be commanded like that.
+    """
+    if not dynamics.has_rotors:
+        fitted: dict[Control, tuple[Stage, ...]] = {
+            Control.state: (stages.control_state, stages.commit_attitude, stages.limit_thrust),
+            Control.attitude: (stages.commit_attitude, stages.limit_thrust),
+        }
+        if control not in fitted:
+            known = f"dynamics={dynamics} takes {' or '.join(fitted)}"
+            raise ValueError(f"control={control} needs dynamics=first_principles, {known}")
+        return fitted[control]
+    cascade: dict[Control, tuple[Stage, ...]] = {
+        Control.state: (stages.control_state, stages.control_attitude, stages.control_force_torque),
+        Control.attitude: (stages.control_attitude, stages.control_force_torque),
+        Control.body_rate: (stages.control_body_rate, stages.control_force_torque),
+        Control.force_torque: (stages.control_force_torque,),
+        Control.rotor_vel: (),
+    }
+    return (*cascade[control], stages.limit_rotor_vel)
+
+
+def levels(control: Control, dynamics: Dynamics) -> tuple[Control, ...]:
+    """The control levels with a rate of their own that a mode runs through."""
+    if not dynamics.has_rotors:
+        return (Control.state, Control.attitude)[control is Control.attitude :]
+    chain = {
+        Control.state: (Control.state, Control.attitude, Control.force_torque),
+        Control.attitude: (Control.attitude, Control.force_torque),
+        Control.body_rate: (Control.body_rate, Control.force_torque),
+        Control.force_torque: (Control.force_torque,),
+        Control.rotor_vel: (),
+    }
+    return chain[control]

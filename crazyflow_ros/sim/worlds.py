@@ -1,0 +1,129 @@
+"""The axis of worlds: which arrays have it, and on which devices they lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from crazyflow_ros.dynamics.obstacles import SLOT_AXES
+from crazyflow_ros.sim.data import SimData
+
+
+class Worlds:
+    """The worlds of a simulation, in equal parts on the devices of a mesh if there is one."""
+
+    def __init__(self, data: SimData, mixed: bool, mesh: Mesh | None) -> None:
+        """Take number and shapes from `data`.
+
+        Args:
+            data: With parameters that all worlds share.
+            mixed: These have an axis of drones.
+            mesh: Devices for the worlds; None leaves them where JAX puts arrays.
+
+        Raises:
+            ValueError: The worlds cannot be divided evenly.
+        """
+        self._sizes = (data.core.n_worlds, data.core.n_drones)
+        if mesh is not None and self._sizes[0] % mesh.size:
+            raise ValueError(
+                f"n_worlds has to be a multiple of the mesh's {mesh.size} devices, "
+                f"got {self._sizes[0]}"
+            )
+        # Stages need not say how their arrays are divided: the compiler finds out.
+        self.mesh = mesh and Mesh(mesh.devices, mesh.axis_names)
+        self._figure_ndim = {
+            path: x.ndim - mixed
+            for path, x in jax.tree.leaves_with_path(data)
+            if not _is_per_world(path)
+        }
+
+    def owned(self, data: SimData) -> list[bool]:
+        """For each leaf: is its first axis that of the worlds? Parameters may have one, too.
+
+        Raises:
+            ValueError: The leading axes of a parameter are neither of drones nor of worlds.
+        """
+        flags = []
+        for path, leaf in jax.tree.leaves_with_path(data):
+            figure_ndim = self._figure_ndim.get(path, _obstacle_ndim(path, leaf))
+            lead = leaf.shape[: leaf.ndim - figure_ndim]
+            pairs = zip(lead[::-1], self._sizes[::-1])
+            if len(lead) > 2 or any(n not in (1, size) for n, size in pairs):
+                name = jax.tree_util.keystr(path, simple=True, separator=".")
+                raise ValueError(
+                    f"{name} has the leading axes {lead}, expected (n_drones,) or "
+                    f"(n_worlds, n_drones) = {self._sizes}, or 1 instead of them"
+                )
+            own = len(lead) == 2 and lead[0] == self._sizes[0]
+            flags.append(own or _is_per_world(path))
+        return flags
+
+    def specs(self, data: SimData) -> SimData:
+        """For each leaf: along which axes of the mesh it is divided."""
+        assert self.mesh is not None
+        over, whole = PartitionSpec(self.mesh.axis_names), PartitionSpec()
+        specs = [over if own else whole for own in self.owned(data)]
+        tree: SimData = jax.tree.unflatten(jax.tree.structure(data), specs)
+        return tree
+
+    def placed(self, data: SimData) -> SimData:
+        """Data with each world on its device. Within a transformation it is only a wish."""
+        if self.mesh is None:
+            return data
+        mesh = self.mesh
+        shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), self.specs(data))
+        if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
+            return jax.lax.with_sharding_constraint(data, shardings)
+        return jax.tree.map(_put, data, shardings)
+
+    def placed_array(self, array: Array | np.ndarray) -> Array | np.ndarray:
+        """The same for an array with an axis of worlds."""
+        if self.mesh is None:
+            return array
+        return _put(
+            jnp.asarray(array), NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names))
+        )
+
+    def of_one_device(self, data: SimData) -> SimData:
+        """Shapes and dtypes of the worlds on one device."""
+        assert self.mesh is not None
+        n_worlds, size = self._sizes[0] // self.mesh.size, self.mesh.size
+
+        def part(own: bool, leaf: Array) -> jax.ShapeDtypeStruct:
+            shape = (leaf.shape[0] // size, *leaf.shape[1:]) if own else leaf.shape
+            return jax.ShapeDtypeStruct(shape, leaf.dtype)
+
+        owned = jax.tree.unflatten(jax.tree.structure(data), self.owned(data))
+        data = jax.tree.map(part, owned, data)
+        return data.replace(core=data.core.replace(n_worlds=n_worlds))
+
+
+def _put(array: Array, sharding: NamedSharding) -> Array:
+    if array.sharding.is_equivalent_to(sharding, array.ndim):
+        return array
+    if sharding.is_fully_addressable or not array.is_fully_addressable:
+        return jax.device_put(array, sharding)
+    # The same on all processes: no need to send it.
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(_put(jax.random.key_data(array), sharding))
+    values = np.asarray(array)
+    return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
+
+
+def _obstacle_ndim(path: tuple[Any, ...], leaf: Array) -> int:
+    """Axes of an array of `Obstacles` without leading ones; all of them of any other array."""
+    names = [getattr(key, "name", "") for key in path]
+    return -int(getattr(SLOT_AXES, names[-1])) if "obstacles" in names else leaf.ndim
+
+
+def _is_per_world(path: tuple[Any, ...]) -> bool:
+    """Does the leaf always have a world axis?"""
+    names = [getattr(key, "name", "") for key in path]
+    if names[0] == "core":
+        return names[1] == "steps"
+    return "params" not in names
