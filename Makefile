@@ -71,7 +71,7 @@ $(VENV)/.installed: setup.py package.xml constraints.txt | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm $(VENV)/.empty
 	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools
-	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,dev]'
+	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,gym,dev]'
 	@touch $(VENV)/.empty $@
 
 $(VENV)/.ready: $(VENV)/.installed interfaces/build.py $(shell find interfaces/*/ -type f)

@@ -56,6 +56,7 @@ setup(
             "ros-rosidl-core-generators",
             "catkin-pkg",
         ],
+        "gym": ["gymnasium>=1.1"],
         "dev": [
             "pytest",
             "pytest-xdist",

@@ -20,7 +20,7 @@ def test_tests_that_the_page_on_mjlab_names_exist() -> None:
     assert sorted(named - there) == []
 
 
-@pytest.mark.parametrize("page", ["dynamics", "pipelines"])
+@pytest.mark.parametrize("page", ["dynamics", "environments", "pipelines", "scale"])
 def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All blocks of a page, one after the other as a reader would."""
     file = DOCS / f"{page}.md"

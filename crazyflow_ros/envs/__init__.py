@@ -1,0 +1,15 @@
+"""A Gymnasium vector environment of quadrotors; needs the extra `gym`."""
+
+import gymnasium
+
+from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task
+from crazyflow_ros.envs.vector import QuadrotorVectorEnv
+
+__all__ = ["FigureEight", "Landing", "QuadrotorVectorEnv", "Reach", "Task"]
+
+for _task in (Reach, FigureEight, Landing):
+    gymnasium.register(
+        id=f"crazyflow_ros/{_task.__name__}-v0",
+        vector_entry_point="crazyflow_ros.envs.vector:QuadrotorVectorEnv",
+        kwargs={"task": _task()},
+    )

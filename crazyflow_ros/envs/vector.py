@@ -1,0 +1,209 @@
+"""The vector environment."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from jax import Array
+
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.envs.tasks import Flight, Task, Verdict
+from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.functional import attitude_control
+
+_GOAL = "goal"
+
+
+class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """Worlds of one drone each, all stepped by one compiled function.
+
+    An action is four numbers from -1 to 1: roll and pitch as parts of `max_tilt`, yaw as a part of
+    half a turn, and thrust, which is 1 + `thrust_range` * action times that of hovering. An
+    observation is 13 numbers: from the drone to the goal [m], the goal's velocity less the drone's
+    [m/s], both in world axes, attitude (xyzw), and body rates [rad/s].
+
+    A world that has ended is reset by the next step, which ignores its action
+    (`AutoresetMode.NEXT_STEP`). `info["is_success"]` says which worlds do their task.
+
+    Attributes:
+        sim: The simulation.
+        task: The task.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        task: Task,
+        drone: str = "cf2x_L250",
+        dynamics: str = "first_principles",
+        freq: int = 500,
+        action_freq: int = 50,
+        max_tilt: float = 0.5,
+        thrust_range: float = 0.6,
+        render_mode: str | None = None,
+    ) -> None:
+        """Build the worlds.
+
+        Args:
+            num_envs: Number of worlds.
+            task: What the drones are asked to do.
+            drone: A `Drone`.
+            dynamics: A `Dynamics`.
+            freq: Physics ticks per second.
+            action_freq: Actions per second; has to divide `freq`.
+            max_tilt: Largest roll and pitch, rad.
+            thrust_range: Largest deviation of the thrust from that of hovering, as a part of it.
+            render_mode: `rgb_array`, or None.
+
+        Raises:
+            ValueError: An argument is out of range; the message names it.
+        """
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode is None or 'rgb_array', got {render_mode!r}")
+        if not 0 < thrust_range <= 1:
+            raise ValueError(f"thrust_range is from 0 to 1, got {thrust_range}")
+        self._ticks = ticks_per_period(freq, action_freq, "action_freq")
+        self.num_envs, self.task, self.render_mode = num_envs, task, render_mode
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": action_freq,
+            "autoreset_mode": AutoresetMode.NEXT_STEP,
+        }
+        self.single_action_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (13,), np.float32)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+        self.sim = Sim(
+            num_envs,
+            drone=drone,
+            dynamics=dynamics,
+            control="attitude",
+            freq=freq,
+            attitude_freq=freq,
+            force_torque_freq=freq,
+        )
+        data = self.sim.data
+        self.sim.data = data.replace(plugins={_GOAL: jnp.zeros((num_envs, 1, 3))})
+        self.sim.build_default_data()
+        self.sim.reset_pipeline = (self._begin,)
+        hover = float(data.params.hover_thrust[0])
+        self._scale = np.array([max_tilt, max_tilt, pi, thrust_range * hover], np.float32)
+        self._offset = np.array([0, 0, 0, hover], np.float32)
+        self._fly, self._reset = self.sim.build_step_fn(), self.sim.build_reset_fn()
+        self._compiled, self._observed = jax.jit(self._advance), jax.jit(self._observation)
+        self._ended = np.zeros(num_envs, bool)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start all worlds anew.
+
+        Args:
+            seed: What follows is the same after the same seed. Without one random numbers go on.
+            options: None are known.
+
+        Returns:
+            Observations (num_envs, 13), and an empty dictionary.
+        """
+        first = self._np_random is None
+        super().reset(seed=seed)
+        if seed is not None or first:
+            self.sim.seed(int(self.np_random.integers(2**31)))
+        self.sim.reset()
+        self._ended = np.zeros(self.num_envs, bool)
+        return np.array(self._observed(self.sim.data)), {}
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Fly until the next action.
+
+        Args:
+            actions: (num_envs, 4), clipped to -1 to 1.
+
+        Returns:
+            Observations (num_envs, 13), rewards, terminations, truncations (num_envs,), and
+            `is_success` with its mask.
+
+        Raises:
+            ValueError: Wrong shape, NaN or infinity.
+        """
+        actions = np.asarray(actions, np.float32)
+        if actions.shape != self.action_space.shape:
+            raise ValueError(
+                f"actions have the shape {self.action_space.shape}, got {actions.shape}"
+            )
+        if not np.isfinite(actions).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(actions))[0])
+            raise ValueError(f"actions hold {actions[where]} at index {where}")
+        command = np.clip(actions, -1, 1) * self._scale + self._offset
+        ended = self._ended
+        data, results = self._compiled(
+            self.sim.data, self.sim.default_data, command[:, None], ended, self._ticks
+        )
+        self.sim.data = data
+        obs, reward, terminated, truncated, success = map(np.array, results)
+        self._ended = terminated | truncated
+        return obs, reward, terminated, truncated, {"is_success": success, "_is_success": ~ended}
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """A picture of each world, (480, 640, 3) uint8."""
+        if self.render_mode is None:
+            return None
+        pictures = (self.sim.render("rgb_array", world=i) for i in range(self.num_envs))
+        return tuple(np.asarray(picture) for picture in pictures)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free what draws."""
+        self.sim.close()
+
+    def _begin(self, data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+        """Reset stage: place drones and goals."""
+        key, subkey = jax.random.split(data.core.rng_key)
+        pos, goal = (x[:, None] for x in self.task.begin(subkey, self.num_envs))
+        if mask is not None:
+            worlds = mask[:, None, None]
+            pos = jnp.where(worlds, pos, data.states.pos)
+            goal = jnp.where(worlds, goal, data.plugins[_GOAL])
+        return data.replace(
+            states=data.states.replace(pos=pos),
+            plugins=data.plugins | {_GOAL: goal},
+            core=data.core.replace(rng_key=key),
+        )
+
+    def _flight(self, data: SimData) -> tuple[Flight, Array]:
+        """Where drones are, and how fast their goals are."""
+        states = data.states
+        goal, vel = self.task.goal(data.plugins[_GOAL][:, 0], data.core.steps / data.core.freq)
+        pos = states.pos[:, 0]
+        return Flight(pos, states.vel[:, 0], goal - pos), vel
+
+    def _observation(self, data: SimData) -> Array:
+        flight, vel = self._flight(data)
+        rest = (data.states.quat[:, 0], data.states.ang_vel[:, 0])
+        return jnp.concatenate([flight.error, vel - flight.vel, *rest], axis=-1)
+
+    def _advance(
+        self, data: SimData, default: SimData, command: Array, ended: Array, ticks: Array
+    ) -> tuple[SimData, tuple[Array, ...]]:
+        before, _ = self._flight(data)
+        flown = self._fly(attitude_control(data, command), ticks)
+        verdict = Verdict(*self.task.judge(before, self._flight(flown)[0]))
+        late = flown.core.steps[:, 0] >= round(self.task.seconds * data.core.freq)
+        data = self._reset(flown, default, ended)
+        results = (
+            self._observation(data),
+            jnp.where(ended, 0.0, verdict.reward),
+            verdict.terminated & ~ended,
+            late & ~ended,
+            verdict.success & ~ended,
+        )
+        return data, results

@@ -1,0 +1,106 @@
+"""The vector environment: Gymnasium's interface, seeds, tasks that a plain controller solves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from crazyflow_ros.envs import FigureEight, Landing, QuadrotorVectorEnv, Reach
+
+N = 6
+GRAVITY = 9.81
+
+
+@pytest.fixture(scope="module", params=[Reach, FigureEight, Landing])
+def env(request: pytest.FixtureRequest) -> QuadrotorVectorEnv:
+    return QuadrotorVectorEnv(N, request.param(), drone="cf21B_500", dynamics="so_rpy", freq=100)
+
+
+def controller(obs: np.ndarray) -> np.ndarray:
+    """Tilt and thrust that accelerate the drone as a damped spring would."""
+    pull = 4 * np.clip(obs[:, :3], -0.3, 0.3) + 3.5 * obs[:, 3:6]
+    tilt = np.stack([-pull[:, 1], pull[:, 0]], axis=-1) / GRAVITY / 0.5
+    zero = np.zeros((len(obs), 1))
+    return np.concatenate([tilt, zero, pull[:, 2:] / GRAVITY / 0.6], axis=-1).clip(-1, 1)
+
+
+def test_spaces_seeds_and_bad_actions(env: QuadrotorVectorEnv) -> None:
+    def run(seed: int | None) -> list[Any]:
+        env.action_space.seed(0)
+        return [env.reset(seed=seed), *(env.step(env.action_space.sample()) for _ in range(20))]
+
+    assert isinstance(env, gymnasium.vector.VectorEnv)
+    assert env.metadata["autoreset_mode"] is gymnasium.vector.AutoresetMode.NEXT_STEP
+    first, again, other, next_one = run(5), run(5), run(6), run(None)
+    assert data_equivalence(first, again, exact=True)
+    assert not data_equivalence(first[0], other[0])
+    assert not data_equivalence(other[0], next_one[0])
+    obs, info = first[0]
+    assert obs in env.observation_space and info == {}
+    assert len(np.unique(obs[:, 0])) == N  # worlds differ
+    obs, reward, terminated, truncated, info = first[1]
+    assert obs in env.observation_space and obs[0] in env.single_observation_space
+    for array, dtype in ((reward, np.floating), (terminated, np.bool_), (truncated, np.bool_)):
+        assert array.shape == (N,) and np.issubdtype(array.dtype, dtype)
+    assert info["is_success"].shape == info["_is_success"].shape == (N,)
+
+    before = np.array(env.sim.data.states.pos)
+    bad = np.zeros((N, 4))
+    bad[2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"nan at index \(2, 1\)"):
+        env.step(bad)
+    with pytest.raises(ValueError, match=r"shape \(6, 4\), got \(4,\)"):
+        env.step(np.zeros(4))
+    np.testing.assert_array_equal(env.sim.data.states.pos, before)
+
+
+def test_worlds_that_ended_start_anew_in_the_next_step(env: QuadrotorVectorEnv) -> None:
+    obs, _ = env.reset(seed=2)
+    for _ in range(100):
+        action = controller(obs)
+        action[0] = [0, 0, 0, -1]  # falls
+        obs, reward, terminated, truncated, info = env.step(action)
+        if terminated[0]:
+            break
+    assert reward[0] < 0 and not info["is_success"][0] and not truncated.any()
+    before, flying = obs, ~terminated
+    obs, reward, terminated, truncated, info = env.step(controller(obs))
+    assert reward[0] == 0 and not terminated[0] and not truncated.any()
+    assert info["_is_success"].tolist() == flying.tolist()
+    np.testing.assert_array_equal(obs[0, 6:], [0, 0, 0, 1, 0, 0, 0])  # level, at rest
+    assert (obs[0, :3] != before[0, :3]).all()
+    assert env.sim.data.core.steps[0, 0] == 0
+
+
+def test_a_plain_controller_solves_the_task(env: QuadrotorVectorEnv) -> None:
+    recorded = RecordEpisodeStatistics(env)
+    obs, _ = recorded.reset(seed=3)
+    solved, ended = np.zeros(N, bool), np.zeros(N, bool)
+    for _ in range(round(env.task.seconds * 50)):
+        obs, _, terminated, truncated, info = recorded.step(controller(obs))
+        now = (terminated | truncated) & ~ended
+        solved[now] = info["is_success"][now]
+        ended |= now
+    assert ended.all() and solved.all()
+    assert recorded.episode_count >= N
+    assert min(recorded.return_queue) > 0
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="action_freq"):
+        QuadrotorVectorEnv(1, Reach(), action_freq=70)
+    with pytest.raises(ValueError, match="render_mode is None or 'rgb_array', got 'human'"):
+        QuadrotorVectorEnv(1, Reach(), render_mode="human")
+    with pytest.raises(ValueError, match="thrust_range is from 0 to 1, got 2"):
+        QuadrotorVectorEnv(1, Reach(), thrust_range=2)
+
+
+def test_tasks_are_registered() -> None:
+    env = gymnasium.make_vec("crazyflow_ros/Landing-v0", num_envs=3, task=Landing(height=2.0))
+    assert env.num_envs == 3 and env.unwrapped.task.height == 2.0
+    env.close()
