@@ -1,12 +1,15 @@
 """Speed of `Sim` of one library, ours or Crazyflow's, as one JSON line a row.
 
-Runs in the library's own environment: python sim_worker.py (crazyflow_ros | crazyflow) ROW...
+Runs in the library's own environment, ours on DEVICES cores:
+
+    python sim_worker.py (crazyflow_ros | crazyflow) DEVICES ROW...
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -45,30 +48,42 @@ def seconds_per_call(run: Callable[[], object], finish: Callable[[], object]) ->
     return median(times)
 
 
-def measure(library: str, n_worlds: int, control: str) -> dict[str, object]:
-    """One row: a call of a single tick, and a call of many."""
+def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str, object]:
+    """One row: a call of a single tick, one of many, and a cycle of a caller."""
     sim_class = importlib.import_module(f"{library}.sim").Sim
-    sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control=control, freq=500)
+    mesh = {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
+    sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control=control, freq=500, **mesh)
     sim.reset()
     sim.data = sim.data.replace(
         states=sim.data.states.replace(pos=sim.data.states.pos.at[..., 2].set(100.0))
     )
-    getattr(sim, f"{control}_control")(command(control, n_worlds))
-    ticks = 500 if n_worlds <= 1024 else 100
+    numbers, set_command = command(control, n_worlds), getattr(sim, f"{control}_control")
+    set_command(numbers)
+    ticks = {1: 500, 1024: 500, 16384: 100}.get(n_worlds, 20)
 
     def finish() -> None:
         jax.block_until_ready(sim.data.states.pos)
+
+    def cycle() -> None:
+        set_command(numbers)
+        sim.step(5)
+        np.asarray(sim.data.states.pos)
 
     return {
         "library": library,
         "n_worlds": n_worlds,
         "control": control,
         "us_per_call": 1e6 * seconds_per_call(lambda: sim.step(1), finish),
+        "us_per_cycle": 1e6 * seconds_per_call(cycle, finish),
         "steps_per_s": n_worlds * ticks / seconds_per_call(lambda: sim.step(ticks), finish),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
 if __name__ == "__main__":
-    for row in sys.argv[2:]:
+    on_devices = int(sys.argv[2])
+    if on_devices > 1:
+        jax.config.update("jax_num_cpu_devices", on_devices)
+    for row in sys.argv[3:]:
         worlds, mode = row.split(":")
-        print(json.dumps(measure(sys.argv[1], int(worlds), mode)), flush=True)
+        print(json.dumps(measure(sys.argv[1], on_devices, int(worlds), mode)), flush=True)
