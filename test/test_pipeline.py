@@ -19,6 +19,7 @@ from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
 from crazyflow_ros.sim.packing import traced
 from crazyflow_ros.sim.pipeline import insert_after, insert_before, names, remove, replace
+from crazyflow_ros.sim.stepping import tick_of
 from crazyflow_ros.sim.wind import Dryden
 
 SHEET = {"capacity": 0.25, "full": 4.2, "knee": (0.03, 4.0), "nominal": (0.2, 3.6)}
@@ -105,9 +106,9 @@ def everything(**options: Any) -> Sim:
 
 def test_only_random_numbers_keep_a_tick_from_being_one_kernel() -> None:
     sim = everything()
-    assert fits_one_kernel(traced(sim._tick_fn(), sim.data))
+    assert fits_one_kernel(traced(tick_of(sim.step_pipeline), sim.data))
     sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", Dryden((2.0, 1.0)))
-    assert not fits_one_kernel(traced(sim._tick_fn(), sim.data))
+    assert not fits_one_kernel(traced(tick_of(sim.step_pipeline), sim.data))
 
 
 def test_flights_with_everything_differentiate_and_vectorise() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from crazyflow_ros.members import member
+
 
 class Drone(StrEnum):
     """Drones with identified parameters."""
@@ -53,9 +55,7 @@ def load_drone(drone: str) -> dict[str, Any]:
         ValueError: There is no such drone.
     """
     tables = _tables()
-    if drone not in Drone.__members__.values():
-        raise ValueError(f"unknown drone {str(drone)!r}, have {', '.join(d for d in Drone)}")
-    figures = deepcopy(tables[drone])
+    figures = deepcopy(tables[member(Drone, drone)])
     for model in _FITTED:
         figures.pop(model)
     principal_inertia, drag = figures.pop("J"), figures.pop("drag")

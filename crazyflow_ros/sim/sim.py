@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from enum import StrEnum
-from typing import TypeVar
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +16,7 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone, Dynamics
 from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.blocks import Packed
 from crazyflow_ros.sim.cascade import control_stages, levels
@@ -27,7 +26,7 @@ from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Remembering, Stage
-from crazyflow_ros.sim.stepping import PackedStep, StepFn, layout, step_fn
+from crazyflow_ros.sim.stepping import PackedStep, StepFn, layout, step_fn, tick_of
 from crazyflow_ros.sim.worlds import Worlds
 
 
@@ -94,7 +93,7 @@ class Sim(SimScene):
             ValueError: An argument is out of range; the message names it.
         """
         names = (drone,) if isinstance(drone, str) else tuple(drone)
-        models = tuple(_member(Drone, name) for name in names)
+        models = tuple(member(Drone, name) for name in names)
         if n_drones is None:
             n_drones = len(models)
         for name, value in (("n_worlds", n_worlds), ("n_drones", n_drones), ("freq", freq)):
@@ -103,9 +102,9 @@ class Sim(SimScene):
         if not isinstance(drone, str) and len(models) != n_drones:
             raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
         self.drone: Drone | tuple[Drone, ...] = models[0] if isinstance(drone, str) else models
-        self.dynamics = _member(Dynamics, dynamics)
-        self.control = _member(Control, control)
-        self.integrator = _member(Integrator, integrator)
+        self.dynamics = member(Dynamics, dynamics)
+        self.control = member(Control, control)
+        self.integrator = member(Integrator, integrator)
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
         self.forces: tuple[Force, ...] = forces or ()
         rates = {
@@ -198,7 +197,7 @@ class Sim(SimScene):
             key = layout(self._data)
             if key not in self._steps:
                 self._steps[key] = PackedStep(
-                    self._tick_fn(), self.derivative, self._data, self._worlds
+                    tick_of(self._step_pipeline), self.derivative, self._data, self._worlds
                 )
             self._step = self._steps[key]
             self._packed = self._step.pack(self._data)
@@ -280,16 +279,6 @@ class Sim(SimScene):
         rate = stages.derivative(data, data.states.components, self.forces)
         return SimStateDeriv.from_components(rate)
 
-    def _tick_fn(self) -> Callable[[SimData], SimData]:
-        pipeline = self._step_pipeline
-
-        def tick(data: SimData) -> SimData:
-            for stage in pipeline:
-                data = stage(data)
-            return data
-
-        return tick
-
     def build_step_fn(self) -> StepFn:
         """The present pipeline as a pure function of data and number of ticks.
 
@@ -297,22 +286,11 @@ class Sim(SimScene):
         `jax.grad` it becomes part of the transformed function; `jax.grad` needs the count to be an
         int.
         """
-        return step_fn(self._tick_fn(), self.derivative, self._worlds)
+        return step_fn(tick_of(self._step_pipeline), self.derivative, self._worlds)
 
     def build_reset_fn(self) -> ResetFn:
         """The reset pipeline as a pure, compiled function of data, default data and mask."""
         return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
-
-
-E = TypeVar("E", bound=StrEnum)
-
-
-def _member(enum: type[E], value: str) -> E:
-    try:
-        return enum(value)
-    except ValueError:
-        names = ", ".join(enum)
-        raise ValueError(f"unknown {enum.__name__.lower()} {value!r}, have {names}") from None
 
 
 __all__ = ["Sim", "sync_sim2mjx"]

@@ -23,6 +23,17 @@ StepFn = Callable[[SimData, Array | int], SimData]
 Derivative = Callable[[SimData], SimStateDeriv]
 
 
+def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
+    """All stages, one after the other."""
+
+    def tick(data: SimData) -> SimData:
+        for stage in pipeline:
+            data = stage(data)
+        return data
+
+    return tick
+
+
 def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
     """A function of data and number of ticks, compiled unless it is within a transformation."""
     finish = finishing(derivative)
