@@ -1,0 +1,188 @@
+"""Draws the figures of these pages: python docs/figures.py [FOLDER], with matplotlib."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from math import pi, tau
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.signal import welch
+
+from crazyflow_ros.dynamics.aerodynamics import ground_effect
+from crazyflow_ros.dynamics.components import BodyState
+from crazyflow_ros.dynamics.parameters import load_drone
+from crazyflow_ros.sim import Integrator, Sim
+from crazyflow_ros.sim.stages import derivative
+from crazyflow_ros.sim.wind import Dryden
+
+DRONE = "cf2x_L250"
+STYLE = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.figsize": (6.0, 3.6),
+    "font.size": 9,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "savefig.bbox": "tight",
+    "svg.hashsalt": "crazyflow_ros",  # the same file from the same numbers
+}
+
+
+def integrators(axes: Axes) -> None:
+    """Error of a tumbling flight of 0.2 s, by step, beside lines of the nominal order."""
+    duration, counts = 0.2, np.array([10, 20, 40, 80, 160, 320])
+    with jax.enable_x64(True):
+        sim = Sim(drone=DRONE, control="rotor_vel")
+        states, data = sim.data.states, sim.data
+        data = data.replace(
+            states=states.replace(
+                ang_vel=states.ang_vel + jnp.array([6.0, -4.0, 3.0]),
+                vel=states.vel + jnp.array([1.0, 2.0, -1.0]),
+                rotor_vel=states.rotor_vel + 14_000.0,
+            ),
+            controls=data.controls.replace(
+                actuators=data.controls.actuators + jnp.array([16e3, 12e3, 15e3, 13e3])
+            ),
+        )
+
+        @partial(jax.jit, static_argnums=0)
+        def fly(integrator: Integrator, dt: float, n: int) -> BodyState:
+            def rate(state: BodyState) -> jax.Array:
+                return derivative(data, state, ())
+
+            def step(_: int, state: BodyState) -> BodyState:
+                return integrator.fn(state, rate, dt)
+
+            return jax.lax.fori_loop(0, n, step, data.states.components)
+
+        def position(integrator: Integrator, n: int) -> np.ndarray:
+            return np.ravel(fly(integrator, duration / n, n).pos)
+
+        exact = position(Integrator.rk4, 5000)
+        steps = 1e3 * duration / counts
+        orders = {Integrator.euler: 1, Integrator.symplectic_euler: 1, Integrator.rk4: 4}
+        for integrator, order in orders.items():
+            errors = [np.linalg.norm(position(integrator, n) - exact) for n in counts]
+            (line,) = axes.loglog(steps, errors, "o", label=f"{integrator}, order {order}")
+            nominal = errors[-1] * (steps / steps[-1]) ** order
+            axes.loglog(steps, nominal, "--", color=line.get_color(), lw=0.8)
+    axes.axvline(2, color="grey", lw=0.8)
+    axes.annotate("500 Hz", (2, axes.get_ylim()[0]), (4, 6), textcoords="offset points")
+    axes.set(xlabel="step [ms]", ylabel="error of the position [m]")
+    axes.legend()
+
+
+def figure_eight(axes: Axes) -> None:
+    """Setpoints along an eight, with their velocities, and what is flown."""
+    periods, size, height = (8.0, 5.0), 1.0, 1.0
+    sim = Sim(n_worlds=2, drone=DRONE, control="state", true_mass=True)
+    rate = tau / np.array(periods)[:, None, None]
+
+    def setpoint(time: float) -> np.ndarray:
+        phase = rate * time
+        a, b, zero = size * np.sin(phase), size / 2 * np.sin(2 * phase), 0 * phase
+        da, db = rate * size * np.cos(phase), rate * size * np.cos(2 * phase)
+        cmd = [a, b, zero + height, da, db, zero, -(rate**2) * a, -4 * rate**2 * b]
+        return np.concatenate([*cmd, *[zero] * 5], axis=-1)
+
+    states = sim.data.states
+    start = setpoint(0.0)
+    sim.data = sim.data.replace(
+        states=states.replace(
+            pos=jnp.asarray(start[..., :3]),
+            vel=jnp.asarray(start[..., 3:6]),
+            rotor_vel=states.rotor_vel + 15_000.0,
+        )
+    )
+    flown, targets = [], []
+    for i in range(1600):
+        sim.state_control(setpoint(i / 100))
+        sim.step(5)
+        flown.append(np.asarray(sim.data.states.pos[:, 0]))
+        targets.append(setpoint((i + 1) / 100)[:, 0, :2])
+    path, target = np.array(flown)[800:], np.array(targets)[800:]
+    axes.plot(*target[:, 0].T, color="black", lw=0.8, ls="--", label="commanded")
+    for world, period in enumerate(periods):
+        error = np.linalg.norm(path[:, world, :2] - target[:, world], axis=-1)
+        axes.plot(*path[:, world, :2].T,
+                  label=f"{period:g} s an eight: {100 * error.mean():.0f} cm off")  # fmt: skip
+    axes.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1.2)
+
+
+def dryden(axes: Axes) -> None:
+    """Spectra of ten minutes of gusts beside the model's closed form."""
+    wind, freq, n = Dryden(wind=(5.0, 0.0), altitude=6.0), 100, 60_000
+    noise = jax.random.normal(jax.random.key(0), (n, 16, 5))
+
+    def blow(filters: jax.Array, noise: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        return wind.gust(filters, noise, 1 / freq)
+
+    _, gusts = jax.lax.scan(blow, jnp.zeros((16, 5)), noise)
+    names = ("along the wind", "across it", "vertical")
+    forms: list[Callable[[np.ndarray], np.ndarray]] = [
+        lambda x: 2 / (1 + x**2),
+        *[lambda x: (1 + 3 * x**2) / (1 + x**2) ** 2] * 2,
+    ]
+    for name, gust, sigma, length, form in zip(names, gusts, wind.intensities, wind.lengths, forms):
+        f, power = welch(np.asarray(gust), freq, nperseg=8192, axis=0)
+        shown = slice(1, np.searchsorted(f, 10))
+        (line,) = axes.loglog(f[shown], power.mean(axis=1)[shown], lw=0.8, alpha=0.6, label=name)
+        # Per rad/m with the gusts blowing past at the speed of the wind, so per Hz 2 pi / V times.
+        closed = sigma**2 * length / pi * form(tau * f / wind.speed * length) * tau / wind.speed
+        axes.loglog(f[shown], closed[shown], "--", color=line.get_color())
+    axes.plot([], [], "k--", label="closed form")
+    axes.set(xlabel="frequency [Hz]", ylabel="spectrum of the gusts [m²/s² / Hz]")
+    axes.legend()
+
+
+def near_the_ground(axes: Axes) -> None:
+    """Thrust of a level drone by the height of its rotors, beside the paper's formula."""
+    figures, effect = load_drone(DRONE)["geometry"], ground_effect(DRONE)
+    radius, above = figures["rotor_radius"], figures["rotor_z"]
+    heights = np.linspace(0.5, 4, 15)  # of the rotors, in radii
+    sim = Sim(n_worlds=len(heights), drone=DRONE, control="rotor_vel")
+    pos = jnp.asarray(heights * radius - above)[:, None]
+    state = sim.data.states.components
+    state = state._replace(
+        pos=(*state.pos[:2], pos), rotor_vel=tuple(r + 15_000 for r in state.rotor_vel)
+    )
+    thrust = sum(sim.data.params.rotor_thrust(state))
+    ratio = 1 + effect(state, sim.data.params).force[2] / thrust
+    fine = np.linspace(0.5, 4, 200)
+    axes.plot(fine, 1 / (1 - (1 / (4 * fine)) ** 2), label="Cheeseman and Bennett 1955")
+    axes.plot(heights, np.ravel(ratio), "o", ms=4, label=f"four rotors of {DRONE}")
+    axes.set(xlabel="height of the rotors [radii]", ylabel="thrust [of that far away]")
+    axes.legend()
+
+
+FIGURES = {
+    "integrators": integrators,
+    "figure_eight": figure_eight,
+    "dryden": dryden,
+    "ground_effect": near_the_ground,
+}
+
+
+def main() -> None:
+    """Write the figures as SVG files."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    plt.rcParams.update(STYLE)
+    for name, draw in FIGURES.items():
+        figure, axes = plt.subplots()
+        draw(axes)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
