@@ -19,7 +19,7 @@ from nav_msgs.msg import Odometry
 from rclpy.action import ActionClient
 from ros_client import FREQ, ROOT, Client, SimulatorProcess, numbers, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Range
+from sensor_msgs.msg import JointState, Range
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import (
     Bounds,
@@ -623,6 +623,22 @@ def test_drones_come_and_go(client: Client, paused: None) -> None:
             client.until(lambda t=f"/{name}/{topic}": not _offered(client, t), f"end of {name}")
     tick = client.advance(5)
     assert client.newest(odometry["cf1"], tick).child_frame_id == "cf1/base_link"
+
+
+def test_drones_go_while_subscribers_find_their_topics(client: Client, paused: None) -> None:
+    node = client.node
+    subscriptions = [
+        node.create_subscription(kind, f"cf1/{name}", lambda _: None, 1)
+        for kind, name in ((Odometry, "odom"), (PoseStamped, "pose"), (JointState, "joint_states"))
+        for _ in range(2)
+    ]
+    for _ in range(20):
+        done(client, DeleteEntity, entity="cf1")
+        done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+        client.advance(20)
+    assert entities(client) == ["cf0", "cf1", "hut"]
+    for subscription in subscriptions:
+        node.destroy_subscription(subscription)
 
 
 def _offered(client: Client, topic: str) -> bool:

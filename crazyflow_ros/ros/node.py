@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
@@ -112,7 +113,9 @@ class _Process:
             executor.add_node(simulator)
             while not self._ended.is_set():
                 # Not spin(): without a deadline, the executor of the wheels burns all of a core.
-                executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
+                # A drone may go while an event of one of its topics waits, and is found destroyed.
+                with suppress(InvalidHandle):
+                    executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
             with suppress(TimeoutError):
                 simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until then
             executor.shutdown()
