@@ -56,6 +56,20 @@ class Case:
         each = [f"{name}/{kind}" for name in self.names for kind in kinds]
         return ["clock", "tf", *(each if self.each else swarm)]
 
+    @property
+    def rate(self) -> int:
+        """Messages per simulated second of all topics that are subscribed."""
+        return RATE * len(self.topics)
+
+    def parameters(self) -> dict[str, str]:
+        """Of the node: in the air, as fast as possible."""
+        places = [(i % 10, i // 10, 1, 0) for i in range(self.drones)]
+        return {
+            "drones": f"[{','.join(self.names)}]",
+            "initial_poses": f"[{','.join(f'{x:.1f}' for place in places for x in place)}]",
+            "real_time_factor": "0.0",
+        }
+
 
 CASES = (Case(1, True, 150), Case(10, True, 25), Case(100, True, 3), Case(100, False, 20))
 
@@ -98,18 +112,13 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
         seconds: Of wall time, for which to count.
         folder: Empty; gets the cache and the node's log.
     """
-    places = [(i % 10, i // 10, 1, 0) for i in range(case.drones)]  # in the air
-    parameters = {
-        "drones": f"[{','.join(case.names)}]",
-        "initial_poses": f"[{','.join(f'{x:.1f}' for place in places for x in place)}]",
-        "real_time_factor": "0.0",
-    }
+    parameters = case.parameters()
     environment = {"XDG_CACHE_HOME": str(folder)}
     log = folder / "simulator.log"
     with Simulator(parameters, log, environment) as simulator:
-        cold = _time_until_ready(simulator)
+        cold = time_until_ready(simulator)
     with Simulator(parameters, log, environment) as simulator:
-        warm = _time_until_ready(simulator)
+        warm = time_until_ready(simulator)
         used, began = _processor_time(simulator.pid), time.monotonic()
         output = subprocess.run(
             [sys.executable, "-m", "benchmark.subscriber", str(seconds), *case.topics],
@@ -122,7 +131,7 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
         cores = (_processor_time(simulator.pid) - used) / (time.monotonic() - began)
     seen = json.loads(output.splitlines()[-1])
     factor = seen["simulated"] / seen["wall"]
-    published = factor * seconds * RATE * len(case.topics)
+    published = factor * seconds * case.rate
     return Result(
         case,
         factor,
@@ -135,7 +144,8 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
     )
 
 
-def _time_until_ready(simulator: Simulator) -> float:
+def time_until_ready(simulator: Simulator) -> float:
+    """Seconds until a node that has just been started answers a service."""
     began = time.monotonic()
     node = rclpy.create_node("benchmark")
     client: Client = node.create_client(SetBool, "crazyflow/pause")

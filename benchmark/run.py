@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmark import lock_step, node, real_time, sensors, sim
+from benchmark import lock_step, node, node_sensors, real_time, sensors, sim
 
 BENCHMARKS = {
     "sim": sim.main,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "real_time": real_time.main,
     "lock_step": lock_step.main,
     "sensors": sensors.main,
+    "node_sensors": node_sensors.main,
 }
 
 

@@ -1,0 +1,86 @@
+"""What the sensors of 10 drones cost the node, with a process that subscribes all their topics.
+
+    python -m benchmark.node_sensors [seconds]
+
+Prints a Markdown table: the node as fast as it can with the topics that each drone has anyway, and
+the same with an IMU at 500 Hz, the five distances of a Multi-ranger deck at 50 Hz (40 do not divide
+500) and a lidar of 360 rays at 10 Hz on each drone, in turns. Messages that sensing was too slow
+for are left out; the table tells how many came.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import rclpy
+from rclpy.signals import SignalHandlerOptions
+
+from benchmark.node import Case, time_until_ready
+from crazyflow_ros.demo.simulator import Simulator
+
+CASE = Case(10, True, 25)
+SENSORS = """
+all:
+  imu: {type: imu, rate: 500}
+  ring: {type: multiranger, rate: 50}
+  scan: {type: lidar, rate: 10}
+"""
+RATES = {
+    "imu/data_raw": 500,
+    **{f"ring/{beam}": 50 for beam in ("front", "back", "left", "right", "up")},
+    "scan": 10,
+}
+"""Of the topics of each drone's sensors [Hz]."""
+ROUNDS = 2
+TARGET = 0.5  # of the factor without
+
+
+def run(sensors: bool, seconds: float, folder: Path) -> tuple[float, float]:
+    """Real-time factor, and the part of the messages that has arrived."""
+    parameters = CASE.parameters()
+    topics, rate = list(CASE.topics), float(CASE.rate)
+    if sensors:
+        (folder / "sensors.yaml").write_text(SENSORS)
+        parameters["sensors"] = str(folder / "sensors.yaml")
+        topics += [f"{name}/{topic}" for name in CASE.names for topic in RATES]
+        rate += len(CASE.names) * sum(RATES.values())
+    command = [sys.executable, "-m", "benchmark.subscriber", str(seconds), *topics]
+    environment = {"XDG_CACHE_HOME": str(folder)}
+    with Simulator(parameters, folder / "simulator.log", environment) as simulator:
+        time_until_ready(simulator)
+        output = subprocess.run(
+            command, stdout=subprocess.PIPE, check=True, timeout=seconds + 200
+        ).stdout
+        simulator.check()
+    seen = json.loads(output.splitlines()[-1])
+    return seen["simulated"] / seen["wall"], seen["received"] / (seen["simulated"] * rate)
+
+
+def main(seconds: float = 10.0) -> None:
+    """Measure each for a time in wall seconds, and print the best of the rounds."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    with tempfile.TemporaryDirectory() as folder:
+        results = [
+            [run(sensors, seconds, Path(folder)) for sensors in (False, True)]
+            for _ in range(ROUNDS)
+        ]
+    rclpy.shutdown()
+    without, with_sensors = (max(pair[i] for pair in results) for i in (0, 1))
+    print("| 10 drones | real-time factor | messages arrived | of the factor without | target |")
+    print("|---|---:|---:|---:|---:|")
+    print(f"| without sensors | {without[0]:.1f} | {100 * min(without[1], 1):.0f} % |  |  |")
+    ratio = with_sensors[0] / without[0]
+    print(
+        f"| with sensors | {with_sensors[0]:.1f} | {100 * min(with_sensors[1], 1):.0f} %"
+        f" | {ratio:.2f} | {TARGET} |"
+    )
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:2]))
