@@ -62,8 +62,8 @@ class DeviceTopics(ABC):
         listeners: Drones and numbers of their topics that somebody listens to.
     """
 
-    backlog = 1
-    """Snapshots that wait to be sensed; of more the oldest are left out."""
+    needs_scene = True
+    """Whether it reads from the scene, or from the snapshot alone."""
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         self._simulator, self._file, self._device = simulator, file, device
@@ -122,11 +122,11 @@ class DeviceTopics(ABC):
         """Prepare to sense; there is a drone that carries the sensor."""
 
     def _publish(self, drone: str, number: int, message: Any) -> None:
-        """Publish a message or its bytes; unless the drone has gone meanwhile."""
-        publisher = self._publishers.get(drone)
-        if publisher is not None:
+        """Publish a message, unless the drone has gone meanwhile."""
+        publishers = self._publishers.get(drone)
+        if publishers is not None:
             with suppress(InvalidHandle):
-                publisher[number].publish(message)
+                publishers[number].publish(message)
 
 
 def put_header(message: Any, time_ns: int, frame: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2
 from visualization_msgs.msg import MarkerArray
@@ -49,11 +51,10 @@ _MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
 class SampleTopics(DeviceTopics):
     """Sensors of a drone's state and distance sensors: all drones are sensed at once."""
 
-    backlog = 50
-
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         super().__init__(simulator, file, device)
         self._kinds = MESSAGES[device.type](device)
+        self.needs_scene = device.type in ("range", "multiranger", "optical_flow")
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
         topics = [(type(kind.prototype(DRONE)), kind.suffix, STATE_QOS) for kind in self._kinds]
@@ -102,8 +103,12 @@ class SampleTopics(DeviceTopics):
                 if there[i] and (drone, number) in listeners
             ]
         payloads = self._messages.payloads([index for _, _, index in addresses])
+        publishers = self._publishers
         for (drone, number, _), payload in zip(addresses, payloads):
-            self._publish(drone, number, payload)
+            if drone in publishers:
+                with suppress(InvalidHandle):  # it has gone meanwhile
+                    # Not publish(), which takes twice as long.
+                    publishers[drone][number].handle.publish_raw(payload)
         for i, drone in enumerate(drones):
             if (drone, len(self._kinds)) in listeners:
                 self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
@@ -118,6 +123,7 @@ class LidarTopics(DeviceTopics):
         assert isinstance(device.cfg, RayCastSensorCfg)
         assert isinstance(device.cfg.pattern, LidarPatternCfg)
         self._cfg, self._pattern = device.cfg, device.cfg.pattern
+        self._azimuths = self._pattern.azimuths()
         self._is_planar = len(self._pattern.elevations) == 1
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
@@ -150,7 +156,7 @@ class LidarTopics(DeviceTopics):
     def _message(self, distances: np.ndarray) -> LaserScan | PointCloud2:
         if self._is_planar:
             return sensor_messages.laser_scan(
-                self._pattern.azimuths(), distances, self._cfg.max_distance, self._device.rate
+                self._azimuths, distances, self._cfg.max_distance, self._device.rate
             )
         reach = np.where(distances < 0.0, np.nan, distances)[:, None]
         points = (reach * self._sensor.directions).reshape(-1, self._pattern.samples, 3)

@@ -1,13 +1,15 @@
 """<drone>/<sensor>: what the file of the parameter `sensors` asks for, sensed beside the physics.
 
 The physics thread only leaves its snapshot, if somebody listens and there is room. Sensors make of
-it what they measure, each rate and kind of sensor in a thread of its own.
+it what they measure, cameras of one rate in a thread and all others in another one.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mujoco
@@ -28,6 +30,7 @@ _TOPICS: dict[str, Any] = {  # others are sampled
     "camera": CameraTopics,
     "contact": ContactTopics,
 }
+_BACKLOG = 50  # snapshots that wait to be sensed; of a camera one, so that pictures are of now
 _LOOK_PERIOD = 0.2  # s of wall time after which it is seen who listens
 
 
@@ -35,6 +38,8 @@ class _View(NamedTuple):
     """What there is to be sensed."""
 
     number: int
+    rate: int
+    """Of the sensors that are due [Hz]."""
     snapshot: Snapshot
     model: mujoco.MjModel
 
@@ -48,44 +53,49 @@ class _Reset(NamedTuple):
 
 
 class SensorThread:
-    """Senses and publishes what has the same rate and is of one kind.
+    """Senses and publishes.
 
     Args:
         simulator: The node.
-        rate: Hz, of simulated time.
+        name: Of the thread.
         backlog: Snapshots that wait at most; of more the oldest are left out.
     """
 
-    def __init__(self, simulator: Simulator, rate: int, backlog: int) -> None:
-        physics = simulator.physics
-        self._mirror, self._logger = physics.mirror, simulator.get_logger()
-        self._period = ticks_per_period(physics.freq, rate, f"sensors: the rate {rate}")
-        self._topics: list[DeviceTopics] = []
-        self._is_wanted = False
+    def __init__(self, simulator: Simulator, name: str, backlog: int) -> None:
+        self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._topics: dict[int, list[DeviceTopics]] = {}
+        self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
         self._scene: Scene | None = None
+        self._shown: Snapshot | None = None
         self._n_views = 0
         self._views: deque[_View] = deque(maxlen=backlog)
         self._resets: deque[_Reset] = deque()
         self._due = threading.Event()
-        physics.every(rate, self._take, "sensors", observes=True)
-        physics.on_reset(self._note_reset)
-        threading.Thread(target=self._main, name=f"sensors {rate} Hz", daemon=True).start()
+        self._physics.on_reset(self._note_reset)
+        threading.Thread(target=self._main, name=name, daemon=True).start()
 
-    def add(self, topics: DeviceTopics) -> None:
-        """Sense and publish these, too; before the physics starts."""
-        self._topics.append(topics)
+    def add(self, topics: DeviceTopics, rate: int) -> None:
+        """Sense and publish these, too, at a rate [Hz]; before the physics starts."""
+        if rate not in self._topics:
+            physics = self._physics
+            period = ticks_per_period(physics.freq, rate, f"sensors: the rate {rate}")
+            physics.every(rate, partial(self._take, rate, period), "sensors", observes=True)
+        self._topics.setdefault(rate, []).append(topics)
 
     def look(self, drones: tuple[str, ...]) -> None:
         """See who listens. In the executor's thread."""
-        for topics in self._topics:
+        for topics in chain(*self._topics.values()):
             topics.look(drones)
-        self._is_wanted = any(topics.listeners for topics in self._topics)
+        self._wanted = frozenset(
+            rate for rate, kept in self._topics.items() if any(topics.listeners for topics in kept)
+        )
 
-    def _take(self, snapshot: Snapshot) -> None:
+    def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
         """In the physics thread."""
         # It is also called between two periods, after a step and after changes by hand.
-        if self._is_wanted and snapshot.tick % self._period == 0:
-            self._views.append(_View(self._n_views, snapshot, self._mirror.model))
+        if rate in self._wanted and snapshot.tick % period == 0:
+            view = _View(self._n_views, rate, snapshot, self._physics.mirror.model)
+            self._views.append(view)
             self._n_views += 1
             self._due.set()
 
@@ -103,7 +113,8 @@ class SensorThread:
                     self._sense(self._views.popleft())
                 except RenderingUnavailable as error:
                     self._logger.warning(f"sensors: no pictures: {error}")
-                    self._topics = []
+                    for topics in self._topics.values():
+                        topics.clear()
                 except Exception as error:  # time goes on
                     self._logger.error(f"sensors: {error!r}", throttle_duration_sec=1.0)
 
@@ -112,35 +123,39 @@ class SensorThread:
         # Another model also when the scene has changed.
         if scene is None or scene.mirrored is not view.model or scene.names != names:
             self._scene = scene = Scene(view.model, names)
-            for topics in self._topics:
+            self._shown = None
+            for topics in chain(*self._topics.values()):
                 topics.initialize(scene)
         while self._resets and self._resets[0].before <= view.number:
             reset = self._resets.popleft()
-            for topics in self._topics:
+            for topics in chain(*self._topics.values()):
                 topics.reset(reset.drones)
-        scene.show(view.snapshot)
-        for topics in self._topics:
-            if topics.listeners:
-                topics.sense(view.snapshot, scene)
+        heard = [topics for topics in self._topics[view.rate] if topics.listeners]
+        if any(topics.needs_scene for topics in heard) and self._shown is not view.snapshot:
+            scene.show(view.snapshot)
+            self._shown = view.snapshot
+        for topics in heard:
+            topics.sense(view.snapshot, scene)
 
 
 def declare(simulator: Simulator) -> None:
     """Add the topics that the file of the parameter `sensors` asks for."""
     file = simulator.sensor_file
-    threads: dict[tuple[int, type[DeviceTopics]], SensorThread] = {}
-    everything: list[DeviceTopics] = []
-    taken = [publisher.topic_name for publisher in simulator.publishers]
+    threads: dict[int, SensorThread] = {}
+    taken = {publisher.topic_name for publisher in simulator.publishers}
     for device in file.devices:
-        kind = _TOPICS.get(device.type, SampleTopics)
-        topics = kind(simulator, file, device)
+        topics = _TOPICS.get(device.type, SampleTopics)(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:
                 raise ParameterError("sensors", "names that are not those of other topics", topic)
-        if (device.rate, kind) not in threads:
-            threads[device.rate, kind] = SensorThread(simulator, device.rate, kind.backlog)
-        threads[device.rate, kind].add(topics)
+        # OpenGL keeps nobody waiting. All others are Python, of which one thread is the least load.
+        key = device.rate if device.type == "camera" else 0
+        if key not in threads:
+            threads[key] = SensorThread(
+                simulator, f"sensors {key}" if key else "sensors", 1 if key else _BACKLOG
+            )
+        threads[key].add(topics, device.rate)
         simulator.for_each_drone(topics.add)
-        everything.append(topics)
 
     def look() -> None:
         for thread in threads.values():
