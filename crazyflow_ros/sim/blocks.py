@@ -130,7 +130,7 @@ class Blocks:
         """Packed data with another command, (worlds, drones, k)."""
         if self._n_blocks == 1 and isinstance(value, np.ndarray):
             # A compiled call would take longer than a step.
-            new = np.moveaxis(value, -1, 0)[None]
+            new = value.transpose(2, 0, 1)[None]
         else:
             new = self._blocked_command(value)
         parts: list[Any] = []

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
+from jax.sharding import NamedSharding, PartitionSpec
 
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.scene import frames
@@ -201,10 +202,11 @@ class SimScene:
                 lambda x: jnp.repeat(jnp.asarray(x)[None], self.n_worlds, axis=0),
                 mjx.put_data(model, data),
             )
-            # All on one device, as the first sync will leave it: else the second compiles anew.
-            if len(devices := self.data.states.pos.devices()) == 1:
-                batch = jax.device_put(batch, *devices)
-            self._mjx = (mjx.put_model(model), batch)
+            # Where the first sync will leave it: else the second compiles anew.
+            sharding, shared = self.data.states.pos.sharding, mjx.put_model(model)
+            if isinstance(sharding, NamedSharding):
+                shared = jax.device_put(shared, NamedSharding(sharding.mesh, PartitionSpec()))
+            self._mjx = (shared, jax.device_put(batch, sharding))
         return self._mjx
 
 
