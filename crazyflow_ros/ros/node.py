@@ -6,6 +6,7 @@ builds the node and then runs its callbacks; the physics thread advances the sim
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -33,6 +34,8 @@ STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
 _SPIN_PERIOD = 0.1  # s after which the node's thread looks whether it shall end
 _SWITCH_INTERVAL = 5e-4  # s
+_M_MMAP_THRESHOLD = -3  # of glibc's mallopt
+_BIG_BLOCK = 128 * 1024  # bytes, where glibc begins
 
 
 def main(args: list[str] | None = None) -> NoReturn:
@@ -44,6 +47,7 @@ def main(args: list[str] | None = None) -> NoReturn:
     # When the physics thread wakes up while a callback runs, it has to get the interpreter's lock
     # within a fraction of a tick. Python's default of 5 ms is more than a tick.
     sys.setswitchinterval(_SWITCH_INTERVAL)
+    _give_memory_back()
     gc.disable()  # until the node is built: what is imported and traced stays
     process = _Process()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,6 +66,16 @@ def main(args: list[str] | None = None) -> NoReturn:
     # All is put away, unless a thread still compiles, which nothing can interrupt. Taking down the
     # interpreter would wait for that, and else takes longer than all the rest.
     os._exit(exit_code)
+
+
+def _give_memory_back() -> None:
+    """Have big blocks mapped on their own for good, so that they are returned when they are freed.
+
+    glibc raises the size from which it does so with each one that is freed. The scene is compiled
+    anew whenever a drone comes or goes, and left holes of 35 MB in the heap after 300 times.
+    """
+    with suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BIG_BLOCK)
 
 
 class _Process:
