@@ -597,14 +597,14 @@ def test_drones_come_and_go(client: Client, paused: None) -> None:
         result = spawn(client, name=name, uri="cf2x_L250").result
         assert result.result == SpawnResult.NAME_INVALID and "underscores" in result.error_message
     guests = ("guest", "second", "third")  # the third one needs another slot
-    for kept, x in zip(guests, (3.0, 4.0, 5.0)):
+    for kept, x in zip(guests, (-3.0, -4.0, -5.0)):  # away from the hut
         assert spawn(client, name=kept, uri="cf2x_L250", x=x).entity_name == kept
         odometry[kept] = client.collect(Odometry, f"{kept}/odom")
     assert entities(client) == ["cf0", "cf1", *guests, "hut"]
-    assert position(client, "second") == [4.0, 0.0, 1.0]
+    assert position(client, "second") == [-4.0, 0.0, 1.0]
     target = PoseStamped()
     target.header.frame_id = "map"
-    target.pose.position.x, target.pose.position.z, target.pose.orientation.w = 3.0, 1.0, 1.0
+    target.pose.position.x, target.pose.position.z, target.pose.orientation.w = -3.0, 1.0, 1.0
     client.publish("guest/cmd_pose", target)
     tick = client.advance(100)
     last = {name: client.newest(messages, tick) for name, messages in odometry.items()}

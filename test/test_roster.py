@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.runtime import (
+    DroneState,
     InvalidState,
     PhysicsThread,
     Pose,
@@ -161,6 +162,27 @@ def test_objects_stay_in_the_scene_when_drones_come(physics):
     physics.set_scene().result(T)
     with pytest.raises(KeyError):
         physics.mirror.model.body("box")
+
+
+def test_drones_collide_with_objects_wherever_those_are_put(physics):
+    def table(z):
+        def add(spec):
+            body = spec.worldbody.add_body(name="table", pos=[*physics.snapshot.pos[0, :2], z])
+            body.add_geom(name="table", type=6, size=[0.3, 0.3, 0.05])
+
+        return add
+
+    height = physics.snapshot.pos[0, 2]
+    physics.set_scene(edit=table(0.35)).result(T)
+    physics.set_drone_states({"cf0": DroneState(pos=(*physics.snapshot.pos[0, :2], 0.6))}).result(T)
+    for z in (0.35, 0.15):
+        if z < 0.3:
+            physics.set_scene(edit=table(z)).result(T)
+        stands = physics.step(1000).result(T).pos
+        np.testing.assert_allclose(stands[:, 2], [z + 0.05 + height, height], atol=1e-4)
+    physics.set_scene().result(T)
+    falls = physics.step(1000).result(T).pos
+    np.testing.assert_allclose(falls[:, 2], height, atol=1e-4)
 
 
 def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):

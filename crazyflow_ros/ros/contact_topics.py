@@ -9,12 +9,13 @@ from geometry_msgs.msg import Vector3, WrenchStamped
 from rclpy.qos import QoSProfile
 from visualization_msgs.msg import MarkerArray
 
-from crazyflow_ros.dynamics.contact import floor_contact
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensor_markers import marker_array
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime.compiled import contact_forces
 from crazyflow_ros.scene.frames import world_to_body
+from crazyflow_ros.scene.obstacles import obstacles_of
 from crazyflow_ros.sensors import (
     ContactMatch,
     ContactSensor,
@@ -41,8 +42,11 @@ class ContactTopics(DeviceTopics):
         self._backend = MirrorBackend(
             scene.mirrored,
             scene.names,
-            forces=(floor_contact(parameters.drone_model, parameters.freq),),
-            params=RigidBody(**body_figures(parameters.drone_model)),
+            forces=contact_forces(parameters.drone_model, parameters.freq),
+            params=RigidBody(
+                **body_figures(parameters.drone_model),
+                obstacles=obstacles_of(scene.mirrored).obstacles,
+            ),
         )
         self._sensors = {drone: self._sensor(drone, drawn=False) for drone in self._drones}
         self._drawn = {drone: self._sensor(drone, drawn=True) for drone in self._drones}

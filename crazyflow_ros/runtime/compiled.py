@@ -12,7 +12,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics.contact import floor_contact
+from crazyflow_ros.dynamics.collision import obstacle_contact
+from crazyflow_ros.dynamics.contact import Force, floor_contact
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
@@ -66,7 +68,7 @@ class CompiledWorld:
             body_rate_freq=config.body_rate_freq,
             force_torque_freq=config.force_torque_freq,
             scene=config.scene,
-            forces=(floor_contact(config.drone_model, config.freq),),
+            forces=contact_forces(config.drone_model, config.freq),
             rng_key=config.seed,
             true_mass=config.true_mass,
         )
@@ -86,9 +88,10 @@ class CompiledWorld:
         self._fixed = self._split.fixed(self._sim.data)
         self._pack = jax.jit(self._split.pack)
         self.advance = jax.jit(one_kernel(self._advance_packed), donate_argnums=0)
-        """From packed state, inputs and what `counts` gives to the state and, for the end of each
-        stretch, (max_stretches, M, 30): position, attitude, velocity, angular velocity, both
-        accelerations, velocity and specific force in body axes, rotor speeds in RPM, `LOST`."""
+        """From packed state, inputs, what `counts` gives and obstacles (or None) to the state and,
+        for the end of each stretch, (max_stretches, M, 30): position, attitude, velocity, angular
+        velocity, both accelerations, velocity and specific force in body axes, rotor speeds in RPM,
+        `LOST`."""
 
     def counts(self, tick: int, stretches: Sequence[int]) -> np.ndarray:
         """From which tick to go on, and the numbers of ticks, at most `max_stretches`."""
@@ -142,8 +145,9 @@ class CompiledWorld:
         inputs: Array,
         phase: Array | int,
         n_ticks: Array | int,
+        obstacles: Obstacles | None = None,
     ) -> SimData:
-        controls, k = data.controls, self.control.sizes[0]
+        params, controls, k = data.params, data.controls, self.control.sizes[0]
         command, armed, wrench = (
             inputs[None, :, :k],
             inputs[None, :, k : k + 1],
@@ -160,12 +164,13 @@ class CompiledWorld:
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
             controls=controls.replace(armed=armed > 0),
+            params=params.replace(obstacles=obstacles),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
-        return self._step(data, n_ticks)
+        return self._step(data, n_ticks).replace(params=params)
 
     def _advance_packed(
-        self, vectors: Vectors, inputs: Array, counts: Array
+        self, vectors: Vectors, inputs: Array, counts: Array, obstacles: Obstacles | None
     ) -> tuple[Vectors, Array]:
         k = self.control.sizes[0]
 
@@ -174,7 +179,7 @@ class CompiledWorld:
             told, n_ticks = inputs.at[:, k : k + 1].set(armed), counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 data = self._split.unpack(vectors, self._fixed)
-                data = self._step_with_inputs(data, told, phase, n_ticks)
+                data = self._step_with_inputs(data, told, phase, n_ticks, obstacles)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(armed[None]))[0]
@@ -205,6 +210,11 @@ class CompiledWorld:
             states.rotor_vel if self.has_rotors else jnp.zeros_like(states.rotor_vel),
         ]
         return [x[0] for x in readings]
+
+
+def contact_forces(drone_model: str, freq: float) -> tuple[Force, ...]:
+    """What the drones of the runtime collide with. Each other they fly through."""
+    return tuple(f(drone_model, freq) for f in (floor_contact, obstacle_contact))
 
 
 def _name(path: Any) -> str:

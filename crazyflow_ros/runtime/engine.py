@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.dynamics.contact import rest_height
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.compiled import LOST, CompiledWorld, Leaves
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE
@@ -35,6 +36,8 @@ class Engine:
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
         lost: Drones that got lost, see `isolation`, and have not been reset since, with the tick
             by which they were.
+        obstacles: What the drones collide with. With another number of slots, or with any instead
+            of none, the next `advance` compiles.
     """
 
     rows: slice | np.ndarray
@@ -72,6 +75,7 @@ class Engine:
         )
         poses = _checked_poses(config, len(names))
         self.lost: dict[str, int] = {}
+        self.obstacles: Obstacles | None = None
         self._set_inputs(world.inputs())
         self._rotor_angle = self._rotor_vel = np.zeros((world.n_drones, 4))
         self._initial = _parked(0, world.n_drones)
@@ -219,7 +223,9 @@ class Engine:
         if self._idle:
             self.armed[self._idle] = OUT_OF_SERVICE
         counts = self._world.counts(tick, stretches)
-        self._vectors, output = self._world.advance(self._vectors, self._inputs, counts)
+        self._vectors, output = self._world.advance(
+            self._vectors, self._inputs, counts, self.obstacles
+        )
         columns = np.asarray(output)[: len(stretches)].astype(float)
         rotor_vel = columns[:, :, 25:29] * RPM
         columns = columns[:, self.rows]

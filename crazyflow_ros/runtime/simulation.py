@@ -28,6 +28,7 @@ from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
 from crazyflow_ros.runtime.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
+from crazyflow_ros.scene.obstacles import obstacles_of
 
 T = TypeVar("T")
 ResetCallback = Callable[[ResetEvent], None]
@@ -35,6 +36,7 @@ RestoreCallback = Callable[[Checkpoint], None]
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
 _BURST = 2e-3  # s of wall time without an eye for requests and commands
+_MIN_SLOTS = 32  # shapes, from the first one on
 _FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
 
 
@@ -85,8 +87,10 @@ class Simulation:
         self.control_period = source.period if source else engine.control_period
         self._config, self._scene = config, config.scene
         self._edit: SceneEdit = _no_edit
+        self._ignored: tuple[str, ...] = ()
         self._start = dict(zip(names, engine.initial_poses()))
         self.mirror = Mirror(self._model(self._start), names)
+        self._see_obstacles(at_start=True)
         self.epoch = 0
         (self.snapshot,) = engine.advance(_FIRST_TICK, [0], self.epoch)
         self._burst = 1  # events in one compiled call
@@ -279,6 +283,7 @@ class Simulation:
         except BaseException:
             self._scene, self._edit = before
             raise
+        self._see_obstacles()
         self.show()
 
     def _check_roster_is_open(self) -> None:
@@ -303,6 +308,23 @@ class Simulation:
         )
         self._edit(spec)
         return spec.compile()
+
+    def _see_obstacles(self, *, at_start: bool = False) -> None:
+        """Let the drones collide with what is in the mirror's model."""
+        engine, model = self._engine, self.mirror.model
+        room = engine.obstacles.n_slots if engine.obstacles is not None else 0
+        found, ignored = obstacles_of(model, slots=room)
+        for why in ignored:
+            if why not in self._ignored:
+                self._health.warn(why)
+        self._ignored = ignored
+        if found.n_slots > room:
+            found, _ = obstacles_of(model, slots=max(_MIN_SLOTS, 2 * room))
+            if not at_start:
+                self._health.warn(
+                    f"time stands while collisions with up to {found.n_slots} shapes are compiled"
+                )
+        engine.obstacles = found if found.n_slots else None
 
     def _assemble(self, roster: Mapping[str, np.ndarray]) -> None:
         """Make these the drones; those that stay do not notice.
@@ -329,6 +351,7 @@ class Simulation:
                 engine.add(name, roster[name])
         engine.arrange(names)
         self.mirror.use(model, names)
+        self._see_obstacles()
         self._accept(*self._evaluate(self.snapshot.tick, [0]))
         self._tell("roster callback", self.roster_callbacks, self.snapshot)
 
