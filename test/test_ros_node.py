@@ -633,13 +633,20 @@ def test_readme_lists_the_topics(client: Client) -> None:
         f"published topics, which are to be {published}",
     )
     subscribed = names("subscribed topic")
-    listed = node.get_subscriber_names_and_types_by_node("crazyflow", "/")
-    assert of_node(listed) == subscribed
+    client.until(
+        lambda: (
+            of_node(node.get_subscriber_names_and_types_by_node("crazyflow", "/")) == subscribed
+        ),
+        f"subscribed topics, which are to be {subscribed}",
+    )
 
 
 def test_readme_lists_the_services(client: Client) -> None:
-    listed = client.node.get_service_names_and_types_by_node("crazyflow", "/")
-    assert of_node(listed) == names("service")
+    node, services = client.node, names("service")
+    client.until(
+        lambda: of_node(node.get_service_names_and_types_by_node("crazyflow", "/")) == services,
+        f"services, which are to be {services}",
+    )
 
 
 def test_readme_lists_the_quality_of_service(client: Client) -> None:
