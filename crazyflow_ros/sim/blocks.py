@@ -7,7 +7,7 @@ arithmetic is on vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from math import ceil, prod
 from typing import Any, NamedTuple
@@ -62,7 +62,6 @@ class Blocks:
         divisible: No tick needs to see all worlds at once.
         moves: For each leaf: do ticks change it?
         command: Which leaf is the command in force.
-        small: All drones fit into one block.
     """
 
     def __init__(
@@ -90,7 +89,6 @@ class Blocks:
         self.divisible = all(own for own, moving in zip(per_world, moves) if moving)
         n_drones = self._n_worlds * data.core.n_drones
         lanes = _LANES if self._one_kernel and self.divisible else n_drones
-        self.small = n_drones <= _LANES
         n_blocks = ceil(n_drones / lanes)
         self._worlds = ceil(self._n_worlds / n_blocks)
         self._n_blocks = ceil(self._n_worlds / self._worlds)
@@ -140,14 +138,8 @@ class Blocks:
             parts.append((*changed, *arrays[len(part.groups) :]))
         return Packed(*parts)
 
-    def advance(
-        self, packed: Packed, n_ticks: Array | int, show: Callable[[SimData], Any] | None = None
-    ) -> tuple[Packed, Any]:
-        """Advance by `n_ticks` ticks.
-
-        Returns:
-            New packed data, and what `show` makes of all worlds, which have to be `small`.
-        """
+    def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
+        """Packed data after `n_ticks` ticks."""
 
         def step(blocks: Packed, shared: dict[int, Array], n_ticks: Array) -> SimData:
             return repeat(self._tick, self._join(blocks, shared), n_ticks, self.moves)
@@ -159,7 +151,7 @@ class Blocks:
                 jnp.stack([r for i in group for r in _rows(leaves[i])]) for group in groups
             )
 
-        def run(packed: Packed, n_ticks: Array) -> tuple[Arrays, Any]:
+        def run(packed: Packed, n_ticks: Array) -> Arrays:
             if self._one_kernel:
                 n_ticks += zero(packed)
             shared, fixed = self._shared_leaves(packed), packed.fixed[: len(self._fixed.groups)]
@@ -175,18 +167,16 @@ class Blocks:
 
             with separate_kernels(n_ticks > -1) if self._one_kernel else nullcontext():
                 if self._n_blocks > 1:
-                    return jax.lax.fori_loop(0, self._n_blocks, step_block, packed.moving), None
+                    return jax.lax.fori_loop(0, self._n_blocks, step_block, packed.moving)
                 moving = packed.moving[: len(self._moving.groups)]
                 blocks = jax.tree.map(lambda a: a[0], Packed(moving, fixed))
                 data = step(blocks, shared, n_ticks)
                 leaves = jax.tree.leaves(data)
                 common = self._moving.packing.pack([leaves[i] for i in self._moving.shared])
-                shown = show(data) if show else None
-                return (*(a[None] for a in rows(data)), *common), shown
+                return (*(a[None] for a in rows(data)), *common)
 
         advance = one_kernel(run) if self._one_kernel else run
-        moving, shown = advance(packed, jnp.asarray(n_ticks))
-        return Packed(moving, packed.fixed), shown
+        return Packed(advance(packed, jnp.asarray(n_ticks)), packed.fixed)
 
     def _join(self, blocks: Packed, shared: dict[int, Array]) -> SimData:
         """The data of one block."""

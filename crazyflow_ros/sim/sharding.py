@@ -44,13 +44,12 @@ class ShardedBlocks(Blocks):
             )
 
         def advance(packed: Packed, n_ticks: Array) -> Packed:
-            return Blocks.advance(self, packed, n_ticks)[0]
+            return Blocks.advance(self, packed, n_ticks)
 
         self._pack = mapped(super().pack, (specs,), packed)
         self._unpack = partial(mapped, in_specs=(packed,), out_specs=specs)
         self._advance = mapped(advance, (packed, whole), packed)
         self._blocked_command = jax.jit(mapped(self._blocked, (over,), over))
-        self.small = False
 
     def pack(self, data: SimData) -> Packed:
         """Data as packed arrays."""
@@ -71,11 +70,10 @@ class ShardedBlocks(Blocks):
         """Packed data with another command, (worlds, drones, k)."""
         return super().commanded(packed, jnp.asarray(value))
 
-    def advance(
-        self, packed: Packed, n_ticks: Array | int, show: Callable[[SimData], Any] | None = None
-    ) -> tuple[Packed, Any]:
-        """Advance by `n_ticks` ticks; shows nothing."""
-        return self._advance(packed, jnp.asarray(n_ticks)), None
+    def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
+        """Packed data after `n_ticks` ticks."""
+        after: Packed = self._advance(packed, jnp.asarray(n_ticks))
+        return after
 
 
 def blocks_of(tick: Stage, data: SimData, worlds: Worlds) -> Blocks:

@@ -139,7 +139,6 @@ class Sim(SimScene):
         params = self._data.params.replace(obstacles=obstacles)
         self._data = self._data.replace(params=params)
         self._packed: Packed | None = None
-        self._shown: list[Array] | None = None
         self._is_stale = False  # of the data, while the packed ones are stepped
         mixed = not isinstance(self.drone, str)
         self._worlds = Worlds(self._data, mixed, mesh)
@@ -155,7 +154,7 @@ class Sim(SimScene):
         """The present data. Assign to change it."""
         if self._is_stale:
             assert self._step is not None and self._packed is not None
-            self._data = self._step.unpacked(self._packed, self._shown, self._data)
+            self._data = self._step.unpacked(self._packed, self._data)
             self._is_stale = False
         return self._data
 
@@ -201,7 +200,7 @@ class Sim(SimScene):
                 )
             self._step = self._steps[key]
             self._packed = self._step.pack(self._data)
-        self._packed, self._shown = self._step(self._packed, n_steps)
+        self._packed = self._step(self._packed, n_steps)
         self._is_stale = True
 
     def reset(self, mask: ArrayLike | None = None) -> None:
@@ -245,7 +244,7 @@ class Sim(SimScene):
             assert self._step is not None
             value = functional.checked_command(self._data, control, cmd)
             self._packed = self._step.command(self._packed, self._worlds.placed_array(value))
-            self._shown, self._is_stale = None, True
+            self._is_stale = True
 
     def seed(self, seed: int) -> None:
         """Set `data.core.rng_key`."""

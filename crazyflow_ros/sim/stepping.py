@@ -43,8 +43,7 @@ def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
             data = repeat(tick, data, n_steps, changed_leaves(traced(tick, data)))
         else:
             blocks = blocks_of(tick, data, worlds)
-            packed, _ = blocks.advance(blocks.pack(data), n_steps)
-            return blocks.unpack(packed, finish)
+            return blocks.unpack(blocks.advance(blocks.pack(data), n_steps), finish)
         return finish(data)
 
     compiled = jax.jit(pure)
@@ -65,8 +64,7 @@ def layout(data: SimData) -> object:
 class PackedStep:
     """A compiled step on packed data.
 
-    Each array that a compiled function takes or returns costs a microsecond. So few go in, and of
-    few worlds what changed comes out with the step.
+    Each array that a compiled function takes or returns costs a microsecond, so there are few.
     """
 
     def __init__(self, tick: Stage, derivative: Derivative, data: SimData, worlds: Worlds) -> None:
@@ -88,24 +86,19 @@ class PackedStep:
             return chosen(worlds.placed(blocks.unpack(packed, finish)))
 
         @partial(jax.jit, donate_argnums=0, compiler_options=_COMPILER_OPTIONS)
-        def advance(
-            moving: Arrays, fixed: Arrays, n_steps: Array
-        ) -> tuple[Arrays, list[Array] | None]:
-            show = (lambda data: chosen(finish(data))) if blocks.small else None
-            packed, shown = blocks.advance(Packed(moving, fixed), n_steps, show)
-            return packed.moving, shown
+        def advance(moving: Arrays, fixed: Arrays, n_steps: Array) -> Arrays:
+            return blocks.advance(Packed(moving, fixed), n_steps).moving
 
         self.pack, self.command = jax.jit(blocks.pack), blocks.commanded
         self._unpack, self._advance = unpack, advance
 
-    def __call__(self, packed: Packed, n_steps: int) -> tuple[Packed, list[Array] | None]:
-        """Packed data after `n_steps` ticks, and perhaps already what `unpacked` needs of them."""
-        moving, shown = self._advance(*packed, n_steps)
-        return packed._replace(moving=moving), shown
+    def __call__(self, packed: Packed, n_steps: int) -> Packed:
+        """Packed data after `n_steps` ticks."""
+        return packed._replace(moving=self._advance(*packed, n_steps))
 
-    def unpacked(self, packed: Packed, shown: list[Array] | None, data: SimData) -> SimData:
+    def unpacked(self, packed: Packed, data: SimData) -> SimData:
         """The data, which differ from `data` only in what a step or command changes."""
-        new = iter(self._unpack(packed) if shown is None else shown)
+        new = iter(self._unpack(packed))
         parts = {}
         for name, changed in self._changed.items():
             leaves, treedef = jax.tree.flatten(getattr(data, name))
