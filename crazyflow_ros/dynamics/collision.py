@@ -21,8 +21,10 @@ from crazyflow_ros.dynamics.components import (
     Vec3,
     Wrench,
     add,
+    add_wrenches,
     cross,
     dot,
+    no_wrench,
     rotation_matrix,
     scale,
     split,
@@ -118,15 +120,6 @@ def _touch(
     return total(apart(pushed, apart(where, state, solid), state, solid, law))
 
 
-def _no_wrench(state: BodyState) -> Wrench:
-    zero = jnp.zeros_like(state.pos[0])
-    return Wrench((zero, zero, zero), (zero, zero, zero))
-
-
-def _sum(a: Wrench, b: Wrench) -> Wrench:
-    return Wrench(add(a.force, b.force), add(a.torque, b.torque))
-
-
 def obstacle_contact(drone: str | Sequence[str], freq: float) -> Force:
     """Contact force of `params.obstacles` on a drone; none if there are none.
 
@@ -139,7 +132,7 @@ def obstacle_contact(drone: str | Sequence[str], freq: float) -> Force:
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
         if params.obstacles is None or params.obstacles.n_slots == 0:
-            return _no_wrench(state)
+            return no_wrench(state.pos[0])
 
         def add_one(so_far: Wrench, obstacle: Obstacles) -> tuple[Wrench, None]:
             pos, axes = vector(obstacle.pos), rotation_matrix(split(obstacle.quat))  # type: ignore[arg-type]
@@ -149,7 +142,7 @@ def obstacle_contact(drone: str | Sequence[str], freq: float) -> Force:
             away, _ = signed_distance(solid.shape, solid.size, centre)
 
             def touched(so_far: Wrench, state: BodyState, solid: _Solid, mass: Array) -> Wrench:
-                return _sum(so_far, _touch(solid, state, each, bounce(mass, freq)))
+                return add_wrenches(so_far, _touch(solid, state, each, bounce(mass, freq)))
 
             mass = params.mass[..., 0]
             near = jnp.any(away < reach)
@@ -158,7 +151,7 @@ def obstacle_contact(drone: str | Sequence[str], freq: float) -> Force:
         obstacles = jax.tree.map(
             lambda x, axis: jnp.moveaxis(x, axis, 0), params.obstacles, SLOT_AXES
         )
-        return jax.lax.scan(add_one, _no_wrench(state), obstacles)[0]
+        return jax.lax.scan(add_one, no_wrench(state.pos[0]), obstacles)[0]
 
     return force
 
@@ -177,7 +170,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> Force:
     def force(state: BodyState, params: RigidBody) -> Wrench:
         n_drones = state.pos[0].shape[-1] if state.pos[0].ndim else 1
         if n_drones == 1:
-            return _no_wrench(state)
+            return no_wrench(state.pos[0])
         mass, *hull = (
             jnp.broadcast_to(x, state.pos[0].shape)
             for x in (params.mass[..., 0], *(h[0] for h in rows(hulls, state.pos[0])))
@@ -205,17 +198,17 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> Force:
                 back = Wrench(
                     scale(own.force, -1.0), scale(add(own.torque, cross(gap, own.force)), -1.0)
                 )
-                return _sum(so_far, _sum(own, further(back, n_drones - places)))
+                return add_wrenches(so_far, add_wrenches(own, further(back, n_drones - places)))
 
             return jax.lax.cond(jnp.any(near(places)), touched, lambda f: f, so_far)
 
         def all_pairs() -> Wrench:
-            return jax.lax.fori_loop(1, n_drones, meet, _no_wrench(state))
+            return jax.lax.fori_loop(1, n_drones, meet, no_wrench(state.pos[0]))
 
         # Nobody is near to anybody, most of the time, and that takes half as many comparisons.
         nobody = jnp.zeros(state.pos[0].shape, bool)
         close = jax.lax.fori_loop(1, n_drones // 2 + 1, lambda i, c: c | near(i), nobody)
-        return jax.lax.cond(jnp.any(close), all_pairs, lambda: _no_wrench(state))
+        return jax.lax.cond(jnp.any(close), all_pairs, lambda: no_wrench(state.pos[0]))
 
     return force
 

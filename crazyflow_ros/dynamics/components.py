@@ -76,6 +76,17 @@ def add(a: Vec3, b: Vec3) -> Vec3:
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
+def no_wrench(like: Array) -> Wrench:
+    """Neither force nor torque, for as many drones as the array is of."""
+    zero = jnp.zeros_like(like)
+    return Wrench((zero, zero, zero), (zero, zero, zero))
+
+
+def add_wrenches(a: Wrench, b: Wrench) -> Wrench:
+    """Sum of two wrenches."""
+    return Wrench(add(a.force, b.force), add(a.torque, b.torque))
+
+
 def scale(a: Vec3, factor: Array | float) -> Vec3:
     """Vector times scalar."""
     return (a[0] * factor, a[1] * factor, a[2] * factor)

@@ -24,6 +24,7 @@ from crazyflow_ros.dynamics.components import (
     add,
     cross,
     dot,
+    no_wrench,
     rotation_matrix,
     transform,
 )
@@ -141,8 +142,7 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> Force:
             return total(apart(at_points, state, params.mass[..., 0]))
 
         def none() -> Wrench:
-            zero = jnp.zeros_like(state.pos[0])
-            return Wrench((zero, zero, zero), (zero, zero, zero))
+            return no_wrench(state.pos[0])
 
         return jax.lax.cond(jnp.any(state.pos[2] < reach), contact, none)
 

@@ -20,7 +20,7 @@ from crazyflow_ros.dynamics.components import (
     BodyState,
     Vec3,
     Wrench,
-    add,
+    add_wrenches,
     split,
     stack,
 )
@@ -245,8 +245,7 @@ def derivative(data: SimData, state: BodyState, forces: tuple[Force, ...]) -> Bo
     """
     external = Wrench(split(data.states.force), split(data.states.torque))  # type: ignore[arg-type]
     for force in forces:
-        wrench = force(state, data.params)
-        external = Wrench(add(external.force, wrench.force), add(external.torque, wrench.torque))
+        external = add_wrenches(external, force(state, data.params))
     command = split(data.controls.actuators)
     return data.params.derivative(state, command, external)  # type: ignore[arg-type]
 
