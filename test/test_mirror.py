@@ -469,7 +469,7 @@ def test_cost_of_a_hundred_drones() -> None:
     names = [f"cf{i}" for i in range(100)]
     mirror = Mirror(build_spec(Drone.cf2x_L250, names).compile(), names)
     data = mirror.copy_physics_data()
-    state = mirror._index.read(data.qpos, data.qvel, data.qacc, data.time)
+    state = mirror._mirrored.index.read(data.qpos, data.qvel, data.qacc, data.time)
     times = []
     for _ in range(50):
         start = time.perf_counter()

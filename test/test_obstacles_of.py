@@ -28,7 +28,7 @@ def test_everything_that_collides_is_found_where_it_is(tmp_path) -> None:
     path = tmp_path / "scene.xml"
     path.write_text(SCENE)
     model = build_spec("cf2x_L250", ["a", "b"], scene=path).compile()
-    found, ignored = obstacles_of(model, slots=5)
+    found, ignored = obstacles_of(model, slots=lambda shapes: shapes + 2)
     assert [Shape(int(s)).name for s in found.shape] == [
         "plane", "cylinder", "sphere", "none", "none",
     ]  # fmt: skip

@@ -5,11 +5,12 @@ from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.health import Failure
 from crazyflow_ros.runtime.levels import Level
-from crazyflow_ros.runtime.physics_thread import PhysicsThread, Statistics
+from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
 from crazyflow_ros.runtime.setpoints import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
+from crazyflow_ros.runtime.statistics import Statistics
 from crazyflow_ros.runtime.steps import StepAborted, Steps
 from crazyflow_ros.runtime.wrenches import Wrench
 

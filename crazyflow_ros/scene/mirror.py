@@ -21,11 +21,11 @@ from typing import NamedTuple, Protocol
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.controls import Controls, ControlStage
+from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.lock import TimedLock
-from crazyflow_ros.scene.rangefinder import Rangefinder
-from crazyflow_ros.scene.state import DroneIndex, MirrorState
+from crazyflow_ros.scene.mirrored_model import MirroredModel
+from crazyflow_ros.scene.state import MirrorState
 
 ResetCallback = Callable[[bool], None]
 """Called after a reset with `fill_initial_state`: False if a keyframe has set the state."""
@@ -73,7 +73,9 @@ class Mirror:
         """The physics thread, set by whoever runs it."""
         self.use(model, names)
         initial = self._front
-        self.write(self._index.read(initial.qpos, initial.qvel, initial.qacc, initial.time))
+        self.write(
+            self._mirrored.index.read(initial.qpos, initial.qvel, initial.qacc, initial.time)
+        )
 
     def use(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         """Mirror another model from the next `write` on. Physics thread only.
@@ -88,36 +90,20 @@ class Mirror:
         Raises:
             ValueError: The model lacks a part of a drone; then nothing has changed.
         """
-        DroneIndex(model, names)  # or it is refused
-        front, back = mujoco.MjData(model), mujoco.MjData(model)
+        shown, front, back = MirroredModel(model, names), mujoco.MjData(model), mujoco.MjData(model)
         with self._working, self._mutex.unprepared():
-            self._use(model, names)
-            self._front, self._back = front, back
+            self._mirrored, self._front, self._back = shown, front, back
             self._shown = self._latest  # which is one of the drones before
-
-    def _use(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
-        self._model = model
-        self._names = tuple(names)
-        self._index = DroneIndex(model, names)
-        self._stage = ControlStage(model, self._index)
-        self._sensors = {
-            model.sensor(i).name: slice(adr, adr + dim)
-            for i, (adr, dim) in enumerate(zip(model.sensor_adr, model.sensor_dim, strict=True))
-        }
-        self._orientation = wxyz_to_xyzw(self._sensor_index("orientation"))
-        self._gyro = self._sensor_index("gyro")
-        self._accelerometer = self._sensor_index("accelerometer")
-        self._rangefinder = Rangefinder(model, names)
 
     @property
     def model(self) -> mujoco.MjModel:
         """The model. Nobody may change it; `copy_physics_model` gives one to change."""
-        return self._model
+        return self._mirrored.model
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the drones, in the order of all arrays."""
-        return self._names
+        return self._mirrored.names
 
     @property
     def mutex(self) -> TimedLock:
@@ -142,19 +128,19 @@ class Mirror:
         Physics thread only: nobody exchanges the data until it writes, so that it needs no lock.
         """
         self._work_out()
-        return self._rangefinder.read(self._front)
+        return self._mirrored.rangefinder.read(self._front)
 
     def staged_controls(self) -> Controls | None:
         """What `apply_control_data` staged since the last call. Physics thread only."""
-        if not self._stage.is_filled:
+        if not self._mirrored.stage.is_filled:
             return None
         with self._mutex:
-            return self._stage.take(self._front)
+            return self._mirrored.stage.take(self._front)
 
     def notify_reset(self, fill_initial_state: bool) -> None:
         """Drop staged controls and run the reset callback, under the lock."""
         with self._mutex:
-            self._stage.clear()
+            self._mirrored.stage.clear()
             if self._reset_callback is not None:
                 self._reset_callback(fill_initial_state)
 
@@ -164,8 +150,8 @@ class Mirror:
             state = self._latest
             if state is None or state is self._shown:
                 return
-            model, data = self._model, self._back
-            self._index.write(state, data)
+            model, data = self._mirrored.model, self._back
+            self._mirrored.index.write(state, data)
             mujoco.mj_kinematics(model, data)
             mujoco.mj_comPos(model, data)
             mujoco.mj_camlight(model, data)
@@ -185,32 +171,36 @@ class Mirror:
     def read_sensor(self, name: str) -> np.ndarray:
         """Copy of the readings of one sensor of the model, for example "gyro:cf0"."""
         with self._mutex:
-            if name not in self._sensors:
-                raise ValueError(f"unknown sensor {name!r}, have {', '.join(self._sensors)}")
-            return self._front.sensordata[self._sensors[name]].copy()
+            if name not in self._mirrored.sensors:
+                raise ValueError(
+                    f"unknown sensor {name!r}, have {', '.join(self._mirrored.sensors)}"
+                )
+            return self._front.sensordata[self._mirrored.sensors[name]].copy()
 
     def imu(self) -> Imu:
         """Copy of the readings of all drones' IMUs."""
         with self._mutex:
             readings = self._front.sensordata
             return Imu(
-                readings[self._orientation], readings[self._gyro], readings[self._accelerometer]
+                readings[self._mirrored.orientation],
+                readings[self._mirrored.gyro],
+                readings[self._mirrored.accelerometer],
             )
 
     def copy_physics_model(self) -> mujoco.MjModel:
         """Copy of the model."""
-        return copy.copy(self._model)
+        return copy.copy(self._mirrored.model)
 
     def copy_physics_data(self, destination: mujoco.MjData | None = None) -> mujoco.MjData:
         """Copy of the data: state, accelerations, frames and sensors; made if not given."""
         while True:
-            model = self._model
+            model = self._mirrored.model
             data = mujoco.MjData(model) if destination is None else destination
             with self._mutex:
-                if destination is None and model is not self._model:
+                if destination is None and model is not self._mirrored.model:
                     continue  # it was exchanged meanwhile
-                self._check_sizes(data)
-                mujoco.mj_copyData(data, self._model, self._front)
+                self._mirrored.check_sizes(data)
+                mujoco.mj_copyData(data, self._mirrored.model, self._front)
                 return data
 
     def apply_control_data(self, source: mujoco.MjData) -> None:
@@ -221,8 +211,8 @@ class Mirror:
                 nothing is staged.
         """
         with self._mutex:
-            self._check_sizes(source)
-            self._stage.put(source)
+            self._mirrored.check_sizes(source)
+            self._mirrored.stage.put(source)
 
     def overwrite_physics_data(self, source: mujoco.MjData) -> None:
         """Let the physics go on from positions, velocities and rotors of `source`.
@@ -230,10 +220,10 @@ class Mirror:
         Raises:
             ValueError: `source` is of another model, or isn't a state.
         """
-        self._check_sizes(source)
-        index = self._index
-        state = index.read(source.qpos, source.qvel, source.qacc, source.time)
-        self._physics().set_state(self._checked(state))
+        mirrored = self._mirrored
+        mirrored.check_sizes(source)
+        state = mirrored.index.read(source.qpos, source.qvel, source.qacc, source.time)
+        self._physics().set_state(mirrored.checked(state))
 
     def apply_keyframe(self, name: str) -> bool:
         """Let the physics go on from a keyframe of the model, if there is one of this name."""
@@ -249,18 +239,20 @@ class Mirror:
         Raises:
             ValueError: It isn't a state.
         """
+        mirrored = self._mirrored
         try:
-            key = self._model.key(name)
+            key = mirrored.model.key(name)
         except KeyError:
             return None
-        zeros = np.zeros(self._model.nv)
-        return self._checked(self._index.read(key.qpos, key.qvel, zeros, key.time[0]))
+        zeros = np.zeros(mirrored.model.nv)
+        return mirrored.checked(mirrored.index.read(key.qpos, key.qvel, zeros, key.time[0]))
 
     def body_poses(self, state: MirrorState) -> list[tuple[np.ndarray, np.ndarray]]:
         """Position [m] and attitude xyzw of each body of the model, with the drones in a state."""
-        data = mujoco.MjData(self._model)
-        self._index.write(state, data)
-        mujoco.mj_kinematics(self._model, data)
+        mirrored = self._mirrored
+        data = mujoco.MjData(mirrored.model)
+        mirrored.index.write(state, data)
+        mujoco.mj_kinematics(mirrored.model, data)
         return list(zip(data.xpos, wxyz_to_xyzw(data.xquat)))
 
     def capture_initial_state(self) -> None:
@@ -290,25 +282,3 @@ class Mirror:
         if self._mutex.held:
             raise RuntimeError("release the mirror's lock before asking something of the physics")
         return self.requests
-
-    def _sensor_index(self, kind: str) -> np.ndarray:
-        """Of a sensor of each drone in sensordata, shape (M, dim)."""
-        missing = [name for name in self._names if f"{kind}:{name}" not in self._sensors]
-        if missing:
-            raise ValueError(f"the model has no sensor {kind!r} of {', '.join(missing)}")
-        slices = [self._sensors[f"{kind}:{name}"] for name in self._names]
-        return np.array([np.arange(s.start, s.stop) for s in slices])
-
-    def _check_sizes(self, data: mujoco.MjData) -> None:
-        given = (data.qpos.size, data.qvel.size, data.ctrl.size, len(data.xfrc_applied))
-        model = self._model
-        expected = (model.nq, model.nv, model.nu, model.nbody)
-        if given != expected:
-            raise ValueError(f"data of another model: nq, nv, nu, nbody {given}, not {expected}")
-
-    def _checked(self, state: MirrorState) -> MirrorState:
-        bad = ~state.valid()
-        if bad.any():
-            names = ", ".join(np.array(self._names)[bad])
-            raise ValueError(f"state of {names}: expected finite values and non-zero quaternions")
-        return state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import mujoco
@@ -23,7 +24,10 @@ class Scanned(NamedTuple):
 
 
 def obstacles_of(
-    model: mujoco.MjModel, data: mujoco.MjData | None = None, *, slots: int = 0
+    model: mujoco.MjModel,
+    data: mujoco.MjData | None = None,
+    *,
+    slots: Callable[[int], int] = lambda shapes: shapes,
 ) -> Scanned:
     """Everything that drones collide with, but for drones and the floor z = 0.
 
@@ -33,7 +37,7 @@ def obstacles_of(
     Args:
         model: The scene.
         data: Where things are, with frames; by default as they are in the model.
-        slots: For how many shapes there is room at least, see `Obstacles`.
+        slots: For how many there is room with so many shapes.
     """
     if data is None:
         data = mujoco.MjData(model)
@@ -57,6 +61,6 @@ def obstacles_of(
         np.where(model.geom_size[found] > 0, model.geom_size[found], 1.0),
         data.geom_xpos[found],
         quats[found],
-        slots=slots,
+        slots=slots(len(found)),
     )
     return Scanned(obstacles, tuple(ignored))

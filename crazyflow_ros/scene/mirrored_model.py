@@ -1,0 +1,81 @@
+"""A model that the mirror shows, with where in it is what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.controls import ControlStage
+from crazyflow_ros.scene.frames import wxyz_to_xyzw
+from crazyflow_ros.scene.rangefinder import Rangefinder
+from crazyflow_ros.scene.state import DroneIndex, MirrorState
+
+
+class MirroredModel:
+    """Where the drones and the sensors are in a model. Made before the mirror is kept waiting.
+
+    Args:
+        model: Compiled from `build_spec(..., mocap=False)`.
+        names: Names of the drones; they give the order of all arrays.
+
+    Attributes:
+        model: As given.
+        names: As given.
+        index: Of the drones' state.
+        stage: For control inputs.
+        sensors: Where the readings of each sensor are.
+        orientation: Where those of the drones are, (M, 4), xyzw.
+        gyro: The same, (M, 3).
+        accelerometer: The same, (M, 3).
+        rangefinder: Of all drones.
+
+    Raises:
+        ValueError: The model lacks a part of a drone.
+    """
+
+    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+        self.model, self.names = model, tuple(names)
+        self.index = DroneIndex(model, names)
+        self.stage = ControlStage(model, self.index)
+        self.sensors = {
+            model.sensor(i).name: slice(adr, adr + dim)
+            for i, (adr, dim) in enumerate(zip(model.sensor_adr, model.sensor_dim, strict=True))
+        }
+        self.orientation = wxyz_to_xyzw(self._of_drones("orientation"))
+        self.gyro = self._of_drones("gyro")
+        self.accelerometer = self._of_drones("accelerometer")
+        self.rangefinder = Rangefinder(model, names)
+
+    def _of_drones(self, kind: str) -> np.ndarray:
+        """Of a sensor of each drone in sensordata, shape (M, dim)."""
+        missing = [name for name in self.names if f"{kind}:{name}" not in self.sensors]
+        if missing:
+            raise ValueError(f"the model has no sensor {kind!r} of {', '.join(missing)}")
+        slices = [self.sensors[f"{kind}:{name}"] for name in self.names]
+        return np.array([np.arange(s.start, s.stop) for s in slices])
+
+    def check_sizes(self, data: mujoco.MjData) -> None:
+        """Refuse data of another model.
+
+        Raises:
+            ValueError: Some size is another one.
+        """
+        given = (data.qpos.size, data.qvel.size, data.ctrl.size, len(data.xfrc_applied))
+        model = self.model
+        expected = (model.nq, model.nv, model.nu, model.nbody)
+        if given != expected:
+            raise ValueError(f"data of another model: nq, nv, nu, nbody {given}, not {expected}")
+
+    def checked(self, state: MirrorState) -> MirrorState:
+        """The same state.
+
+        Raises:
+            ValueError: It is not one.
+        """
+        bad = ~state.valid()
+        if bad.any():
+            names = ", ".join(np.array(self.names)[bad])
+            raise ValueError(f"state of {names}: expected finite values and non-zero quaternions")
+        return state
