@@ -21,11 +21,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from benchmark import topic_route
 from crazyflow_ros.hardware.futex import Futex
 from crazyflow_ros.hardware.link import SharedMemoryLink
+from crazyflow_ros.ros.parameters import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 from crazyflow_ros.runtime.engine import Engine
 
@@ -55,6 +57,7 @@ def _link(name: str) -> SharedMemoryLink:
         freq=CONFIG.freq,
         rate=CONFIG.freq,
         lock_step=True,
+        range_rate=PublishRates().range,
         logger=logging.getLogger(__name__),
     )
 
@@ -154,6 +157,7 @@ def _fastest(function: Callable[[], object], n: int = 2000) -> float:
 
 def main() -> None:
     """Measure all rows."""
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # as the node does
     if shutil.which("g++") is None:
         print("needs a C++ compiler, g++")
         return

@@ -23,7 +23,7 @@ from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.hardware import layout
 from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.hardware.shared_memory import FOLDER, NameInUse
-from crazyflow_ros.runtime import Level, PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime import DroneState, Level, PhysicsThread, SimulationConfig
 
 T = 60.0  # s, no wait of a test is longer
 until = partial(physics_helpers.until, timeout=T)
@@ -419,6 +419,26 @@ def test_running_free_nobody_is_waited_for_and_the_latest_command_holds(simulato
     controller.close()
 
 
+def test_ranges_are_measured_at_their_own_rate_and_after_a_change_by_hand(simulator, name):
+    air = {"initial_poses": [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]]}
+    physics, _ = simulator(lock_step=False, range_rate=50, config=air)
+    controller = PythonController(name, "cf0")
+    controller.post((Level.rotor_velocity, (0.0,) * 4), stamp=(0, 0))  # it falls
+    seen = {}
+    for _ in range(25):
+        snapshot = physics.step(1).result(T)
+        seen[snapshot.tick] = (controller.drones["range"][0], snapshot.pos[0, 2])
+    below = physics.mirror.copy_physics_model().site("range:cf0").pos[2]
+    for tick, (distance, _) in seen.items():
+        if tick // 10 * 10 in seen:
+            assert distance == pytest.approx(seen[tick // 10 * 10][1] + below, abs=1e-6), tick
+    assert len({distance for distance, _ in seen.values()}) == 3
+    moved = {"cf0": DroneState(pos=(0.0, 0.0, 2.0))}
+    assert physics.set_drone_states(moved).result(T).tick == max(seen)
+    assert controller.drones["range"][0] == pytest.approx(2.0 + below, abs=1e-6)
+    controller.close()
+
+
 def test_either_side_may_end_first(client, simulator, name):
     physics, link = simulator()
     with run_client(client, name) as process:
@@ -438,6 +458,7 @@ def test_either_side_may_end_first(client, simulator, name):
     [
         ({"memory": "a/b"}, "segment's name"),
         ({"rate": 300}, "ros2_control.rate must divide"),
+        ({"range_rate": 300}, "publish_rates.range must divide"),
         ({"drones": ("d" * 60,)}, "59 bytes at most"),
         ({"on_loss": "panic"}, "panic"),
     ],

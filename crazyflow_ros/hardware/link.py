@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -37,6 +38,7 @@ class SharedMemoryLink:
         freq: int,
         rate: int,
         lock_step: bool,
+        range_rate: int = 0,
         timeout: float = 1.0,
         on_loss: str = OnLoss.hold,
         logger: Logger,
@@ -50,15 +52,19 @@ class SharedMemoryLink:
             freq: Physics ticks per second.
             rate: Control periods per second.
             lock_step: Wait for commands.
+            range_rate: Measurements of the range sensors per second; 0: in each control period.
             timeout: For how long [s of wall time].
             on_loss: An `OnLoss`.
             logger: For what happens.
 
         Raises:
-            ValueError: The name is in use, the rate does not divide `freq`, or another argument is
+            ValueError: The name is in use, a rate does not divide `freq`, or another argument is
                 not usable.
         """
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
+        self._range_period = (
+            ticks_per_period(freq, range_rate, "publish_rates.range") if range_rate else 1
+        )
         self._period_s, self._timeout = 1 / rate, timeout
         self._drones, self._lock_step = tuple(drones), lock_step
         self._commands, self._logger = Commands(drones, OnLoss(on_loss), logger), logger
@@ -76,18 +82,21 @@ class SharedMemoryLink:
         start = _offset(memory.view.dtype, "slots")
         words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
         self._words = words.reshape(n, -1)
+        self._first_buffers = 1 + 3 * np.arange(n)  # of rows of 8 words
         self._buffers = [_numbers(state) for state in memory.view["states"]["drones"]]
         stamps = memory.view["states"]["stamp"]
         self._stamps = [stamps[i : i + 1].view(np.int64)[:3] for i in (0, 1)]  # tick, epoch, time
-        self._each = np.arange(n)
+        self._range = np.zeros((n, 1))
+        self._shown_tick = -1
 
         self._attached = np.zeros(n, bool)
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
         self._counts = np.zeros(n, np.uint64)  # commands seen
         self._epoch = 0
-        # What the drones' slots have to show for nothing but numbers to have changed.
-        self._known: tuple[bytes, bytes] | None = None
+        # What the drones' slots have to show for nothing but numbers to have changed: who commands
+        # them; and tick, epoch and level of the commands, where the tick is filled in.
+        self._usual: tuple[bytes, np.ndarray] | None = None
         self._waiting: float | None = None  # wall time since when the tick has been waited for
         self._looked = 0.0
         self._missed = 0  # periods of the present outage
@@ -111,13 +120,23 @@ class SharedMemoryLink:
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Publish the state."""
+        tick, shown, period = snapshot.tick, self._shown_tick, self._range_period
+        if tick // period != shown // period or tick <= shown:  # or it was changed by hand
+            self._range[:, 0] = mirror.range()
+        self._shown_tick = tick
         slot = (self._states.value + 1) & 1
-        numbers, imu = self._buffers[slot], mirror.imu()
-        moving = (snapshot.pos, snapshot.quat, snapshot.vel, snapshot.ang_vel)
-        rotors = (snapshot.rotor_angle, snapshot.rotor_vel)
-        rest = (mirror.range()[:, None], self._commands.level[:, None])
-        np.concatenate((*moving, *rotors, *imu, *rest), axis=1, out=numbers)
-        self._stamps[slot][:] = (snapshot.tick, snapshot.epoch, snapshot.time_ns)
+        np.concatenate(
+            (
+                *(snapshot.pos, snapshot.quat, snapshot.vel, snapshot.ang_vel),
+                *(snapshot.rotor_angle, snapshot.rotor_vel),
+                # The IMU sits in the centre of mass.
+                *(snapshot.quat, snapshot.ang_vel, snapshot.specific_force),
+                *(self._range, self._commands.level[:, None]),
+            ),
+            axis=1,
+            out=self._buffers[slot],
+        )
+        self._stamps[slot][:] = (tick, snapshot.epoch, snapshot.time_ns)
         self._states.add()
         self._waiting = None
 
@@ -130,31 +149,36 @@ class SharedMemoryLink:
     ) -> bool:
         """The commands that hold from now on, in lock-step those for this tick."""
         if snapshot.epoch != self._epoch:
-            self._epoch, self._known = snapshot.epoch, None
+            self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
         while True:
             seen = self._posts.value
             words = self._slots()
             latest = self._latest(words)
             self._attach(words, latest)
-            missing = self._attached & (latest[:, 0] != snapshot.tick)
-            if not self._lock_step:
-                break
-            if not missing.any():
+            values = latest[:, 3:7].view(np.float64)
+            if self._is_usual(snapshot.tick, latest) and math.isfinite(np.vdot(values, values)):
                 self._note_answers()
+                self._commands.values[:] = values
+                break
+            missing = self._attached & (latest[:, 0] != snapshot.tick)
+            if not self._lock_step or not missing.any():
+                if self._lock_step and self._attached.any():
+                    self._note_answers()
+                self._obey(words, latest, values)
                 break
             if interrupted():
                 self._waiting = None
                 return False
             if not self._wait(seen, missing):
+                self._obey(words, latest, values)
                 break
-        self._obey(words, latest)
         command[:], level[:] = self._commands.values, self._commands.level
         return True
 
     def forget(self, drones: np.ndarray) -> None:
         """See `CommandSource`."""
-        self._known = None
+        self._usual, self._shown_tick = None, -1
         self._commands.forget(drones)
 
     def interrupt(self) -> None:
@@ -184,7 +208,7 @@ class SharedMemoryLink:
 
     def _latest(self, words: np.ndarray) -> np.ndarray:
         """The latest command of each drone, as words."""
-        return words[:, 8:].reshape(-1, 2, 8)[self._each, words[:, 1] & 1]
+        return words.reshape(-1, 8).take(self._first_buffers + (words[:, 1] & 1).view(int), axis=0)
 
     def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
         """Drones with an active controller that has begun: a manager may be slow to start."""
@@ -195,7 +219,7 @@ class SharedMemoryLink:
         """Notice who comes and goes."""
         now = time.monotonic()
         look = now > self._looked + _LOOK
-        if not look and self._known and self._known[0] == words[:, 0:3:2].tobytes():
+        if not look and self._usual and self._usual[0] == words[:, 0:3:2].tobytes():
             return
         sessions, attached = words[:, 0], self._who_answers(words, latest)
         if look:
@@ -214,13 +238,20 @@ class SharedMemoryLink:
                     self._commands.lose(i)
                 if attached[i]:
                     self._logger.info(f"{self._drones[i]}: its controller is active")
-            self._attached, self._sessions, self._known = attached, sessions.copy(), None
+            self._attached, self._sessions, self._usual = attached, sessions.copy(), None
             self._awaited[:] = attached & self._lock_step
+
+    def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
+        """Whether all drones have a command for this tick, of who commanded them and as before."""
+        if self._usual is None or not self._lock_step:
+            return False
+        told = self._usual[1]
+        told[:, 0] = tick
+        return told.tobytes() == latest[:, :3].tobytes()
 
     def _note_answers(self) -> None:
         """All commands of the tick are there."""
-        if self._attached.any():
-            self._cycles += 1
+        self._cycles += 1
         if self._missed:
             self._logger.info(f"commands are in time again, {self._missed} periods had none")
             self._missed = 0
@@ -245,12 +276,9 @@ class SharedMemoryLink:
             )
         return False
 
-    def _obey(self, words: np.ndarray, latest: np.ndarray) -> None:
+    def _obey(self, words: np.ndarray, latest: np.ndarray, values: np.ndarray) -> None:
         """Take over the commands that are new."""
-        commands, values = self._commands, latest[:, 3:7].view(np.float64)
-        if self._known and self._known[1] == latest[:, 1:3].tobytes() and np.isfinite(values).all():
-            commands.values[:] = values
-            return
+        commands = self._commands
         fresh = self._attached & (words[:, 1] != self._counts)
         fresh &= latest[:, 1] == self._epoch
         self._counts = words[:, 1].copy()
@@ -267,8 +295,7 @@ class SharedMemoryLink:
             commands.refuse(i, f"command {values[i].tolist()} of level {levels[i]}")
         take = fresh & good
         commands.take(take, levels[take], values[take])
-        attached, told = words[:, 0:3:2].tobytes(), latest[:, 1:3].tobytes()
-        self._known = (attached, told) if take.all() else None
+        self._usual = (words[:, 0:3:2].tobytes(), latest[:, :3].copy()) if take.all() else None
 
 
 def _offset(dtype: np.dtype, field: str) -> int:

@@ -44,8 +44,9 @@ class States:
         angles, rates = frames.rpy(snapshot.quat), snapshot.ang_vel
         axes = np.stack((snapshot.pos, snapshot.vel), axis=2).reshape(len(rates), -1)
         thrust = self._thrust(snapshot.rotor_vel).sum(axis=1, keepdims=True)
+        imu = (snapshot.quat, rates, snapshot.specific_force)  # in the centre of mass
         pose, twist = (snapshot.pos, snapshot.quat), (snapshot.body_vel, rates)
-        sensors = (*mirror.imu(), *pose, *twist, mirror.range()[:, None])
+        sensors = (*imu, *pose, *twist, mirror.range()[:, None])
         heading = (angles[:, 2:], rates[:, 2:])
         body = (thrust, angles, rates, level[:, None])
         return np.concatenate((*sensors, axes, *heading, *body), axis=1)

@@ -213,6 +213,7 @@ class Simulator(Node):
             freq=p.freq,
             rate=control.rate,
             lock_step=control.mode == "lock_step",
+            range_rate=p.publish_rates.range,
             timeout=control.timeout,
             on_loss=control.on_loss,
             logger=self.get_logger(),

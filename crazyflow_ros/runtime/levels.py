@@ -60,8 +60,8 @@ def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: floa
         quat: (M, 4) present attitudes, xyzw.
         mass: Of a drone [kg].
     """
-    flown = level == Level.acceleration
-    if flown.any():
+    if Level.acceleration in level.tolist():
+        flown = level == Level.acceleration
         acc, yaw = command[flown, :3].astype(float), command[flown, 3].astype(float)
         thrust_rpy = attitude_command(acc, yaw, quat[flown], mass)
         command[flown], level[flown] = np.roll(thrust_rpy, -1, axis=1), Level.attitude

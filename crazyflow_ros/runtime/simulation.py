@@ -115,7 +115,8 @@ class Simulation:
         self._take_commands()
         start = self.snapshot.tick
         ticks = self._due_events(due, start + limit)
-        for snapshot in self._evaluate(start, np.diff(ticks, prepend=start).tolist()):
+        stretches = [tick - before for before, tick in zip([start, *ticks], ticks)]
+        for snapshot in self._evaluate(start, stretches):
             self._accept(snapshot)
             self._hand_out(every=snapshot.tick == start + limit)
         per_event = (time.perf_counter() - began) / len(ticks)
