@@ -1,0 +1,119 @@
+"""The same script of commands by tick leads to the same bits, at any speed and beside any load."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.runtime import (
+    PhysicsThread,
+    Pose,
+    ResetScope,
+    SimulationConfig,
+    Snapshot,
+    Trajectory,
+    Velocity,
+    Wrench,
+)
+from crazyflow_ros.runtime.snapshot import SIZES
+
+T = 30.0  # s
+LAST_TICK = 600
+SCRIPT_RATE = 5  # Hz; between two of its ticks there is room for bursts
+FREQ = 500
+N_BUSY = 3  # processes, on any machine more than one that CI runs on has to spare
+STILL = np.zeros((2, 3))
+LOOP = Trajectory(
+    [200_000_000, 400_000_000], [[0.5, 0.2, 0.7], [0.2, 0.3, 0.8]], [0.0, 0.2], STILL, STILL
+)
+SCRIPT = {
+    100: [("cf0", Pose((0.4, 0.1, 0.6), 0.5)), ("cf1", Velocity((0.0, 0.0, 0.5), 0.0))],
+    200: [("cf0", Wrench((0, 0.02, 0), (0, 0, 1e-5), 0.1)), ("cf1", Velocity((0.3, 0, 0.1), 0.4))],
+    300: [("cf0", LOOP)],
+    500: [("cf1", Pose((0.0, 0.0, 0.4), 0.0))],
+}
+
+
+class Flight:
+    """Flies the script after each reset, and takes all that it sees into one number."""
+
+    def __init__(self, physics: PhysicsThread) -> None:
+        self.delay = 0
+        self._physics, self._hash = physics, hashlib.sha256()
+        self._ended = threading.Event()
+        physics.every(SCRIPT_RATE, self._act, "script")
+        physics.every(100, self._see, "observer", observes=True)
+
+    def fly(self, factor: float) -> str:
+        """Digest of a flight at a real-time factor."""
+        physics = self._physics
+        physics.pause().result(T)
+        physics.reset(ResetScope.all).result(T)
+        physics.set_real_time_factor(factor).result(T)
+        self._hash = hashlib.sha256()
+        self._ended.clear()
+        physics.resume().result(T)
+        assert self._ended.wait(T), f"no tick {LAST_TICK} within {T} s"
+        return self._hash.hexdigest()
+
+    def _act(self, now: Snapshot) -> None:
+        for name, told in SCRIPT.get(now.tick - self.delay, []):
+            if isinstance(told, Wrench):
+                self._physics.apply_wrench(name, told)
+            else:
+                self._physics.command(name, told)
+
+    def _see(self, now: Snapshot) -> None:
+        if now.tick <= LAST_TICK and not self._ended.is_set():
+            for name in SIZES:
+                self._hash.update(np.ascontiguousarray(getattr(now, name)))
+            if now.tick == LAST_TICK:
+                self._ended.set()
+
+
+@contextmanager
+def busy_machine() -> Iterator[None]:
+    """Processes that want all of the processor."""
+    command = [sys.executable, "-S", "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(N_BUSY)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(T)
+
+
+@pytest.fixture(scope="module")
+def flight() -> Iterator[Flight]:
+    physics = PhysicsThread(SimulationConfig(start_paused=True), ["cf0", "cf1"])
+    flight = Flight(physics)
+    physics.start()
+    yield flight
+    physics.stop()
+    assert physics.failed is None and not physics.statistics().failures
+
+
+def test_a_script_of_commands_gives_the_same_bits_at_any_speed_beside_any_load(
+    flight: Flight,
+) -> None:
+    factors = (0.0, 1.0, 5.0)
+    alone = [flight.fly(factor) for factor in factors]
+    with busy_machine():
+        beside_load = [flight.fly(factor) for factor in factors]
+    assert alone == beside_load == [alone[0]] * len(factors)
+
+
+def test_a_script_that_is_late_gives_others(flight: Flight) -> None:
+    on_time = flight.fly(0.0)
+    flight.delay = FREQ // SCRIPT_RATE
+    late = flight.fly(0.0)
+    flight.delay = 0
+    assert late != on_time == flight.fly(0.0)
