@@ -15,7 +15,7 @@ from mcap.reader import make_reader
 from mcap.writer import Writer
 from ros_client import Client, SimulatorProcess, own_domain
 from simulation_interfaces.msg import Resource
-from simulation_interfaces.srv import DeleteEntity, ResetSimulation, SpawnEntity
+from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, SpawnEntity
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.ros.declaration import values_of
@@ -24,18 +24,25 @@ from crazyflow_ros.ros.replay import ReplayError, Report, replay
 
 DOMAIN = own_domain("test_replay")
 CHANGES = "/crazyflow/changes"
-START, RESET, RESET_ALL, SPAWNED, RESTORED = range(5)
-"""Changes of the flight, in their order."""
+START, RESET, RESET_ALL, BALL, SPAWNED, RESTORED = range(6)
+"""The first changes of the flight, in their order."""
+HUT = '<body name="hut" pos="9 0 0"><geom type="box" size="1 1 1"/></body>'
+SHELF = '<body name="shelf" pos="0 0 0.4"><geom type="box" size="1 1 0.01"/></body>'
+WORLD = '<mujoco><worldbody><geom type="plane" size="0 0 1"/>{}</worldbody></mujoco>'
 
 
 @pytest.fixture(scope="module")
 def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two drones at full speed, told things at ticks that nobody chose; one is pushed and reset.
 
-    Then a guest comes, time goes back to a checkpoint, one goes, and all begins again.
+    Then one meets a ball in the air, a guest comes, time goes back to a checkpoint, one goes, and
+    all begins again, the last time below a shelf.
     """
     path = tmp_path_factory.mktemp("replay") / "flight.mcap"
+    scene = path.with_name("scene.xml")
+    scene.write_text(WORLD.format(HUT))
     arguments = [
+        f"scene:={scene}",
         f"record:={path}",
         f"checkpoint:={path.with_suffix('.checkpoint')}",
         "drones:=[cf0,cf1]",
@@ -68,6 +75,17 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         client.advance(13)
         client.reset()
         client.publish("cf0/cmd_pose", target)
+        ball = Resource(
+            resource_string='<mujoco><worldbody><geom size="0.4"/></worldbody></mujoco>'
+        )
+        pose = PoseStamped(pose=Pose(position=Point(z=1.0)))
+        client.call(
+            SpawnEntity,
+            "crazyflow/spawn_entity",
+            name="ball",
+            entity_resource=ball,
+            initial_pose=pose,
+        )
         client.advance(501)
         client.call(
             SpawnEntity,
@@ -91,6 +109,10 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         client.call(ResetSimulation, "crazyflow/reset_simulation")
         client.publish("cf0/cmd_pose", target)
         client.advance(100)
+        shelf = Resource(resource_string=WORLD.format(SHELF))
+        client.call(LoadWorld, "crazyflow/load_world", world_resource=shelf)
+        client.publish("cf0/cmd_pose", target)
+        client.advance(300)
         client.close()
         assert simulator.end(signal.SIGTERM)[0] == 0
         assert "Traceback" not in simulator.log
@@ -122,8 +144,8 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
     report = replay(flight)
     print(report)
     assert report.difference == ""
-    assert report.commands == 8
-    assert report.ticks == 101  # since it began again
+    assert report.commands == 9
+    assert report.ticks == 301  # since it began again
     assert report.states > 500
 
 
@@ -132,8 +154,8 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
     [
         ("/cf0/cmd_vel", 0),
         ("/cf1/external_wrench", 0),
-        ("/guest/external_wrench", 0),
         (CHANGES, RESET),
+        (CHANGES, BALL),
         (CHANGES, RESTORED),
     ],
 )

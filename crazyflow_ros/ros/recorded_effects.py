@@ -9,6 +9,7 @@ import json
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable
+from dataclasses import fields
 from io import BytesIO
 from typing import Any
 
@@ -18,6 +19,7 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.ros.cdr import XYZ
 from crazyflow_ros.ros.frame_ids import MAP
 from crazyflow_ros.ros.recorder import Channel, Recorder
@@ -58,6 +60,7 @@ class RecordedEffects:
         self._told: dict[str, deque[tuple[Setpoint, Channel, Any]]] = {}
         self._wrenches: dict[str, Channel] = {}
         self._acting: dict[str, np.ndarray] = {}
+        self._obstacles: dict[str, Any] | None = None
         recorder.time_ns = lambda: physics.snapshot.time_ns
         physics.on_command(self._note_command)
         physics.on_wrench(self._note_wrenches)
@@ -118,6 +121,9 @@ class RecordedEffects:
             change["reset"] = [part.name for part in self._reset.scope]
             change["drones"] = self._reset.drones if now.epoch == self._epoch else None
         change["state"] = {field: getattr(now, field).tolist() for field in STATE}
+        obstacles = _plain(self._physics.obstacles)
+        if obstacles != self._obstacles:
+            self._obstacles = change["obstacles"] = obstacles
         self._put_change(change)
         self._reset, self._epoch = None, now.epoch
         for name in self._acting.keys() - set(now.names):
@@ -132,6 +138,13 @@ class RecordedEffects:
 
     def _put_change(self, change: dict[str, Any]) -> None:
         self._recorder.put(self._changes, serialize_message(String(data=json.dumps(change))))
+
+
+def _plain(obstacles: Obstacles | None) -> dict[str, Any] | None:
+    """Obstacles as JSON can hold them."""
+    if obstacles is None:
+        return None
+    return {field.name: getattr(obstacles, field.name).tolist() for field in fields(obstacles)}
 
 
 def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:

@@ -20,6 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from mcap.exceptions import McapError
@@ -30,6 +31,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.ros.cdr import XYZ, XYZW
 from crazyflow_ros.ros.commands import inputs
 from crazyflow_ros.ros.declaration import ParameterError, from_values, values_of
@@ -180,6 +182,10 @@ class _Flight:
             self._change_drones(names, np.hstack((state["pos"], state["quat"])))
         if names != self.physics.names:
             raise ValueError(f"drones are {', '.join(self.physics.names)}, not {', '.join(names)}")
+        if "obstacles" in change:
+            given = change["obstacles"]
+            obstacles = given and Obstacles(**{k: jnp.asarray(v) for k, v in given.items()})
+            self.physics.set_obstacles(obstacles).result(_TIMEOUT)
         # What was recorded before the change is either compared or replaced by now.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot

@@ -8,6 +8,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.health import Health
@@ -44,6 +45,7 @@ class Assembly:
         self._engine, self._health = engine, health
         self._edit: SceneEdit = _no_edit
         self._ignored: tuple[str, ...] = ()
+        self._heeds_scene = True
         self.start = self.roster()
         self.mirror = Mirror(self._model(self.start), names)
         self._see_obstacles(at_start=True)
@@ -98,6 +100,11 @@ class Assembly:
             raise
         self._see_obstacles()
 
+    def use_obstacles(self, obstacles: Obstacles | None) -> None:
+        """Let the drones collide with these, instead of what is in the scene, now and later."""
+        self._heeds_scene = False
+        self._engine.obstacles = obstacles
+
     def _model(self, roster: Mapping[str, np.ndarray]) -> mujoco.MjModel:
         """The scene with some drones.
 
@@ -115,6 +122,8 @@ class Assembly:
 
     def _see_obstacles(self, *, at_start: bool = False) -> None:
         """Let the drones collide with what is in the mirror's model."""
+        if not self._heeds_scene:
+            return
         engine, health = self._engine, self._health
         room = engine.obstacles.n_slots if engine.obstacles is not None else 0
 

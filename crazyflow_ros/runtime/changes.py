@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.assembly import Assembly, SceneEdit
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
@@ -160,6 +161,11 @@ class Changes:
     def set_scene(self, scene: str | Path | None, edit: SceneEdit | None) -> None:
         """Put the drones, as they are, into another scene; see `Assembly.use_scene`."""
         self._assembly.use_scene(scene, edit)
+        self.show()
+
+    def set_obstacles(self, obstacles: Obstacles | None) -> None:
+        """Let the drones collide with other things; see `Assembly.use_obstacles`."""
+        self._assembly.use_obstacles(obstacles)
         self.show()
 
     def restore(self, checkpoint: Checkpoint) -> None:

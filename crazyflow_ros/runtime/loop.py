@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.assembly import Assembly
 from crazyflow_ros.runtime.changes import Changes, ResetCallback, RestoreCallback
 from crazyflow_ros.runtime.command_source import CommandSource
@@ -90,6 +91,11 @@ class Loop:
     def names(self) -> tuple[str, ...]:
         """Of the drones."""
         return self._simulation.snapshot.names
+
+    @property
+    def obstacles(self) -> Obstacles | None:
+        """What the drones collide with, but for the floor z = 0 and one another."""
+        return self._simulation.obstacles
 
     @property
     def epoch(self) -> int:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.assembly import SceneEdit
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
@@ -184,6 +185,10 @@ class PhysicsThread(Loop):
     ) -> Future[Snapshot]:
         """Put the drones, as they are, into another scene. See `Assembly.use_scene`."""
         return self._request(lambda: self._changes.set_scene(scene, edit))
+
+    def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
+        """Let the drones collide with these, and no longer with what is in the scene."""
+        return self._request(lambda: self._changes.set_obstacles(obstacles))
 
     def checkpoint(self) -> Future[Checkpoint]:
         """All that the future of the simulation depends on, but for what is commanded from outside.

@@ -6,11 +6,10 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
@@ -67,6 +66,11 @@ class Simulation:
         self.orders = Orders(self.control, health)
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
+
+    @property
+    def obstacles(self) -> Obstacles | None:
+        """What the drones collide with, but for the floor z = 0 and one another."""
+        return self._engine.obstacles
 
     def next_event(self) -> int:
         """The tick up to which nobody wants to know or to change anything."""
