@@ -4,8 +4,8 @@
 
 Prints a Markdown table: the node as fast as it can with the topics that each drone has anyway, and
 the same with an IMU at 500 Hz, the five distances of a Multi-ranger deck at 50 Hz (40 do not divide
-500) and a lidar of 360 rays at 10 Hz on each drone, in turns. Messages that sensing was too slow
-for are left out; the table tells how many came.
+500) and a lidar of 360 rays at 10 Hz on each drone, in turns: 7600 messages per simulated second
+beside the 4200 that there are anyway. No reading is left out; the table tells how many arrived.
 """
 
 from __future__ import annotations

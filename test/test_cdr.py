@@ -135,6 +135,21 @@ def test_types_are_updated_together() -> None:
     assert messages.payloads([3, 0]) == [last, first]
 
 
+def test_a_series_is_what_one_after_the_other_would_be() -> None:
+    pose, battery = PoseStamped(), BatteryState()
+    layouts = [
+        layout([pose, pose], ["header.stamp"], POSE),
+        layout([battery], ["header.stamp"], [], [["voltage"]]),
+    ]
+    messages = SerialisedMessages(joined(layouts))
+    times = [TIME_NS + 2_000_000 * i for i in range(3)]
+    blocks = [RNG.normal(size=(3, 2, 3)), RNG.normal(size=(3, 2, 4)), RNG.normal(size=(3, 1, 1))]
+    series = messages.series(times, [block.reshape(-1, block.shape[-1]) for block in blocks])
+    for i, time in enumerate(times):
+        messages.update(time, [block[i] for block in blocks])
+        assert series.payloads(i, [2, 0]) == messages.payloads([2, 0])
+
+
 def test_prototype_is_left_as_it_is() -> None:
     prototype = PoseStamped()
     find_numbers(prototype, POSE[0], [])

@@ -80,6 +80,20 @@ def test_a_seed_fixes_the_numbers_and_a_reset_goes_on_with_others() -> None:
     assert not np.isclose(series(1, [1])[1], series(1)[1]).any()
 
 
+@pytest.mark.parametrize("parts", [[1] * 90, [7] * 12 + [6], [90]])
+def test_readings_are_the_same_however_many_are_made_at_once(parts: list[int]) -> None:
+    cfg = NoiseCfg(density=0.1, std=0.2, bias=1.0, random_walk=0.3, scale=0.1, saturation=4.0)
+    truth = np.random.default_rng(0).normal(size=(90, 2, 3))
+
+    def readings(parts: list[int]) -> np.ndarray:
+        noise, rows = Noise(cfg, 2, 3, (5,)), np.split(truth, np.cumsum(parts)[:-1])
+        told = [noise.apply(some.reshape(-1, 3), 0.01) for some in rows]
+        noise.reset([1])
+        return np.concatenate([*told, noise.apply(truth[0], 0.01)])
+
+    np.testing.assert_array_equal(readings(parts), readings([30, 60]))
+
+
 def test_numbers_after_a_reset_do_not_depend_on_when_it_was() -> None:
     def after(samples: int) -> list[np.ndarray]:
         noise, values = Noise(NoiseCfg(std=1.0, bias=1.0), 2, 3, (0,)), np.zeros((2, 3))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import mujoco
 import numpy as np
 import pytest
 
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
 from crazyflow_ros.sensors import (
+    BarometerSensorCfg,
     BuiltinSensorCfg,
+    GnssSensorCfg,
     GridPatternCfg,
+    ImuSensorCfg,
     LidarPatternCfg,
+    MagnetometerSensorCfg,
+    MotionCaptureSensorCfg,
     MujocoBackend,
     ObjRef,
     RayCastSensorCfg,
@@ -64,7 +72,7 @@ def mirror(state: MirrorState) -> Mirror:
 @pytest.fixture
 def backend(alone: mujoco.MjModel, mirror: Mirror, state: MirrorState) -> StateBackend:
     backend = StateBackend(alone, NAMES, MujocoBackend(mirror.model, mirror.copy_physics_data()))
-    backend.show(state, [0, 1, 2])
+    backend.show([state], [0, 1, 2])
     return backend
 
 
@@ -106,6 +114,45 @@ def test_rays_meet_the_scene_and_not_the_drone_itself(
     sensor.sense()
     assert (sensor.data.distances[[0, 2]] == -1.0).all()
     np.testing.assert_array_equal(sensor.data.distances[1], before)
+
+
+CFGS = [
+    ImuSensorCfg(name="imu", frame=ON_DRONE, delay=0.006),
+    MagnetometerSensorCfg(name="mag", frame=ON_DRONE),
+    BarometerSensorCfg(name="baro", frame=ON_DRONE, delay=0.004),
+    GnssSensorCfg(name="gnss", frame=ON_DRONE, latitude=48.0, longitude=11.0),
+    MotionCaptureSensorCfg(name="mocap", frame=ON_DRONE, dropout=0.3, delay=0.002),
+]
+
+
+@pytest.mark.parametrize("cfg", CFGS, ids=lambda cfg: cfg.name)
+def test_moments_at_once_are_moments_one_by_one(
+    alone: mujoco.MjModel, mirror: Mirror, state: MirrorState, cfg: Any
+) -> None:
+    spec = build_spec("cf2x_L250", ["drone"])
+    spec.body("drone:drone").add_site(name="place:drone", **PLACE)
+    cfg.build().edit_spec(spec)
+    model, scene = spec.compile(), MujocoBackend(mirror.model, mirror.copy_physics_data())
+    moving = [replace(state, pos=state.pos + i, vel=state.vel * i) for i in range(12)]
+
+    def told(parts: list[int]) -> list[np.ndarray]:
+        backend, sensor = StateBackend(model, NAMES[1:], scene), cfg.build()
+        sensor.initialize(backend)
+        rows, ages = [], []
+        for i, n in zip(np.cumsum([0, *parts]), parts):
+            backend.show(moving[i : i + n], [1, 2])
+            if i == 8:
+                sensor.reset([1])
+            sensor.update(0.002)
+            data = [np.asarray(value) for value in vars(sensor.data).values()]
+            rows.append(
+                np.hstack([v.reshape(2 * n, -1) for v in data if len(np.atleast_1d(v)) == 2 * n])
+            )
+            ages.append(sensor.ages)
+        return [np.concatenate(rows), np.concatenate(ages)]
+
+    for together, alone_ in zip(told([3, 5, 4]), told([1] * 12)):
+        np.testing.assert_array_equal(together, alone_)
 
 
 def test_what_the_state_does_not_tell_is_refused(backend: StateBackend) -> None:

@@ -129,6 +129,36 @@ class SerialisedMessages:
         everything = self._words.tobytes()
         return [everything[self._messages[i]] for i in indices]
 
+    def series(self, times_ns: Sequence[int], blocks: Sequence[np.ndarray]) -> Series:
+        """The messages of several times, without a change of those that `update` has set.
+
+        Args:
+            times_ns: T times [ns].
+            blocks: As for `update`, T times as large: those of a time are side by side.
+        """
+        words = np.repeat(self._words[None], len(times_ns), axis=0)
+        words[:, self._times] = np.array([divmod(t, 1_000_000_000) for t in times_ns])[:, None]
+        values = np.concatenate([block.reshape(len(times_ns), -1) for block in blocks], axis=1)
+        words[:, self._numbers] = values.view(np.uint32)
+        if self._singles.size:
+            floats = values[:, self._singles].astype(np.float32)
+            words[:, self._floats] = floats.view(np.uint32)
+        return Series(words, self._messages)
+
+
+class Series(NamedTuple):
+    """Messages of several times, to be published as they are."""
+
+    words: np.ndarray
+    """Of each time, shape (T, W)."""
+    messages: Sequence[slice]
+    """Bytes of each message of a time."""
+
+    def payloads(self, moment: int, indices: Iterable[int]) -> list[bytes]:
+        """Some of the messages of one of the times."""
+        everything = self.words[moment].tobytes()
+        return [everything[self.messages[i]] for i in indices]
+
 
 def find_numbers(
     prototype: Any,

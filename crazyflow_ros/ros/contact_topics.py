@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,9 @@ class ContactTopics(DeviceTopics):
         sensor.initialize(self._backend)
         return sensor
 
-    def sense(self, snapshot: Snapshot, scene: Scene) -> None:
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Look what touches, and publish what somebody listens to."""
+        (snapshot,) = snapshots
         self._backend.update(snapshot)
         listeners = self.listeners
         for drone in self._drones:

@@ -63,7 +63,7 @@ class DeviceTopics(ABC):
     """
 
     needs_scene = True
-    """Whether it reads from the scene, or from the snapshot alone."""
+    """Whether it reads from the scene, which is at one moment, or from snapshots alone."""
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         self._simulator, self._file, self._device = simulator, file, device
@@ -110,8 +110,13 @@ class DeviceTopics(ABC):
         del drones
 
     @abstractmethod
-    def sense(self, snapshot: Snapshot, scene: Scene) -> None:
-        """Sense, and publish what somebody listens to."""
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
+        """Sense, and publish what somebody listens to.
+
+        Args:
+            snapshots: At which it is due, in a row; one, if it needs the scene.
+            scene: As it is then.
+        """
 
     @abstractmethod
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import io
 import math
 from typing import Any
@@ -33,7 +34,7 @@ def laser_scan(angles: np.ndarray, distances: np.ndarray, max_range: float, rate
         angle_increment=step,
         scan_time=1.0 / rate,
         range_max=max_range,
-        ranges=np.where(distances < 0.0, math.inf, distances).astype(np.float32),
+        ranges=_array("f", np.where(distances < 0.0, math.inf, distances).astype(np.float32)),
     )
 
 
@@ -51,8 +52,15 @@ def point_cloud(points: np.ndarray) -> PointCloud2:
         point_step=12,
         row_step=12 * width,
         is_dense=bool(np.isfinite(points).all()),
-        data=points.astype("<f4").tobytes(),
+        data=_array("B", points.astype("<f4")),
     )
+
+
+def _array(kind: str, numbers: np.ndarray) -> array.array[Any]:
+    """What a message takes as it is; of anything else it looks at number by number."""
+    content = array.array(kind)
+    content.frombytes(numbers.tobytes())
+    return content
 
 
 def image(kind: str, pixels: np.ndarray) -> Image:
@@ -67,7 +75,7 @@ def image(kind: str, pixels: np.ndarray) -> Image:
         width=width,
         encoding=encoding,
         step=pixels.nbytes // height,
-        data=pixels.tobytes(),
+        data=_array("B", pixels),
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2
 from visualization_msgs.msg import MarkerArray
@@ -20,7 +18,6 @@ from crazyflow_ros.ros.sample_messages import MESSAGES
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_kinds import DRONE
 from crazyflow_ros.ros.sensor_markers import marker_array
-from crazyflow_ros.ros.topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import (
     CameraSensor,
@@ -36,6 +33,8 @@ from crazyflow_ros.sensors.state_backend import StateBackend
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
+SAMPLE_QOS = QoSProfile(depth=100)
+"""Of what is sent in rows: samples of many moments follow one another at once."""
 _PICTURES = {
     "info": (CameraInfo, "/camera_info"),
     "rgb": (Image, "/image_raw"),
@@ -57,7 +56,7 @@ class SampleTopics(DeviceTopics):
         self.needs_scene = device.type in ("range", "multiranger", "optical_flow")
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        topics = [(type(kind.prototype(DRONE)), kind.suffix, STATE_QOS) for kind in self._kinds]
+        topics = [(type(kind.prototype(DRONE)), kind.suffix, SAMPLE_QOS) for kind in self._kinds]
         return [*topics, _MARKERS] if isinstance(self._device.cfg, RangerSensorCfg) else topics
 
     def _initialize(self, scene: Scene) -> None:
@@ -82,37 +81,66 @@ class SampleTopics(DeviceTopics):
         if rows:
             self._sensor.reset(rows)
 
-    def sense(self, snapshot: Snapshot, scene: Scene) -> None:
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Sample all drones, and publish what somebody listens to."""
         listeners, drones = self.listeners, self._drones
         if not drones:
             return
         heard = {drone for drone, _ in listeners}
         self._backend.casting = np.array([drone in heard for drone in drones])
-        self._backend.show(snapshot, self._rows)
+        self._backend.show(snapshots, self._rows)
         self._sensor.update(1 / self._device.rate)
-        data = self._sensor.data
-        blocks = [block for kind in self._kinds for block in kind.values(data)]
-        self._messages.update(snapshot.time_ns - round(self._sensor.age * 1e9), blocks)
-        addresses = []
-        for number, kind in enumerate(self._kinds):
-            there = np.ones(len(drones), bool) if kind.valid is None else kind.valid(data)
-            addresses += [
-                (drone, number, number * len(drones) + i)
-                for i, drone in enumerate(drones)
-                if there[i] and (drone, number) in listeners
-            ]
-        payloads = self._messages.payloads([index for _, _, index in addresses])
-        publishers = self._publishers
-        for (drone, number, _), payload in zip(addresses, payloads):
-            if drone in publishers:
-                with suppress(InvalidHandle):  # it has gone meanwhile
-                    # Not publish(), which takes twice as long.
-                    publishers[drone][number].handle.publish_raw(payload)
+        self._send([snapshot.time_ns for snapshot in snapshots])
+        markers = len(self._kinds)
         for i, drone in enumerate(drones):
-            if (drone, len(self._kinds)) in listeners:
+            if (drone, markers) in listeners:
                 self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
-                self._publish(drone, len(self._kinds), marker_array(shapes, snapshot.time_ns))
+                self._publish(drone, markers, marker_array(shapes, snapshots[-1].time_ns))
+
+    def _send(self, times_ns: Sequence[int]) -> None:
+        """Publish what somebody listens to of the samples that were taken at these times."""
+        data, ages, kinds = self._sensor.data, self._sensor.ages.tolist(), self._kinds
+        blocks = [block for kind in kinds for block in kind.values(data)]
+        stamps = [time - round(age * 1e9) for time, age in zip(times_ns, ages)]
+        messages = self._messages.series(stamps, blocks)
+        shape = (len(times_ns), len(self._drones))
+        valid = [
+            np.ones(shape, bool) if kind.valid is None else kind.valid(data).reshape(shape)
+            for kind in kinds
+        ]
+        addresses = self._addresses()
+        indices = [address.message for address in addresses]
+        failure: RuntimeError | None = None
+        for moment, is_valid in enumerate(np.hstack(valid).tolist()):
+            for address, payload in zip(addresses, messages.payloads(moment, indices)):
+                if is_valid[address.message]:
+                    try:
+                        address.publish(payload)
+                    except RuntimeError as error:
+                        if address.drone in self._publishers:  # or it has gone meanwhile
+                            failure = error
+        if failure is not None:
+            raise failure
+
+    def _addresses(self) -> list[_Address]:
+        """Whom to send something to."""
+        publishers, n = self._publishers, len(self._drones)
+        return [
+            # Not publish(), which takes twice as long.
+            _Address(drone, publishers[drone][number].handle.publish_raw, number * n + i)
+            for number in range(len(self._kinds))
+            for i, drone in enumerate(self._drones)
+            if (drone, number) in self.listeners and drone in publishers
+        ]
+
+
+class _Address(NamedTuple):
+    """A topic that somebody listens to."""
+
+    drone: str
+    publish: Callable[[bytes], None]
+    message: int
+    """Number of its message in a series."""
 
 
 class LidarTopics(DeviceTopics):
@@ -135,14 +163,14 @@ class LidarTopics(DeviceTopics):
         self._sensor = self._cfg.build()
         self._sensor.initialize(self._backend)
 
-    def sense(self, snapshot: Snapshot, scene: Scene) -> None:
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Cast the rays of the drones that somebody listens to."""
-        listeners = self.listeners
+        (snapshot,), listeners = snapshots, self.listeners
         heard = {drone for drone, _ in listeners}
         self._backend.casting = np.array([drone in heard for drone in self._drones])
         if not self._backend.casting.any():
             return
-        self._backend.show(snapshot, self._rows)
+        self._backend.show(snapshots, self._rows)
         self._sensor.sense()
         for i, drone in enumerate(self._drones):
             if (drone, 0) in listeners:
@@ -189,8 +217,9 @@ class CameraTopics(DeviceTopics):
             self._sensors[drone] = sensor
         self._context = SensorContext(scene.backend, self._sensors.values())
 
-    def sense(self, snapshot: Snapshot, scene: Scene) -> None:
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Draw for the drones that somebody listens to."""
+        (snapshot,) = snapshots
         del scene
         for drone in self._drones:
             numbers = [number for other, number in sorted(self.listeners) if other == drone]

@@ -1,7 +1,10 @@
 """<drone>/<sensor>: what the file of the parameter `sensors` asks for, sensed beside the physics.
 
-The physics thread only leaves its snapshot, if somebody listens and there is room. Sensors make of
-it what they measure, cameras of one rate in a thread and all others in another one.
+The physics thread only leaves its snapshot, if somebody listens. Sensors make of it what they
+measure, cameras of one rate in a thread and all others in another one.
+
+No reading is left out but pictures. Where sensing is slower than time the physics waits for it, so
+that time goes on more slowly; for cameras nobody waits, and they draw the latest that there is.
 """
 
 from __future__ import annotations
@@ -30,8 +33,10 @@ _TOPICS: dict[str, Any] = {  # others are sampled
     "camera": CameraTopics,
     "contact": ContactTopics,
 }
-_BACKLOG = 50  # snapshots that wait to be sensed; of a camera one, so that pictures are of now
+_BACKLOG = 64  # snapshots that wait to be sensed; the physics waits until there is room
+_PATIENCE = 5.0  # s of wall time for which it does so
 _LOOK_PERIOD = 0.2  # s of wall time after which it is seen who listens
+_WARNING_PERIOD = 60.0  # s of wall time
 
 
 class _View(NamedTuple):
@@ -58,19 +63,21 @@ class SensorThread:
     Args:
         simulator: The node.
         name: Of the thread.
-        backlog: Snapshots that wait at most; of more the oldest are left out.
+        is_awaited: The physics waits for it; otherwise only the latest snapshot is sensed.
     """
 
-    def __init__(self, simulator: Simulator, name: str, backlog: int) -> None:
+    def __init__(self, simulator: Simulator, name: str, *, is_awaited: bool) -> None:
         self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
         self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
         self._scene: Scene | None = None
         self._shown: Snapshot | None = None
         self._n_views = 0
-        self._views: deque[_View] = deque(maxlen=backlog)
+        self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
+        self._left_out = self._left_out_before = 0
         self._resets: deque[_Reset] = deque()
-        self._due = threading.Event()
+        self._due, self._taken = threading.Event(), threading.Event()
         self._physics.on_reset(self._note_reset)
         threading.Thread(target=self._main, name=name, daemon=True).start()
 
@@ -95,9 +102,20 @@ class SensorThread:
         # It is also called between two periods, after a step and after changes by hand.
         if rate in self._wanted and snapshot.tick % period == 0:
             view = _View(self._n_views, rate, snapshot, self._physics.mirror.model)
+            if len(self._views) == self._views.maxlen and not self._await_room():
+                self._left_out += 1
             self._views.append(view)
             self._n_views += 1
             self._due.set()
+
+    def _await_room(self) -> bool:
+        """In the physics thread: whether there is some."""
+        if not self._is_awaited or self._is_stuck:
+            return False
+        self._taken.clear()
+        has_room = len(self._views) < _BACKLOG or self._taken.wait(_PATIENCE)
+        self._is_stuck = not has_room  # then it is not waited for again
+        return has_room
 
     def _note_reset(self, event: ResetEvent) -> None:
         """In the physics thread."""
@@ -110,32 +128,64 @@ class SensorThread:
             self._due.clear()
             while self._views:
                 try:
-                    self._sense(self._views.popleft())
+                    self._sense(self._take_row())
                 except RenderingUnavailable as error:
                     self._logger.warning(f"sensors: no pictures: {error}")
                     for topics in self._topics.values():
                         topics.clear()
                 except Exception as error:  # time goes on
                     self._logger.error(f"sensors: {error!r}", throttle_duration_sec=1.0)
+                if self._left_out > self._left_out_before:
+                    self._left_out_before = self._left_out
+                    self._logger.warning(
+                        f"sensors: readings were left out {self._left_out} times so far: they "
+                        "take longer than until the next ones are due",
+                        throttle_duration_sec=_WARNING_PERIOD,
+                    )
 
-    def _sense(self, view: _View) -> None:
-        scene, names = self._scene, view.snapshot.names
+    def _take_row(self) -> list[_View]:
+        """All that wait, up to another scene or the next reset."""
+        waiting = len(self._views)  # before the next reset is seen, which is noted before others
+        first = self._views.popleft()
+        ends = (reset.before for reset in list(self._resets) if reset.before > first.number)
+        end = next(ends, first.number + waiting)
+        row = [first]
+        while len(row) < waiting:
+            view = self._views[0]
+            if view.number >= end or view.model is not first.model:
+                break
+            if view.snapshot.names != first.snapshot.names:
+                break
+            row.append(self._views.popleft())
+        self._taken.set()
+        self._is_stuck = False
+        return row
+
+    def _sense(self, row: list[_View]) -> None:
+        first = row[0]
+        scene, names = self._scene, first.snapshot.names
         # Another model also when the scene has changed.
-        if scene is None or scene.mirrored is not view.model or scene.names != names:
-            self._scene = scene = Scene(view.model, names)
+        if scene is None or scene.mirrored is not first.model or scene.names != names:
+            self._scene = scene = Scene(first.model, names)
             self._shown = None
             for topics in chain(*self._topics.values()):
                 topics.initialize(scene)
-        while self._resets and self._resets[0].before <= view.number:
+        while self._resets and self._resets[0].before <= first.number:
             reset = self._resets.popleft()
             for topics in chain(*self._topics.values()):
                 topics.reset(reset.drones)
-        heard = [topics for topics in self._topics[view.rate] if topics.listeners]
-        if any(topics.needs_scene for topics in heard) and self._shown is not view.snapshot:
-            scene.show(view.snapshot)
-            self._shown = view.snapshot
-        for topics in heard:
-            topics.sense(view.snapshot, scene)
+        for rate, kept in self._topics.items():
+            due = [view.snapshot for view in row if view.rate == rate]
+            for topics in kept:
+                if due and topics.listeners and not topics.needs_scene:
+                    topics.sense(due, scene)
+        for view in row:
+            for topics in self._topics[view.rate]:
+                if topics.listeners and topics.needs_scene:
+                    if self._shown is not view.snapshot:
+                        scene.show(view.snapshot)
+                        self._shown = view.snapshot
+                    topics.sense([view.snapshot], scene)
 
 
 def declare(simulator: Simulator) -> None:
@@ -151,9 +201,8 @@ def declare(simulator: Simulator) -> None:
         # OpenGL keeps nobody waiting. All others are Python, of which one thread is the least load.
         key = device.rate if device.type == "camera" else 0
         if key not in threads:
-            threads[key] = SensorThread(
-                simulator, f"sensors {key}" if key else "sensors", 1 if key else _BACKLOG
-            )
+            name = f"sensors {key}" if key else "sensors"
+            threads[key] = SensorThread(simulator, name, is_awaited=key == 0)
         threads[key].add(topics, device.rate)
         simulator.for_each_drone(topics.add)
 

@@ -79,16 +79,25 @@ class MujocoBackend:
     ) -> RayCaster:
         """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
         casters = [_FrameRays(self.model, bodies, groups) for bodies in excluded]
+        passed = np.array([caster.excluded for caster in casters])
 
         def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             origins = np.broadcast_to(origins, directions.shape)
             distances, normals = np.empty(directions.shape[:-1]), np.empty(directions.shape)
-            for world, data in enumerate(self.data):
-                for frame, caster in enumerate(casters):
-                    at = world, frame
-                    rays = _Rays(data, origins[at], directions[at], distances[at], normals[at])
-                    hit = caster.from_one_origin(rays) if one_origin else caster.from_each(rays)
-                    caster.pass_excluded(rays, hit)
+            hit = np.empty(distances.shape, np.int32)
+
+            def rays(*at: int) -> _Rays:
+                arrays = (origins, directions, distances, normals, hit)
+                return _Rays(self.data[at[0]], *(array[at] for array in arrays))
+
+            for world, frame in np.ndindex(hit.shape[:2]):
+                if one_origin:
+                    casters[frame].from_one_origin(rays(world, frame))
+                else:
+                    casters[frame].from_each(rays(world, frame))
+            within = passed[np.arange(len(casters))[:, None], hit].any(axis=-1)
+            for world, frame in np.argwhere(within):
+                casters[frame].pass_excluded(rays(world, frame))
             missed = (distances < 0.0) | (distances > max_distance)
             distances[missed] = -1.0
             normals[missed] = 0.0
@@ -129,7 +138,7 @@ def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
 
 
 class _Rays(NamedTuple):
-    """Rays of one frame in one world; the last two are filled in."""
+    """Rays of one frame in one world; the last three are filled in."""
 
     data: mujoco.MjData
     origins: np.ndarray
@@ -140,21 +149,26 @@ class _Rays(NamedTuple):
     """(R,) m, negative for a miss."""
     normals: np.ndarray
     """(R, 3)."""
+    hit: np.ndarray
+    """Geoms, (R,) int32; -1 for a miss."""
 
 
 class _FrameRays:
-    """Casts the rays of one frame."""
+    """Casts the rays of one frame.
+
+    Attributes:
+        excluded: The geoms that rays shall pass through, (ngeom + 1,); the last one is no geom.
+    """
 
     def __init__(self, model: mujoco.MjModel, excluded: Sequence[int], groups: np.ndarray) -> None:
         self._model = model
         self._groups = groups
         self._first = excluded[0] if excluded else -1  # MuJoCo itself leaves out one body
-        self._excluded = np.zeros(model.ngeom + 1, bool)  # last: no geom
-        self._excluded[:-1] = np.isin(model.geom_bodyid, list(excluded))
+        self.excluded = np.zeros(model.ngeom + 1, bool)
+        self.excluded[:-1] = np.isin(model.geom_bodyid, list(excluded))
 
-    def from_one_origin(self, rays: _Rays) -> np.ndarray:
-        """Geoms that are hit, (R,); -1 for a miss."""
-        hit = np.empty(len(rays.directions), np.int32)
+    def from_one_origin(self, rays: _Rays) -> None:
+        """Cast all at once."""
         mujoco.mj_multiRay(
             m=self._model,
             d=rays.data,
@@ -163,32 +177,29 @@ class _FrameRays:
             geomgroup=self._groups,
             flg_static=True,
             bodyexclude=self._first,
-            geomid=hit,
+            geomid=rays.hit,
             dist=rays.distances,
             normal=rays.normals.reshape(-1),
-            nray=len(hit),
+            nray=len(rays.hit),
             cutoff=mujoco.mjMAXVAL,
         )
-        return hit
 
-    def from_each(self, rays: _Rays) -> np.ndarray:
-        """Geoms that are hit, (R,); -1 for a miss."""
-        hit = np.empty(len(rays.directions), np.int32)
+    def from_each(self, rays: _Rays) -> None:
+        """Cast one by one."""
         for i, (origin, direction) in enumerate(zip(rays.origins, rays.directions)):
             rays.distances[i] = mujoco.mj_ray(
                 self._model, rays.data, origin, direction, self._groups, True, self._first,
-                hit[i : i + 1], rays.normals[i],
+                rays.hit[i : i + 1], rays.normals[i],
             )  # fmt: skip
-        return hit
 
-    def pass_excluded(self, rays: _Rays, hit: np.ndarray) -> None:
+    def pass_excluded(self, rays: _Rays) -> None:
         """Let rays that have hit an excluded geom go on behind it."""
-        for i in np.flatnonzero(self._excluded[hit]):
+        for i in np.flatnonzero(self.excluded[rays.hit]):
             direction = rays.directions[i]
-            while self._excluded[hit[i]]:
+            while self.excluded[rays.hit[i]]:
                 start = rays.distances[i] + _PASS
                 further = mujoco.mj_ray(
                     self._model, rays.data, rays.origins[i] + start * direction, direction,
-                    self._groups, True, self._first, hit[i : i + 1], rays.normals[i],
+                    self._groups, True, self._first, rays.hit[i : i + 1], rays.normals[i],
                 )  # fmt: skip
                 rays.distances[i] = start + further if further >= 0 else -1.0

@@ -50,7 +50,7 @@ class NoiseCfg:
 EXACT = NoiseCfg()
 """No errors."""
 
-_DRAWN_AT_ONCE = 16  # samples: calling a generator takes longer than a few more of its numbers
+_DRAWN_AT_ONCE = 32  # samples: calling a generator takes longer than a few more of its numbers
 
 
 class Noise:
@@ -77,7 +77,7 @@ class Noise:
         self._axes = n_axes
         self._resets = np.full(n_worlds, -1)
         self._generators = [np.random.default_rng(0)] * n_worlds
-        self._numbers = np.zeros((n_worlds, _DRAWN_AT_ONCE, 2, n_axes))
+        self._numbers = np.zeros((_DRAWN_AT_ONCE, n_worlds, 2, n_axes))
         self._next = _DRAWN_AT_ONCE
         self._dt = math.nan  # of the next two
         self._white = self._step = np.zeros(n_axes)
@@ -93,20 +93,38 @@ class Noise:
             self._generators[world] = rng
             self._bias[world] = np.multiply(self.cfg.bias, rng.standard_normal(self._axes))
             self._scale[world] = np.multiply(self.cfg.scale, rng.standard_normal(self._axes))
-            left = self._numbers[world, self._next :]
+            left = self._numbers[self._next :, world]
             left[:] = rng.standard_normal(left.shape)
 
     def apply(self, values: np.ndarray, dt: float) -> np.ndarray:
-        """Readings (B, n_axes) of true values, one sampling period `dt` [s] after the last."""
-        if self._next == _DRAWN_AT_ONCE:
-            for rng, numbers in zip(self._generators, self._numbers):
-                numbers[:] = rng.standard_normal(numbers.shape)
-            self._next = 0
+        """Readings of true values, one sampling period `dt` [s] after the last.
+
+        Args:
+            values: (T * B, n_axes), of T moments in a row. The errors are the same whether these
+                are given at once or one by one.
+            dt: Between two moments.
+        """
+        truth = values.reshape(-1, *self._bias.shape)
+        normal = self._draw(len(truth))
         if dt != self._dt:
             self._dt, self._white = dt, np.sqrt(self.cfg.variance(dt, self._axes))
             self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
-        normal = self._numbers[:, self._next]
-        self._next += 1
-        self._bias += self._step * normal[:, 0]
-        readings = values * (1.0 + self._scale) + self._bias + self._white * normal[:, 1]
-        return readings.clip(-self.cfg.saturation, self.cfg.saturation)
+        bias = self._step * normal[:, :, 0]
+        bias[0] += self._bias
+        bias = np.cumsum(bias, axis=0)
+        self._bias = bias[-1].copy()
+        readings = truth * (1.0 + self._scale) + bias + self._white * normal[:, :, 1]
+        return readings.clip(-self.cfg.saturation, self.cfg.saturation).reshape(values.shape)
+
+    def _draw(self, n_samples: int) -> np.ndarray:
+        """Random numbers of samples, shape (n_samples, B, 2, n_axes)."""
+        parts: list[np.ndarray] = []
+        while n_samples:
+            if self._next == _DRAWN_AT_ONCE:
+                self._numbers, self._next = np.empty_like(self._numbers), 0
+                for world, rng in enumerate(self._generators):
+                    self._numbers[:, world] = rng.standard_normal(self._numbers[:, world].shape)
+            parts.append(self._numbers[self._next : self._next + n_samples])
+            self._next += len(parts[-1])
+            n_samples -= len(parts[-1])
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]

@@ -108,16 +108,24 @@ class RayCastData:
     over MJX if rays can meet meshes, whose normals it does not know."""
     pos_w: Array
     """Position of the first frame in the world [m], shape (B, 3)."""
-    quat_w: Array
-    """Attitude of the first frame in the world, wxyz, shape (B, 4)."""
     frame_pos_w: Array
     """Positions of all frames [m], shape (B, F, 3)."""
-    frame_quat_w: Array
-    """Attitudes of all frames, wxyz, shape (B, F, 4)."""
+    frame_axes_w: Array
+    """Axes of all frames in the world as columns, shape (B, F, 3, 3)."""
     origins_w: Array
     """Where rays start in the world [m], shape (B, F, R or 1, 3): 1 if all of a frame are one."""
     directions_w: Array
     """Unit vectors of the rays, world axes, shape (B, F, R, 3)."""
+
+    @cached_property
+    def quat_w(self) -> Array:
+        """Attitude of the first frame in the world, wxyz, shape (B, 4)."""
+        return self.frame_quat_w[:, 0]
+
+    @cached_property
+    def frame_quat_w(self) -> Array:
+        """Attitudes of all frames, wxyz, shape (B, F, 4)."""
+        return xyzw_to_wxyz(quat_from_matrix(self.frame_axes_w))
 
     @cached_property
     def hit_pos_w(self) -> Array:
@@ -188,15 +196,13 @@ class RayCastSensor(ContextSensor[RayCastData]):
         if not self.cfg.pattern.one_origin:
             origins = origins + self._offsets @ turn
         distances, normals = self._rays.cast(origins, directions)
-        quats = xyzw_to_wxyz(quat_from_matrix(attitude))
         per_ray = (len(distances), -1, 3)
         return RayCastData(
             distances=distances.reshape(per_ray[:2]),
             normals_w=None if normals is None else normals.reshape(per_ray),
             pos_w=position[:, 0],
-            quat_w=quats[:, 0],
             frame_pos_w=position,
-            frame_quat_w=quats,
+            frame_axes_w=attitude,
             origins_w=origins,
             directions_w=directions,
         )

@@ -38,15 +38,19 @@ class SampledSensorCfg(SensorCfg):
 class SampledSensor(Sensor[T], Generic[C, T]):
     """A sensor that samples once per `update`, whose `dt` is thus the sampling period.
 
-    Its arrays are NumPy's, over any back end.
+    Its arrays are NumPy's, over any back end. Over one that shows T moments in a row, it samples
+    all of them at once, `dt` apart, and its data have T * B rows, those of a moment side by side:
+    the same readings as one by one.
     """
 
     def __init__(self, cfg: C) -> None:
         super().__init__()
         self.cfg = cfg
         self._noises: list[Noise] = []
-        self._samples: deque[np.ndarray] = deque()
+        self._samples: deque[np.ndarray] = deque()  # with a delay, those that are under way
+        self._told: np.ndarray | None = None
         self._dt = math.nan
+        self._ages = np.zeros(1)
 
     def initialize(self, backend: Backend) -> None:
         """Read from `backend` from now on."""
@@ -56,7 +60,12 @@ class SampledSensor(Sensor[T], Generic[C, T]):
     @property
     def age(self) -> float:
         """How old what `data` tells is [s]: `delay` in whole samples, less at the beginning."""
-        return max(len(self._samples) - 1, 0) * self._dt if self.cfg.delay else 0.0
+        return float(self._ages[-1])
+
+    @property
+    def ages(self) -> np.ndarray:
+        """Of each of the T moments [s], shape (T,)."""
+        return self._ages
 
     def update(self, dt: float) -> None:
         """Sample, a sampling period `dt` [s] after the last sample.
@@ -68,14 +77,24 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         if not dt > 0.0 or (self.cfg.delay and len(self._samples) > 1 and dt != self._dt):
             raise ValueError(f"{self.cfg.name}: sampling period {dt} s after {self._dt} s")
         self._dt = dt
-        sample = self._measure(dt)
+        rows = self._measure(dt)
+        samples = rows.reshape(-1, self.backend.n_worlds, rows.shape[1])
+        self._ages = np.zeros(len(samples))
+        if self.cfg.delay:
+            samples = np.stack([self._delayed(i, sample) for i, sample in enumerate(samples)])
+        self._told = samples.reshape(rows.shape)
+
+    def _delayed(self, moment: int, sample: np.ndarray) -> np.ndarray:
+        """What is told when this sample is taken."""
         self._samples.append(sample)
         if self._fresh.any():
             for older in self._samples:  # of worlds that have begun anew
                 older[self._fresh] = sample[self._fresh]
             self._fresh[:] = False
-        while len(self._samples) > 1 + round(self.cfg.delay / dt):
+        while len(self._samples) > 1 + round(self.cfg.delay / self._dt):
             self._samples.popleft()
+        self._ages[moment] = (len(self._samples) - 1) * self._dt
+        return self._samples[0]
 
     def reset(self, ids: WorldIds = None) -> None:
         """Begin anew in worlds: new biases, and no reading from before is told any more."""
@@ -92,16 +111,16 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
     @abstractmethod
     def _measure(self, dt: float) -> np.ndarray:
-        """A new sample (B, n), with its errors."""
+        """A new sample (B, n), with its errors; of each of T moments (T * B, n)."""
 
     @abstractmethod
     def _decode(self, sample: np.ndarray, dt: float) -> T:
         """The data of a sample."""
 
     def _compute_data(self) -> T:
-        if not self._samples:
+        if self._told is None:
             raise RuntimeError(f"{self.cfg.name}: no sample yet: call update() first")
-        return self._decode(self._samples[0].copy(), self._dt)
+        return self._decode(self._told.copy(), self._dt)
 
 
 @dataclass(kw_only=True)

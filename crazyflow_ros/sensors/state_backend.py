@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import mujoco
 import numpy as np
@@ -21,8 +22,8 @@ class StateBackend:
     """M drones of one kind that carry the same sensors.
 
     Readings of sites are computed from the drones' state in closed form, as MuJoCo's own sensors
-    would have them, for all drones at once: tens of drones at hundreds of hertz are no load. Rays
-    meet what is in the scene.
+    would have them, for all drones at once, and at several moments in a row: then arrays have T * M
+    rows, those of a moment side by side. Rays meet what is in the scene, so they are of one moment.
 
     Args:
         model: One such drone alone, called `drone`, with what the sensors have added to it.
@@ -51,7 +52,7 @@ class StateBackend:
         mujoco.mj_kinematics(model, data)
         mujoco.mj_camlight(model, data)
         self._at_origin = MujocoBackend(model, data)
-        self._read: dict[int, Callable[[], np.ndarray]] = {}
+        self._read: dict[int, Callable[[RigidMotion], np.ndarray]] = {}
         self.casting = np.ones(len(self._drones), bool)
         """Which drones cast rays, shape (M,); those of others meet nothing, and cost nothing."""
 
@@ -60,29 +61,29 @@ class StateBackend:
         """M."""
         return len(self._drones)
 
-    def show(self, state: MirrorState, rows: Sequence[int]) -> None:
-        """Read from this state from now on; `rows` are those of the drones."""
-        self._pos, self._axes = state.pos[rows], rotation_matrix(state.quat[rows])
-        self._motion = RigidMotion(
-            self._axes,
-            vel=state.vel[rows],
-            ang_vel=state.ang_vel[rows],
-            acc=state.acc[rows],
-            ang_acc=state.ang_acc[rows],
-            gravity=self._gravity,
-        )
+    def show(self, states: Sequence[MirrorState], rows: Sequence[int]) -> None:
+        """Read from the states of T moments from now on; `rows` are those of the drones."""
+
+        def all_of(field: str) -> np.ndarray:
+            values = np.stack([getattr(state, field) for state in states])[:, rows]
+            return values.reshape(-1, values.shape[-1])
+
+        self._pos, self._axes = all_of("pos"), rotation_matrix(all_of("quat"))
+        self._all_of = all_of
         self._readings: np.ndarray | None = None
 
     def sensordata(self) -> np.ndarray:
-        """Readings (M, nsensordata) of the sensors that were checked, the others are zero."""
+        """Readings (T * M, nsensordata) of the sensors that were checked, the others are zero."""
         if self._readings is None:
-            self._readings = np.zeros((self.n_worlds, self.model.nsensordata))
+            self._readings = np.zeros((len(self._pos), self.model.nsensordata))
+            vel, ang_vel, acc, ang_acc = map(self._all_of, ("vel", "ang_vel", "acc", "ang_acc"))
+            motion = RigidMotion(self._axes, vel, ang_vel, acc, ang_acc, self._gravity)
             for start, read in self._read.items():
-                self._readings[:, start : start + 3] = read()
+                self._readings[:, start : start + 3] = read(motion)
         return self._readings.copy()
 
     def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
-        """Position (M, 3) and axes (M, 3, 3); of a rotor as if it stood still."""
+        """Position (T * M, 3) and axes (T * M, 3, 3); of a rotor as if it stood still."""
         pos, axes = self._at_origin.frame(ref)
         return self._pos + self._axes @ pos[0], self._axes @ axes[0]
 
@@ -111,21 +112,23 @@ class StateBackend:
             raise ValueError(f"expected rays of one frame on the drone, got {len(excluded)}")
         scene = self._scene
         bodies = [scene.model.body(f"drone:{name}").id for name in self._drones]
-        casters = [
-            scene.ray_caster(
-                [subtree(scene.model, body) if excluded[0] else []],
-                groups,
-                max_distance,
-                one_origin=one_origin,
-            )
-            for body in bodies
-        ]
+        passed = [subtree(scene.model, body) if excluded[0] else [] for body in bodies]
+
+        @cache
+        def caster(casting: tuple[bool, ...]) -> RayCaster:
+            """In the one world of the scene, each drone that casts is a frame."""
+            bodies = [bodies for bodies, casts in zip(passed, casting) if casts]
+            return scene.ray_caster(bodies, groups, max_distance, one_origin=one_origin)
 
         def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             distances, normals = np.full(directions.shape[:-1], -1.0), np.zeros(directions.shape)
-            for i in np.flatnonzero(self.casting):
-                one = slice(i, i + 1)
-                distances[one], normals[one] = casters[i].cast(origins[one], directions[one])
+            casting = self.casting
+            if not casting.any():
+                return distances, normals
+            rays = origins[casting, 0][None], directions[casting, 0][None]
+            found, facing = caster(tuple(casting.tolist())).cast(*rays)
+            assert facing is not None  # MuJoCo has them
+            distances[casting, 0], normals[casting, 0] = found[0], facing[0]
             return distances, normals
 
         return RayCaster(cast)
@@ -140,7 +143,7 @@ class StateBackend:
                 f"accelerometer and velocimeter at its sites, not {kind.name}"
             )
         place, axes = model.site_pos[site], self._at_origin.data[0].site_xmat[site].reshape(3, 3)
-        self._read[int(model.sensor_adr[sensor])] = lambda: self._motion.read(kind, place, axes)
+        self._read[int(model.sensor_adr[sensor])] = lambda m: m.read(kind, place, axes)
 
     def poses(self, world: int) -> mujoco.MjData:
         """The scene, in which all drones are."""

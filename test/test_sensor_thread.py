@@ -1,0 +1,160 @@
+"""The thread of the sensors, fed by hand: nothing is left out that somebody waits for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.ros.sensors import SensorThread
+from crazyflow_ros.runtime import ResetEvent, ResetScope, Snapshot
+from crazyflow_ros.scene import build_spec
+
+TIMEOUT = 20.0  # s
+RATE = 500
+N = 300  # snapshots, more than wait at most
+
+
+class Physics:
+    """What the thread asks of the node and its physics, and the log."""
+
+    freq = RATE
+
+    def __init__(self) -> None:
+        self.physics, self.mirror = self, SimpleNamespace(model=None)
+        self.use(["cf0"])
+        self.take: dict[int, Callable[[Snapshot], None]] = {}
+        self.warnings: list[str] = []
+        self.drones = ("cf0",)
+
+    def use(self, names: list[str]) -> None:
+        self.mirror.model, self.names = build_spec("cf2x_L250", names).compile(), tuple(names)
+
+    def every(self, rate: int, callback: Callable[[Snapshot], None], *_: Any, **__: Any) -> None:
+        self.take[rate] = callback
+
+    def on_reset(self, callback: Callable[[ResetEvent], None]) -> None:
+        self.reset = callback
+
+    def get_logger(self) -> Any:
+        return SimpleNamespace(warning=self._warn, error=self._warn)
+
+    def _warn(self, text: str, **_: Any) -> None:
+        self.warnings.append(text)
+
+    def snapshot(self, tick: int) -> Snapshot:
+        n = len(self.names)
+        threes, fours = np.zeros((n, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
+        return Snapshot(
+            tick * 2_000_000, threes, fours, threes, threes, threes, threes, fours, fours,
+            self.names, threes, threes, tick, 0,
+        )  # fmt: skip
+
+    def feed(self, ticks: Sequence[int]) -> None:
+        for tick in ticks:
+            for rate, take in self.take.items():
+                if tick % (RATE // rate) == 0:
+                    take(self.snapshot(tick))
+
+
+class Topics:
+    """Notes what it is given, once it may."""
+
+    def __init__(self, *, needs_scene: bool) -> None:
+        self.needs_scene, self.listeners = needs_scene, {("cf0", 0)}
+        self.may, self.begun, self.done = (threading.Event() for _ in range(3))
+        self.told: list[Any] = []
+        self.last = 0
+
+    def look(self, drones: Sequence[str]) -> None:
+        pass
+
+    def initialize(self, scene: Any) -> None:
+        self.told.append(scene.names)
+
+    def reset(self, drones: Sequence[str]) -> None:
+        self.told.append("reset")
+
+    def sense(self, snapshots: Sequence[Snapshot], scene: Any) -> None:
+        self.begun.set()
+        assert self.may.wait(TIMEOUT)
+        assert len(snapshots) == 1 or not self.needs_scene
+        self.told += [snapshot.tick for snapshot in snapshots]
+        if self.told[-1] == self.last:
+            self.done.set()
+
+
+def thread(physics: Physics, topics: dict[int, Topics], *, is_awaited: bool) -> None:
+    sensors = SensorThread(physics, "sensors", is_awaited=is_awaited)  # type: ignore[arg-type]
+    for rate, some in topics.items():
+        sensors.add(some, rate)  # type: ignore[arg-type]
+    sensors.look(physics.drones)
+
+
+@pytest.mark.parametrize("needs_scene", [False, True])
+def test_the_physics_waits_and_nothing_is_left_out(needs_scene: bool) -> None:
+    physics, fast, slow = Physics(), Topics(needs_scene=needs_scene), Topics(needs_scene=True)
+    thread(physics, {RATE: fast, RATE // 10: slow}, is_awaited=True)
+    fast.last, slow.last = N, N
+    slow.may.set()
+    feeder = threading.Thread(target=physics.feed, args=(range(1, N + 1),), daemon=True)
+    feeder.start()
+    assert fast.begun.wait(TIMEOUT)
+    assert feeder.is_alive()  # for there is no room
+    fast.may.set()
+    feeder.join(TIMEOUT)
+    assert fast.done.wait(TIMEOUT) and slow.done.wait(TIMEOUT)
+    assert fast.told == [("cf0",), *range(1, N + 1)]
+    assert slow.told == [("cf0",), *range(10, N + 1, 10)]
+    assert not physics.warnings
+
+
+def test_a_row_ends_at_a_reset_and_where_drones_come() -> None:
+    physics, topics = Physics(), Topics(needs_scene=False)
+    thread(physics, {RATE: topics}, is_awaited=True)
+    topics.last = 13
+    physics.feed([1])
+    assert topics.begun.wait(TIMEOUT)
+    physics.feed([2, 3])
+    physics.reset(ResetEvent(physics.snapshot(3), ResetScope.state, ("cf0",)))
+    physics.feed([4])
+    physics.use(["cf0", "cf1"])
+    physics.feed([5, 6])
+    physics.reset(ResetEvent(physics.snapshot(6), ResetScope.state, ("cf0",)))
+    physics.reset(ResetEvent(physics.snapshot(6), ResetScope.state, ("cf1",)))
+    physics.feed([12, 13])
+    topics.may.set()
+    assert topics.done.wait(TIMEOUT)
+    assert topics.told == [
+        ("cf0",), 1, 2, 3, "reset", 4, ("cf0", "cf1"), 5, 6, "reset", "reset", 12, 13,
+    ]  # fmt: skip
+
+
+def test_cameras_are_not_waited_for_and_it_is_said() -> None:
+    physics, topics = Physics(), Topics(needs_scene=True)
+    thread(physics, {RATE: topics}, is_awaited=False)
+    topics.last = N
+    physics.feed([1])
+    assert topics.begun.wait(TIMEOUT)
+    physics.feed(range(2, N + 1))
+    topics.may.set()
+    assert topics.done.wait(TIMEOUT)
+    assert topics.told == [("cf0",), 1, N]
+    assert physics.warnings[0].startswith(f"sensors: readings were left out {N - 2} times so far")
+
+
+def test_what_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crazyflow_ros.ros.sensors._PATIENCE", 0.01)
+    physics, topics = Physics(), Topics(needs_scene=False)
+    thread(physics, {RATE: topics}, is_awaited=True)
+    topics.last = N
+    physics.feed([1])
+    assert topics.begun.wait(TIMEOUT)
+    physics.feed(range(2, N + 1))
+    topics.may.set()
+    assert topics.done.wait(TIMEOUT)
+    assert topics.told == [("cf0",), 1, *range(N - 63, N + 1)]
