@@ -1,4 +1,9 @@
-"""One world of a `Sim` as a function call of some 20 us: packed state, parameters as constants."""
+"""One world of a `Sim` as a function call of some 20 us: packed state, parameters as constants.
+
+Nearly all of these is JAX taking arguments and making results: some 10 us for each NumPy array,
+less for one of its own. So state and inputs are one array, in memory that both read, and so are
+state and results.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +35,7 @@ LOST = 29
 """Column of the output that tells drones that got lost in this stretch, see `isolation`."""
 
 _LONGEST_OUTPUT = 512  # rows per call
+_ALIGNMENT = 64  # bytes; XLA on the CPU copies what is not
 
 
 class CompiledWorld:
@@ -42,6 +48,7 @@ class CompiledWorld:
         control_period: Ticks between two runs of the outermost controller.
         has_rotors: The model has rotors that turn.
         max_stretches: Into how many parts the ticks of a call may be divided.
+        inputs: Command, armed or level, and wrench, shape (M, k + 7), to write into; first zeros.
     """
 
     def __init__(self, config: SimulationConfig, n_drones: int, *, levels: bool = False) -> None:
@@ -81,52 +88,67 @@ class CompiledWorld:
         self.n_drones, self.freq, self.control = n_drones, config.freq, self._sim.control
         self.control_period = self.freq // self._sim.control_freq
         self.max_stretches = max(1, min(_LONGEST_OUTPUT // n_drones, 16))
-        inputs = jnp.asarray(self.inputs())
+        inputs = jnp.zeros((n_drones, self.control.sizes[0] + 7), self._sim.data.states.pos.dtype)
         step = partial(self._step_with_inputs, inputs=inputs, phase=0, n_ticks=1)
         # Fixed leaves, the parameters among them, enter the compiled function as constants.
         self._split = MovingLeaves(step, self._sim.data)
         self._fixed = self._split.fixed(self._sim.data)
         self._pack = jax.jit(self._split.pack)
-        self.advance = jax.jit(one_kernel(self._advance_packed), donate_argnums=0)
-        """From packed state, inputs, what `counts` gives and obstacles (or None) to the state and,
-        for the end of each stretch, (max_stretches, M, 30): position, attitude, velocity, angular
-        velocity, both accelerations, velocity and specific force in body axes, rotor speeds in RPM,
-        `LOST`."""
+        vectors = self._pack(self._sim.data)
+        self._numbers = [vector.dtype for vector in vectors].index(inputs.dtype)
+        sizes = (vectors[self._numbers].size, inputs.size, 2 + self.max_stretches)
+        self._arguments, self._seen = _readable_by_jax(sum(sizes), inputs.dtype)
+        self._state, told, self._counts = np.split(self._arguments, np.cumsum(sizes)[:-1])
+        self.inputs = told.reshape(inputs.shape)
+        self._rest: Vectors = ()
+        self._advance = jax.jit(one_kernel(self._advance_packed))
+        self.leaves = self.fresh()
 
-    def counts(self, tick: int, stretches: Sequence[int]) -> np.ndarray:
-        """From which tick to go on, and the numbers of ticks, at most `max_stretches`."""
-        counts = np.zeros(2 + self.max_stretches, np.int32)
-        # Every period divides freq, and this never overflows.
-        counts[0], counts[1], counts[2 : 2 + len(stretches)] = (
-            tick % self.freq,
-            len(stretches),
-            stretches,
-        )
-        return counts
+    def advance(
+        self, tick: int, stretches: Sequence[int], obstacles: Obstacles | None
+    ) -> np.ndarray:
+        """Advance by some ticks, and some more.
 
-    def inputs(self) -> np.ndarray:
-        """Zeros for command, armed or level, and wrench, shape (M, k + 7).
+        Args:
+            tick: The present one.
+            stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
+            obstacles: What the drones collide with; with another number of slots it compiles.
 
-        One array for all, because handing one over takes longer than a tick.
+        Returns:
+            For the end of each stretch, (n, M, 30): position, attitude, velocity, angular velocity,
+            both accelerations, velocity and specific force in body axes, rotor speeds in RPM,
+            `LOST`.
         """
-        shape = (self.n_drones, self.control.sizes[0] + 7)
-        return np.zeros(shape, self._sim.data.states.pos.dtype)
+        counts, n = self._counts, len(stretches)
+        # Every period divides freq, and this never becomes too large to be exact.
+        counts[0], counts[1], counts[2 : 2 + n] = tick % self.freq, n, stretches
+        packed, self._rest = self._advance(self._seen, self._rest, obstacles)
+        results = np.asarray(packed)
+        self._state[:] = results[: self._state.size]
+        return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)[:n]
 
     def fresh(self) -> Leaves:
         """The state of drones side by side, with fresh controllers."""
         return self._moving_leaves(self._sim.data)
 
-    def unpack(self, vectors: Vectors) -> Leaves:
+    @property
+    def leaves(self) -> Leaves:
         """The state, as copies to change."""
-        arrays = [x if _is_key(x) else np.asarray(x) for x in vectors]
-        return self._moving_leaves(self._split.unpack(tuple(arrays), self._fixed))  # type: ignore[arg-type]
+        rest = [x if _is_key(x) else np.asarray(x) for x in self._rest]
+        vectors = self._joined(self._state, rest)
+        return self._moving_leaves(self._split.unpack(vectors, self._fixed))
 
-    def pack(self, leaves: Leaves) -> Vectors:
-        """Inverse of `unpack`."""
+    @leaves.setter
+    def leaves(self, leaves: Leaves) -> None:
         paths, treedef = jax.tree.flatten_with_path(self._sim.data)
         data = jax.tree.unflatten(treedef, [_like(x, leaves.get(_name(path))) for path, x in paths])
-        vectors: Vectors = self._pack(data)
-        return vectors
+        vectors = list(self._pack(data))
+        self._state[:] = vectors.pop(self._numbers)
+        self._rest = tuple(vectors)
+
+    def _joined(self, numbers: Any, rest: Sequence[Any]) -> Vectors:
+        """Vectors of all dtypes, in the order of the packing."""
+        return (*rest[: self._numbers], numbers, *rest[self._numbers :])
 
     def _moving_leaves(self, data: SimData) -> Leaves:
         paths = zip(jax.tree.leaves_with_path(data), self._split.moves)
@@ -170,12 +192,15 @@ class CompiledWorld:
         return self._step(data, n_ticks).replace(params=params)
 
     def _advance_packed(
-        self, vectors: Vectors, inputs: Array, counts: Array, obstacles: Obstacles | None
-    ) -> tuple[Vectors, Array]:
-        k = self.control.sizes[0]
+        self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
+    ) -> tuple[Array, Vectors]:
+        k, n_state = self.control.sizes[0], self._state.size
+        numbers, inputs = arguments[:n_state], arguments[n_state : -self._counts.size]
+        inputs = inputs.reshape(self.inputs.shape)
+        counts = arguments[-self._counts.size :].astype(jnp.int32)
 
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            vectors, phase, armed, outputs = carry
+            vectors, phase, armed, results = carry
             told, n_ticks = inputs.at[:, k : k + 1].set(armed), counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 data = self._split.unpack(vectors, self._fixed)
@@ -183,18 +208,19 @@ class CompiledWorld:
             controls = data.controls
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(armed[None]))[0]
-            output = jnp.concatenate([*self._readings(data), lost.astype(inputs.dtype)], axis=-1)
+            row = jnp.concatenate([*self._readings(data), lost.astype(inputs.dtype)], axis=-1)
             return (
                 self._split.pack(data),
                 phase + n_ticks,
                 jnp.where(lost, OUT_OF_SERVICE, armed),
-                outputs.at[i].set(output),
+                jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
             )
 
-        outputs = jnp.zeros((self.max_stretches, self.n_drones, LOST + 1), inputs.dtype)
-        carry = (vectors, counts[0], inputs[:, k : k + 1], outputs)
-        vectors, _, _, outputs = jax.lax.fori_loop(0, counts[1], stretch, carry)
-        return vectors, outputs
+        results = jnp.zeros(n_state + self.max_stretches * self.n_drones * (LOST + 1), inputs.dtype)
+        carry = (self._joined(numbers, rest), counts[0], inputs[:, k : k + 1], results)
+        vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
+        numbers, rest = vectors[self._numbers], _without(vectors, self._numbers)
+        return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
 
     def _readings(self, data: SimData) -> list[Array]:
         """All but the last column of the output."""
@@ -215,6 +241,26 @@ class CompiledWorld:
 def contact_forces(drone_model: str, freq: float) -> tuple[Force, ...]:
     """What the drones of the runtime collide with. Each other they fly through."""
     return tuple(f(drone_model, freq) for f in (floor_contact, obstacle_contact))
+
+
+def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:
+    """An array of zeros, and what hands its numbers of then to a compiled function.
+
+    On the CPU that is a JAX array over the same memory: whoever writes must have awaited the last
+    call. Elsewhere it is the array itself, of which JAX makes a copy in each call.
+    """
+    memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    array = memory[start : start + size * dtype.itemsize].view(dtype)
+    if jax.default_backend() != "cpu":
+        return array, array
+    alias = jax.device_put(array, may_alias=True)
+    same = alias.unsafe_buffer_pointer() == array.ctypes.data
+    return array, alias if same else array
+
+
+def _without(vectors: Vectors, i: int) -> Vectors:
+    return vectors[:i] + vectors[i + 1 :]
 
 
 def _name(path: Any) -> str:

@@ -15,13 +15,13 @@ from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE
 from crazyflow_ros.runtime.snapshot import SIZES, Snapshot
 from crazyflow_ros.sim.data import grid_2d
-from crazyflow_ros.sim.packing import Vectors
 
 Fields = Mapping[str, np.ndarray]
 """Some of the fields of `SIZES`, with the units and frames of `MirrorState`, one row per drone."""
 
 _PARKED = 1e5  # m, height of free slots: far from everything, and from each other
 _NEVER = -1  # tick by which a drone that is not lost got lost
+_TURN = 2 * np.pi  # rad
 _NEAR = 0.5  # m, where there is a drone another one is not put
 
 
@@ -44,7 +44,6 @@ class Engine:
     command: np.ndarray
     armed: np.ndarray
     wrench: np.ndarray
-    _vectors: Vectors
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class Engine:
         poses = _checked_poses(config, len(names))
         self.lost: dict[str, int] = {}
         self.obstacles: Obstacles | None = None
-        self._set_inputs(world.inputs())
+        self._set_inputs(world.inputs)
         self._rotor_angle = self._rotor_vel = np.zeros((world.n_drones, 4))
         self._initial = _parked(0, world.n_drones)
         self._initial["pos"][: len(names)] = poses[:, :3]
@@ -114,7 +113,7 @@ class Engine:
             leaves, slots = self._world.fresh(), np.arange(self.n_slots)
             self.lost.clear()
         else:
-            leaves, slots = self._world.unpack(self._vectors), self._slots_of(names)
+            leaves, slots = self._world.leaves, self._slots_of(names)
             self._refresh(leaves, slots)
             self.lost = {name: tick for name, tick in self.lost.items() if name not in names}
         self._inputs[slots] = 0
@@ -123,7 +122,7 @@ class Engine:
 
     def put(self, names: Sequence[str], fields: Fields) -> None:
         """Change the state of drones; their controllers go on with what they know."""
-        self._fill(self._world.unpack(self._vectors), self._slots_of(names), fields)
+        self._fill(self._world.leaves, self._slots_of(names), fields)
 
     def capture_initial_state(self, state: Snapshot) -> None:
         """Make a state the one that `reset` goes back to."""
@@ -157,13 +156,13 @@ class Engine:
 
     def resize(self, n_slots: int) -> None:
         """Compile anew with more slots; the drones' state is carried over as it is."""
-        before, leaves = self.n_slots, self._world.unpack(self._vectors)
+        before, leaves = self.n_slots, self._world.leaves
         self._world = CompiledWorld(self._config, n_slots, levels=self._levels)
         parked = _parked(before, n_slots)
         self._initial = {k: np.concatenate((v, parked[k])) for k, v in self._initial.items()}
         self._rotor_angle = np.concatenate((self._rotor_angle, parked["rotor_angle"]))
         self._rotor_vel = np.concatenate((self._rotor_vel, parked["rotor_vel"]))
-        inputs = self._world.inputs()
+        inputs = self._world.inputs
         inputs[:before] = self._inputs
         self._set_inputs(inputs)
         self._set_slots(self._slots)
@@ -178,7 +177,7 @@ class Engine:
     def capture(self) -> dict[str, np.ndarray]:
         """All that the drones' future depends on, in the order of their names."""
         slots = self._slots_of(self.names)
-        leaves = self._world.unpack(self._vectors)
+        leaves = self._world.leaves
         own = {f"state/{k}": v[:, slots] if v.ndim == 3 else v for k, v in leaves.items()}
         initial = {f"initial/{name}": values[slots] for name, values in self._initial.items()}
         return (
@@ -194,7 +193,7 @@ class Engine:
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from what `capture` gave, of the same drones."""
-        slots, leaves = self._slots_of(self.names), self._world.unpack(self._vectors)
+        slots, leaves = self._slots_of(self.names), self._world.leaves
         for path, values in leaves.items():
             if values.ndim == 3:
                 values[:, slots] = arrays[f"state/{path}"]
@@ -206,7 +205,7 @@ class Engine:
         self._rotor_angle = _with(self._rotor_angle, slots, arrays["rotor_angle"])
         self._rotor_vel = _with(self._rotor_vel, slots, arrays["rotor_vel"])
         self.lost = {n: t for n, t in zip(self.names, arrays["lost"].tolist()) if t != _NEVER}
-        self._vectors = self._world.pack(leaves)
+        self._world.leaves = leaves
         self._set_slots(self._slots)
 
     def advance(self, tick: int, stretches: Sequence[int], epoch: int) -> list[Snapshot]:
@@ -222,27 +221,31 @@ class Engine:
         """
         if self._idle:
             self.armed[self._idle] = OUT_OF_SERVICE
-        counts = self._world.counts(tick, stretches)
-        self._vectors, output = self._world.advance(
-            self._vectors, self._inputs, counts, self.obstacles
-        )
-        columns = np.asarray(output)[: len(stretches)].astype(float)
+        columns = self._world.advance(tick, stretches, self.obstacles).astype(float)
         rotor_vel = columns[:, :, 25:29] * RPM
         columns = columns[:, self.rows]
         if np.count_nonzero(columns[:, :, LOST]):
             for by, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
                 self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(by))
             self._set_slots(self._slots)
+        n_ticks = np.array(stretches)[:, None, None]
+        before = np.concatenate((self._rotor_vel[None], rotor_vel[:-1]))
+        turned = (before + rotor_vel) * (n_ticks / self.freq / 2)
+        self._rotor_vel = rotor_vel[-1]
         snapshots = []
-        for n_ticks, rows, speeds in zip(stretches, columns, rotor_vel):
-            tick += n_ticks
-            angle = self._rotor_angle + (self._rotor_vel + speeds) * (n_ticks / self.freq / 2)
-            self._rotor_angle, self._rotor_vel = angle % (2 * np.pi), speeds
-            snapshots.append(self._snapshot(tick, epoch, rows))
+        for n, rows, by, speeds in zip(stretches, columns, turned, rotor_vel):
+            tick += n
+            # One after another, so that nobody can tell how many were in one call.
+            self._rotor_angle = angle = (self._rotor_angle + by) % _TURN
+            snapshots.append(self._snapshot(tick, epoch, rows, angle, speeds))
         return snapshots
 
-    def _snapshot(self, tick: int, epoch: int, rows: np.ndarray) -> Snapshot:
-        return Snapshot(
+    def _snapshot(
+        self, tick: int, epoch: int, rows: np.ndarray, angle: np.ndarray, speeds: np.ndarray
+    ) -> Snapshot:
+        # A frozen dataclass sets its fields one by one, in seven times this time.
+        snapshot = object.__new__(Snapshot)
+        vars(snapshot).update(
             names=self.names,
             time_ns=tick * 1_000_000_000 // self.freq,
             pos=rows[:, :3],
@@ -253,11 +256,12 @@ class Engine:
             ang_acc=rows[:, 16:19],
             body_vel=rows[:, 19:22],
             specific_force=rows[:, 22:25],
-            rotor_angle=self._rotor_angle[self.rows],
-            rotor_vel=self._rotor_vel[self.rows],
+            rotor_angle=angle[self.rows],
+            rotor_vel=speeds[self.rows],
             tick=tick,
             epoch=epoch,
         )
+        return snapshot
 
     def _slots_of(self, names: Iterable[str]) -> np.ndarray:
         return np.array([self._slots[name] for name in names], int)
@@ -291,11 +295,11 @@ class Engine:
             self._rotor_vel = _with(self._rotor_vel, slots, fields["rotor_vel"])
         if "rotor_angle" in fields:
             self._rotor_angle = _with(self._rotor_angle, slots, fields["rotor_angle"])
-        self._vectors = self._world.pack(leaves)
+        self._world.leaves = leaves
 
     def free_place(self) -> np.ndarray:
         """A pose (7,) on the floor, as near to the origin as there is room."""
-        pos = self._world.unpack(self._vectors)["states.pos"][0, self._slots_of(self.names)]
+        pos = self._world.leaves["states.pos"][0, self._slots_of(self.names)]
         points = grid_2d((2 * len(pos) + 1) ** 2)  # more than the drones can be near to
         distance = np.linalg.norm(points[:, None] - pos[:, :2], axis=-1).min(axis=1)
         height = rest_height(self._config.drone_model, self.freq)
