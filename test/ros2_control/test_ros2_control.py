@@ -283,18 +283,14 @@ def test_the_same_flight_gives_the_same_bits(flown: tuple[Flight, Manager], tmp_
 
 
 def recorded(flying: Flight, manager: Manager) -> dict[int, tuple[float, ...]]:
-    """State of the drone by time since it has been told to fly, for two seconds."""
-    active = [name for name, state in manager.states().items() if state == "active"]
-    assert manager.switch(stop=[name for name in active if "broadcaster" not in name])
-    flying.client.reset()
-    assert manager.switch(start=["cf0_waiting"])  # without memory of the flight before
+    """State of the drone by time since it was told to fly, for two seconds."""
     with closing(Client(DOMAIN)) as client:
         odom = client.collect(Odometry, "/cf0/odom")
         joints = client.collect(JointState, "/cf0/joint_states")
-        tick = client.pause(True)
-        begin = client.advance(PUBLISHED - tick % PUBLISHED) * 1_000_000_000 // RATE
-        flying.tell(HOME, topic="/cf0_waiting/reference")
+        attempts = (told_to_fly(flying, manager, client, joints) for _ in range(20))
+        tick = next(tick for tick in attempts if tick is not None)
         client.pause(False)
+        begin = tick * 1_000_000_000 // RATE
         end = begin + 2_000_000_000
         client.until(lambda: odom and time_ns(odom[-1].header.stamp) > end, "the flight")
     rotors = by_stamp(joints)
@@ -306,6 +302,24 @@ def recorded(flying: Flight, manager: Manager) -> dict[int, tuple[float, ...]]:
             state = np.concatenate([numbers(part) for part in parts])
             states[stamp - begin] = (*state, *rotors[stamp].position, *rotors[stamp].velocity)
     return states
+
+
+def told_to_fly(flying: Flight, manager: Manager, client: Client, joints: list[Any]) -> int | None:
+    """The tick after which a drone at rest is told to fly; None if that came late.
+
+    Time stands, so that the manager commands nothing for this tick; it reads what it is told in a
+    thread of its own, and should have by the next.
+    """
+    client.pause(False)
+    active = [name for name, state in manager.states().items() if state == "active"]
+    assert manager.switch(stop=[name for name in active if "broadcaster" not in name])
+    client.reset()
+    assert manager.switch(start=["cf0_waiting"])  # without memory of the flight before
+    tick = client.pause(True)
+    tick = client.advance(PUBLISHED - tick % PUBLISHED)
+    flying.tell(HOME, topic="/cf0_waiting/reference")
+    turning = [any(client.newest(joints, client.advance(1)).velocity) for _ in range(2)]
+    return tick if turning == [False, True] else None
 
 
 def test_one_manager_flies_ten_drones(tmp_path: Any) -> None:
