@@ -132,6 +132,21 @@ def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixtu
     assert "there is no parameter 'real_time_factr', it is ignored" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"dynamics": "so_rpy"},
+            "dynamics: expected first_principles with a battery, got 'so_rpy'",
+        ),
+        ({"drone_model": "hb_x500"}, "drone_model: expected cf2x_L250 or .* with a battery"),
+    ],
+)
+def test_batteries_that_are_not_known_are_refused(values: dict[str, str], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Parameters(battery=True, **values)
+
+
 def test_no_initial_poses_leave_it_to_the_simulation() -> None:
     assert Parameters().simulation_config().initial_poses is None
 

@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import PIL.Image
 import pytest
-from geometry_msgs.msg import PoseStamped, TwistStamped, Vector3, Wrench, WrenchStamped
+from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3, Wrench, WrenchStamped
 from nav_msgs.msg import Odometry
 from ros_client import (
     LATCHED,
@@ -24,6 +25,7 @@ from ros_client import (
     time_ns,
 )
 from sensor_msgs.msg import (
+    BatteryState,
     CameraInfo,
     CompressedImage,
     FluidPressure,
@@ -42,11 +44,14 @@ from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros import opengl
 from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.ros import sensors
 from crazyflow_ros.ros.declaration import ParameterError
+from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.sensor_config import load
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
 from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, RayCastSensorCfg
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 
 DOMAIN = own_domain("test_ros_sensors")
 ROOM = """
@@ -76,6 +81,7 @@ cf0:
   ring: {type: multiranger, rate: 10, noise: {}}
   down: {type: range, rate: 10, noise: {}}
   flow: {type: optical_flow, rate: 10}
+  battery: {type: battery, rate: 10}
   mocap: {type: motion_capture, rate: 50, delay: 0.04, dropout: 0.3, position: {std: 0.001}}
 """
 
@@ -88,7 +94,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     values = {
         "drones": "[cf0, cf1]", "scene": folder / "room.xml", "sensors": folder / "sensors.yaml",
         "initial_poses": "[0.4, -0.3, 1.5, 0.5, 0.0, -20.0, 0.1, 0.0]", "start_paused": "true",
-        "max_drones": "3",
+        "max_drones": "3", "battery": "true",
     }  # fmt: skip
     arguments = [part for name, value in values.items() for part in ("-p", f"{name}:={value}")]
     with SimulatorProcess(DOMAIN, arguments):
@@ -291,6 +297,29 @@ def test_field_pressure_fix_and_flow_are_those_of_the_pose(client: Client) -> No
     assert math.hypot(flow.x, flow.y) > 0.05
 
 
+def test_the_battery_runs_down(client: Client) -> None:
+    told = client.collect(BatteryState, "cf0/battery")
+    client.reset()
+    client.until(lambda: client.advance(50) and told, "full battery")
+    assert told[-1].percentage == 1.0 and told[-1].current == 0.0
+    assert told[-1].voltage == pytest.approx(4.2, abs=1e-5)
+    client.publish("cf0/cmd_vel", TwistStamped(twist=Twist(linear=Vector3(z=0.5))))
+    client.newest(told, client.advance(1000) // 50 * 50)
+    first, last = told[-8], told[-1]
+    source = float(CRAZYFLIE_BATTERY.voltage(np.float64(last.capacity - last.charge)))
+    assert last.voltage == pytest.approx(source + 0.1 * last.current, abs=1e-4)
+    assert list(last.cell_voltage) == [last.voltage]
+    assert last.charge == pytest.approx(last.percentage * last.capacity, rel=1e-6)
+    drawn = (first.charge - last.charge) * 3600  # A s, in 0.7 s
+    currents = [message.current for message in told[-8:]]
+    assert -3.0 < np.mean(currents) < -1.5
+    assert drawn == pytest.approx(-0.7 * np.mean(currents), rel=0.05)
+    client.reset()
+    at = client.advance(50) // 50 * 50
+    client.newest(told, at)
+    assert told[-1].percentage == 1.0
+
+
 def test_motion_capture_is_late_and_has_gaps(client: Client) -> None:
     told, odometry = client.collect(PoseStamped, "cf0/mocap"), client.collect(Odometry, "cf0/odom")
     ends = []
@@ -462,6 +491,14 @@ def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path
     (file := tmp_path / "s.yaml").write_text(text)
     with pytest.raises(ParameterError, match=rf"^sensors: .*{message}"):
         load(str(file), ["cf0"], "cf2x_L250")
+
+
+def test_a_sensor_of_batteries_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text("all: {cell: {type: battery}}")
+    carried = load(str(file), ["cf0"], "cf2x_L250")
+    node: Any = SimpleNamespace(sensor_file=carried, publishers=[], parameters=Parameters())
+    with pytest.raises(ParameterError, match="battery: expected true, for there is a sensor cell"):
+        sensors.declare(node)
 
 
 def test_a_missing_file_is_refused() -> None:

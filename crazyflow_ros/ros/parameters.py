@@ -17,6 +17,7 @@ from crazyflow_ros.sim import Integrator
 
 _MAX_RATE = 100_000  # Hz
 _MAX_FACTOR = 1e6
+_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # whose battery is known
 
 
 def _rate(what: str, minimum: int = 1) -> Spec:
@@ -98,6 +99,9 @@ class Parameters:
     true_mass: Annotated[
         bool, Spec("The position controller knows the drone's mass; the firmware's does not quite")
     ] = False
+    battery: Annotated[
+        bool, Spec("Rotors slow down as the batteries run down, see drone_model and dynamics")
+    ] = False
     real_time_factor: Annotated[
         float,
         Spec("Simulated over wall time; 0 is as fast as possible", 0, _MAX_FACTOR, read_only=False),
@@ -140,8 +144,15 @@ class Parameters:
         """Refuse names that are no names in ROS, and a clock off the grid of the controllers.
 
         Raises:
-            ParameterError: Such a name, or no name, or the same twice; or such a clock.
+            ParameterError: Such a name, or no name, or the same twice; or such a clock; or a
+                battery where there is none.
         """
+        if self.battery:
+            if self.dynamics != Dynamics.first_principles:
+                raise ParameterError("dynamics", "first_principles with a battery", self.dynamics)
+            if self.drone_model not in _WITH_BATTERY:
+                expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
+                raise ParameterError("drone_model", expected, self.drone_model)
         mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
         if mode == "lock_step" and clock != rate:
             # The manager would sleep through a control tick that waits for it, or wake between two.

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped
-from sensor_msgs.msg import FluidPressure, Imu, LaserScan, MagneticField, NavSatFix, Range
+from sensor_msgs.msg import (
+    BatteryState,
+    FluidPressure,
+    Imu,
+    LaserScan,
+    MagneticField,
+    NavSatFix,
+    Range,
+)
 
 from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.ros.cdr import XYZ, XYZW, below
@@ -25,6 +33,7 @@ from crazyflow_ros.sensors import (
     MagnetometerSensorCfg,
     RangerSensorCfg,
 )
+from crazyflow_ros.sensors.battery import BatterySensorCfg
 
 Blocks = Sequence[np.ndarray]
 
@@ -185,6 +194,32 @@ def motion_capture(device: Device) -> list[SampleMessage]:
     ]
 
 
+def battery(device: Device) -> list[SampleMessage]:
+    """Voltage [V], current [A], which is negative as it is drawn, and charge left [A h]."""
+    cfg = device.cfg
+    assert isinstance(cfg, BatterySensorCfg)
+
+    def prototype(drone: str) -> BatteryState:
+        message = BatteryState(
+            temperature=math.nan,
+            capacity=cfg.battery.capacity,
+            design_capacity=cfg.battery.capacity,
+            power_supply_status=BatteryState.POWER_SUPPLY_STATUS_DISCHARGING,
+            power_supply_health=BatteryState.POWER_SUPPLY_HEALTH_GOOD,
+            power_supply_technology=BatteryState.POWER_SUPPLY_TECHNOLOGY_LIPO,
+            present=True,
+            cell_voltage=[0.0],
+        )
+        return _framed(message, device.frame(drone))
+
+    def values(data: Any) -> Blocks:
+        columns = (data.voltage, data.voltage, -data.current, data.charge, data.percentage)
+        return (np.stack(columns, axis=-1),)
+
+    paths = [["voltage", "cell_voltage.0", "current", "charge", "percentage"]]
+    return [SampleMessage("", prototype, values, floats=paths)]
+
+
 MESSAGES: dict[str, Callable[[Device], list[SampleMessage]]] = {
     "imu": imu,
     "magnetometer": magnetometer,
@@ -194,6 +229,7 @@ MESSAGES: dict[str, Callable[[Device], list[SampleMessage]]] = {
     "multiranger": multiranger,
     "optical_flow": optical_flow,
     "motion_capture": motion_capture,
+    "battery": battery,
 }
 """The messages of a sensor, by its type."""
 

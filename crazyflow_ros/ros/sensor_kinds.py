@@ -27,9 +27,11 @@ from crazyflow_ros.sensors import (
     RayCastSensorCfg,
     SensorCfg,
 )
-from crazyflow_ros.sensors.noise import PerAxis
+from crazyflow_ros.sensors.battery import BatterySensorCfg
+from crazyflow_ros.sensors.noise import EXACT, PerAxis
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sensors.rendering import DataType
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 
 DRONE = "drone"
 """Name of the drone in the model that only carries sensors."""
@@ -105,6 +107,26 @@ def _contact(name: str, frame: ObjRef) -> ContactSensorCfg:
     return ContactSensorCfg(name=name, primary=ContactMatch("subtree", "drone", entity=DRONE))
 
 
+def _battery(
+    name: str,
+    frame: ObjRef,
+    seed: int = 0,
+    delay: float = 0.0,
+    voltage: NoiseCfg = EXACT,
+    current: NoiseCfg = EXACT,
+) -> BatterySensorCfg:
+    """The battery that the physics has with the parameter `battery`."""
+    del frame
+    return BatterySensorCfg(
+        name=name,
+        seed=seed,
+        delay=delay,
+        battery=CRAZYFLIE_BATTERY,
+        voltage=voltage,
+        current=current,
+    )
+
+
 def _camera(
     name: str,
     frame: ObjRef,
@@ -153,6 +175,7 @@ KINDS: dict[str, Kind] = {
     "optical_flow": Kind(cfg=OpticalFlowSensorCfg, rate=100),
     "motion_capture": Kind(cfg=MotionCaptureSensorCfg, rate=100),
     "lidar": Kind(cfg=_lidar, rate=10),
+    "battery": Kind(cfg=_battery, rate=1, movable=False),
     "contact": Kind(cfg=_contact, rate=50, movable=False),
     "camera": Kind(cfg=_camera, rate=10, link=frame_ids.fpv_camera_optical_frame, movable=False),
 }

@@ -194,6 +194,8 @@ def declare(simulator: Simulator) -> None:
     threads: dict[int, SensorThread] = {}
     taken = {publisher.topic_name for publisher in simulator.publishers}
     for device in file.devices:
+        if device.type == "battery" and not simulator.parameters.battery:
+            raise ParameterError("battery", f"true, for there is a sensor {device.name}", False)
         topics = _TOPICS.get(device.type, SampleTopics)(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:

@@ -26,7 +26,9 @@ from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE, HoldableControls, ma
 from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 from crazyflow_ros.sim.packing import MovingLeaves, Vectors
+from crazyflow_ros.sim.pipeline import insert_before
 
 Leaves = dict[str, np.ndarray]
 """What changes from tick to tick, by path in `SimData`; drones are on the second of three axes."""
@@ -82,6 +84,10 @@ class CompiledWorld:
         self._levels = levels
         if levels:
             follow_levels(self._sim, config)
+        self._has_battery = config.battery
+        if config.battery:
+            stages = insert_before(self._sim.step_pipeline, "integrate", CRAZYFLIE_BATTERY)
+            self._sim.step_pipeline = stages
         make_holdable(self._sim)
         self._step = self._sim.build_step_fn()
         self.has_rotors = self._sim.dynamics.has_rotors
@@ -117,7 +123,7 @@ class CompiledWorld:
         Returns:
             For the end of each stretch, (n, M, 30): position, attitude, velocity, angular velocity,
             both accelerations, velocity and specific force in body axes, rotor speeds in RPM,
-            `LOST`.
+            `LOST`; with batteries three more, as in a snapshot.
         """
         counts, n = self._counts, len(stretches)
         # Every period divides freq, and this never becomes too large to be exact.
@@ -208,7 +214,8 @@ class CompiledWorld:
             controls = data.controls
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(armed[None]))[0]
-            row = jnp.concatenate([*self._readings(data), lost.astype(inputs.dtype)], axis=-1)
+            readings = [*self._readings(data), lost.astype(inputs.dtype), *self._battery(data)]
+            row = jnp.concatenate(readings, axis=-1)
             return (
                 self._split.pack(data),
                 phase + n_ticks,
@@ -216,14 +223,15 @@ class CompiledWorld:
                 jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
             )
 
-        results = jnp.zeros(n_state + self.max_stretches * self.n_drones * (LOST + 1), inputs.dtype)
+        n_rows, n_columns = self.max_stretches * self.n_drones, LOST + 1 + 3 * self._has_battery
+        results = jnp.zeros(n_state + n_rows * n_columns, inputs.dtype)
         carry = (self._joined(numbers, rest), counts[0], inputs[:, k : k + 1], results)
         vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
         numbers, rest = vectors[self._numbers], _without(vectors, self._numbers)
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
 
     def _readings(self, data: SimData) -> list[Array]:
-        """All but the last column of the output."""
+        """The columns of the output before `LOST`."""
         states, rate, controls = data.states, data.states_deriv, data.controls
         assert isinstance(controls, HoldableControls)
         moves = ~controls.held
@@ -236,6 +244,13 @@ class CompiledWorld:
             states.rotor_vel if self.has_rotors else jnp.zeros_like(states.rotor_vel),
         ]
         return [x[0] for x in readings]
+
+    def _battery(self, data: SimData) -> list[Array]:
+        """The columns of the output behind `LOST`, if the drones have batteries."""
+        if not self._has_battery:
+            return []
+        volts, current = CRAZYFLIE_BATTERY.under_load(data)
+        return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
 
 
 def contact_forces(drone_model: str, freq: float) -> tuple[Force, ...]:

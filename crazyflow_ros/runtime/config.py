@@ -23,6 +23,9 @@ class SimulationConfig:
     body_rate_freq: int = 500
     force_torque_freq: int = 500
     true_mass: bool = False
+    battery: bool = False
+    """Rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; after a
+    reset it is full."""
     real_time_factor: float = 1.0
     """Simulated seconds per second; 0 runs as fast as it can."""
     start_paused: bool = False

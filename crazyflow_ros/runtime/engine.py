@@ -260,6 +260,7 @@ class Engine:
             rotor_vel=speeds[self.rows],
             tick=tick,
             epoch=epoch,
+            battery=rows[:, LOST + 1 :] if self._config.battery else None,
         )
         return snapshot
 

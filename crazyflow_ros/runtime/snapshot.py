@@ -28,6 +28,9 @@ class Snapshot(MirrorState):
     """Physics ticks, from 1 at the start. Goes on through a reset."""
     epoch: int
     """Resets so far."""
+    battery: np.ndarray | None = None
+    """Voltage under load [V], current [A] and charge drawn [A h] of the batteries, shape (M, 3);
+    None without."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""State of the battery, as the battery stage of a `Sim` has it."""
+"""State of the battery, as the battery stage of the physics has it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.state_backend import StateBackend
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
 
@@ -60,7 +61,11 @@ class BatteryData:
 
 
 class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
-    """Samples the battery; over a `SimBackend` only, as MuJoCo knows of no batteries."""
+    """Samples the battery, which MuJoCo knows nothing of.
+
+    Over a `SimBackend` that of one drone in all worlds, over a `StateBackend` that of each drone,
+    if these have any.
+    """
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """A battery needs nothing in the model."""
@@ -69,8 +74,16 @@ class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
         """Find the drone, and begin to err.
 
         Raises:
-            ValueError: The back end is not over a `Sim`, or it has no such drone or stage.
+            ValueError: The back end has no batteries, or its `Sim` no such drone or stage.
         """
+        super().initialize(backend)
+        self._read = backend.batteries if isinstance(backend, StateBackend) else self._of_sim
+        if not isinstance(backend, StateBackend):
+            self._check(backend)
+        self._voltage = self._noise(self.cfg.voltage, 1)
+        self._current = self._noise(self.cfg.current, 1)
+
+    def _check(self, backend: Backend) -> None:
         name, sim = self.cfg.name, getattr(backend, "sim", None)
         if not isinstance(sim, Sim):
             raise ValueError(f"{name}: this back end has no batteries, use SimBackend")
@@ -78,17 +91,17 @@ class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
             raise ValueError(f"{name}: drone {self.cfg.drone}, there are {sim.n_drones}")
         if "battery" not in sim.data.plugins:
             raise ValueError(f"{name}: the pipeline has no stage Battery")
-        super().initialize(backend)
         self._sim = sim
-        self._voltage = self._noise(self.cfg.voltage, 1)
-        self._current = self._noise(self.cfg.current, 1)
+
+    def _of_sim(self) -> np.ndarray:
+        """Voltage, current and charge drawn in all worlds, shape (B, 3)."""
+        data, drone = self._sim.data, self.cfg.drone
+        volts, current = self.cfg.battery.under_load(data)
+        columns = (volts[..., None], current[..., None], data.plugins["battery"])
+        return np.hstack([np.asarray(values)[:, drone] for values in columns])
 
     def _measure(self, dt: float) -> np.ndarray:
-        data, drone = self._sim.data, self.cfg.drone
-        volts, current = (
-            np.asarray(values)[:, drone, None] for values in self.cfg.battery.under_load(data)
-        )
-        drawn = np.asarray(data.plugins["battery"])[:, drone]
+        volts, current, drawn = np.split(self._read(), 3, axis=1)
         left = np.maximum(self.cfg.battery.capacity - drawn, 0.0)
         return np.hstack([self._voltage.apply(volts, dt), self._current.apply(current, dt), left])
 

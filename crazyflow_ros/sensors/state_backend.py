@@ -70,6 +70,7 @@ class StateBackend:
 
         self._pos, self._axes = all_of("pos"), rotation_matrix(all_of("quat"))
         self._all_of = all_of
+        self._has_battery = getattr(states[0], "battery", None) is not None
         self._readings: np.ndarray | None = None
 
     def sensordata(self) -> np.ndarray:
@@ -86,6 +87,16 @@ class StateBackend:
         """Position (T * M, 3) and axes (T * M, 3, 3); of a rotor as if it stood still."""
         pos, axes = self._at_origin.frame(ref)
         return self._pos + self._axes @ pos[0], self._axes @ axes[0]
+
+    def batteries(self) -> np.ndarray:
+        """Voltage [V], current [A] and charge drawn [A h] of the drones' batteries, (T * M, 3).
+
+        Raises:
+            ValueError: The states are of drones without.
+        """
+        if self._has_battery:
+            return self._all_of("battery")
+        raise ValueError("the drones have no batteries: see SimulationConfig.battery")
 
     def contacts(self) -> Contacts:
         """The state does not tell them.
