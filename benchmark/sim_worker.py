@@ -67,7 +67,9 @@ def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str
     def cycle() -> None:
         set_command(numbers)
         sim.step(5)
-        np.asarray(sim.data.states.pos)
+        states = sim.data.states
+        for array in (states.pos, states.quat, states.vel, states.ang_vel):
+            np.asarray(array)
 
     return {
         "library": library,

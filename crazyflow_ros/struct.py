@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self, dataclass_transform
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 import jax
 
@@ -24,6 +25,33 @@ class Struct:
         leaves = [f.name for f in fields if f.name not in static]
         jax.tree_util.register_dataclass(cls, data_fields=leaves, meta_fields=static)
 
+    @classmethod
+    def lazy(cls, field: Callable[[str], Any]) -> Self:
+        """An instance that gets its fields when they are first read.
+
+        Args:
+            field: From the name of a field to its value.
+        """
+        new = object.__new__(cls)
+        new.__dict__["_field"] = field
+        return new
+
     def replace(self, **changes: Any) -> Self:
         """Copy with some fields changed."""
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        fields = self.__dataclass_fields__  # type: ignore[attr-defined]
+        if unknown := changes.keys() - fields.keys():
+            raise TypeError(f"{type(self).__name__} has no fields {sorted(unknown)}")
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__ | changes)
+        return new
+
+    if not TYPE_CHECKING:  # attributes that are no fields are still errors
+
+        def __getattr__(self, name: str) -> Any:
+            field = self.__dict__.get("_field")
+            if field is None or name not in type(self).__dataclass_fields__:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            return self.__dict__.setdefault(name, field(name))
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

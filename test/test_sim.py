@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -339,6 +340,51 @@ def test_derivatives_belong_to_the_state_after_the_step(sim: Sim) -> None:
     np.testing.assert_array_equal(after.states_deriv.ang_vel, after.states.ang_vel)
     sim.reset()
     np.testing.assert_allclose(sim.data.states_deriv.acc[0, 0], [0, 0, -9.81], rtol=1e-6)
+
+
+def test_data_stay_what_they_were_when_they_were_taken(sim: Sim) -> None:
+    def flown(look: bool) -> list[SimData]:
+        sim.reset()
+        sim.rotor_vel_control(commands())
+        taken = []
+        for i in range(3):
+            sim.step(4)
+            taken.append(sim.data)
+            if look:
+                jax.block_until_ready(taken[-1])
+            sim.rotor_vel_control(commands(i + 1))
+        sim.step()
+        return taken
+
+    for unseen, seen in zip(flown(look=False), flown(look=True)):
+        changed = unseen.replace(plugins={"mine": jnp.ones(1)})  # looks at nothing else
+        assert "states" not in vars(changed)
+        assert_equal(copy.deepcopy(changed).states, seen.states)
+        assert_equal(unseen, seen)
+
+
+def test_a_transformation_may_look_at_the_data_of_a_simulation(sim: Sim) -> None:
+    sim.rotor_vel_control(commands())
+    sim.step(5)
+    height, rate = jax.jit(lambda: (sim.data.states.pos, sim.data.states_deriv.acc))()
+    np.testing.assert_array_equal(height, sim.data.states.pos)
+    np.testing.assert_array_equal(rate, sim.data.states_deriv.acc)
+
+
+def test_a_stage_may_read_the_derivatives_of_the_end_of_the_last_step() -> None:
+    sim = Sim(control="rotor_vel", drone=["cf2x_L250"])
+    read = {"read": jnp.zeros((1, 1, 3))}
+    sim.data = sim.data.replace(plugins=read)
+
+    def remember(data: SimData) -> SimData:
+        return data.replace(plugins={"read": data.states_deriv.acc})
+
+    sim.step_pipeline = (remember, *sim.step_pipeline)
+    sim.rotor_vel_control(np.full((1, 1, 4), 17e3))
+    for _ in range(3):
+        before = sim.data.states_deriv.acc
+        sim.step(5)
+        np.testing.assert_array_equal(sim.data.plugins["read"], before)
 
 
 def test_the_drones_stand_on_a_grid() -> None:

@@ -21,7 +21,7 @@ from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.kernels import fits_one_kernel, one_kernel, separate_kernels, zero
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.functional import stored_command
-from crazyflow_ros.sim.packing import Packing, changed_leaves, repeat, traced
+from crazyflow_ros.sim.packing import Packing, changed_leaves, read_leaves, repeat, traced
 from crazyflow_ros.sim.stages import Stage
 
 _LANES = 128  # drones in a block
@@ -30,7 +30,7 @@ Arrays = tuple[Array, ...]
 
 
 class Packed(NamedTuple):
-    """Packed data: what the ticks change, and the rest.
+    """Packed data: what ticks change, and what else they read.
 
     Both consist of arrays (blocks, rows, worlds, drones), one for each dtype and number of drones
     and one for the command, with one row for each component; and of the leaves that all worlds
@@ -60,8 +60,10 @@ class Blocks:
 
     Attributes:
         divisible: No tick needs to see all worlds at once.
+        n_blocks: How many there are.
         moves: For each leaf: do ticks change it?
         command: Which leaf is the command in force.
+        used: For each leaf: is it packed, for a tick or a command reads or changes it?
     """
 
     def __init__(
@@ -83,6 +85,9 @@ class Blocks:
         self.moves = moves
         stored = stored_command(data)
         self.command = next(i for i, leaf in enumerate(leaves) if leaf is stored)
+        used = [any(flags) for flags in zip(moves, read_leaves(jaxpr))]
+        used[self.command] = True
+        self.used = used
         on_cpu = jax.default_backend() == "cpu"
         self._one_kernel = one_kernel and on_cpu and fits_one_kernel(jaxpr)
         # A leaf that all worlds share and that a tick changes has to see all worlds at once.
@@ -91,13 +96,23 @@ class Blocks:
         lanes = _LANES if self._one_kernel and self.divisible else n_drones
         n_blocks = ceil(n_drones / lanes)
         self._worlds = ceil(self._n_worlds / n_blocks)
-        self._n_blocks = ceil(self._n_worlds / self._worlds)
+        self.n_blocks = ceil(self._n_worlds / self._worlds)
         self._moving, self._fixed = (
             _Part(
-                {i: x for i, x in enumerate(leaves) if moves[i] == moving}, per_world, self.command
+                {i: x for i, x in enumerate(leaves) if used[i] and moves[i] == moving},
+                per_world,
+                self.command,
             )
             for moving in (True, False)
         )
+        in_fixed = not moves[self.command]
+        groups = (self._moving, self._fixed)[in_fixed].groups
+        self._command_at = int(in_fixed), groups.index([self.command])
+        self._unused = {
+            i: jax.ShapeDtypeStruct((self._worlds, *x.shape[1:]) if own else x.shape, x.dtype)
+            for i, (x, own) in enumerate(zip(leaves, per_world))
+            if not used[i]
+        }
         self._blocked_command = jax.jit(self._blocked)
 
     def pack(self, data: SimData) -> Packed:
@@ -113,30 +128,29 @@ class Blocks:
 
         return Packed(pack(self._moving), pack(self._fixed))
 
-    def unpack(self, packed: Packed, then: Stage = lambda data: data) -> SimData:
-        """Inverse of `pack`; what it returns goes through `then`."""
-        leaves = self._shared_leaves(packed)
+    def unpack(self, packed: Packed) -> dict[int, Array]:
+        """The leaves that ticks and commands change, by their places in the data."""
+        leaves = self._shared_leaves(packed.moving, self._moving)
         for part, arrays in zip((self._moving, self._fixed), packed):
             for group, array in zip(part.groups, arrays):
                 for i, rows in self._slices(part, group):
-                    leaf = jnp.moveaxis(array[:, rows], 1, -1)
-                    leaf = leaf.reshape(-1, *leaf.shape[2:])[: self._n_worlds]
-                    leaves[i] = leaf.reshape(self._shapes[i])
-        return then(self._tree(leaves))
+                    if self.moves[i] or i == self.command:
+                        leaf = jnp.moveaxis(array[:, rows], 1, -1)
+                        leaf = leaf.reshape(-1, *leaf.shape[2:])[: self._n_worlds]
+                        leaves[i] = leaf.reshape(self._shapes[i])
+        return leaves
 
     def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
         """Packed data with another command, (worlds, drones, k)."""
-        if self._n_blocks == 1 and isinstance(value, np.ndarray):
+        if self.n_blocks == 1 and isinstance(value, np.ndarray):
             # A compiled call would take longer than a step.
-            new = value.transpose(2, 0, 1)[None]
+            new = np.ascontiguousarray(value.transpose(2, 0, 1)[None])
         else:
             new = self._blocked_command(value)
-        parts: list[Any] = []
-        for part, arrays in zip((self._moving, self._fixed), packed):
-            groups = zip(part.groups, arrays)
-            changed = [new if group == [self.command] else array for group, array in groups]
-            parts.append((*changed, *arrays[len(part.groups) :]))
-        return Packed(*parts)
+        part, place = self._command_at
+        arrays: list[Any] = list(packed[part])
+        arrays[place] = new
+        return Packed(packed.moving, tuple(arrays)) if part else Packed(tuple(arrays), packed.fixed)
 
     def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
         """Packed data after `n_ticks` ticks."""
@@ -154,7 +168,9 @@ class Blocks:
         def run(packed: Packed, n_ticks: Array) -> Arrays:
             if self._one_kernel:
                 n_ticks += zero(packed)
-            shared, fixed = self._shared_leaves(packed), packed.fixed[: len(self._fixed.groups)]
+            shared = self._shared_leaves(packed.moving, self._moving)
+            shared |= self._shared_leaves(packed.fixed, self._fixed)
+            fixed = packed.fixed[: len(self._fixed.groups)]
 
             def step_block(k: Array, moving: Arrays) -> Arrays:
                 blocks = jax.tree.map(
@@ -166,8 +182,8 @@ class Blocks:
                 return tuple(update(a, row, k, 0) for a, row in zip(moving, new))
 
             with separate_kernels(n_ticks > -1) if self._one_kernel else nullcontext():
-                if self._n_blocks > 1:
-                    return jax.lax.fori_loop(0, self._n_blocks, step_block, packed.moving)
+                if self.n_blocks > 1:
+                    return jax.lax.fori_loop(0, self.n_blocks, step_block, packed.moving)
                 moving = packed.moving[: len(self._moving.groups)]
                 blocks = jax.tree.map(lambda a: a[0], Packed(moving, fixed))
                 data = step(blocks, shared, n_ticks)
@@ -179,21 +195,18 @@ class Blocks:
         return Packed(advance(packed, jnp.asarray(n_ticks)), packed.fixed)
 
     def _join(self, blocks: Packed, shared: dict[int, Array]) -> SimData:
-        """The data of one block."""
-        leaves = dict(shared)
+        """The data of one block. What no tick reads is zero."""
+        leaves = {i: jnp.zeros(x.shape, x.dtype) for i, x in self._unused.items()} | shared
         for part, arrays in zip((self._moving, self._fixed), blocks):
             for group, array in zip(part.groups, arrays):
                 for i, rows in self._slices(part, group):
                     leaf = stack(tuple(array[rows]))
                     leaves[i] = leaf.reshape(self._worlds, *self._shapes[i][1:])
-        data = self._tree(leaves)
+        data: SimData = jax.tree.unflatten(self._treedef, [leaves[i] for i in sorted(leaves)])
         return data.replace(core=data.core.replace(n_worlds=self._worlds))
 
-    def _shared_leaves(self, packed: Packed) -> dict[int, Array]:
-        leaves: dict[int, Array] = {}
-        for part, arrays in zip((self._moving, self._fixed), packed):
-            leaves |= zip(part.shared, part.packing.unpack(arrays[len(part.groups) :]))
-        return leaves
+    def _shared_leaves(self, arrays: Arrays, part: _Part) -> dict[int, Array]:
+        return dict(zip(part.shared, part.packing.unpack(arrays[len(part.groups) :])))
 
     def _slices(self, part: _Part, group: list[int]) -> list[tuple[int, slice]]:
         """Which rows of a group's array are which leaf."""
@@ -203,16 +216,12 @@ class Blocks:
             start += part.n_rows[i]
         return slices
 
-    def _tree(self, leaves: dict[int, Array]) -> SimData:
-        data: SimData = jax.tree.unflatten(self._treedef, [leaves[i] for i in sorted(leaves)])
-        return data
-
     def _blocked(self, leaf: Array) -> Array:
         """(worlds, drones, ...) -> (blocks, rows, worlds, drones); the last world fills up."""
-        missing = self._n_blocks * self._worlds - self._n_worlds
+        missing = self.n_blocks * self._worlds - self._n_worlds
         leaf = leaf.reshape(*leaf.shape[:2], -1)
         leaf = jnp.pad(leaf, ((0, missing), (0, 0), (0, 0)), mode="edge")
-        return jnp.moveaxis(leaf.reshape(self._n_blocks, self._worlds, *leaf.shape[1:]), -1, 1)
+        return jnp.moveaxis(leaf.reshape(self.n_blocks, self._worlds, *leaf.shape[1:]), -1, 1)
 
 
 def _rows(leaf: Array) -> tuple[Array, ...]:

@@ -77,14 +77,21 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
     if cmd.shape[-1] not in control.sizes:
         lengths = " or ".join(str(n) for n in sorted(control.sizes))
         raise ValueError(f"a {control} command has {lengths} numbers, got {cmd.shape[-1]}")
+    # All at once, and one by one only if that looks bad: checks take as long as a tick.
+    numbers = cmd.ravel()
+    if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= _LARGEST**2:
+        _check_size(control, cmd)
+    if cmd.shape[-1] == 16 and not (usable := cmd[..., 9:13].any(axis=-1)).all():
+        where = tuple(int(i) for i in np.argwhere(~usable)[0]) if usable.ndim else ()
+        raise ValueError(f"{control} command holds a zero quaternion at index {where}")
+
+
+def _check_size(control: Control, cmd: np.ndarray) -> None:
     usable = np.abs(cmd) <= _LARGEST
     if not usable.all():
         where = tuple(int(i) for i in np.argwhere(~usable)[0])
         beyond = f", beyond {_LARGEST:g}" if np.isfinite(cmd[where]) else ""
         raise ValueError(f"{control} command holds {cmd[where]} at index {where}{beyond}")
-    if cmd.shape[-1] == 16 and (zero := ~cmd[..., 9:13].any(axis=-1)).any():
-        where = tuple(int(i) for i in np.argwhere(zero)[0]) if zero.ndim else ()
-        raise ValueError(f"{control} command holds a zero quaternion at index {where}")
 
 
 def full_command(control: Control, cmd: T) -> T:

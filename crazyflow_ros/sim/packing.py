@@ -71,6 +71,13 @@ def changed_leaves(jaxpr: Jaxpr) -> list[bool]:
     return [a is not b for a, b in zip(jaxpr.invars, jaxpr.outvars)]
 
 
+def read_leaves(jaxpr: Jaxpr) -> list[bool]:
+    """For each leaf: does the computation use it, or return it as another leaf?"""
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
+    used |= {b for a, b in zip(jaxpr.invars, jaxpr.outvars) if a is not b and isinstance(b, Var)}
+    return [v in used for v in jaxpr.invars]
+
+
 def repeat(fn: Callable[[T], T], tree: T, n: Array | int, changed: Sequence[bool]) -> T:
     """Apply `fn` to `tree` `n` times.
 
@@ -116,11 +123,7 @@ class MovingLeaves(Generic[T]):
     def __init__(self, fn: Callable[[T], T], tree: T) -> None:
         self._treedef = jax.tree.structure(tree)
         jaxpr = traced(fn, tree)
-        read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
-        read |= {v for v in jaxpr.outvars if isinstance(v, Var)}
-        self.moves = [
-            changed and v in read for changed, v in zip(changed_leaves(jaxpr), jaxpr.invars)
-        ]
+        self.moves = [a and b for a, b in zip(changed_leaves(jaxpr), read_leaves(jaxpr))]
         self._packing = Packing(self._leaves(tree, moving=True))
 
     def pack(self, tree: T) -> Vectors:

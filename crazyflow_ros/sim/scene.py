@@ -28,7 +28,6 @@ class SimScene:
     """
 
     data: SimData
-    _data: SimData
     drone: Drone | tuple[Drone, ...]
     n_worlds: int
     n_drones: int
@@ -94,7 +93,11 @@ class SimScene:
                 poses = jax.device_put(poses, *devices)
             ids = data.core.drone_mocap_ids
             self._mjx = (model, _posed(*poses, ids, self.mjx_data, model))
-            self._data = _synced(data)
+            self._mark_synced()
+
+    def _mark_synced(self) -> None:
+        """Note that the MJX data show the present state."""
+        raise NotImplementedError
 
     def contacts(self, body: str | None = None) -> Array:
         """Which contacts there are.

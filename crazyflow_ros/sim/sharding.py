@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -36,7 +35,6 @@ class ShardedBlocks(Blocks):
         ]
         packed = Packed(*arrays)
         specs = worlds.specs(data)
-        self._all_worlds = data.core.n_worlds
 
         def mapped(fn: Callable[..., Any], in_specs: Any, out_specs: Any) -> Callable[..., Any]:
             return jax.shard_map(
@@ -47,7 +45,7 @@ class ShardedBlocks(Blocks):
             return Blocks.advance(self, packed, n_ticks)
 
         self._pack = mapped(super().pack, (specs,), packed)
-        self._unpack = partial(mapped, in_specs=(packed,), out_specs=specs)
+        self._unpack = mapped(super().unpack, (packed,), over)
         self._advance = mapped(advance, (packed, whole), packed)
         self._blocked_command = jax.jit(mapped(self._blocked, (over,), over))
 
@@ -56,15 +54,10 @@ class ShardedBlocks(Blocks):
         packed: Packed = self._pack(data)
         return packed
 
-    def unpack(self, packed: Packed, then: Stage = lambda data: data) -> SimData:
-        """Inverse of `pack`; what it returns goes through `then`."""
-
-        def unpack(packed: Packed) -> SimData:
-            data = Blocks.unpack(self, packed, then)
-            return data.replace(core=data.core.replace(n_worlds=self._all_worlds))
-
-        data: SimData = self._unpack(unpack)(packed)
-        return data
+    def unpack(self, packed: Packed) -> dict[int, Array]:
+        """The leaves that ticks and commands change, by their places in the data."""
+        leaves: dict[int, Array] = self._unpack(packed)
+        return leaves
 
     def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
         """Packed data with another command, (worlds, drones, k)."""

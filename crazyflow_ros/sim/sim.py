@@ -18,7 +18,6 @@ from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
-from crazyflow_ros.sim.blocks import Packed
 from crazyflow_ros.sim.cascade import control_stages, levels
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.integrators import Integrator
@@ -26,7 +25,7 @@ from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Remembering, Stage
-from crazyflow_ros.sim.stepping import PackedStep, StepFn, layout, step_fn, tick_of
+from crazyflow_ros.sim.stepping import PackedData, PackedStep, StepFn, layout, step_fn, tick_of
 from crazyflow_ros.sim.worlds import Worlds
 
 
@@ -138,12 +137,10 @@ class Sim(SimScene):
         )
         params = self._data.params.replace(obstacles=obstacles)
         self._data = self._data.replace(params=params)
-        self._packed: Packed | None = None
-        self._is_stale = False  # of the data, while the packed ones are stepped
+        self._flown: PackedData | None = None  # what takes the place of _data after a step
         mixed = not isinstance(self.drone, str)
         self._worlds = Worlds(self._data, mixed, mesh)
         self._data = self._worlds.placed(self._data)
-        self._step: PackedStep | None = None
         self._steps: dict[object, PackedStep] = {}
         self._reset: ResetFn | None = None
         self.build_default_data()
@@ -152,18 +149,18 @@ class Sim(SimScene):
     @property
     def data(self) -> SimData:
         """The present data. Assign to change it."""
-        if self._is_stale:
-            assert self._step is not None and self._packed is not None
-            self._data = self._step.unpacked(self._packed, self._data)
-            self._is_stale = False
-        return self._data
+        return self._data if self._flown is None else self._flown.data
 
     @data.setter
     def data(self, data: SimData) -> None:
-        synced = data.core.mjx_synced
-        if not isinstance(synced, jax.core.Tracer) and bool(synced):
-            data = data.replace(core=data.core.replace(mjx_synced=jnp.array(False)))
-        self._data, self._packed, self._is_stale = self._worlds.placed(data), None, False
+        self._data, self._flown = self._worlds.placed(_unsynced(data)), None
+
+    def _mark_synced(self) -> None:
+        if self._flown is None:
+            core = self._data.core.replace(mjx_synced=jnp.array(True))
+            self._data = self._data.replace(core=core)
+        else:
+            self._flown.mark_synced()
 
     @property
     def step_pipeline(self) -> tuple[Stage, ...]:
@@ -192,16 +189,16 @@ class Sim(SimScene):
         """Advance all worlds by `n_steps` ticks. A new count does not compile anew."""
         if n_steps < 1:
             raise ValueError(f"n_steps must be at least 1, got {n_steps}")
-        if self._packed is None or self._step is None:
-            key = layout(self._data)
+        if self._flown is None:
+            data = jax.tree.map(lambda x: x, self._data)  # all of it, if it was not unpacked yet
+            data = self._worlds.placed(_unsynced(data))
+            key = layout(data)
             if key not in self._steps:
                 self._steps[key] = PackedStep(
-                    tick_of(self._step_pipeline), self.derivative, self._data, self._worlds
+                    tick_of(self._step_pipeline), self.derivative, data, self._worlds
                 )
-            self._step = self._steps[key]
-            self._packed = self._step.pack(self._data)
-        self._packed = self._step(self._packed, n_steps)
-        self._is_stale = True
+            self._flown = PackedData(self._steps[key], data)
+        self._flown.advance(n_steps)
 
     def reset(self, mask: ArrayLike | None = None) -> None:
         """Take worlds back to `default_data`.
@@ -237,14 +234,12 @@ class Sim(SimScene):
         self._command(Control.rotor_vel, cmd)
 
     def _command(self, control: Control, cmd: ArrayLike) -> None:
-        if self._packed is None:
+        if self._flown is None:
             setter = getattr(functional, f"{control}_control")
             self._data = self._worlds.placed(setter(self._data, cmd))
         else:
-            assert self._step is not None
             value = functional.checked_command(self._data, control, cmd)
-            self._packed = self._step.command(self._packed, self._worlds.placed_array(value))
-            self._is_stale = True
+            self._flown.command(self._worlds.placed_array(value))
 
     def seed(self, seed: int) -> None:
         """Set `data.core.rng_key`."""
@@ -290,6 +285,14 @@ class Sim(SimScene):
     def build_reset_fn(self) -> ResetFn:
         """The reset pipeline as a pure, compiled function of data, default data and mask."""
         return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
+
+
+def _unsynced(data: SimData) -> SimData:
+    """Data that the MJX data do not show."""
+    synced = data.core.mjx_synced
+    if isinstance(synced, jax.core.Tracer) or not bool(synced):
+        return data
+    return data.replace(core=data.core.replace(mjx_synced=jnp.array(False)))
 
 
 __all__ = ["Sim", "sync_sim2mjx"]

@@ -27,7 +27,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.sim.data import SimControls, SimData
 from crazyflow_ros.sim.integrators import Integrator
-from crazyflow_ros.sim.packing import changed_leaves, traced
+from crazyflow_ros.sim.packing import changed_leaves, read_leaves, traced
 
 Stage = Callable[[SimData], SimData]
 
@@ -54,35 +54,33 @@ def _run_if_due(
         return data.replace(controls=controller(data))
     due = data.core.steps % period == 0
 
-    changed = changed_leaves(
-        traced(lambda controls: controller(data.replace(controls=controls)), data.controls)
-    )
-
-    def outputs(controls: SimControls) -> list[tuple[Array, ...]]:
-        return [split(x) for x, c in zip(jax.tree.leaves(controls), changed) if c]
-
+    leaves, treedef = jax.tree.flatten(data)
+    jaxpr = traced(lambda data: data.replace(controls=controller(data)), data)
+    changed, read = changed_leaves(jaxpr), read_leaves(jaxpr)
     # Component by component: whole arrays would be put together just to be handed over.
-    whole, treedef = jax.tree.flatten(data)
-    parts = [split(x) if x.ndim > 1 else (x,) for x in whole]
+    parts = {
+        i: split(x) if x.ndim > 1 else (x,) for i, x in enumerate(leaves) if changed[i] or read[i]
+    }
 
-    def joined(parts: list[tuple[Array, ...]]) -> SimData:
-        leaves = [stack(p) if x.ndim > 1 else p[0] for p, x in zip(parts, whole)]
-        data: SimData = jax.tree.unflatten(treedef, leaves)
-        return data
+    def run(parts: dict[int, tuple[Array, ...]]) -> dict[int, tuple[Array, ...]]:
+        given = dict(enumerate(leaves)) | {
+            i: stack(p) if leaves[i].ndim > 1 else p[0] for i, p in parts.items()
+        }
+        before: SimData = jax.tree.unflatten(treedef, list(given.values()))
+        after = jax.tree.leaves(before.replace(controls=controller(before)))
+        return {
+            i: tuple(jnp.where(due, new, old) for new, old in zip(split(after[i]), p))
+            for i, p in parts.items()
+            if changed[i]
+        }
 
-    def run(parts: list[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
-        data = joined(parts)
-        new, old = outputs(controller(data)), outputs(data.controls)
-        return jax.tree.map(lambda n, o: jnp.where(due, n, o), new, old)
+    def keep(parts: dict[int, tuple[Array, ...]]) -> dict[int, tuple[Array, ...]]:
+        return {i: p for i, p in parts.items() if changed[i]}
 
-    def keep(parts: list[tuple[Array, ...]]) -> list[tuple[Array, ...]]:
-        return outputs(joined(parts).controls)
-
-    results = iter(jax.lax.cond(jnp.any(due), run, keep, parts))
-    old, treedef_controls = jax.tree.flatten(data.controls)
-    new = [stack(next(results)) if c else x for c, x in zip(changed, old)]
-    controls: SimControls = jax.tree.unflatten(treedef_controls, new)
-    return data.replace(controls=controls)
+    results = jax.lax.cond(jnp.any(due), run, keep, parts)
+    merged = [stack(results[i]) if i in results else x for i, x in enumerate(leaves)]
+    new: SimData = jax.tree.unflatten(treedef, merged)
+    return new
 
 
 def _while_armed(controls: SimControls, integral: Vec3) -> Array:

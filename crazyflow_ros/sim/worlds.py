@@ -71,12 +71,18 @@ class Worlds:
         tree: SimData = jax.tree.unflatten(jax.tree.structure(data), specs)
         return tree
 
+    def shardings(self, data: SimData) -> SimData:
+        """For each leaf: where its parts lie on the devices of the mesh."""
+        mesh = self.mesh
+        assert mesh is not None
+        shardings: SimData = jax.tree.map(lambda spec: NamedSharding(mesh, spec), self.specs(data))
+        return shardings
+
     def placed(self, data: SimData) -> SimData:
         """Data with each world on its device. Within a transformation it is only a wish."""
         if self.mesh is None:
             return data
-        mesh = self.mesh
-        shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), self.specs(data))
+        shardings = self.shardings(data)
         if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
             return jax.lax.with_sharding_constraint(data, shardings)
         return jax.tree.map(_put, data, shardings)
