@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -11,6 +13,7 @@ import PIL.Image
 import pytest
 from sensor_msgs.msg import Image, LaserScan
 
+from crazyflow_ros.demo import flight, room
 from crazyflow_ros.demo.room import trajectory
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
 from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
@@ -43,26 +46,51 @@ def test_the_round_keeps_clear_of_everything_and_looks_ahead() -> None:
     assert all(point.time_from_start.nanosec < 10**9 for point in message.points)
 
 
-def test_pictures_are_drawn(tmp_path: Path) -> None:
+def flown(*, draws: bool) -> Any:
+    """What a flight has kept, where something draws and where nothing does."""
     stamps = [int(t * 1e9) for t in np.linspace(1, 30, 40)]
     pose = np.array([1.0, 0.5, 1.0, 0.0, 0.0, 0.0, 1.0])
     scan: LaserScan = laser_scan(np.linspace(-3, 3, 60), np.full(60, 1.5), 8.0, 10)
     points = np.random.default_rng(0).random((2, 30, 3))
     picture: Image = image("rgb", np.full((8, 8, 3), [200, 10, 10], np.uint8))
-    flight = SimpleNamespace(
+    pictures = stamps if draws else []
+    return SimpleNamespace(
         poses=dict.fromkeys(stamps, pose),
         start_ns=0,
         messages={
             "scan": dict.fromkeys(stamps, scan),
             "cloud": dict.fromkeys(stamps, point_cloud(points)),
-            "camera/image_raw": dict.fromkeys(stamps, picture),
-            "camera/depth/image_raw": dict.fromkeys(stamps, image("depth", np.ones((8, 8)))),
+            "camera/image_raw": dict.fromkeys(pictures, picture),
+            "camera/depth/image_raw": dict.fromkeys(pictures, image("depth", np.ones((8, 8)))),
         },
+        fly=lambda: None,
+        close=lambda: None,
     )
+
+
+def test_pictures_are_drawn(tmp_path: Path) -> None:
+    seen = flown(draws=True)
     names = [tmp_path / f"{name}.png" for name in ("scan", "cloud", "camera", "depth")]
-    save_scan(flight, names[0])
-    save_cloud(flight, names[1])
-    save_pictures(flight, names[2], names[3])
+    save_scan(seen, names[0])
+    save_cloud(seen, names[1])
+    save_pictures(seen, names[2], names[3])
     red = np.asarray(PIL.Image.open(names[2]).convert("RGB")).reshape(-1, 3)
     assert (red == [200, 10, 10]).all(axis=1).mean() > 0.3
     assert all(PIL.Image.open(name).width > 1000 for name in names)
+
+
+@pytest.mark.parametrize("draws", [True, False])
+def test_the_demonstration_goes_without_a_camera_where_nothing_draws(
+    draws: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = SimpleNamespace(check=lambda: None)
+    monkeypatch.setattr(room, "choose_domain", lambda: None)
+    monkeypatch.setattr(room, "Simulator", lambda *_: nullcontext(process))
+    monkeypatch.setattr(room, "Flight", lambda *_: flown(draws=draws))
+    monkeypatch.setattr(flight, "ros_node", lambda _: nullcontext())
+    monkeypatch.chdir(tmp_path)
+    assert room.main() == 0
+    written = {"scan.png", "cloud.png"} | ({"camera.png", "depth.png"} if draws else set())
+    assert {path.name for path in (tmp_path / "out").iterdir()} == written
+    said = capsys.readouterr().out
+    assert ("no camera: nothing draws here, see out/simulator.log; install lib" in said) != draws

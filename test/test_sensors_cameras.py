@@ -21,6 +21,7 @@ from crazyflow_ros.sensors import (
     PinholeCameraPatternCfg,
     RayCastSensorCfg,
     RenderingUnavailable,
+    SensorContext,
     SensorSet,
     rendering,
 )
@@ -262,6 +263,27 @@ def test_a_camera_needs_a_context_and_keeps_to_its_thread(drawn: Drawn) -> None:
         sensing = other.submit(sensors.sense)
         with pytest.raises(RuntimeError, match="belong to the thread that has drawn first"):
             sensing.result(timeout=60)
+
+
+def test_a_context_knows_its_sensors_and_draws_what_has_changed(drawn: Drawn) -> None:
+    backend, sensor = drawn[1], camera(drawn, "small")
+    model, context = backend.model, sensor.context
+    assert context.has_cameras and context.has_raycasts
+    rays = SensorContext(backend, [RayCastSensorCfg(name="r", frame=ObjRef("site", "s")).build()])
+    assert not rays.has_cameras and rays.has_raycasts
+    before, colors = sensor.data.rgb.copy(), model.tex_data.copy()
+    model.tex_data[:] = 255 - colors
+    sensor.sense()
+    np.testing.assert_array_equal(sensor.data.rgb, before)  # a copy is drawn
+    context.recreate(model)
+    sensor.sense()
+    assert not np.array_equal(sensor.data.rgb, before)
+    model.tex_data[:] = colors
+    context.recreate(model)
+    sensor.sense()
+    np.testing.assert_array_equal(sensor.data.rgb, before)
+    with pytest.raises(ValueError, match=r"a model of other sizes: \{.nbody.: 1,"):
+        context.recreate(mujoco.MjModel.from_xml_string("<mujoco/>"))
 
 
 def test_without_opengl_the_message_says_what_to_install(monkeypatch: Any) -> None:

@@ -95,6 +95,8 @@ class CameraSensorData:
 class CameraSensor(ContextSensor[CameraSensorData]):
     """Draws whenever the sensor context senses; until then its data stays as it is."""
 
+    is_camera = True
+
     def __init__(self, cfg: CameraSensorCfg) -> None:
         super().__init__()
         self.cfg = cfg

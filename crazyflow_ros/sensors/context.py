@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import mujoco
+
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.rendering import Renderers
 from crazyflow_ros.sensors.sensor import Sensor
@@ -21,6 +23,8 @@ class ContextSensor(Sensor[T]):
     """
 
     requires_sensor_context = True
+    is_camera = False
+    """Whether it draws; the others cast rays."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,6 +73,7 @@ class SensorContext:
 
     def __init__(self, backend: Backend, sensors: Iterable[Sensor[Any]]) -> None:
         self._sensors = [sensor for sensor in sensors if isinstance(sensor, ContextSensor)]
+        self._sizes = _sizes(backend.model)
         self.renderers = Renderers(backend.model)
         """What draws the pictures."""
         for sensor in self._sensors:
@@ -83,6 +88,37 @@ class SensorContext:
         for sensor in self._sensors:
             sensor.sense()
 
-    def close(self) -> None:
-        """Free what draws; also after changes of the model, which drawing keeps a copy of."""
+    @property
+    def has_cameras(self) -> bool:
+        """Whether some of the sensors draw."""
+        return any(sensor.is_camera for sensor in self._sensors)
+
+    @property
+    def has_raycasts(self) -> bool:
+        """Whether some of the sensors cast rays."""
+        return any(not sensor.is_camera for sensor in self._sensors)
+
+    def recreate(self, mj_model: mujoco.MjModel) -> None:
+        """Draw a model whose textures, meshes or height fields have changed, from now on.
+
+        Drawing keeps a copy of these, and has to know; of whatever else changes it need not, nor do
+        rays. In the thread that has drawn.
+
+        Args:
+            mj_model: The model of the back end, or one like it.
+
+        Raises:
+            ValueError: It is another one: then the sensors have to be initialised anew.
+        """
+        if _sizes(mj_model) != self._sizes:
+            raise ValueError(f"a model of other sizes: {_sizes(mj_model)}, not {self._sizes}")
         self.renderers.close()
+        self.renderers = Renderers(mj_model)
+
+    def close(self) -> None:
+        """Free what draws."""
+        self.renderers.close()
+
+
+def _sizes(model: mujoco.MjModel) -> dict[str, int]:
+    return {name: getattr(model, name) for name in ("nbody", "ngeom", "ncam", "nq", "nmesh")}

@@ -11,10 +11,9 @@ import numpy as np
 
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import NoiseCfg
-from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.patterns import Rays, Vector
 from crazyflow_ros.sensors.raycast import RayCastSensorCfg
-from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
+from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer
 
 DOWN: tuple[Vector, ...] = ((0.0, 0.0, -1.0),)
@@ -32,15 +31,13 @@ page 21), is taken for two standard deviations of an offset."""
 
 
 @dataclass(kw_only=True)
-class RangerSensorCfg(SampledSensorCfg):
+class RangerSensorCfg(FrameSensorCfg):
     """Distance sensors on a drone, by default a Multi-ranger deck of VL53L1x.
 
     Raises:
         ValueError: The ranges are no interval.
     """
 
-    frame: ObjRef
-    """Body or site that all beams start from."""
     directions: tuple[Vector, ...] = MULTI_RANGER
     """Directions of the n beams in the axes of the frame."""
     min_range: float = 0.04
@@ -74,8 +71,11 @@ class RangerData:
     """Variance of the white noise [m²]."""
 
 
-class RangerSensor(SampledSensor[RangerSensorCfg, RangerData]):
-    """Samples all beams at once. The readings are those of the ray in the middle of a beam."""
+class RangerSensor(FrameSensor[RangerSensorCfg, RangerData]):
+    """Samples all beams at once, which start from the frame.
+
+    The readings are those of the ray in the middle of a beam.
+    """
 
     def __init__(self, cfg: RangerSensorCfg) -> None:
         super().__init__(cfg)
@@ -88,14 +88,6 @@ class RangerSensor(SampledSensor[RangerSensorCfg, RangerData]):
             debug_vis=cfg.debug_vis,
             viz=RayCastSensorCfg.VizCfg(show_rays=True),
         ).build()
-
-    @property
-    def frames(self) -> tuple[ObjRef, ...]:
-        """What the beams start from."""
-        return (self.cfg.frame,)
-
-    def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """Beams need nothing in the model."""
 
     def initialize(self, backend: Backend) -> None:
         """Prepare the beams."""

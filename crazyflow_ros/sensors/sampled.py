@@ -125,7 +125,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
 @dataclass(kw_only=True)
 class FrameSensorCfg(SampledSensorCfg):
-    """What sensors have in common that read nothing but the pose of a frame.
+    """What sensors have in common that need nothing in the model but the pose of a frame.
 
     Raises:
         ValueError: The frame is not of a type that has a pose.
@@ -140,7 +140,7 @@ class FrameSensorCfg(SampledSensorCfg):
 
 
 class FrameSensor(SampledSensor[F, T]):
-    """A sensor that reads nothing but the pose of a frame."""
+    """A sensor that needs nothing in the model but the pose of a frame."""
 
     @property
     def frames(self) -> tuple[ObjRef, ...]:
