@@ -43,7 +43,9 @@ class ContactTopics(DeviceTopics):
         self._backend = MirrorBackend(
             scene.mirrored,
             scene.names,
-            forces=contact_forces(parameters.drone_model, parameters.freq),
+            forces=contact_forces(
+                parameters.drone_model, parameters.freq, drones=parameters.drone_collisions
+            ),
             params=RigidBody(
                 **body_figures(parameters.drone_model),
                 obstacles=obstacles_of(scene.mirrored).obstacles,

@@ -124,6 +124,7 @@ class Parameters:
     ] = ""
     seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
     headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
+    drone_collisions: Annotated[bool, Spec("Drones collide with one another")] = False
     max_drones: Annotated[
         int, Spec("Drones for which there is room while it runs; 0: those of the start", 0, 10_000)
     ] = 0

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics.collision import obstacle_contact
+from crazyflow_ros.dynamics.collision import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.contact import Force, floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.kernels import one_kernel, separate_kernels
@@ -77,7 +77,7 @@ class CompiledWorld:
             body_rate_freq=config.body_rate_freq,
             force_torque_freq=config.force_torque_freq,
             scene=config.scene,
-            forces=contact_forces(config.drone_model, config.freq),
+            forces=contact_forces(config.drone_model, config.freq, drones=config.drone_collisions),
             rng_key=config.seed,
             true_mass=config.true_mass,
         )
@@ -253,9 +253,10 @@ class CompiledWorld:
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
 
 
-def contact_forces(drone_model: str, freq: float) -> tuple[Force, ...]:
-    """What the drones of the runtime collide with. Each other they fly through."""
-    return tuple(f(drone_model, freq) for f in (floor_contact, obstacle_contact))
+def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[Force, ...]:
+    """What the drones of the runtime collide with; `drones`: also one another."""
+    kinds = (floor_contact, obstacle_contact, *([drone_contact] if drones else []))
+    return tuple(kind(drone_model, freq) for kind in kinds)
 
 
 def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:

@@ -26,6 +26,8 @@ class SimulationConfig:
     battery: bool = False
     """Rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; after a
     reset it is full."""
+    drone_collisions: bool = False
+    """Drones collide with one another, and do not fly through each other."""
     real_time_factor: float = 1.0
     """Simulated seconds per second; 0 runs as fast as it can."""
     start_paused: bool = False
