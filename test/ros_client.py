@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import re
@@ -12,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import rclpy
@@ -35,15 +37,39 @@ COMMAND = "CRAZYFLOW_SIMULATOR"
 READY_TIMEOUT = 120.0  # s, a machine may be slow and busy
 TIMEOUT = 30.0  # s
 _NUMBERS = itertools.count()
+_BLOCK, _N_BLOCKS = 4, 25  # domains from 1 to 100, whose ports are free on any machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 EVERYTHING = QoSProfile(depth=1000)
 
 os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 
 
+@cache
+def _own_block() -> tuple[int, IO[str]]:
+    """A block of domains that no other process of tests has, and the lock that is kept on it.
+
+    Raises:
+        RuntimeError: All are taken.
+    """
+    for block in range(_N_BLOCKS):
+        path = Path(tempfile.gettempdir()) / f"crazyflow_ros_{os.getuid()}_domains_{block}.lock"
+        lock = path.open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+        else:
+            return block, lock
+    raise RuntimeError(f"{_N_BLOCKS} processes of tests use ROS domains already")
+
+
 def own_domain(name: str) -> int:
-    """A ROS domain for one module of tests, which other runs on the machine hardly use."""
-    return 1 + (os.getpid() + sum(name.encode())) % 100
+    """A ROS domain for one module of tests, which no other process of tests uses meanwhile.
+
+    With the domain of another run each would see, and stop, the other's simulator.
+    """
+    block, _ = _own_block()
+    return 1 + block * _BLOCK + sum(name.encode()) % _BLOCK
 
 
 def time_ns(stamp: Any) -> int:

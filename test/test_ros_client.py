@@ -1,0 +1,25 @@
+"""What the tests over ROS rest on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ros_client import own_domain
+
+
+def test_no_two_processes_use_the_same_domain() -> None:
+    mine = {own_domain(name) for name in "abcd"}
+    code = "from ros_client import own_domain; print(*(own_domain(name) for name in 'abcd'))"
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    others = set(map(int, output.split()))
+    assert len(mine) == len(others) == 4 and not mine & others
+    assert all(1 <= domain <= 100 for domain in mine | others)
