@@ -25,6 +25,7 @@ class Stepping:
     def __init__(self, server: Server) -> None:
         self._server, self._physics = server, server.physics
         self._running: dict[bytes, Steps] = {}
+        self._waited_for: list[Steps] = []
         server.serve(
             StepSimulation, self._step, "STEP_SIMULATION_SINGLE", "STEP_SIMULATION_MULTIPLE"
         )
@@ -75,7 +76,13 @@ class Stepping:
         return CancelResponse.ACCEPT
 
     async def _done(self, steps: Steps) -> None:
-        await self._server.wait(steps, TIMEOUT + steps.ticks * SLOWEST_TICK)
+        """Wait for steps, and for those that were asked for before and come first."""
+        self._waited_for.append(steps)
+        try:
+            ticks = sum(each.left for each in self._waited_for)
+            await self._server.wait(steps, TIMEOUT + ticks * SLOWEST_TICK)
+        finally:
+            self._waited_for.remove(steps)
 
 
 class _Feedback:
