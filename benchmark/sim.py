@@ -1,6 +1,6 @@
 """`Sim` beside Crazyflow's, row by row in one run.
 
-python -m benchmark.sim [ROW...]    rows are WORLDS:MODE, all of them by default
+python -m benchmark.sim [ROW...]    rows are WORLDS:MODE or 1:contacts; all of them by default
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MODES = ("rotor_vel", "attitude", "state")
-ROWS = [f"{n}:{mode}" for n in (1, 1024, 16384, 262144) for mode in MODES]
+CONTACTS = "1:contacts"
+ROWS = [*(f"{n}:{mode}" for n in (1, 1024, 16384, 262144) for mode in MODES), CONTACTS]
 WORKER = Path(__file__).with_name("sim_worker.py")
 
 
@@ -41,6 +42,8 @@ def main(rows: Sequence[str] = ROWS) -> None:
     if crazyflow is None:
         sys.exit("CRAZYFLOW_PYTHON must name the Python that has crazyflow; use `make bench`")
     cores = len(os.sched_getaffinity(0))
+    asks_contacts = CONTACTS in rows
+    rows = [row for row in rows if row != CONTACTS]
     print(f"ours on 1 core, and on {cores} (a device each); Crazyflow uses all of them\n")
     print(
         "| worlds | control | us a call, ours | Crazyflow | ratio | us command, 5 ticks, state,",
@@ -67,6 +70,13 @@ def main(rows: Sequence[str] = ROWS) -> None:
         cells += [f"{a:.2f}", f"{b:.2f}", f"{c:.2f}", f"{a / c:.1f}", f"{b / c:.1f}"]
         cells += [f"{x['peak_mb']:.0f}" for x in (ours, theirs)]
         print("| " + " | ".join(cells) + " |", flush=True)
+    if asks_contacts:
+        a, b = (
+            measure(python, library, CONTACTS)["us_per_contacts"]
+            for python, library in ((sys.executable, "crazyflow_ros"), (crazyflow, "crazyflow"))
+        )
+        print("\n| | us, ours | Crazyflow | ratio |\n|---|---:|---:|---:|")
+        print(f"| contacts of one world | {a:.0f} | {b:.0f} | {b / a:.1f} |")
 
 
 if __name__ == "__main__":

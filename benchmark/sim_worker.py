@@ -82,10 +82,29 @@ def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str
     }
 
 
+def measure_contacts(library: str) -> dict[str, object]:
+    """What a caller waits for contacts of one world, anew after each step."""
+    sim = importlib.import_module(f"{library}.sim").Sim(drone="cf2x_L250", control="attitude")
+    sim.reset()
+    times = []
+    for _ in range(500):
+        sim.step(1)
+        jax.block_until_ready(sim.data.states.pos)
+        start = time.perf_counter()
+        np.asarray(sim.contacts())
+        times.append(time.perf_counter() - start)
+    return {"library": library, "us_per_contacts": 1e6 * median(times)}
+
+
 if __name__ == "__main__":
     on_devices = int(sys.argv[2])
     if on_devices > 1:
         jax.config.update("jax_num_cpu_devices", on_devices)
     for row in sys.argv[3:]:
         worlds, mode = row.split(":")
-        print(json.dumps(measure(sys.argv[1], on_devices, int(worlds), mode)), flush=True)
+        found = (
+            measure_contacts(sys.argv[1])
+            if mode == "contacts"
+            else measure(sys.argv[1], on_devices, int(worlds), mode)
+        )
+        print(json.dumps(found), flush=True)

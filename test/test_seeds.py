@@ -163,6 +163,25 @@ def test_bodies_can_be_moved_at_run_time(obstacle_course: Sim):
     sim.mjx_data = sim.mjx_data.replace(mocap_pos=home)
 
 
+def test_contacts_tell_where_which_geoms_touch(obstacle_course: Sim):
+    sim = obstacle_course
+    place(sim, [0.0, 0.0, 0.02])
+    radius = sim.mj_model.geom("col_sphere:0").size[0]
+    height = 0.02 + sim.mj_model.geom("col_sphere:0").pos[2]
+    (contact,) = sim.contact_list(world=1)
+    assert contact.geoms == ("floor", "col_sphere:0")
+    assert contact.distance == pytest.approx(height - radius, abs=1e-6)
+    np.testing.assert_allclose(contact.pos, (0, 0, (height - radius) / 2), atol=1e-6)
+    np.testing.assert_allclose(contact.normal, (0, 0, 1), atol=1e-6)
+    assert [c.geoms for c in sim.contact_list(body="drone:0")] == [contact.geoms]
+    assert sim.contact_list(body="obstacle:0") == []
+    with pytest.raises(ValueError, match="world must be below 2, got 2"):
+        sim.contact_list(world=2)
+    slots, found = sim.contact_slots(), sim.mjx_data._impl.contact  # of the query, and of all
+    np.testing.assert_allclose(slots.distance, found.dist, atol=1e-6)
+    np.testing.assert_array_equal(slots.geoms, found.geom)
+
+
 def test_synchronisation_is_lazy_and_never_stale(obstacle_course: Sim):
     sim = obstacle_course
     place(sim, [0.0, 0.0, 2.0])

@@ -14,6 +14,14 @@ from jax.sharding import NamedSharding, PartitionSpec
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.assembly import build_spec, unweld
+from crazyflow_ros.sim.contacts import (
+    Contact,
+    ContactQuery,
+    ContactSlots,
+    listed,
+    touching_geoms,
+    with_drones,
+)
 from crazyflow_ros.sim.data import SimData
 
 if TYPE_CHECKING:
@@ -37,6 +45,9 @@ class SimScene:
         self._spec: mujoco.MjSpec | None = None
         self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
         self._mjx: tuple[mjx.Model, mjx.Data] | None = None
+        self._unposed: tuple[Array, Array] | None = None  # what _mjx does not show yet
+        self._query: ContactQuery | None = None
+        self._slots: ContactSlots | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
         self._viewer: Any = None
 
@@ -66,17 +77,27 @@ class SimScene:
     @property
     def mjx_data(self) -> mjx.Data:
         """Poses and contacts of all worlds, as of the last `sync`."""
-        return self._batched()[1]
+        model, data = self._batched()
+        if self._unposed is not None:
+            poses, ids = self._unposed, self.data.core.drone_mocap_ids
+            if len(devices := poses[0].devices()) == 1:
+                # Where MJX put its data: arrays not committed to a device would compile anew.
+                poses = jax.device_put(poses, *devices)
+            data, self._unposed = _posed(*poses, ids, data, model), None
+            self._mjx = (model, data)
+        return data
 
     @mjx_data.setter
     def mjx_data(self, mjx_data: mjx.Data) -> None:
-        self._mjx = (self.mjx_model, mjx_data)
+        self._mjx, self._unposed = (self.mjx_model, mjx_data), None
+        if self._query is not None:
+            self._query.take(*self._mjx)
         self.data = self.data  # not in step any more: bodies may have been moved
 
     def build_mjx(self) -> None:
         """Compile the edited `spec`. Closes a viewer."""
         self.close()
-        self._mj = self._mjx = None
+        self._mj = self._mjx = self._unposed = self._query = self._slots = None
         model = self.mj_model
         ids = [model.body(f"drone:{i}").mocapid.item() for i in range(self.n_drones)]
         data = self.data
@@ -85,18 +106,18 @@ class SimScene:
 
     def sync(self) -> None:
         """Bring `mjx_data` up to date with `data`, unless it is."""
-        data = self.data
-        if not bool(data.core.mjx_synced):
-            model, poses = self.mjx_model, (data.states.pos, data.states.quat)
-            if len(devices := poses[0].devices()) == 1:
-                # Where MJX put its data: arrays not committed to a device would compile anew.
-                poses = jax.device_put(poses, *devices)
-            ids = data.core.drone_mocap_ids
-            self._mjx = (model, _posed(*poses, ids, self.mjx_data, model))
+        if not self._is_synced():
+            states = self.data.states
+            self._unposed = states.pos, states.quat  # the rest when somebody looks
+            self._slots = None
             self._mark_synced()
 
+    def _is_synced(self) -> bool:
+        """Do the MJX data show the present state?"""
+        raise NotImplementedError
+
     def _mark_synced(self) -> None:
-        """Note that the MJX data show the present state."""
+        """Note that they do."""
         raise NotImplementedError
 
     def contacts(self, body: str | None = None) -> Array:
@@ -106,17 +127,36 @@ class SimScene:
             body: Name of a body, to see its contacts only.
 
         Returns:
-            (n_worlds, n_slots) bool; `mjx_data._impl.contact` tells what a slot is about.
+            (n_worlds, n_slots) bool; `contact_slots` and `contact_list` tell more.
         """
-        self.sync()
-        contact = self.mjx_data._impl.contact
-        touching: Array = contact.dist < 0
+        slots = self.contact_slots()
         if body is None:
-            return touching
-        first = self.mj_model.body(body).geomadr.item()
-        last = first + self.mj_model.body(body).geomnum.item()
-        mine = [(geom >= first) & (geom < last) for geom in (contact.geom1, contact.geom2)]
-        return touching & (mine[0] | mine[1])
+            return slots.touching
+        owner = self.mj_model.body(body)
+        first = int(owner.geomadr[0])
+        touching: Array = touching_geoms(slots, first, first + int(owner.geomnum[0]))
+        return touching
+
+    def contact_list(self, world: int = 0, body: str | None = None) -> list[Contact]:
+        """The contacts in a world, deepest first; only those of a body if one is named.
+
+        Raises:
+            ValueError: There is no such world.
+        """
+        self._check_world(world)
+        touching = self.contacts(body)
+        return listed(self.contact_slots(), world, touching, self.mj_model)
+
+    def contact_slots(self) -> ContactSlots:
+        """Where geoms of all worlds are that touch or may touch."""
+        self.sync()
+        if self._slots is None:
+            states = self.data.states
+            if self._query is None:
+                ids = self.data.core.drone_mocap_ids
+                self._query = ContactQuery(*self._batched(), states.pos, states.quat, ids)
+            self._slots = self._query(states.pos, states.quat)
+        return self._slots
 
     def render(
         self,
@@ -143,8 +183,7 @@ class SimScene:
         """
         if mode not in ("human", "rgb_array", "depth_array", "rgbd_tuple"):
             raise ValueError(f"unknown render mode {mode!r}")
-        if not 0 <= world < self.n_worlds:
-            raise ValueError(f"world must be below {self.n_worlds}, got {world}")
+        self._check_world(world)
         model, data = self._compiled()
         if self._mjx is not None:  # obstacles that were moved
             data.mocap_pos[:] = self.mjx_data.mocap_pos[world]
@@ -181,6 +220,10 @@ class SimScene:
         for renderer in self._renderers.values():
             renderer.close()
         self._renderers.clear()
+
+    def _check_world(self, world: int) -> None:
+        if not 0 <= world < self.n_worlds:
+            raise ValueError(f"world must be below {self.n_worlds}, got {world}")
 
     def _show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         if self._viewer is None:
@@ -220,10 +263,7 @@ def _posed(
     """MJX data with the drones at these poses."""
     from mujoco import mjx
 
-    mjx_data = mjx_data.replace(
-        mocap_pos=mjx_data.mocap_pos.at[:, ids].set(pos),
-        mocap_quat=mjx_data.mocap_quat.at[:, ids].set(frames.xyzw_to_wxyz(quat)),
-    )
+    mjx_data = with_drones(pos, quat, ids, mjx_data)
     for stage in (mjx.kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
         mjx_data = jax.vmap(stage, in_axes=(None, 0))(mjx_model, mjx_data)
     return mjx_data

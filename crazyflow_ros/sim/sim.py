@@ -155,6 +155,9 @@ class Sim(SimScene):
     def data(self, data: SimData) -> None:
         self._data, self._flown = self._worlds.placed(_unsynced(data)), None
 
+    def _is_synced(self) -> bool:
+        return bool(self._data.core.mjx_synced) if self._flown is None else self._flown.is_synced
+
     def _mark_synced(self) -> None:
         if self._flown is None:
             core = self._data.core.replace(mjx_synced=jnp.array(True))

@@ -22,6 +22,8 @@ from crazyflow_ros.sim.worlds import Worlds
 # On the CPU XLA uses half of what the widest vectors hold.
 _COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 
+_SYNCED = "mjx_synced"  # among the fields that have been looked at
+
 StepFn = Callable[[SimData, Array | int], SimData]
 Derivative = Callable[[SimData], SimStateDeriv]
 
@@ -184,10 +186,15 @@ class PackedData:
         """Change the command in force, (worlds, drones, k)."""
         self._packed = self._step.commanded(self._parted(), value)
 
+    @property
+    def is_synced(self) -> bool:
+        """Do the MJX data show the present state?"""
+        return _SYNCED in self._fields
+
     def mark_synced(self) -> None:
-        """Note that the MJX data show the present state."""
-        core = self.data.core
-        self._fields["core"] = core.replace(mjx_synced=jnp.ones_like(core.mjx_synced))
+        """Note that they do."""
+        self._fields.pop("core", None)
+        self._fields[_SYNCED] = True
 
     def _parted(self) -> Packed:
         """The packed data, without what others may still look at: a step uses them up."""
@@ -206,7 +213,11 @@ class _View:
 
     def __call__(self, name: str) -> Any:
         if name not in self._fields:
-            self._fields[name] = self._field(name)
+            value = self._field(name)
+            if name == "core" and _SYNCED in self._fields:
+                with jax.ensure_compile_time_eval():
+                    value = value.replace(mjx_synced=jnp.ones_like(value.mjx_synced))
+            self._fields[name] = value
         return self._fields[name]
 
 

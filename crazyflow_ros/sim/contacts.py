@@ -1,0 +1,130 @@
+"""Contacts between geoms in all worlds, without the rest of what MJX works out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import mujoco
+import numpy as np
+from jax import Array
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.interpreters.partial_eval import dce_jaxpr
+
+from crazyflow_ros.scene import frames
+
+if TYPE_CHECKING:
+    from mujoco import mjx
+
+
+class Contact(NamedTuple):
+    """Two geoms that touch."""
+
+    geoms: tuple[str, str]
+    """Their names; `geom <id>` of one without."""
+    distance: float
+    """Between their surfaces, m; negative, for they overlap."""
+    pos: np.ndarray
+    """(3,) in the middle of the overlap, world frame, m."""
+    normal: np.ndarray
+    """(3,) from the first to the second, world frame."""
+
+
+class ContactSlots(NamedTuple):
+    """N worlds with K places for contacts each."""
+
+    touching: Array
+    """(N, K) bool."""
+    distance: Array
+    """(N, K) m; negative where geoms overlap."""
+    pos: Array
+    """(N, K, 3) world frame, m."""
+    normal: Array
+    """(N, K, 3) from the first geom to the second."""
+    geoms: Array
+    """(N, K, 2) ids."""
+
+
+class ContactQuery:
+    """Where geoms touch, as a compiled function of the drones' poses.
+
+    A tree of MJX has hundreds of arrays, and to hand them over takes longer than to look for
+    contacts; this hands over those that matter.
+    """
+
+    def __init__(
+        self, model: mjx.Model, mjx_data: mjx.Data, pos: Array, quat: Array, ids: Array
+    ) -> None:
+        """Compile for a model.
+
+        Args:
+            model: Shared by all worlds.
+            mjx_data: Batched over worlds; gives all but the poses of the drones.
+            pos: (N, M, 3) of drones, for shape and dtype.
+            quat: (N, M, 4) xyzw, the same.
+            ids: (M,) the drones' mocap ids.
+        """
+        leaves, treedef = jax.tree.flatten((mjx_data, model))
+
+        def find(pos: Array, quat: Array, ids: Array, leaves: list[Array]) -> ContactSlots:
+            return _find(pos, quat, ids, *jax.tree.unflatten(treedef, leaves))
+
+        jaxpr = jax.make_jaxpr(find)(pos, quat, ids, leaves)
+        outputs, poses = [True] * len(jaxpr.out_avals), [True] * 3
+        pruned, used = dce_jaxpr(jaxpr.jaxpr, outputs, poses + [False] * len(leaves))
+        self._used, self._ids = used[3:], ids
+        self._call = jax.jit(jaxpr_as_fun(ClosedJaxpr(pruned, jaxpr.consts)))
+        self.take(model, mjx_data)
+
+    def take(self, model: mjx.Model, mjx_data: mjx.Data) -> None:
+        """Take all but the drones' poses from these."""
+        leaves = jax.tree.leaves((mjx_data, model))
+        self._leaves = [leaf for leaf, used in zip(leaves, self._used) if used]
+
+    def __call__(self, pos: Array, quat: Array) -> ContactSlots:
+        """The contacts with the drones at these poses."""
+        return ContactSlots(*self._call(pos, quat, self._ids, *self._leaves))
+
+
+def with_drones(pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data) -> mjx.Data:
+    """MJX data with the mocap bodies of drones moved, and nothing worked out yet."""
+    return mjx_data.replace(
+        mocap_pos=mjx_data.mocap_pos.at[:, ids].set(pos),
+        mocap_quat=mjx_data.mocap_quat.at[:, ids].set(frames.xyzw_to_wxyz(quat)),
+    )
+
+
+def _find(
+    pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data, model: mjx.Model
+) -> ContactSlots:
+    from mujoco import mjx
+
+    def collide(data: mjx.Data, model: mjx.Model) -> mjx.Data:
+        return mjx.collision(model, mjx.kinematics(model, data))
+
+    moved = with_drones(pos, quat, ids, mjx_data)
+    contact = jax.vmap(collide, in_axes=(0, None))(moved, model)._impl.contact
+    frame = contact.frame.reshape(*contact.frame.shape[:2], 9)
+    return ContactSlots(contact.dist < 0, contact.dist, contact.pos, frame[..., :3], contact.geom)
+
+
+@jax.jit
+def touching_geoms(slots: ContactSlots, first: Array | int, end: Array | int) -> Array:
+    """Contacts of geoms with ids from `first` to before `end`, (N, K) bool."""
+    return slots.touching & ((slots.geoms >= first) & (slots.geoms < end)).any(axis=-1)
+
+
+def listed(
+    slots: ContactSlots, world: int, touching: Array, model: mujoco.MjModel
+) -> list[Contact]:
+    """The contacts of a world for which `touching`, (N, K), is true, deepest first."""
+    distance, pos, normal, geoms = (np.asarray(x)[world] for x in slots[1:])
+    (places,) = np.nonzero(np.asarray(touching)[world])
+
+    def name(geom: int) -> str:
+        return model.geom(geom).name or f"geom {geom}"
+
+    return [
+        Contact((name(geoms[i, 0]), name(geoms[i, 1])), float(distance[i]), pos[i], normal[i])
+        for i in places[np.argsort(distance[places])]
+    ]
