@@ -63,10 +63,15 @@ class StateBackend:
 
     def show(self, states: Sequence[MirrorState], rows: Sequence[int]) -> None:
         """Read from the states of T moments from now on; `rows` are those of the drones."""
+        in_order = len(rows) == len(states[0].pos) and list(rows) == list(range(len(rows)))
 
+        @cache
         def all_of(field: str) -> np.ndarray:
-            values = np.stack([getattr(state, field) for state in states])[:, rows]
-            return values.reshape(-1, values.shape[-1])
+            values = np.concatenate([getattr(state, field) for state in states])
+            if in_order:
+                return values
+            values = values.reshape(len(states), -1, values.shape[1])[:, rows]
+            return values.reshape(-1, values.shape[2])
 
         self._pos, self._axes = all_of("pos"), rotation_matrix(all_of("quat"))
         self._all_of = all_of
@@ -95,7 +100,7 @@ class StateBackend:
             ValueError: The states are of drones without.
         """
         if self._has_battery:
-            return self._all_of("battery")
+            return self._all_of("battery").copy()
         raise ValueError("the drones have no batteries: see SimulationConfig.battery")
 
     def contacts(self) -> Contacts:
