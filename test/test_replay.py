@@ -33,7 +33,7 @@ WORLD = '<mujoco><worldbody><geom type="plane" size="0 0 1"/>{}</worldbody></muj
 
 @pytest.fixture(scope="module")
 def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two drones at full speed, told things at ticks that nobody chose; one is pushed and reset.
+    """Two drones, told things at ticks that nobody chose; one is pushed and reset.
 
     Then one meets a ball in the air, a guest comes, time goes back to a checkpoint, one goes, and
     all begins again, the last time below a shelf.
@@ -47,7 +47,7 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"checkpoint:={path.with_suffix('.checkpoint')}",
         "drones:=[cf0,cf1]",
         "max_drones:=3",
-        "real_time_factor:=0.0",
+        "real_time_factor:=5.0",
     ]
     parameters = [word for argument in arguments for word in ("-p", argument)]
     with SimulatorProcess(DOMAIN, parameters) as simulator:
