@@ -150,7 +150,7 @@ def main(seconds: float = 20.0) -> None:
     behind, drift = _drift(wall, stamps)
     passed = wall[-1] - wall[0]
     print(
-        f"\nIn {passed:.0f} s simulated time fell behind by {1e3 * behind:.2f} ms, stalls included, "
+        f"\nIn {passed:.0f} s simulated time fell behind by {1e3 * behind:.2f} ms with all stalls, "
         f"and by {1e6 * drift:.2f} ppm in the median second; "
         f"{missing} of {expected} clock messages were missing, and the mirror's lock was held for "
         f"{observer.lock_hold} us at most (of the last 256 times)."
