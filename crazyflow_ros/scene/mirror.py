@@ -71,7 +71,7 @@ class Mirror:
         self._reset_callback: ResetCallback | None = None
         self.requests: PhysicsRequests | None = None
         """The physics thread, set by whoever runs it."""
-        self.use(model, names)
+        self._mirrored, self._front, self._back = _made(model, names)
         initial = self._front
         self.write(
             self._mirrored.index.read(initial.qpos, initial.qvel, initial.qacc, initial.time)
@@ -90,10 +90,12 @@ class Mirror:
         Raises:
             ValueError: The model lacks a part of a drone; then nothing has changed.
         """
-        shown, front, back = MirroredModel(model, names), mujoco.MjData(model), mujoco.MjData(model)
+        made = _made(model, names)
         with self._working, self._mutex.unprepared():
-            self._mirrored, self._front, self._back = shown, front, back
+            before = self._mirrored, self._front, self._back
+            self._mirrored, self._front, self._back = made
             self._shown = self._latest  # which is one of the drones before
+        del before  # takes longer than the lock may be held
 
     @property
     def model(self) -> mujoco.MjModel:
@@ -282,3 +284,9 @@ class Mirror:
         if self._mutex.held:
             raise RuntimeError("release the mirror's lock before asking something of the physics")
         return self.requests
+
+
+def _made(
+    model: mujoco.MjModel, names: Sequence[str]
+) -> tuple[MirroredModel, mujoco.MjData, mujoco.MjData]:
+    return MirroredModel(model, names), mujoco.MjData(model), mujoco.MjData(model)
