@@ -3,9 +3,9 @@
     python -m benchmark.node_sensors [seconds]
 
 Prints a Markdown table: the node as fast as it can with the topics that each drone has anyway, and
-the same with an IMU at 500 Hz, a time-of-flight ranger at 50 Hz (40 does not divide 500) and a lidar
-of 360 rays at 10 Hz on each drone, in turns: 5600 messages per simulated second beside the 4200 that
-there are anyway. No reading is left out; the table tells how many arrived.
+the same with an IMU at 500 Hz, a time-of-flight ranger at 50 Hz (40 does not divide 500) and a
+lidar of 360 rays at 10 Hz on each drone, in turns: 5600 messages per simulated second beside the
+4200 that there are anyway. No reading is left out; the table tells how many arrived.
 """
 
 from __future__ import annotations

@@ -9,11 +9,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmark import lock_step, node, node_sensors, real_time, sensors, sim
+from benchmark import lock_step, node, node_sensors, real_time, sensors, services, sim
 
 BENCHMARKS = {
     "sim": sim.main,
     "node": node.main,
+    "services": services.main,
     "real_time": real_time.main,
     "lock_step": lock_step.main,
     "sensors": sensors.main,

@@ -151,8 +151,21 @@ class Subscriber:
         del self._latest[_CLOCK]
         while _CLOCK not in self._latest:
             self.spin(0.001)
-        now, stamp = time.monotonic(), deserialize_message(self._latest[_CLOCK], Clock).clock
-        return stamp.sec + 1e-9 * stamp.nanosec, now
+        return self.latest_clock(), time.monotonic()
+
+    def latest_clock(self) -> float:
+        """Simulated time of the latest message on /clock [s]."""
+        stamp = deserialize_message(self._latest[_CLOCK], Clock).clock
+        return float(stamp.sec + 1e-9 * stamp.nanosec)
+
+    def measure(self, seconds: float) -> dict[str, float]:
+        """Simulated and wall time that pass in some time, and the messages received in it."""
+        simulated, began = self.clock()
+        self.counts.clear()
+        self.spin(seconds)
+        received = self.counts.total()
+        later, ended = self.clock()
+        return {"simulated": later - simulated, "wall": ended - began, "received": received}
 
 
 def main() -> None:
@@ -163,13 +176,7 @@ def main() -> None:
     subscriber.subscribe(topics)
     subscriber.hover()
     subscriber.spin(SETTLE)
-    simulated, began = subscriber.clock()
-    subscriber.counts.clear()
-    subscriber.spin(float(seconds))
-    received = subscriber.counts.total()
-    later, ended = subscriber.clock()
-    result = {"simulated": later - simulated, "wall": ended - began, "received": received}
-    print(json.dumps(result), flush=True)
+    print(json.dumps(subscriber.measure(float(seconds))), flush=True)
     rclpy.try_shutdown()
 
 
