@@ -94,14 +94,16 @@ def test_broadcasters_publish_what_the_simulator_does(hovering: tuple[Flight, Ma
     }
     checks = (same_imu, same_pose, same_range, same_rotors, same_state)
     assert manager.switch(start=["all_states"])
-    flying.client.pause(True)
+    period = RATE // 50  # ticks between two measurements of the range
+    tick = flying.client.pause(True)
+    flying.client.advance(period - tick % period)
     with closing(Client(DOMAIN)) as client:
         pairs = [
             (client.collect(*ours), client.collect(*theirs)) for ours, theirs in topics.items()
         ]
         flying.tell((-0.5, 0.2, 1.5))  # with moving rotors, at an angle
         for _ in range(20):  # not faster than they can be received
-            client.advance(RATE // 50)
+            client.advance(period)
             client.spin(0.02)
 
         def in_common(ours: list[Any], theirs: list[Any]) -> list[tuple[Any, Any]]:
