@@ -57,7 +57,7 @@ __all__ = [
 _LAUNCH_FILE = runpy.run_path(str(resource("launch", "ros2_control.launch.py")))
 _NUMBERS = count()
 ACCURACY = 0.03  # m, for integrators take a minute to forget a step of 1 m
-_ARRIVAL = 20.0  # s of simulated time, in which a drone is at its goal wherever it was
+_ARRIVAL = 60.0  # s of simulated time, in which a drone is at its goal wherever it was
 
 
 def memory_name() -> str:
