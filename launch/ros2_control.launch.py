@@ -62,8 +62,8 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "controller",
                 default_value="rotor_velocity",
-                description="Started for each drone: rotor_velocity, attitude, position, or "
-                "another in controllers_file",
+                description="Started for each drone: rotor_velocity, attitude, velocity, position, "
+                "or another in controllers_file",
             ),
             DeclareLaunchArgument(
                 "controllers_file",
@@ -101,7 +101,8 @@ def _start(context: LaunchContext) -> list[Node]:
     else:
         drones = [f"cf{index}" for index in range(int(given["n_drones"]))]
     controllers = _read_controllers(given["controllers_file"])
-    wanted = [f"{TEMPLATE}_{name}" for name in (*BROADCASTERS, given["controller"])]
+    wanted = [f"{TEMPLATE}_{name}" for name in BROADCASTERS]
+    wanted += _chain(f"{TEMPLATE}_{given['controller']}", controllers)
     rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
     if given["managers"] == "one":
         return _manager(controllers, wanted, drones, rate, folder)
@@ -169,6 +170,13 @@ def _check_controller(name: str, controllers: dict[str, Any]) -> None:
         raise ValueError(f"controller: expected one in controllers_file ({have}), got {name!r}")
 
 
+def _chain(name: str, controllers: dict[str, Any]) -> list[str]:
+    """A controller, after those of the file that it commands, which are started before it."""
+    text = str(controllers.get(name))
+    commanded = [other for other in controllers if other != name and f"{other}/" in text]
+    return [*(link for other in commanded for link in _chain(other, controllers)), name]
+
+
 def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone: bool) -> str:
     """The controllers with all that is about the template's drone for each drone, as YAML.
 
@@ -180,7 +188,12 @@ def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone
     """
     nodes = _repeated(controllers, drones, alone)
     nodes["controller_manager"]["ros__parameters"]["update_rate"] = rate
-    return yaml.safe_dump({"/**": nodes})
+    text = yaml.safe_dump({"/**": nodes})
+    if alone:  # what a controller takes from others begins with its name
+        for name in controllers:
+            own = _name(name, drones[0], alone)
+            text = text.replace(f"{name.replace(TEMPLATE, drones[0], 1)}/", f"{own}/")
+    return text
 
 
 def _repeated(entries: dict[str, Any], drones: list[str], alone: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from crazyflow_ros.resources import resource
 CONTROLLERS = resource("config", "controllers.yaml")
 FILE = "ros2_control.launch.py"
 BROADCASTERS = ["imu_broadcaster", "pose_broadcaster", "range_broadcaster"]
+CHAIN = ["velocity", "position"]  # the second commands the first
 ORDER = {"simulator": 0, "ros2_control_node": 1, "spawner": 2}
 
 
@@ -37,6 +38,19 @@ def test_controllers_are_repeated_for_each_drone() -> None:
     assert "cf0" not in text and "&id" not in text  # rcl reads no YAML aliases
 
 
+@pytest.mark.parametrize(("alone", "velocity"), [(False, "alpha_velocity"), (True, "velocity")])
+def test_chained_controllers_find_each_other(alone: bool, velocity: str) -> None:
+    launch_file = runpy.run_path(str(resource("launch", FILE)))
+    controllers = launch_file["_read_controllers"](str(CONTROLLERS))
+    text = launch_file["_for_drones"](controllers, ["alpha"], 500, alone=alone)
+    nodes = yaml.safe_load(text)["/**"]
+    position = nodes[velocity.replace("velocity", "position")]["ros__parameters"]
+    assert position["dof_names"] == [f"{velocity}/alpha_{axis}" for axis in "xyz"]
+    assert list(position["gains"]) == position["dof_names"]
+    taken = nodes[velocity]["ros__parameters"]["dof_names"]
+    assert position["reference_and_state_dof_names"] == taken
+
+
 def test_one_manager_takes_all_drones(launched: Launcher) -> None:
     processes = launched(3, n_drones="2", controller="position", mode="free_running", rate="250")
     simulator, manager, spawner = sorted(processes, key=lambda process: ORDER[process.executable])
@@ -50,7 +64,7 @@ def test_one_manager_takes_all_drones(launched: Launcher) -> None:
     assert manager.parameters["use_sim_time"] is True
     assert spawner.arguments == [
         "joint_state_broadcaster",
-        *(f"{drone}_{name}" for drone in ("cf0", "cf1") for name in (*BROADCASTERS, "position")),
+        *(f"{drone}_{name}" for drone in ("cf0", "cf1") for name in (*BROADCASTERS, *CHAIN)),
     ]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from ros_client import TIMEOUT, Client, RosProcess, SimulatorProcess, time_ns
 
 from crazyflow_ros.resources import resource
@@ -50,14 +51,15 @@ from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from geometry_msgs.msg import PoseStamped  # noqa: E402
 
 __all__ = [
-    "ACCURACY", "PREFIX", "DynamicJointState", "Flight", "Manager", "controller_states", "flight",
-    "memory_name", "positions_of",
+    "ACCURACY", "CHAIN", "PREFIX", "DynamicJointState", "Flight", "Manager", "controller_states",
+    "flight", "memory_name", "positions_of",
 ]  # fmt: skip
 
 _LAUNCH_FILE = runpy.run_path(str(resource("launch", "ros2_control.launch.py")))
 _NUMBERS = count()
-ACCURACY = 0.03  # m, for integrators take a minute to forget a step of 1 m
-_ARRIVAL = 60.0  # s of simulated time, in which a drone is at its goal wherever it was
+ACCURACY = 0.01  # m
+CHAIN = ("velocity", "position")
+_ARRIVAL = 20.0  # s of simulated time, in which a drone is at its goal wherever it was
 
 
 def memory_name() -> str:
@@ -84,9 +86,9 @@ def controller_states(
 class Manager(RosProcess):
     """A running `ros2_control_node` with the controllers of `config/controllers.yaml`.
 
-    And with two more: `all_states` publishes all state interfaces (while it runs, no controller
-    that exports states can be stopped), `cf0_waiting` is a position controller that commands
-    nothing before it has been told where to be.
+    And with more: `all_states` publishes all state interfaces (while it runs, no controller that
+    exports states can be stopped), `cf0_waiting_velocity` and `cf0_waiting_position` command
+    nothing before they have been told where to be.
 
     Args:
         client: To call its services.
@@ -103,9 +105,12 @@ class Manager(RosProcess):
         file = folder / f"controllers{next(_NUMBERS)}.yaml"
         controllers = _LAUNCH_FILE["_read_controllers"](str(resource("config", "controllers.yaml")))
         _add(controllers, "all_states", "joint_state_broadcaster", {"use_local_topics": True})
-        waiting = controllers["cf0_position"]["ros__parameters"]
-        waiting = {**waiting, "set_current_state_as_first_setpoint": False}
-        _add(controllers, "cf0_waiting", "cf0_position", waiting)
+        for name in CHAIN:
+            like = controllers[f"cf0_{name}"]["ros__parameters"]
+            text = yaml.safe_dump(like).replace("cf0_velocity", "cf0_waiting_velocity")
+            waiting = yaml.safe_load(text)
+            waiting["set_current_state_as_first_setpoint"] = False
+            _add(controllers, f"cf0_waiting_{name}", f"cf0_{name}", waiting)
         text = _LAUNCH_FILE["_for_drones"](controllers, drones, rate, bool(namespace))
         file.write_text(text)
         where = (
@@ -173,7 +178,6 @@ class Flight:
             MultiDOFCommand(
                 dof_names=[f"{drone}_{axis}" for axis in "xyz"],
                 values=list(goal),
-                values_dot=[0.0] * 3,
             )
         )
         assert publisher.wait_for_all_acked()

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from real_manager import PREFIX, Flight, controller_states, memory_name
+from real_manager import CHAIN, PREFIX, Flight, controller_states, memory_name
 from ros_client import Client, RosProcess, own_domain
 from std_msgs.msg import Float64MultiArray
 
@@ -91,7 +91,7 @@ def wait_for(
 
 def test_position(launch: Start, client: Client) -> None:
     process = launch(controller="position", real_time_factor="0", rate="200", freq="1000")
-    names = {f"cf0_{name}" for name in (*BROADCASTERS, "position")}
+    names = {f"cf0_{name}" for name in (*BROADCASTERS, *CHAIN)}
     wait_for(client, process, {"joint_state_broadcaster", *names})
     Flight(process, client).fly_to(HOME)
     end(process)

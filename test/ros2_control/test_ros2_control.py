@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
-from real_manager import ACCURACY, DynamicJointState, Flight, Manager, flight, positions_of
+from real_manager import (
+    ACCURACY,
+    CHAIN,
+    DynamicJointState,
+    Flight,
+    Manager,
+    flight,
+    positions_of,
+)
 from ros_client import Client, numbers, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Range
@@ -30,6 +38,8 @@ RATE = 500  # Hz, each tick of physics
 PUBLISHED = 5  # ticks between two messages
 COMPONENTS = (*ROTORS, *SENSORS, *AXES, BODY)
 BROADCASTERS = ("cf0_imu_broadcaster", "cf0_pose_broadcaster", "cf0_range_broadcaster")
+POSITION = [f"cf0_{name}" for name in CHAIN]
+WAITING = [f"cf0_waiting_{name}" for name in CHAIN]
 HOME = (0.5, 0.3, 1.0)
 WEIGHT = load_drone("cf2x_L250")["mass"] * 9.81
 HOVER_TIME = 60.0  # s
@@ -43,8 +53,8 @@ def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Flight, Ma
         flight(DOMAIN, **given) as flying,
         Manager(flying.client, tmp_path_factory.mktemp("flown"), ["cf0"], RATE) as manager,
     ):
-        manager.start("joint_state_broadcaster", *BROADCASTERS, "cf0_position")
-        manager.load("all_states", "cf0_waiting", "cf0_attitude", "cf0_rotor_velocity")
+        manager.start("joint_state_broadcaster", *BROADCASTERS, *POSITION)
+        manager.load("all_states", *WAITING, "cf0_attitude", "cf0_rotor_velocity")
         yield flying, manager
 
 
@@ -185,7 +195,7 @@ def test_hovers_for_a_minute_at_200_hz(tmp_path: Any) -> None:
         flight(OTHER_DOMAIN, freq=1000, **{"ros2_control.rate": 200}) as flying,
         Manager(flying.client, tmp_path, ["cf0"], 200) as manager,
     ):
-        manager.start("cf0_position")
+        manager.start(*POSITION)
         flying.fly_to(HOME)
         assert_at(flying.positions(HOVER_TIME))
         seen = flying.control()
@@ -225,7 +235,7 @@ def test_flies_back_after_a_reset(hovering: tuple[Flight, Manager]) -> None:
 def test_switches_controllers_in_flight(hovering: tuple[Flight, Manager]) -> None:
     flying, manager = hovering
     assert not manager.switch(start=["cf0_rotor_velocity"])  # one level at a time
-    assert manager.switch(start=["cf0_attitude"], stop=["cf0_position"])
+    assert manager.switch(start=["cf0_attitude"], stop=POSITION)
     # The last command of the former holds, until there is one.
     command = flying.client.publisher(Float64MultiArray, "/cf0_attitude/commands")
     command.publish(Float64MultiArray(data=[WEIGHT, 0.0, 0.0, 0.5]))
@@ -238,17 +248,32 @@ def test_switches_controllers_in_flight(hovering: tuple[Flight, Manager]) -> Non
     assert manager.switch(stop=["cf0_attitude"]) and manager.switch(start=["cf0_attitude"])
     held = flying.positions(0.5)
     assert (held == held[0]).all()  # what it was told before is of the past
-    assert manager.switch(start=["cf0_position"], stop=["cf0_attitude"])
+    assert manager.switch(start=POSITION, stop=["cf0_attitude"])
+    flying.fly_to(HOME)
+
+
+def test_keeps_its_velocity_without_its_position_controller(
+    hovering: tuple[Flight, Manager],
+) -> None:
+    flying, manager = hovering
+    assert manager.switch(stop=["cf0_position"])  # which restarts the one that it has commanded
+    assert manager.states()["cf0_velocity"] == "active"
+    assert_at(flying.positions(1.0))
+    flying.tell((0.0, 0.0, 0.5), topic="/cf0_velocity/reference")
+    before, after = flying.positions(2.0)[[0, -1]]
+    assert after[2] - before[2] > 0.5
+    np.testing.assert_allclose(after[:2], before[:2], atol=ACCURACY)
+    assert manager.switch(start=["cf0_position"])
     flying.fly_to(HOME)
 
 
 def test_is_held_while_its_controller_is_restarted(hovering: tuple[Flight, Manager]) -> None:
     flying, manager = hovering
-    assert manager.switch(stop=["cf0_position"])
+    assert manager.switch(stop=POSITION)
     flying.positions(0.1)
     held = flying.positions(1.0)
     assert (held == held[0]).all()
-    assert manager.switch(start=["cf0_position"])
+    assert manager.switch(start=POSITION)
     np.testing.assert_allclose(flying.positions(1.0)[-1], held[0], atol=1e-4)  # its reference
     flying.fly_to((0.0, 0.0, 0.5))
 
@@ -274,7 +299,7 @@ def test_the_same_flight_gives_the_same_bits(flown: tuple[Flight, Manager], tmp_
     manager.end(signal.SIGINT)
     flying.positions(1.0)  # time runs on
     with Manager(flying.client, tmp_path, ["cf0"], RATE) as another:
-        another.load("cf0_waiting")
+        another.load(*WAITING)
         flights.append(recorded(flying, another))
     for other in flights[1:]:
         common = flights[0].keys() & other.keys()
@@ -316,10 +341,10 @@ def told_to_fly(flying: Flight, manager: Manager, client: Client, joints: list[A
     active = [name for name, state in manager.states().items() if state == "active"]
     assert manager.switch(stop=[name for name in active if "broadcaster" not in name])
     client.reset()
-    assert manager.switch(start=["cf0_waiting"])  # without memory of the flight before
+    assert manager.switch(start=WAITING)  # without memory of the flight before
     tick = client.pause(True)
     tick = client.advance(PUBLISHED - tick % PUBLISHED)
-    flying.tell(HOME, topic="/cf0_waiting/reference")
+    flying.tell(HOME, topic="/cf0_waiting_position/reference")
     turning = [any(client.newest(joints, client.advance(1)).velocity) for _ in range(2)]
     return tick if turning == [False, True] else None
 
@@ -330,7 +355,7 @@ def test_one_manager_flies_ten_drones(tmp_path: Any) -> None:
         flight(OTHER_DOMAIN, drones, **{"ros2_control.rate": 100}) as flying,
         Manager(flying.client, tmp_path, drones, 100) as manager,
     ):
-        manager.start(*(f"{drone}_position" for drone in drones))
+        manager.start(*(f"{drone}_{name}" for drone in drones for name in CHAIN))
         goals = {}
         for drone in drones:
             x, y, _ = flying.positions(0.0, drone)[0]
@@ -352,7 +377,7 @@ def test_a_manager_in_each_namespace_makes_one_lock_step(tmp_path: Any) -> None:
         Manager(flying.client, tmp_path, ["cf1"], 100, "cf1") as second,
     ):
         for drone, manager in zip(drones, (first, second)):
-            manager.start("joint_state_broadcaster", "position")
+            manager.start("joint_state_broadcaster", *CHAIN)
             flying.fly_to((0.5, 0.5, 1.0), drone, f"/{drone}/position/reference")
             names = flying.client.latest(JointState, f"/{drone}/joint_states").name
             assert {name for name in names if "rotor" in name} == {
