@@ -22,7 +22,7 @@ from real_manager import (
     flight,
     positions_of,
 )
-from ros_client import Client, numbers, own_domain, time_ns
+from ros_client import Client, numbers, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Range
 from std_msgs.msg import Float64MultiArray
@@ -112,15 +112,17 @@ def test_broadcasters_publish_what_the_simulator_does(hovering: tuple[Flight, Ma
             (client.collect(*ours), client.collect(*theirs)) for ours, theirs in topics.items()
         ]
         flying.tell((-0.5, 0.2, 1.5))  # with moving rotors, at an angle
-        for _ in range(20):  # not faster than they can be received
-            client.advance(period)
-            client.spin(0.02)
 
         def in_common(ours: list[Any], theirs: list[Any]) -> list[tuple[Any, Any]]:
             truth, seen = by_stamp(ours), by_stamp(theirs)
             return [(truth[stamp], seen[stamp]) for stamp in truth.keys() & seen.keys()]
 
-        client.until(lambda: all(len(in_common(*pair)) >= 10 for pair in pairs), "messages")
+        def enough() -> bool:
+            client.advance(period)
+            client.spin(0.02)  # not faster than they can be received
+            return all(len(in_common(*pair)) >= 10 for pair in pairs)
+
+        client.until(enough, "messages")
     for pair, check in zip(pairs, checks, strict=True):
         for ours, theirs in in_common(*pair):
             check(ours, theirs)
@@ -206,13 +208,12 @@ def test_goes_on_after_a_pause(hovering: tuple[Flight, Manager]) -> None:
     flying, manager = hovering
     client = flying.client
     clock = client.collect(Clock, "/clock")
-    client.pause(True)
-    client.spin(0.5)
-    paused_at = time_ns(clock[-1].clock)
+    paused_at = stamp_ns(client.pause(True))
     began = time.monotonic()
     while time.monotonic() < began + 5.0:
         assert manager.states()["cf0_position"] == "active"  # it answers meanwhile
         client.spin(0.5)
+    assert len(clock) >= 5  # those who come late are told the time, too
     assert {time_ns(message.clock) for message in clock[-5:]} == {paused_at}
     client.pause(False)
     assert_at(flying.positions(2.0))
@@ -237,13 +238,13 @@ def test_switches_controllers_in_flight(hovering: tuple[Flight, Manager]) -> Non
     assert not manager.switch(start=["cf0_rotor_velocity"])  # one level at a time
     assert manager.switch(start=["cf0_attitude"], stop=POSITION)
     # The last command of the former holds, until there is one.
-    command = flying.client.publisher(Float64MultiArray, "/cf0_attitude/commands")
-    command.publish(Float64MultiArray(data=[WEIGHT, 0.0, 0.0, 0.5]))
+    topic = "/cf0_attitude/commands"
+    flying.client.publish(topic, Float64MultiArray(data=[WEIGHT, 0.0, 0.0, 0.5]))
     assert flying.positions(1.0)[-1, 2] == pytest.approx(HOME[2], abs=0.3)
     x, y, z, w = numbers(flying.poses(0.1)[-1].pose.orientation)
     assert 2 * math.atan2(z, w) == pytest.approx(0.5, abs=0.02)
     assert math.hypot(x, y) < 0.01
-    command.publish(Float64MultiArray(data=[WEIGHT, 0.1, 0.0, 0.0]))
+    flying.client.publish(topic, Float64MultiArray(data=[WEIGHT, 0.1, 0.0, 0.0]))
     flying.positions(0.2)
     assert manager.switch(stop=["cf0_attitude"]) and manager.switch(start=["cf0_attitude"])
     held = flying.positions(0.5)
