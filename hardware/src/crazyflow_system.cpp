@@ -15,6 +15,7 @@ namespace crazyflow_ros
 namespace
 {
 constexpr int kWarningPeriod = 1000;  // ms between two messages of the same kind
+constexpr std::chrono::milliseconds kLook{500};  // between two looks whether the simulator is there
 constexpr int kAttempts = 1000;       // to reach a value that another thread holds for an instant
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kYaw = index_of(kStates, "body/yaw");
@@ -74,6 +75,11 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_configure(const LifecycleSta
     simulator_.close();
     return fail(error);
   }
+  // Without simulated time, read sees it.
+  if (get_node() != nullptr && get_clock()->get_clock_type() == RCL_ROS_TIME) {
+    const std::lock_guard<std::mutex> lock(watched_);
+    watcher_ = get_node()->create_wall_timer(kLook, [this] {watch();});
+  }
   return CallbackReturn::SUCCESS;
 }
 
@@ -98,6 +104,8 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_deactivate(const LifecycleSt
 CrazyflowSystem::CallbackReturn CrazyflowSystem::on_cleanup(const LifecycleState &)
 {
   active_ = false;
+  const std::lock_guard<std::mutex> lock(watched_);
+  watcher_.reset();
   simulator_.close();
   return CallbackReturn::SUCCESS;
 }
@@ -243,6 +251,18 @@ void CrazyflowSystem::connect()
   RCLCPP_INFO(
     get_logger(), "connected to simulator '%s', process %d: %u Hz, %s", memory_name_.c_str(),
     simulation.simulator_pid, rate, mode);
+}
+
+/// Where time is the simulator's, no cycle comes that would see its end.
+void CrazyflowSystem::watch()
+{
+  const std::lock_guard<std::mutex> lock(watched_);
+  if (watcher_ != nullptr && !simulator_.alive()) {
+    watcher_->cancel();
+    RCLCPP_ERROR(
+      get_logger(), "the simulator '%s' has ended, and the clock with it; restart this controller "
+      "manager when there is a new one", memory_name_.c_str());
+  }
 }
 
 CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(

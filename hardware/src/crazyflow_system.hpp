@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "crazyflow_ros/shared_memory.hpp"
 #include "hardware_interface/system_interface.hpp"
 #include "interfaces.hpp"
+#include "rclcpp/timer.hpp"
 
 namespace crazyflow_ros
 {
@@ -58,10 +60,13 @@ private:
   void find_drones();
   void find_handles();
   void connect();
+  void watch();
   Drone & drone_of(const std::string & component, std::string & part);
   CallbackReturn fail(const std::exception & error) const;
 
   shared_memory::Controller simulator_;
+  std::mutex watched_;                   ///< from its closing, while it is watched
+  rclcpp::TimerBase::SharedPtr watcher_;
   std::vector<Drone> drones_;
   std::string memory_name_;
   std::string lock_step_;  ///< "true", "false", or empty: as the simulator wants

@@ -389,3 +389,5 @@ def test_a_manager_in_each_namespace_makes_one_lock_step(tmp_path: Any) -> None:
         first.end(signal.SIGINT)  # the other flies on
         assert_at(flying.positions(1.0, "cf1"), (0.5, 0.5, 1.0))
         assert_at(flying.positions(0.2, "cf0"), (0.5, 0.5, 1.0))
+        flying.simulator.end(signal.SIGINT)  # and with it the clock, so that no cycle sees it
+        second.wait_for("has ended, and the clock with it")
