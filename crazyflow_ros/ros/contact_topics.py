@@ -69,7 +69,10 @@ class ContactTopics(DeviceTopics):
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Look what touches, and publish what somebody listens to."""
-        (snapshot,) = snapshots
+        for snapshot in snapshots:
+            self._sense(snapshot, scene)
+
+    def _sense(self, snapshot: Snapshot, scene: Scene) -> None:
         self._backend.update(snapshot)
         listeners = self.listeners
         for drone in self._drones:

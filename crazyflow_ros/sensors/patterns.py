@@ -210,13 +210,12 @@ class LidarPatternCfg:
         full_turn = math.isclose(high - low, math.tau)
         return np.linspace(low, high, self.samples, endpoint=not full_turn)
 
-    def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        """The rays; `model` is not used."""
-        del model
+    def directions(self) -> np.ndarray:
+        """Unit vectors of the rays, shape (channels * samples, 3)."""
         elevation, azimuth = np.meshgrid(
             np.radians(self.elevations), self.azimuths(), indexing="ij"
         )
-        directions = np.stack(
+        return np.stack(
             [
                 np.cos(elevation) * np.cos(azimuth),
                 np.cos(elevation) * np.sin(azimuth),
@@ -224,6 +223,11 @@ class LidarPatternCfg:
             ],
             axis=-1,
         ).reshape(-1, 3)
+
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """The rays; `model` is not used."""
+        del model
+        directions = self.directions()
         return Rays(np.zeros_like(directions), directions)
 
 
