@@ -17,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -128,6 +130,7 @@ def build(package: Path, cmake: str) -> None:
         f"-DPython3_EXECUTABLE={sys.executable}",
         "-DCMAKE_BUILD_TYPE=Release",
         "-DBUILD_TESTING=OFF",
+        f"-DCMAKE_PROJECT_INCLUDE={INTERFACES / 'together.cmake'}",
     )
     _run(folder, cmake, "--build", folder, "--parallel", str(os.cpu_count() or 1))
     marker(package).parent.mkdir(parents=True, exist_ok=True)
@@ -170,8 +173,8 @@ def main() -> None:
     if missing:
         cmake = find_cmake()
         repair_exports()
-        for package in missing:
-            build(package, cmake)
+        with ThreadPoolExecutor() as pool:  # none needs another
+            list(pool.map(partial(build, cmake=cmake), missing))
 
 
 if __name__ == "__main__":
