@@ -25,10 +25,14 @@ settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests build the same simulations again and again: all processes compile each of them once."""
+    """Tests build the same simulations again and again: all processes compile each of them once.
+
+    Nodes that tests start share them too, by their environment.
+    """
     if _CACHE not in os.environ:  # else a worker of pytest-xdist
         folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros_test_")
         config.add_cleanup(folder.cleanup)
         os.environ[_CACHE] = folder.name
-    jax.config.update("jax_compilation_cache_dir", str(Path(os.environ[_CACHE]) / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_compilation_cache_dir", str(Path(os.environ[_CACHE]) / "crazyflow_ros"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -179,7 +179,11 @@ class SimulatorProcess(RosProcess):
         super().__init__([*command, "--ros-args", *arguments], domain, {"XDG_CACHE_HOME": folder})
 
     def __enter__(self) -> Self:
-        return self.wait_for("ready: ")
+        try:
+            return self.wait_for("ready: ")
+        except AssertionError as error:
+            self.__exit__(type(error), error, None)
+            raise
 
 
 class Client:
