@@ -34,7 +34,7 @@ demo-sensors: $(VENV)/.ready ## Fly through a room; what the sensors see comes i
 	@$(PYTHON) -m crazyflow_ros.demo.room
 
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
-	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: $(VENV)/.ready ## Run a simulator for 20 minutes under random commands (ARGS="--minutes 2")
 	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)
