@@ -4,6 +4,7 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PARITY_VENV := .venv-parity
+EXCHANGE := hardware/src/exchange.cpp hardware/include/crazyflow_ros/shared_memory.hpp
 PARITY_PYTHON := $(PARITY_VENV)/bin/python
 ARGS ?=
 
@@ -67,10 +68,10 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
-$(VENV)/.installed: setup.py package.xml constraints.txt | $(VENV)/.empty
+$(VENV)/.installed: setup.py package.xml constraints.txt $(EXCHANGE) | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm $(VENV)/.empty
-	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools
+	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools jaxlib
 	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,gym,dev]'
 	@touch $(VENV)/.empty $@
 

@@ -1,7 +1,8 @@
+import importlib.util
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 root = Path(__file__).parent
 manifest = ET.parse(root / "package.xml").getroot()
@@ -15,12 +16,31 @@ def installed(folder: str) -> list[tuple[str, list[str]]]:
     return [(f"{share}/{file.parent}", [str(file)]) for file in files]
 
 
+def extensions() -> list[Extension]:
+    """What lock-step is faster with, where there are JAX's headers and a C++ compiler."""
+    jaxlib = importlib.util.find_spec("jaxlib")
+    if jaxlib is None or jaxlib.origin is None:
+        return []
+    headers = ["-isystem", str(Path(jaxlib.origin).with_name("include"))]
+    return [
+        Extension(
+            f"{name}.hardware._exchange",
+            sources=["hardware/src/exchange.cpp"],
+            depends=["hardware/include/crazyflow_ros/shared_memory.hpp"],
+            include_dirs=["hardware/include"],
+            extra_compile_args=["-std=c++17", "-ffp-contract=off", *headers],
+            optional=True,
+        )
+    ]
+
+
 setup(
     name=name,
     version=manifest.findtext("version"),
     description=manifest.findtext("description"),
     license=manifest.findtext("license"),
     packages=find_packages(include=[name, f"{name}.*"]),
+    ext_modules=extensions(),
     package_data={"": ["*.toml", "py.typed"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),

@@ -46,7 +46,9 @@ COMMAND_SLOT = np.dtype(
         ("count", "u8"),
         ("active", "u4"),
         ("pid", "i4"),
-        ("reserved", "u8", 5),
+        ("reads_range", "u4"),
+        ("reserved0", "u4"),
+        ("reserved1", "u8", 4),
         ("buffers", COMMAND, 2),
     ]
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.hardware import exchange
 from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger
 from crazyflow_ros.hardware.futex import Futex, fence
 from crazyflow_ros.hardware.layout import COMMAND_SLOT, DRONE_STATE, HEADER
@@ -18,6 +19,7 @@ from crazyflow_ros.hardware.states import of_rotor_velocity
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
+_LONGEST = 1000  # control periods without an eye for anything else
 _LOOK = 0.1  # s of wall time after which it is seen whether controllers are still there
 
 
@@ -52,7 +54,8 @@ class SharedMemoryLink:
             freq: Physics ticks per second.
             rate: Control periods per second.
             lock_step: Wait for commands.
-            range_rate: Measurements of the range sensors per second; 0: in each control period.
+            range_rate: Measurements of the range sensors per second, if a controller reads them; 0:
+                in each control period.
             timeout: For how long [s of wall time].
             on_loss: An `OnLoss`.
             logger: For what happens.
@@ -78,6 +81,7 @@ class SharedMemoryLink:
         self._states = Futex(memory.address + _offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + _offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
+        self._reads_range = memory.view["slots"]["reads_range"]
         # The slots as words of 64 bits, for one copy takes them all.
         start = _offset(memory.view.dtype, "slots")
         words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
@@ -102,6 +106,11 @@ class SharedMemoryLink:
         self._missed = 0  # periods of the present outage
         self._cycles = self._timeouts = 0
         self._closed = False
+        self.exchange: exchange.CompiledExchange | None = None
+        if lock_step and exchange.is_available():
+            self.exchange = exchange.CompiledExchange(
+                memory, self._commands, self._range, self._counts, self._sessions
+            )
         memory.publish()
 
     @property
@@ -121,6 +130,12 @@ class SharedMemoryLink:
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Publish the state."""
         tick, shown, period = snapshot.tick, self._shown_tick, self._range_period
+        if self.exchange is not None:
+            answered, is_shown = self.exchange.settle()
+            self._cycles += answered
+            if is_shown:
+                self._shown_tick, self._waiting = tick, None
+                return
         if tick // period != shown // period or tick <= shown:  # or it was changed by hand
             self._range[:, 0] = mirror.range()
         self._shown_tick = tick
@@ -151,6 +166,10 @@ class SharedMemoryLink:
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
+        if self.exchange is not None:
+            self.exchange.interrupt(False)
+            if interrupted():  # perhaps by what has just been cleared
+                return False
         while True:
             seen = self._posts.value
             words = self._slots()
@@ -174,6 +193,8 @@ class SharedMemoryLink:
                 self._obey(words, latest, values)
                 break
         command[:], level[:] = self._commands.values, self._commands.level
+        if self.exchange is not None:
+            self.exchange.ahead = self._usual_periods(snapshot.tick)
         return True
 
     def forget(self, drones: np.ndarray) -> None:
@@ -184,6 +205,8 @@ class SharedMemoryLink:
     def interrupt(self) -> None:
         """See `CommandSource`."""
         if not self._closed:
+            if self.exchange is not None:
+                self.exchange.interrupt(True)
             self._posts.add()
 
     def set_paused(self, paused: bool) -> None:
@@ -238,7 +261,7 @@ class SharedMemoryLink:
                     self._commands.lose(i)
                 if attached[i]:
                     self._logger.info(f"{self._drones[i]}: its controller is active")
-            self._attached, self._sessions, self._usual = attached, sessions.copy(), None
+            self._attached, self._sessions[:], self._usual = attached, sessions, None
             self._awaited[:] = attached & self._lock_step
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
@@ -248,6 +271,14 @@ class SharedMemoryLink:
         told = self._usual[1]
         told[:, 0] = tick
         return told.tobytes() == latest[:, :3].tobytes()
+
+    def _usual_periods(self, tick: int) -> int:
+        """Control periods until a range is measured that somebody reads, if all is as before."""
+        if self._usual is None or self._missed or Level.acceleration in self._commands.level:
+            return 0
+        if not self._reads_range.any():
+            return _LONGEST
+        return (self._range_period - tick % self._range_period) // self.period
 
     def _note_answers(self) -> None:
         """All commands of the tick are there."""
@@ -281,7 +312,7 @@ class SharedMemoryLink:
         commands = self._commands
         fresh = self._attached & (words[:, 1] != self._counts)
         fresh &= latest[:, 1] == self._epoch
-        self._counts = words[:, 1].copy()
+        self._counts[:] = words[:, 1]
         if not fresh.any():
             return
         levels = latest[:, 2]

@@ -1,7 +1,7 @@
 """The running simulation: a thread that advances the drones in step with wall time. No ROS."""
 
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
+from crazyflow_ros.runtime.command_source import CommandSource, Exchange, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.health import Failure
 from crazyflow_ros.runtime.levels import Level
@@ -18,6 +18,7 @@ __all__ = [
     "Checkpoint",
     "CommandSource",
     "DroneState",
+    "Exchange",
     "Failure",
     "InvalidState",
     "Level",

@@ -21,6 +21,7 @@ from crazyflow_ros.dynamics.collision import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.contact import Force, floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.kernels import one_kernel, separate_kernels
+from crazyflow_ros.runtime.command_source import Exchange
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
@@ -50,16 +51,25 @@ class CompiledWorld:
         control_period: Ticks between two runs of the outermost controller.
         has_rotors: The model has rotors that turn.
         max_stretches: Into how many parts the ticks of a call may be divided.
+        exchange: With which `follow` works, if there is one; it needs a CPU.
         inputs: Command, armed or level, and wrench, shape (M, k + 7), to write into; first zeros.
     """
 
-    def __init__(self, config: SimulationConfig, n_drones: int, *, levels: bool = False) -> None:
+    def __init__(
+        self,
+        config: SimulationConfig,
+        n_drones: int,
+        *,
+        levels: bool = False,
+        exchange: Exchange | None = None,
+    ) -> None:
         """Build the simulation; it is compiled when it is called for the first time.
 
         Args:
             config: What is simulated; the control mode does not count with `levels`.
             n_drones: How many.
             levels: Each drone is commanded at a `Level` of its own.
+            exchange: For `follow`.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -85,6 +95,7 @@ class CompiledWorld:
         if levels:
             follow_levels(self._sim, config)
         self._has_battery = config.battery
+        self._n_columns = LOST + 1 + 3 * config.battery
         if config.battery:
             stages = insert_before(self._sim.step_pipeline, "integrate", CRAZYFLIE_BATTERY)
             self._sim.step_pipeline = stages
@@ -107,7 +118,10 @@ class CompiledWorld:
         self._state, told, self._counts = np.split(self._arguments, np.cumsum(sizes)[:-1])
         self.inputs = told.reshape(inputs.shape)
         self._rest: Vectors = ()
-        self._advance = jax.jit(one_kernel(self._advance_packed))
+        self._kernel = one_kernel(self._advance_packed)
+        self._advance, self._follow = jax.jit(self._kernel), jax.jit(self._follow_packed)
+        self.exchange = exchange if jax.default_backend() == "cpu" else None
+        self._address = None if exchange is None else jnp.asarray(exchange.address)
         self.leaves = self.fresh()
 
     def advance(
@@ -129,9 +143,23 @@ class CompiledWorld:
         # Every period divides freq, and this never becomes too large to be exact.
         counts[0], counts[1], counts[2 : 2 + n] = tick % self.freq, n, stretches
         packed, self._rest = self._advance(self._seen, self._rest, obstacles)
+        return self._rows(packed)[:n]
+
+    def follow(self, tick: int, n_ticks: int, obstacles: Obstacles | None) -> np.ndarray:
+        """Advance by control periods of `n_ticks`, for as long as the exchange goes on.
+
+        Returns:
+            The rows of `advance` for the end of the last period, (M, 30).
+        """
+        self._counts[:3] = tick % self.freq, 1, n_ticks
+        packed, self._rest = self._follow(self._seen, self._rest, obstacles, self._address)
+        return self._rows(packed)[0]
+
+    def _rows(self, packed: Array) -> np.ndarray:
+        """Keep the state; the rest are rows."""
         results = np.asarray(packed)
         self._state[:] = results[: self._state.size]
-        return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)[:n]
+        return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)
 
     def fresh(self) -> Leaves:
         """The state of drones side by side, with fresh controllers."""
@@ -223,12 +251,34 @@ class CompiledWorld:
                 jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
             )
 
-        n_rows, n_columns = self.max_stretches * self.n_drones, LOST + 1 + 3 * self._has_battery
-        results = jnp.zeros(n_state + n_rows * n_columns, inputs.dtype)
+        n_rows = self.max_stretches * self.n_drones
+        results = jnp.zeros(n_state + n_rows * self._n_columns, inputs.dtype)
         carry = (self._joined(numbers, rest), counts[0], inputs[:, k : k + 1], results)
         vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
         numbers, rest = vectors[self._numbers], _without(vectors, self._numbers)
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
+
+    def _follow_packed(
+        self, arguments: Array, rest: Vectors, obstacles: Obstacles | None, address: Array
+    ) -> tuple[Array, Vectors]:
+        assert self.exchange is not None
+        exchange = partial(
+            self.exchange.call,
+            n_state=self._state.size,
+            n_inputs=self.inputs.shape[1],
+            n_columns=self._n_columns,
+        )
+
+        def period(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+            arguments, rest, _, _ = carry
+            results, rest = self._kernel(arguments, rest, obstacles)
+            arguments, goes_on = exchange(results, arguments, address)
+            return arguments, rest, results, goes_on
+
+        results, _ = jax.eval_shape(self._kernel, arguments, rest, obstacles)
+        start = (arguments, rest, jnp.zeros(results.shape, results.dtype), jnp.array(True))
+        _, rest, results, _ = jax.lax.while_loop(lambda carry: carry[3], period, start)
+        return results, rest
 
     def _readings(self, data: SimData) -> list[Array]:
         """The columns of the output before `LOST`."""

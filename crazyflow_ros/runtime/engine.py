@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.dynamics.contact import rest_height
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.runtime.command_source import Exchange
 from crazyflow_ros.runtime.compiled import LOST, CompiledWorld, Leaves
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE
@@ -52,6 +53,7 @@ class Engine:
         *,
         n_slots: int = 0,
         levels: bool = False,
+        exchange: Exchange | None = None,
     ) -> None:
         """Build the simulation.
 
@@ -60,13 +62,16 @@ class Engine:
             names: Of the drones.
             n_slots: For how many there is room without compiling anew; at least for these.
             levels: Each drone is commanded at a `Level` of its own.
+            exchange: For `follow`, of all drones that there will be.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
         self._config, self._levels = config, levels
-        self._world = world = CompiledWorld(config, max(n_slots, len(names)), levels=levels)
+        self._world = world = CompiledWorld(
+            config, max(n_slots, len(names)), levels=levels, exchange=exchange
+        )
         self.freq, self.control, self.control_period = (
             world.freq,
             world.control,
@@ -87,6 +92,11 @@ class Engine:
     def n_slots(self) -> int:
         """Drones for which there is room."""
         return self._world.n_drones
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """With which `follow` works, if there is one."""
+        return self._world.exchange
 
     @property
     def max_stretches(self) -> int:
@@ -157,6 +167,7 @@ class Engine:
     def resize(self, n_slots: int) -> None:
         """Compile anew with more slots; the drones' state is carried over as it is."""
         before, leaves = self.n_slots, self._world.leaves
+        assert self.exchange is None  # it would be one of fewer drones
         self._world = CompiledWorld(self._config, n_slots, levels=self._levels)
         parked = _parked(before, n_slots)
         self._initial = {k: np.concatenate((v, parked[k])) for k, v in self._initial.items()}
@@ -224,10 +235,7 @@ class Engine:
         columns = self._world.advance(tick, stretches, self.obstacles).astype(float)
         rotor_vel = columns[:, :, 25:29] * RPM
         columns = columns[:, self.rows]
-        if np.count_nonzero(columns[:, :, LOST]):
-            for by, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
-                self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(by))
-            self._set_slots(self._slots)
+        self._note_lost(tick + np.cumsum(stretches), columns)
         n_ticks = np.array(stretches)[:, None, None]
         before = np.concatenate((self._rotor_vel[None], rotor_vel[:-1]))
         turned = (before + rotor_vel) * (n_ticks / self.freq / 2)
@@ -239,6 +247,39 @@ class Engine:
             self._rotor_angle = angle = (self._rotor_angle + by) % _TURN
             snapshots.append(self._snapshot(tick, epoch, rows, angle, speeds))
         return snapshots
+
+    def follow(self, tick: int, n_ticks: int, n_periods: int, epoch: int) -> Snapshot:
+        """Advance by control periods, between which the exchange takes the commands.
+
+        Args:
+            tick: The present one.
+            n_ticks: Of each period; 0 only evaluates accelerations.
+            n_periods: How many at most; the exchange may end them early.
+            epoch: Resets so far.
+
+        Returns:
+            The state at the end of the last one.
+        """
+        exchange = self.exchange
+        assert exchange is not None
+        if self._idle:
+            self.armed[self._idle] = OUT_OF_SERVICE
+        exchange.rotor_angle[:], exchange.rotor_vel[:] = self._rotor_angle, self._rotor_vel
+        exchange.begin(tick, epoch, n_periods)
+        columns = self._world.follow(tick, n_ticks, self.obstacles).astype(float)
+        tick += n_ticks * exchange.done
+        self._note_lost([tick], columns[None])
+        self.command[:] = exchange.values
+        self._rotor_angle = angle = exchange.rotor_angle.copy()
+        self._rotor_vel = speeds = exchange.rotor_vel.copy()
+        return self._snapshot(tick, epoch, columns, angle, speeds)
+
+    def _note_lost(self, ticks: Iterable[int], columns: np.ndarray) -> None:
+        """Note which drones got lost by each of some ticks, (n, M, 30)."""
+        if np.count_nonzero(columns[:, :, LOST]):
+            for tick, row in zip(ticks, columns[:, :, LOST]):
+                self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(tick))
+            self._set_slots(self._slots)
 
     def _snapshot(
         self, tick: int, epoch: int, rows: np.ndarray, angle: np.ndarray, speeds: np.ndarray

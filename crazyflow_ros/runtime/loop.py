@@ -63,7 +63,9 @@ class Loop:
         logger = logging.getLogger("crazyflow_ros") if logger is None else logger
         self._health = health = Health(logger, config.watchdog_timeout)
         n_slots = 0 if source else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
+        exchange = source.exchange if source else None
+        levels = source is not None
+        engine = Engine(config, names, n_slots=n_slots, levels=levels, exchange=exchange)
         assembly = Assembly(config, names, engine, health)
         self._simulation = Simulation(config, engine, assembly.mirror, source, health)
         self._changes = Changes(config, self._simulation, engine, assembly, source, health)
@@ -153,7 +155,8 @@ class Loop:
         self._failure_callbacks.append(callback)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread, once all is compiled."""
+        self._simulation.prepare()
         self._health.start()
         self._thread.start()
 

@@ -118,6 +118,10 @@ class Simulation:
         began = time.perf_counter()
         self._take_commands()
         start = self.snapshot.tick
+        if (n_periods := self._left_to_exchange(due, start + limit)) > 1:
+            self._follow(n_periods, self.control_period)
+            self._hand_out(every=self.snapshot.tick == start + limit)
+            return self.snapshot.tick - start
         ticks = self._due_events(due, start + limit)
         stretches = [tick - before for before, tick in zip([start, *ticks], ticks)]
         for snapshot in self._evaluate(start, stretches):
@@ -126,6 +130,28 @@ class Simulation:
         per_event = (time.perf_counter() - began) / len(ticks)
         self._burst = max(1, int(_BURST / per_event))
         return ticks[-1] - start
+
+    def prepare(self) -> None:
+        """Compile what will be needed besides, once all events are known."""
+        periods = self.events.periods
+        if self._engine.exchange and min(periods, default=math.inf) > self.control_period:
+            self._follow(1, n_ticks=0)
+
+    def _left_to_exchange(self, due: float, last: float) -> int:
+        """Control periods that need nobody but the source's exchange."""
+        exchange, tick, period = self._engine.exchange, self.snapshot.tick, self.control_period
+        if exchange is None or self.wrenches or tick % period:
+            return 0
+        events = [(tick // every + 1) * every for every in self.events.periods]
+        until = min(*events, due, last, tick + exchange.ahead * period)
+        return int(until - tick) // period
+
+    def _follow(self, n_periods: int, n_ticks: int) -> None:
+        """Leave control periods to the source's exchange."""
+        self._health.doing = "the exchange with controllers"
+        snapshot = self._engine.follow(self.snapshot.tick, n_ticks, n_periods, self.epoch)
+        self._see_lost()
+        self._accept(snapshot)
 
     def _due_events(self, due: float, last: float) -> list[int]:
         """Ticks of the next event and, as long as commands stay, of others that are due."""
@@ -194,9 +220,12 @@ class Simulation:
         health, engine = self._health, self._engine
         health.doing = "the compiled step"
         snapshots = engine.advance(tick, stretches, self.epoch)
-        if len(engine.lost) != len(health.faults):
-            self.note_lost()
+        self._see_lost()
         return snapshots
+
+    def _see_lost(self) -> None:
+        if len(self._engine.lost) != len(self._health.faults):
+            self.note_lost()
 
     def _accept(self, snapshot: Snapshot) -> None:
         """Make it the state that the world sees."""
