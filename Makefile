@@ -57,7 +57,7 @@ format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix .
 
 clean: ## Remove everything that the Makefile makes
-	rm -rf $(VENV) $(PARITY_VENV) out *.egg-info
+	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info crazyflow_ros/hardware/_exchange*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
