@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
+PAGES = ["dynamics", "environments", "pipelines", "scale", "scene", "transformations"]
 
 
 def test_tests_that_the_page_on_mjlab_names_exist() -> None:
@@ -20,7 +21,7 @@ def test_tests_that_the_page_on_mjlab_names_exist() -> None:
     assert sorted(named - there) == []
 
 
-@pytest.mark.parametrize("page", ["dynamics", "environments", "pipelines", "scale"])
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """All blocks of a page, one after the other as a reader would."""
     file = DOCS / f"{page}.md"
