@@ -13,17 +13,20 @@ All arguments of `sim.launch.py` go to the simulator.
 from __future__ import annotations
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
-from launch import LaunchContext, LaunchDescription
+from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     IncludeLaunchDescription,
     OpaqueFunction,
+    RegisterEventHandler,
     Shutdown,
 )
+from launch.event_handlers import OnProcessExit
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
 
@@ -93,7 +96,7 @@ def _configure(context: LaunchContext) -> None:
         given["publish_rates.joint_states"] = "0"
 
 
-def _start(context: LaunchContext) -> list[Node]:
+def _start(context: LaunchContext) -> list[Action]:
     """The managers. That drones and rate make sense is known: the simulator has them already."""
     given = context.launch_configurations
     if given["drones"]:
@@ -105,12 +108,15 @@ def _start(context: LaunchContext) -> list[Node]:
     wanted += _chain(f"{TEMPLATE}_{given['controller']}", controllers)
     rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
     if given["managers"] == "one":
-        return _manager(controllers, wanted, drones, rate, folder)
-    return [
-        node
-        for drone in drones
-        for node in _manager(controllers, wanted, [drone], rate, folder, drone)
+        return [*_manager(controllers, wanted, drones, rate, folder)]
+    pairs = [_manager(controllers, wanted, [drone], rate, folder, drone) for drone in drones]
+    managers, spawners = zip(*pairs, strict=True)
+    # One after the other: of all spawners of a user one works at a time, and waiting they give up.
+    waiting = [
+        RegisterEventHandler(OnProcessExit(target_action=former, on_exit=[spawner]))
+        for former, spawner in pairwise(spawners)
     ]
+    return [*managers, *waiting, spawners[0]]
 
 
 def _manager(
@@ -120,7 +126,7 @@ def _manager(
     rate: int,
     folder: Path,
     namespace: str = "",
-) -> list[Node]:
+) -> tuple[Node, Node]:
     """A controller manager, and what spawns its controllers.
 
     In the namespace of a drone it takes that drone's `robot_description`, otherwise that of all.
@@ -145,7 +151,7 @@ def _manager(
         arguments=["joint_state_broadcaster", *names],
         output="screen",
     )
-    return [manager, spawner]
+    return manager, spawner
 
 
 def _read_controllers(path: str) -> dict[str, Any]:

@@ -88,7 +88,8 @@ class Launcher:
             for executable in executables:
                 stand_in = folder / "lib" / package / executable
                 stand_in.parent.mkdir(parents=True, exist_ok=True)
-                stand_in.write_text("#!/bin/sh\nexec sleep ${STAND_IN_SECONDS:-60}\n")
+                ends = ":" if executable == "spawner" else "exec sleep ${STAND_IN_SECONDS:-60}"
+                stand_in.write_text(f"#!/bin/sh\n{ends}\n")
                 stand_in.chmod(0o755)
             marker = folder / "share/ament_index/resource_index/packages" / package
             marker.parent.mkdir(parents=True, exist_ok=True)
