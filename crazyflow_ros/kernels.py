@@ -26,17 +26,23 @@ _in_kernel: ContextVar[bool] = ContextVar("in_kernel", default=False)
 
 
 @contextmanager
-def separate_kernels(true: Array) -> Iterator[None]:
+def separate_kernels(true: Array | None) -> Iterator[None]:
     """Within the context, `apart` has an effect, on the CPU.
 
     Args:
-        true: A scalar that is always true, which the compiler must not be able to find out.
+        true: A scalar that is always true, which the compiler must not be able to find out; with
+            None `apart` has no effect.
     """
     token = _true.set(true if jax.default_backend() == "cpu" else None)
     try:
         yield
     finally:
         _true.reset(token)
+
+
+def separation() -> Array | None:
+    """What the innermost `separate_kernels` was given, or None."""
+    return _true.get()
 
 
 def apart(fn: Callable[..., T], *args: Any) -> T:

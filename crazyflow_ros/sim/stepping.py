@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.kernels import separate_kernels, separation
 from crazyflow_ros.sim.blocks import Arrays, Packed
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.packing import changed_leaves, repeat, traced
@@ -29,14 +30,20 @@ Derivative = Callable[[SimData], SimStateDeriv]
 
 
 def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
-    """All stages, one after the other."""
+    """All stages, one after the other.
 
-    def tick(data: SimData) -> SimData:
-        for stage in pipeline:
-            data = stage(data)
+    Python runs them once, however often the same shapes are traced: for what a tick changes, in
+    loops, in transformations.
+    """
+
+    @partial(jax.jit, inline=True)
+    def tick(data: SimData, true: Array | None) -> SimData:
+        with separate_kernels(true):  # as an argument: what is traced here outlives the context
+            for stage in pipeline:
+                data = stage(data)
         return data
 
-    return tick
+    return lambda data: tick(data, separation())
 
 
 def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
