@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 namespace crazyflow_ros::shared_memory
 {
@@ -42,6 +43,18 @@ constexpr double kTurn = 6.283185307179586;  // rad
 // Columns of a drone's row, as in crazyflow_ros/runtime/compiled.py.
 constexpr std::size_t kPosition = 0, kOrientation = 3, kVelocity = 7, kAngularVelocity = 10,
                       kSpecificForce = 22, kRotorVelocity = 25, kLost = 29;
+
+constexpr std::chrono::microseconds kWaking{20};
+
+/// Leave the core to its other thread.
+inline void relax()
+{
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 class Simulator
 {
@@ -126,6 +139,9 @@ public:
         loop_.patience = left;
         return answer == Answer::usual;
       }
+      if (has_changed(seen)) {
+        continue;
+      }
       const timespec timeout{left / 1000000000, left % 1000000000};
       detail::futex(header_.command_count, FUTEX_WAIT, seen, &timeout);
     }
@@ -133,6 +149,23 @@ public:
 
 private:
   enum class Answer { usual, missing, unusual };
+
+  /// Look out for news for as long as it takes to be woken: a controller that flies needs no longer
+  /// for its answer.
+  bool has_changed(std::uint32_t seen) const
+  {
+    static const bool alone = std::thread::hardware_concurrency() < 2;
+    const auto began = std::chrono::steady_clock::now();
+    while (header_.command_count.load(std::memory_order_seq_cst) == seen) {
+      if (alone || std::chrono::steady_clock::now() - began > kWaking) {
+        return false;
+      }
+      for (int i = 0; i < 32; ++i) {
+        relax();
+      }
+    }
+    return true;
+  }
 
   /// Take over the commands, if each drone has a usual one of this tick.
   Answer look()
