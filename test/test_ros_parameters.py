@@ -18,7 +18,7 @@ from rclpy.parameter import Parameter
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.declaration import ParameterError, declarations, declare
-from crazyflow_ros.ros.parameters import Parameters
+from crazyflow_ros.ros.parameters import Parameters, Ros2Control
 
 NAMES = [declaration.name for declaration in declarations(Parameters)]
 
@@ -145,6 +145,12 @@ def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixtu
 def test_batteries_that_are_not_known_are_refused(values: dict[str, str], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         Parameters(battery=True, **values)
+
+
+def test_ros2_control_needs_dynamics_with_rotors() -> None:
+    message = "dynamics: expected first_principles in ros2_control.mode topic, got 'so_rpy_rotor'"
+    with pytest.raises(ParameterError, match=message):
+        Parameters(dynamics="so_rpy_rotor", ros2_control=Ros2Control(mode="topic"))
 
 
 def test_no_initial_poses_leave_it_to_the_simulation() -> None:

@@ -146,7 +146,7 @@ class Parameters:
 
         Raises:
             ParameterError: Such a name, or no name, or the same twice; or such a clock; or a
-                battery where there is none.
+                battery, or rotors to command, where there are none.
         """
         if self.battery:
             if self.dynamics != Dynamics.first_principles:
@@ -155,6 +155,9 @@ class Parameters:
                 expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
                 raise ParameterError("drone_model", expected, self.drone_model)
         mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
+        if mode != "off" and self.dynamics != Dynamics.first_principles:
+            expected = f"first_principles in ros2_control.mode {mode}"
+            raise ParameterError("dynamics", expected, self.dynamics)
         if mode == "lock_step" and clock != rate:
             # The manager would sleep through a control tick that waits for it, or wake between two.
             expected = f"ros2_control.rate, {rate}, in ros2_control.mode lock_step"
