@@ -64,8 +64,8 @@ class Physics:
 class Topics:
     """Notes what it is given, once it may."""
 
-    def __init__(self) -> None:
-        self.listeners = {("cf0", 0)}
+    def __init__(self, *, needs_scene: bool) -> None:
+        self.needs_scene, self.listeners = needs_scene, {("cf0", 0)}
         self.may, self.begun, self.done = (threading.Event() for _ in range(3))
         self.told: list[Any] = []
         self.last = 0
@@ -82,6 +82,7 @@ class Topics:
     def sense(self, snapshots: Sequence[Snapshot], scene: Any) -> None:
         self.begun.set()
         assert self.may.wait(TIMEOUT)
+        assert len(snapshots) == 1 or not self.needs_scene
         self.told += [snapshot.tick for snapshot in snapshots]
         if self.told[-1] == self.last:
             self.done.set()
@@ -94,8 +95,9 @@ def thread(physics: Physics, topics: dict[int, Topics], *, is_awaited: bool) -> 
     sensors.look(physics.drones)
 
 
-def test_the_physics_waits_and_nothing_is_left_out() -> None:
-    physics, fast, slow = Physics(), Topics(), Topics()
+@pytest.mark.parametrize("needs_scene", [False, True])
+def test_the_physics_waits_and_nothing_is_left_out(needs_scene: bool) -> None:
+    physics, fast, slow = Physics(), Topics(needs_scene=needs_scene), Topics(needs_scene=True)
     thread(physics, {RATE: fast, RATE // 10: slow}, is_awaited=True)
     fast.last, slow.last = N, N
     slow.may.set()
@@ -112,7 +114,7 @@ def test_the_physics_waits_and_nothing_is_left_out() -> None:
 
 
 def test_a_row_ends_at_a_reset_and_where_drones_come() -> None:
-    physics, topics = Physics(), Topics()
+    physics, topics = Physics(), Topics(needs_scene=False)
     thread(physics, {RATE: topics}, is_awaited=True)
     topics.last = 13
     physics.feed([1])
@@ -133,7 +135,7 @@ def test_a_row_ends_at_a_reset_and_where_drones_come() -> None:
 
 
 def test_cameras_are_not_waited_for_and_it_is_said() -> None:
-    physics, topics = Physics(), Topics()
+    physics, topics = Physics(), Topics(needs_scene=True)
     thread(physics, {RATE: topics}, is_awaited=False)
     topics.last = N
     physics.feed([1])
@@ -147,7 +149,7 @@ def test_cameras_are_not_waited_for_and_it_is_said() -> None:
 
 def test_what_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crazyflow_ros.ros.sensors._PATIENCE", 0.01)
-    physics, topics = Physics(), Topics()
+    physics, topics = Physics(), Topics(needs_scene=False)
     thread(physics, {RATE: topics}, is_awaited=True)
     topics.last = N
     physics.feed([1])

@@ -7,7 +7,6 @@ serialised message is not derived from the rules of CDR, but seen from where a m
 
 from __future__ import annotations
 
-import array
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from itertools import chain
@@ -51,8 +50,8 @@ def layout(
 ) -> Layout:
     """Serialise messages of one type that change in the same fields, for example one per drone.
 
-    A path names a field in a message: `pose.position.x`, `position.2`, or an array with all its
-    elements, `ranges`. Paths come in blocks: what comes from one array.
+    A path names a field in a message: `pose.position.x`, `position.2`. Paths come in blocks: what
+    comes from one array.
 
     Args:
         prototypes: The N messages, with everything that does not change.
@@ -65,22 +64,18 @@ def layout(
     """
     times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
     doubles, singles = list(chain(*numbers)), list(chain(*floats))
+    found = [find_numbers(prototype, doubles, times, singles) for prototype in prototypes]
     payloads = [serialize_message(prototype) for prototype in prototypes]
     padded = [payload.ljust(-(-len(payload) // _WORD) * _WORD, b"\0") for payload in payloads]
-    starts = np.cumsum([0] + [len(payload) for payload in padded])[:-1].tolist()
-    blocks = [*numbers, *floats, times]
-    places: list[list[int]] = [[] for _ in blocks]
-    for prototype, start in zip(prototypes, starts):
-        found = iter(find_numbers(prototype, doubles, times, singles))
-        for block, kept in zip(blocks, places):
-            kept += [(start + i) // _WORD for _ in block for i in next(found)]
-    n_doubles = sum(map(len, places[: len(numbers)]))
+    starts = np.cumsum([0] + [len(payload) for payload in padded])[:-1]
+    ends = np.cumsum([len(block) for block in (*numbers, *floats)])
+    blocks = np.split((np.array(found, np.intp) + starts[:, None]) // _WORD, ends, axis=1)
     return Layout(
         words=np.frombuffer(b"".join(padded), np.uint32),
-        messages=[slice(i, i + len(p)) for i, p in zip(starts, payloads)],
-        times=np.array(places.pop(), np.intp).reshape(-1, 2),
-        numbers=np.array(list(chain(*places)), np.intp),
-        doubles=np.arange(sum(map(len, places))) < n_doubles,
+        messages=[slice(i, i + len(p)) for i, p in zip(starts.tolist(), payloads)],
+        times=blocks.pop().reshape(-1, 2),
+        numbers=np.concatenate([block.ravel() for block in blocks] or [np.zeros(0, np.intp)]),
+        doubles=np.repeat([True, False], [len(found) * len(doubles), len(found) * len(singles)]),
     )
 
 
@@ -170,7 +165,7 @@ def find_numbers(
     float64_paths: Sequence[str],
     int32_paths: Sequence[str],
     float32_paths: Sequence[str] = (),
-) -> list[range]:
+) -> list[int]:
     """Where numbers are in a serialised message.
 
     Args:
@@ -180,32 +175,34 @@ def find_numbers(
         float32_paths: Paths of fields of type float32.
 
     Returns:
-        For each path the offsets in bytes, of an array those of all elements: those of type
-        float64, float32, then int32.
+        Their offsets in bytes: those of type float64, float32, then int32.
 
     Raises:
         ValueError: There is no such field, or it is of another type.
     """
     generator = np.random.default_rng(_MARKER_SEED)
-    kinds = ((float64_paths, "d"), (float32_paths, "f"), (int32_paths, "i"))
-    marked = deepcopy(prototype)
+    paths = [*float64_paths, *float32_paths, *int32_paths]
     markers = [
-        (path, _mark(marked, path, kind, generator)) for paths, kind in kinds for path in paths
+        *generator.uniform(1.0, 2.0, len(float64_paths)),
+        *generator.uniform(1.0, 2.0, len(float32_paths)).astype(np.float32),
+        *generator.integers(1 << 24, 1 << 30, len(int32_paths), dtype=np.int32),
     ]
+    marked = deepcopy(prototype)
+    for path, marker in zip(paths, markers):
+        _assign(marked, path, marker.item())
     payload = serialize_message(marked)
     offsets = []
-    for path, marker in markers:
-        content = marker.tobytes()
-        offset = payload.find(content)
-        if offset < 0 or offset % _WORD or payload.count(content) > 1:
+    for path, marker in zip(paths, markers):
+        offset = payload.find(marker.tobytes())
+        if offset < 0 or offset % _WORD or payload.count(marker.tobytes()) > 1:
             name = f"{type(prototype).__name__}.{path}"
-            raise ValueError(f"{name}: not found as a number of {marker.itemsize} bytes")
-        offsets.append(range(offset, offset + len(content), marker.itemsize))
+            raise ValueError(f"{name}: not found as a number of {marker.nbytes} bytes")
+        offsets.append(offset)
     return offsets
 
 
-def _mark(message: Any, path: str, kind: str, generator: np.random.Generator) -> np.ndarray:
-    """Set a field that holds a number, or an array of numbers, of a kind to what is found again."""
+def _assign(message: Any, path: str, number: float) -> None:
+    """Set a field that holds a number of the same type."""
     *parents, last = path.split(".")
     try:
         parent = message
@@ -214,19 +211,10 @@ def _mark(message: Any, path: str, kind: str, generator: np.random.Generator) ->
         present = parent[int(last)] if last.isdecimal() else getattr(parent, last)
     except (AttributeError, IndexError):
         raise ValueError(f"{type(message).__name__}.{path}: there is no such field") from None
-    dtype = np.dtype(kind)
-    is_array = isinstance(present, array.array) and present.typecode in (kind, "B")
-    if not is_array and type(present) is not type(dtype.type().item()):
-        name, expected = type(message).__name__, type(dtype.type().item()).__name__
-        raise ValueError(f"{name}.{path}: expected a {expected}, got {present!r}")
-    size = len(present) * present.itemsize // dtype.itemsize if is_array else 1
-    drawn = (
-        generator.integers(1 << 24, 1 << 30, size) if kind == "i" else 1 + generator.random(size)
-    )
-    marker = drawn.astype(dtype)
-    value = array.array(present.typecode, marker.tobytes()) if is_array else marker.item()
+    if type(present) is not type(number):
+        kind, expected = type(message).__name__, type(number).__name__
+        raise ValueError(f"{kind}.{path}: expected a {expected}, got {present!r}")
     if last.isdecimal():
-        parent[int(last)] = value
+        parent[int(last)] = number
     else:
-        setattr(parent, last, value)
-    return marker
+        setattr(parent, last, number)

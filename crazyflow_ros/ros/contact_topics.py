@@ -69,10 +69,7 @@ class ContactTopics(DeviceTopics):
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Look what touches, and publish what somebody listens to."""
-        for snapshot in snapshots:
-            self._sense(snapshot, scene)
-
-    def _sense(self, snapshot: Snapshot, scene: Scene) -> None:
+        (snapshot,) = snapshots
         self._backend.update(snapshot)
         listeners = self.listeners
         for drone in self._drones:

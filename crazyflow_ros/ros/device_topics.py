@@ -15,7 +15,7 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.scene.state import DroneIndex, MirrorState
+from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import MujocoBackend
 
 if TYPE_CHECKING:
@@ -38,17 +38,13 @@ class Scene:
         self._model = copy.copy(model)  # in which drawing may set the size of its buffers
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
-        self._shown: MirrorState | None = None
 
-    def show(self, state: MirrorState, *, cameras: bool = False) -> None:
-        """Put all bodies where they are in a state, and `cameras` and lights, too."""
-        if self._shown is not state:
-            self._index.write(state, self._data)
-            mujoco.mj_kinematics(self._model, self._data)
-            self._shown = state
-        if cameras:
-            mujoco.mj_comPos(self._model, self._data)
-            mujoco.mj_camlight(self._model, self._data)
+    def show(self, snapshot: Snapshot) -> None:
+        """Put all frames where they are in a snapshot."""
+        self._index.write(snapshot, self._data)
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_comPos(self._model, self._data)
+        mujoco.mj_camlight(self._model, self._data)
 
 
 class DeviceTopics(ABC):
@@ -65,6 +61,9 @@ class DeviceTopics(ABC):
     Attributes:
         listeners: Drones and numbers of their topics that somebody listens to.
     """
+
+    needs_scene = True
+    """Whether it reads from the scene, which is at one moment, or from snapshots alone."""
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         self._simulator, self._file, self._device = simulator, file, device
@@ -115,8 +114,8 @@ class DeviceTopics(ABC):
         """Sense, and publish what somebody listens to.
 
         Args:
-            snapshots: At which it is due, in a row.
-            scene: In which to show them.
+            snapshots: At which it is due, in a row; one, if it needs the scene.
+            scene: As it is then.
         """
 
     @abstractmethod

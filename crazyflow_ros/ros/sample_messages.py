@@ -19,11 +19,10 @@ from sensor_msgs.msg import (
     LaserScan,
     MagneticField,
     NavSatFix,
-    PointCloud2,
     Range,
 )
 
-from crazyflow_ros.ros import frame_ids, sensor_messages
+from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.ros.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.sensor_config import BEAMS, Device
 from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW
@@ -31,11 +30,8 @@ from crazyflow_ros.sensors import (
     BarometerSensorCfg,
     GnssSensorCfg,
     ImuSensorCfg,
-    LidarPatternCfg,
     MagnetometerSensorCfg,
     RangerSensorCfg,
-    RayCastData,
-    RayCastSensorCfg,
 )
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 
@@ -164,39 +160,9 @@ def multiranger(device: Device) -> list[SampleMessage]:
         )
         return _framed(message, device.frame(drone))
 
-    paths = [["ranges"]]
+    paths = [[f"ranges.{i}" for i in range(len(around))]]
     messages.append(SampleMessage("/scan", scan, lambda d: (d.ranges[:, around],), floats=paths))
     return messages
-
-
-def lidar(device: Device) -> list[SampleMessage]:
-    """A scan, infinite out of reach as in REP 117, or an organised cloud of several channels."""
-    cfg = device.cfg
-    assert isinstance(cfg, RayCastSensorCfg)
-    assert isinstance(cfg.pattern, LidarPatternCfg)
-    azimuths, directions = cfg.pattern.azimuths(), cfg.pattern.directions()
-    n_channels = len(cfg.pattern.elevations)
-
-    def scan(drone: str) -> LaserScan:
-        zeros = np.zeros(len(azimuths))
-        message = sensor_messages.laser_scan(azimuths, zeros, cfg.max_distance, device.rate)
-        return _framed(message, device.frame(drone))
-
-    def ranges(data: RayCastData) -> Blocks:
-        return (np.where(data.distances < 0.0, np.inf, data.distances),)
-
-    if n_channels == 1:
-        return [SampleMessage("", scan, ranges, floats=[["ranges"]])]
-
-    def cloud(drone: str) -> PointCloud2:
-        points = np.full((n_channels, len(azimuths), 3), np.nan)  # so it is not said to be dense
-        return _framed(sensor_messages.point_cloud(points), device.frame(drone))
-
-    def points(data: RayCastData) -> Blocks:
-        reach = np.where(data.distances < 0.0, np.nan, data.distances)
-        return ((reach[:, :, None] * directions).reshape(len(reach), -1),)
-
-    return [SampleMessage("", cloud, points, floats=[["data"]])]
 
 
 def optical_flow(device: Device) -> list[SampleMessage]:
@@ -261,7 +227,6 @@ MESSAGES: dict[str, Callable[[Device], list[SampleMessage]]] = {
     "gnss": gnss,
     "range": ranger,
     "multiranger": multiranger,
-    "lidar": lidar,
     "optical_flow": optical_flow,
     "motion_capture": motion_capture,
     "battery": battery,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import CameraInfo, CompressedImage, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2
 from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros.ros import sensor_messages
@@ -23,11 +22,12 @@ from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import (
     CameraSensor,
     CameraSensorCfg,
+    LidarPatternCfg,
+    RangerSensorCfg,
     RayCastSensorCfg,
     SensorContext,
     ShapeRecorder,
 )
-from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.state_backend import StateBackend
 
 if TYPE_CHECKING:
@@ -48,23 +48,20 @@ _MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
 
 
 class SampleTopics(DeviceTopics):
-    """All sensors but cameras and contacts: all drones are sensed at once, at many moments."""
+    """Sensors of a drone's state and distance sensors: all drones are sensed at once."""
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         super().__init__(simulator, file, device)
         self._kinds = MESSAGES[device.type](device)
+        self.needs_scene = device.type in ("range", "multiranger", "optical_flow")
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        is_big = isinstance(self._device.cfg, RayCastSensorCfg)
-        qos, draws = SENSOR_QOS if is_big else SAMPLE_QOS, self._device.cfg.debug_vis
-        topics = [(type(kind.prototype(DRONE)), kind.suffix, qos) for kind in self._kinds]
-        return [*topics, _MARKERS] if draws else topics
+        topics = [(type(kind.prototype(DRONE)), kind.suffix, SAMPLE_QOS) for kind in self._kinds]
+        return [*topics, _MARKERS] if isinstance(self._device.cfg, RangerSensorCfg) else topics
 
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
-        self._backend = StateBackend(
-            self._file.model, self._drones, scene.backend, DRONE, put=scene.show
-        )
+        self._backend = StateBackend(self._file.model, self._drones, scene.backend, DRONE)
         self._sensor = self._device.cfg.build()
         self._sensor.initialize(self._backend)
         layouts = [
@@ -86,30 +83,26 @@ class SampleTopics(DeviceTopics):
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Sample all drones, and publish what somebody listens to."""
-        del scene
         listeners, drones = self.listeners, self._drones
         if not drones:
             return
         heard = {drone for drone, _ in listeners}
         self._backend.casting = np.array([drone in heard for drone in drones])
         self._backend.show(snapshots, self._rows)
-        if isinstance(self._sensor, ContextSensor):
-            self._sensor.sense()
-        else:
-            self._sensor.update(1 / self._device.rate)
+        self._sensor.update(1 / self._device.rate)
         self._send([snapshot.time_ns for snapshot in snapshots])
         markers = len(self._kinds)
-        for row, (snapshot, drone) in enumerate(product(snapshots, drones)):
+        for i, drone in enumerate(drones):
             if (drone, markers) in listeners:
-                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(row,)))
-                self._publish(drone, markers, marker_array(shapes, snapshot.time_ns))
+                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
+                self._publish(drone, markers, marker_array(shapes, snapshots[-1].time_ns))
 
     def _send(self, times_ns: Sequence[int]) -> None:
         """Publish what somebody listens to of the samples that were taken at these times."""
-        data, kinds = self._sensor.data, self._kinds
+        data, ages, kinds = self._sensor.data, self._sensor.ages.tolist(), self._kinds
         blocks = [block for kind in kinds for block in kind.values(data)]
-        stamps = np.array(times_ns) - np.round(self._sensor.ages * 1e9).astype(int)
-        messages = self._messages.series(stamps.tolist(), blocks)
+        stamps = [time - round(age * 1e9) for time, age in zip(times_ns, ages)]
+        messages = self._messages.series(stamps, blocks)
         shape = (len(times_ns), len(self._drones))
         valid = [
             np.ones(shape, bool) if kind.valid is None else kind.valid(data).reshape(shape)
@@ -150,6 +143,54 @@ class _Address(NamedTuple):
     """Number of its message in a series."""
 
 
+class LidarTopics(DeviceTopics):
+    """<drone>/<name>: a LaserScan, or a PointCloud2 with several channels."""
+
+    def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
+        super().__init__(simulator, file, device)
+        assert isinstance(device.cfg, RayCastSensorCfg)
+        assert isinstance(device.cfg.pattern, LidarPatternCfg)
+        self._cfg, self._pattern = device.cfg, device.cfg.pattern
+        self._azimuths = self._pattern.azimuths()
+        self._is_planar = len(self._pattern.elevations) == 1
+
+    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
+        return [(LaserScan if self._is_planar else PointCloud2, "", SENSOR_QOS), _MARKERS]
+
+    def _initialize(self, scene: Scene) -> None:
+        self._rows = [scene.names.index(drone) for drone in self._drones]
+        self._backend = StateBackend(self._file.model, self._drones, scene.backend, DRONE)
+        self._sensor = self._cfg.build()
+        self._sensor.initialize(self._backend)
+
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
+        """Cast the rays of the drones that somebody listens to."""
+        (snapshot,), listeners = snapshots, self.listeners
+        heard = {drone for drone, _ in listeners}
+        self._backend.casting = np.array([drone in heard for drone in self._drones])
+        if not self._backend.casting.any():
+            return
+        self._backend.show(snapshots, self._rows)
+        self._sensor.sense()
+        for i, drone in enumerate(self._drones):
+            if (drone, 0) in listeners:
+                message = self._message(self._sensor.data.distances[i])
+                put_header(message, snapshot.time_ns, self._device.frame(drone))
+                self._publish(drone, 0, message)
+            if (drone, 1) in listeners:
+                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
+                self._publish(drone, 1, marker_array(shapes, snapshot.time_ns))
+
+    def _message(self, distances: np.ndarray) -> LaserScan | PointCloud2:
+        if self._is_planar:
+            return sensor_messages.laser_scan(
+                self._azimuths, distances, self._cfg.max_distance, self._device.rate
+            )
+        reach = np.where(distances < 0.0, np.nan, distances)[:, None]
+        points = (reach * self._sensor.directions).reshape(-1, self._pattern.samples, 3)
+        return sensor_messages.point_cloud(points)
+
+
 class CameraTopics(DeviceTopics):
     """<drone>/<name>/image_raw and the like, with camera_info, in the optical frame."""
 
@@ -179,7 +220,7 @@ class CameraTopics(DeviceTopics):
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Draw for the drones that somebody listens to."""
         (snapshot,) = snapshots
-        scene.show(snapshot, cameras=True)
+        del scene
         for drone in self._drones:
             numbers = [number for other, number in sorted(self.listeners) if other == drone]
             if not numbers:

@@ -21,7 +21,7 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.ros.contact_topics import ContactTopics
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
-from crazyflow_ros.ros.sensor_topics import CameraTopics, SampleTopics
+from crazyflow_ros.ros.sensor_topics import CameraTopics, LidarTopics, SampleTopics
 from crazyflow_ros.runtime import ResetEvent, Snapshot
 from crazyflow_ros.sensors import RenderingUnavailable
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
 _TOPICS: dict[str, Any] = {  # others are sampled
+    "lidar": LidarTopics,
     "camera": CameraTopics,
     "contact": ContactTopics,
 }
@@ -71,6 +72,7 @@ class SensorThread:
         self._topics: dict[int, list[DeviceTopics]] = {}
         self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
         self._scene: Scene | None = None
+        self._shown: Snapshot | None = None
         self._n_views = 0
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
         self._left_out = self._left_out_before = 0
@@ -165,6 +167,7 @@ class SensorThread:
         # Another model also when the scene has changed.
         if scene is None or scene.mirrored is not first.model or scene.names != names:
             self._scene = scene = Scene(first.model, names)
+            self._shown = None
             for topics in chain(*self._topics.values()):
                 topics.initialize(scene)
         while self._resets and self._resets[0].before <= first.number:
@@ -174,8 +177,15 @@ class SensorThread:
         for rate, kept in self._topics.items():
             due = [view.snapshot for view in row if view.rate == rate]
             for topics in kept:
-                if due and topics.listeners:
+                if due and topics.listeners and not topics.needs_scene:
                     topics.sense(due, scene)
+        for view in row:
+            for topics in self._topics[view.rate]:
+                if topics.listeners and topics.needs_scene:
+                    if self._shown is not view.snapshot:
+                        scene.show(view.snapshot)
+                        self._shown = view.snapshot
+                    topics.sense([view.snapshot], scene)
 
 
 def declare(simulator: Simulator) -> None:

@@ -77,10 +77,7 @@ class MujocoBackend:
         *,
         one_origin: bool,
     ) -> RayCaster:
-        """`mj_multiRay` where rays of a frame have one origin, else `mj_ray`, as for a single one.
-
-        That takes half the time, for it prepares nothing.
-        """
+        """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
         casters = [_FrameRays(self.model, bodies, groups) for bodies in excluded]
         passed = np.array([caster.excluded for caster in casters])
 
@@ -88,21 +85,19 @@ class MujocoBackend:
             origins = np.broadcast_to(origins, directions.shape)
             distances, normals = np.empty(directions.shape[:-1]), np.empty(directions.shape)
             hit = np.empty(distances.shape, np.int32)
-            frames = [
-                (caster, _Rays(data, *parts))
-                for data, *arrays in zip(self.data, origins, directions, distances, normals, hit)
-                for caster, *parts in zip(casters, *arrays)
-            ]
-            is_fan = one_origin and directions.shape[2] > 1
-            for caster, rays in frames:
-                if is_fan:
-                    caster.from_one_origin(rays)
+
+            def rays(*at: int) -> _Rays:
+                arrays = (origins, directions, distances, normals, hit)
+                return _Rays(self.data[at[0]], *(array[at] for array in arrays))
+
+            for world, frame in np.ndindex(hit.shape[:2]):
+                if one_origin:
+                    casters[frame].from_one_origin(rays(world, frame))
                 else:
-                    caster.from_each(rays)
+                    casters[frame].from_each(rays(world, frame))
             within = passed[np.arange(len(casters))[:, None], hit].any(axis=-1)
-            for number in np.flatnonzero(within):
-                caster, rays = frames[number]
-                caster.pass_excluded(rays)
+            for world, frame in np.argwhere(within):
+                casters[frame].pass_excluded(rays(world, frame))
             missed = (distances < 0.0) | (distances > max_distance)
             distances[missed] = -1.0
             normals[missed] = 0.0

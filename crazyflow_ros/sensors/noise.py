@@ -50,7 +50,7 @@ class NoiseCfg:
 EXACT = NoiseCfg()
 """No errors."""
 
-_DRAWN_AT_ONCE = 128  # samples: calling a generator takes longer than a few more of its numbers
+_DRAWN_AT_ONCE = 32  # samples: calling a generator takes longer than a few more of its numbers
 
 
 class Noise:

@@ -210,12 +210,13 @@ class LidarPatternCfg:
         full_turn = math.isclose(high - low, math.tau)
         return np.linspace(low, high, self.samples, endpoint=not full_turn)
 
-    def directions(self) -> np.ndarray:
-        """Unit vectors of the rays, shape (channels * samples, 3)."""
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """The rays; `model` is not used."""
+        del model
         elevation, azimuth = np.meshgrid(
             np.radians(self.elevations), self.azimuths(), indexing="ij"
         )
-        return np.stack(
+        directions = np.stack(
             [
                 np.cos(elevation) * np.cos(azimuth),
                 np.cos(elevation) * np.sin(azimuth),
@@ -223,11 +224,6 @@ class LidarPatternCfg:
             ],
             axis=-1,
         ).reshape(-1, 3)
-
-    def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        """The rays; `model` is not used."""
-        del model
-        directions = self.directions()
         return Rays(np.zeros_like(directions), directions)
 
 

@@ -23,15 +23,14 @@ class StateBackend:
 
     Readings of sites are computed from the drones' state in closed form, as MuJoCo's own sensors
     would have them, for all drones at once, and at several moments in a row: then arrays have T * M
-    rows, those of a moment side by side.
+    rows, those of a moment side by side. Rays meet what is in the scene, so they are of one moment.
 
     Args:
         model: One such drone alone, called `drone`, with what the sensors have added to it.
         drones: Their names in the scene.
-        scene: All drones and what is around them, which rays meet.
+        scene: All drones and what is around them; whoever owns its data keeps the frames up to
+            date. Only needed for rays.
         drone: Name of the drone in `model`.
-        put: Puts the frames of the scene where they are in a state; without, whoever owns its data
-            does so, and rays are of one moment.
     """
 
     xp = np
@@ -43,10 +42,8 @@ class StateBackend:
         drones: Sequence[str],
         scene: MujocoBackend,
         drone: str = "drone",
-        put: Callable[[MirrorState], None] = lambda state: None,
     ) -> None:
         self.model, self._scene, self._drones = model, scene, tuple(drones)
-        self._put = put
         self._root = model.body(f"drone:{drone}").id
         self._gravity = scene.model.opt.gravity
         data = mujoco.MjData(model)
@@ -76,7 +73,6 @@ class StateBackend:
             values = values.reshape(len(states), -1, values.shape[1])[:, rows]
             return values.reshape(-1, values.shape[2])
 
-        self._states = states
         self._pos, self._axes = all_of("pos"), rotation_matrix(all_of("quat"))
         self._all_of = all_of
         self._has_battery = getattr(states[0], "battery", None) is not None
@@ -145,16 +141,10 @@ class StateBackend:
             casting = self.casting
             if not casting.any():
                 return distances, normals
-            rays = caster(tuple(casting.tolist()))
-            starts, ways, reached, facing = (
-                array.reshape(len(self._states), len(casting), *array.shape[2:])
-                for array in (origins, directions, distances, normals)
-            )
-            for moment, state in enumerate(self._states):
-                self._put(state)
-                met, across = rays.cast(starts[moment, casting][None], ways[moment, casting][None])
-                assert across is not None  # MuJoCo has them
-                reached[moment, casting], facing[moment, casting] = met[0], across[0]
+            rays = origins[casting, 0][None], directions[casting, 0][None]
+            found, facing = caster(tuple(casting.tolist())).cast(*rays)
+            assert facing is not None  # MuJoCo has them
+            distances[casting, 0], normals[casting, 0] = found[0], facing[0]
             return distances, normals
 
         return RayCaster(cast)
