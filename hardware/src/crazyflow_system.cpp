@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "pluginlib/class_list_macros.hpp"
 #include "rclcpp/rclcpp.hpp"
@@ -340,6 +341,7 @@ CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const r
       break;
   }
   simulator_.read();
+  answers_ = true;
   for (std::size_t i = 0; i < drones_.size(); ++i) {
     Drone & drone = drones_[i];
     fill(simulator_.drone(i), simulator_.info(), drone.values);
@@ -353,7 +355,10 @@ CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const r
 
 CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const rclcpp::Duration &)
 {
-  if (!active_) {
+  // The manager may have skipped the reading, while another thread changed this component. Who has
+  // just been activated would begin with an answer to what is past, and be waited for.
+  const bool answers = std::exchange(answers_, false);
+  if (!active_ || (!answers && simulator_.info().lock_step != 0)) {
     return return_type::OK;
   }
   for (std::size_t i = 0; i < drones_.size(); ++i) {

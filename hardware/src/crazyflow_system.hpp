@@ -73,6 +73,7 @@ private:
   std::chrono::milliseconds timeout_{};
   std::chrono::milliseconds connect_timeout_{};
   bool active_ = false;
+  bool answers_ = false;  ///< a state was read, and not yet answered
 };
 
 }  // namespace crazyflow_ros
