@@ -4,8 +4,8 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PARITY_VENV := .venv-parity
-EXCHANGE := hardware/src/exchange.cpp hardware/include/crazyflow_ros/shared_memory.hpp
 PARITY_PYTHON := $(PARITY_VENV)/bin/python
+EXCHANGE := hardware/src/exchange.cpp hardware/include/crazyflow_ros/shared_memory.hpp
 ARGS ?=
 
 # The environment is self-contained: a sourced ROS would mix two client libraries.

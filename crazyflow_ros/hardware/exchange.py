@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sysconfig
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -70,6 +71,7 @@ class CompiledExchange:
         range_: (M, 1) what the range sensors have measured.
         counts: (M,) commands seen so far.
         sessions: (M,) of the controllers that are obeyed.
+        ahead: See `Exchange`.
     """
 
     def __init__(
@@ -79,8 +81,9 @@ class CompiledExchange:
         range_: np.ndarray,
         counts: np.ndarray,
         sessions: np.ndarray,
+        ahead: Callable[[int], int],
     ) -> None:
-        self.ahead = 0
+        self.ahead = ahead
         self.values = commands.values
         self.rotor_angle, self.rotor_vel = np.zeros((2, *self.values.shape))
         self._arrays = (  # kept, for the library has their addresses

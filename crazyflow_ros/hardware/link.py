@@ -109,7 +109,12 @@ class SharedMemoryLink:
         self.exchange: exchange.CompiledExchange | None = None
         if lock_step and exchange.is_available():
             self.exchange = exchange.CompiledExchange(
-                memory, self._commands, self._range, self._counts, self._sessions
+                memory,
+                self._commands,
+                self._range,
+                self._counts,
+                self._sessions,
+                self._usual_periods,
             )
         memory.publish()
 
@@ -193,8 +198,6 @@ class SharedMemoryLink:
                 self._obey(words, latest, values)
                 break
         command[:], level[:] = self._commands.values, self._commands.level
-        if self.exchange is not None:
-            self.exchange.ahead = self._usual_periods(snapshot.tick)
         return True
 
     def forget(self, drones: np.ndarray) -> None:

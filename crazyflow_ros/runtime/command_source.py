@@ -31,7 +31,6 @@ class Exchange(Protocol):
     """Shows states and takes commands within a compiled loop, between two control periods.
 
     Attributes:
-        ahead: Control periods, from the last tick with commands on, that may be left to it.
         address: (2,) uint32, an argument for `call` that stays the same.
         rotor_angle: (M, 4) of the rotor joints [rad], to be set before a loop; then at its end.
         rotor_vel: (M, 4) likewise [rad/s].
@@ -39,7 +38,6 @@ class Exchange(Protocol):
         done: Control periods that the last loop has had.
     """
 
-    ahead: int
     address: np.ndarray
     rotor_angle: np.ndarray
     rotor_vel: np.ndarray
@@ -48,6 +46,9 @@ class Exchange(Protocol):
     @property
     def done(self) -> int:
         """See above."""
+
+    def ahead(self, tick: int) -> int:
+        """Control periods that may be left to it, from a tick on whose commands were collected."""
 
     def begin(self, tick: int, epoch: int, n_periods: int) -> None:
         """A loop comes, from a tick on and of so many control periods at most."""

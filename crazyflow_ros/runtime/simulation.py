@@ -143,8 +143,10 @@ class Simulation:
         if exchange is None or self.wrenches or tick % period:
             return 0
         events = [(tick // every + 1) * every for every in self.events.periods]
-        until = min(*events, due, last, tick + exchange.ahead * period)
-        return int(until - tick) // period
+        until = min(*events, due, last)
+        if until < tick + 2 * period:
+            return 0
+        return int(min(until, tick + exchange.ahead(tick) * period) - tick) // period
 
     def _follow(self, n_periods: int, n_ticks: int) -> None:
         """Leave control periods to the source's exchange."""
