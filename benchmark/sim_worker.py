@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 REPEATS = 3
@@ -32,7 +35,9 @@ def command(control: str, n_worlds: int) -> np.ndarray:
     return np.broadcast_to(np.array(values, np.float32), (n_worlds, 1, len(values)))
 
 
-def seconds_per_call(run: Callable[[], object], finish: Callable[[], object]) -> float:
+def seconds_per_call(
+    run: Callable[[], object], finish: Callable[[], object] = lambda: None
+) -> float:
     """Median over repeats of the time of one `run`, everything it started included."""
     run(), finish()
     start = time.perf_counter()
@@ -72,6 +77,7 @@ def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str
             np.asarray(array)
 
     return {
+        **(work(control) if library == "crazyflow_ros" else {}),
         "library": library,
         "n_worlds": n_worlds,
         "control": control,
@@ -80,6 +86,46 @@ def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str
         "steps_per_s": n_worlds * ticks / seconds_per_call(lambda: sim.step(ticks), finish),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
+
+
+def measure_limits(n_cores: int) -> dict[str, float]:
+    """What the first cores can do: multiply and add numbers, read and write bytes."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n_cores])  # before JAX starts threads
+    side, numbers = 2048, np.ones(1 << 26, np.float32)
+    matrix, copy = jnp.ones((side, side)), numbers.copy()
+    parts = list(zip(np.array_split(copy, n_cores), np.array_split(numbers, n_cores)))
+    product = jax.jit(jnp.matmul)
+    with ThreadPoolExecutor(n_cores) as pool:
+        multiplying = seconds_per_call(lambda: product(matrix, matrix).block_until_ready())
+        copying = seconds_per_call(lambda: list(pool.map(lambda pair: np.copyto(*pair), parts)))
+    return {"flops_per_s": 2 * side**3 / multiplying, "bytes_per_s": 2 * numbers.nbytes / copying}
+
+
+def work(control: str) -> dict[str, float]:
+    """What a tick of one drone takes: operations as XLA counts them, and bytes that it needs.
+
+    The bytes are those of the command, read, and of the state, read and written.
+    """
+    sim = importlib.import_module("crazyflow_ros.sim").Sim(drone="cf2x_L250", control=control)
+    step = importlib.import_module("crazyflow_ros.sim.stepping").tick_of(sim.step_pipeline)
+    states = sim.data.states
+    moving = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
+    return {
+        "flops_per_step": jax.jit(step).lower(sim.data).cost_analysis()["flops"],
+        "bytes_per_step": 2 * sum(x.nbytes for x in moving) + command(control, 1).nbytes,
+    }
+
+
+def measure_first(library: str, n_worlds: int) -> dict[str, float]:
+    """Seconds until the first `Sim` has done its first step, of which nothing is compiled yet."""
+    sim_class = importlib.import_module(f"{library}.sim").Sim
+    start, busy = time.perf_counter(), time.process_time()
+    sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control="state")
+    sim.reset()
+    sim.state_control(command("state", n_worlds))
+    sim.step(5)
+    jax.block_until_ready(sim.data.states.pos)
+    return {"s": time.perf_counter() - start, "s_of_cpu": time.process_time() - busy}
 
 
 def measure_contacts(library: str) -> dict[str, object]:
@@ -102,9 +148,12 @@ if __name__ == "__main__":
         jax.config.update("jax_num_cpu_devices", on_devices)
     for row in sys.argv[3:]:
         worlds, mode = row.split(":")
-        found = (
-            measure_contacts(sys.argv[1])
-            if mode == "contacts"
-            else measure(sys.argv[1], on_devices, int(worlds), mode)
-        )
+        if mode == "contacts":
+            found = measure_contacts(sys.argv[1])
+        elif mode == "first":
+            found = measure_first(sys.argv[1], int(worlds))
+        elif mode == "limits":
+            found = measure_limits(on_devices)
+        else:
+            found = measure(sys.argv[1], on_devices, int(worlds), mode)
         print(json.dumps(found), flush=True)
