@@ -182,8 +182,10 @@ def test_a_moving_setpoint_counts_from_its_first_tick_however_rare_the_events(ru
 
 
 def test_reset_restores_the_state_and_time_goes_on(running):
-    resets = []
-    physics = running(start_paused=True)
+    resets, epochs_told = [], []
+    physics = running(
+        start_paused=True, events=[(1, lambda s: epochs_told.append((s.epoch, len(resets))))]
+    )
     physics.on_reset(resets.append)
     initial = state_of(physics.snapshot)
     hover(physics)
@@ -195,6 +197,7 @@ def test_reset_restores_the_state_and_time_goes_on(running):
     (event,) = resets
     assert event.snapshot is back and event.scope is ResetScope.state
     assert event.drones == ("cf0", "cf1")
+    assert set(epochs_told) == {(0, 0), (1, 1)}  # nobody has seen the state before the reset
     assert not physics.step(100).result(T).rotor_vel.any()  # unarmed again
 
 

@@ -40,7 +40,7 @@ class Changes:
         health: Takes note of what goes wrong.
 
     Attributes:
-        reset_callbacks: Are called after each reset.
+        reset_callbacks: Are called after each reset, before anybody sees the state after it.
         change_callbacks: Are called after each change, also after those of a reset.
         restore_callbacks: Are called before the state is that of a checkpoint.
         roster_callbacks: Are called when drones have come or gone, before anybody sees them.
@@ -101,11 +101,11 @@ class Changes:
         for name, values in fields.items():
             self._engine.put([name], values)
         simulation.refresh(tick)
+        event = ResetEvent(simulation.snapshot, scope, names)
+        self._tell("reset callback", self.reset_callbacks, event)
         simulation.hand_out()
         if ResetScope.state in scope and drones is None:
             self._health.call("reset callback of the mirror", simulation.mirror.notify_reset, True)
-        event = ResetEvent(simulation.snapshot, scope, names)
-        self._tell("reset callback", self.reset_callbacks, event)
         self._tell("change callback", self.change_callbacks, simulation.snapshot)
 
     def set_states(self, states: Mapping[str, DroneState]) -> None:

@@ -127,7 +127,7 @@ class Loop:
         self._simulation.events.add(rate_hz, callback, name, observes=observes)
 
     def on_reset(self, callback: ResetCallback) -> None:
-        """Call `callback` after each reset."""
+        """Call `callback` after each reset, before anybody sees the state after it."""
         self._changes.reset_callbacks.append(callback)
 
     def on_change(self, callback: SnapshotCallback) -> None:
