@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,13 +43,7 @@ from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros import opengl
 from crazyflow_ros.dynamics import load_drone
-from crazyflow_ros.ros import sensors
-from crazyflow_ros.ros.declaration import ParameterError
-from crazyflow_ros.ros.parameters import Parameters
-from crazyflow_ros.ros.sensor_config import load
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
-from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, RayCastSensorCfg
-from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 
 DOMAIN = own_domain("test_ros_sensors")
@@ -433,74 +426,3 @@ def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
     is_red = pixels[east, 0] > 2 * pixels[east, 1].astype(int)
     assert is_red.mean() > 0.9  # but for edges, and what shines through the rotors
     np.testing.assert_array_equal(np.isinf(z), names == -1)
-
-
-# The file
-
-
-def test_what_the_drones_carry(tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text(SENSORS + "  scan: {type: lidar, samples: 4}\n")
-    carried = load(str(file), ["cf0", "cf1"], "cf2x_L250")
-    names = {
-        drone: [(d.owner, d.name) for d in carried.devices if carried.carries(drone, d)]
-        for drone in ("cf0", "cf1")
-    }
-    assert names["cf1"] == [("all", "scan"), ("all", "imu"), ("cf1", "touch")]
-    assert ("cf0", "scan") in names["cf0"] and ("all", "scan") not in names["cf0"]
-    cfgs = {(d.owner, d.name): d.cfg for d in carried.devices}
-    scan, imu, eye = cfgs["all", "scan"], cfgs["all", "imu"], cfgs["cf0", "eye"]
-    assert isinstance(scan, RayCastSensorCfg) and scan.max_distance == 6.0
-    assert isinstance(imu, ImuSensorCfg) and imu.accelerometer.density == (0.01, 0.01, 0.02)
-    assert isinstance(eye, CameraSensorCfg) and eye.data_types == ("rgb", "depth", "segmentation")
-
-
-def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text("all: {ring: {type: multiranger}}")
-    frames = load(str(file), ["cf0"], "cf2x_L250").frames("cf0")
-    ahead = [body_to_world(frame.quat, np.array([1.0, 0.0, 0.0])) for frame in frames]
-    np.testing.assert_allclose(ahead, MULTI_RANGER, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: [", "expected a YAML file"),
-        ("3", "expected sensors by drone, got 3"),
-        ("cf7: {s: {type: lidar}}", "expected drones of cf0, or all, got 'cf7'"),
-        ("cf0: {s: {type: sonar}}", "cf0/s with a type of imu, .*camera, got 'sonar'"),
-        ("cf0: {s: {type: lidar, range: 3}}", r"cf0/s with .*samples, got \['range'\]"),
-        ("cf0: {s: {type: camera, pos: [0, 0, 1]}}", r"cf0/s with .*, got \['pos'\]"),
-        ("cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}", r"cf0/s with .*rpy, .*, got \['quat'\]"),
-        ("cf0: {s: {type: imu, pos: [0, 0]}}", r"pos of cf0/s as three numbers, got \[0, 0\]"),
-        ("cf0: {s: {type: imu, rpy: [0, 0, x]}}", "rpy of cf0/s as three numbers"),
-        ("cf0: {s: {type: imu, gyro: {noise: 3}}}", "what cf0/s can be .*'noise'"),
-        ("cf0: {s: {type: imu, gyro: {std: -3}}}", "what cf0/s can be .*negative"),
-        ("cf0: {s: {type: gnss}}", "what cf0/s can be .*latitude"),
-        ("cf0: {s: {type: barometer, altitude: high}}", "altitude: expected a number, got 'high'"),
-        ("cf0: {s: {type: lidar, samples: 0}}", r"what cf0/s can be \(lidar pattern: 0 samples"),
-        ("cf0: {s: {type: camera, data_types: [heat]}}", "data_types"),
-        ("cf0: {s: {type: lidar, samples: many}}", "samples: expected int, got 'many'"),
-        ("cf0: {s: {type: camera, rate: fast}}", "a rate of cf0/s in whole Hz, got 'fast'"),
-        ("cf0: {s: {type: camera, rate: 0}}", "a rate of cf0/s in whole Hz, got 0"),
-        ("cf0: {a b: {type: lidar}}", "names with values for cf0"),
-        ("cf0: {imu_link: {type: imu, pos: [0, 0, 0]}}", "names that are not those of .*imu_link"),
-        ("cf0: 3", "sensors of cf0 by name, got 3"),
-    ],
-)
-def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text(text)
-    with pytest.raises(ParameterError, match=rf"^sensors: .*{message}"):
-        load(str(file), ["cf0"], "cf2x_L250")
-
-
-def test_a_sensor_of_batteries_that_are_not_there_is_refused(tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text("all: {cell: {type: battery}}")
-    carried = load(str(file), ["cf0"], "cf2x_L250")
-    node: Any = SimpleNamespace(sensor_file=carried, publishers=[], parameters=Parameters())
-    with pytest.raises(ParameterError, match="battery: expected true, for there is a sensor cell"):
-        sensors.declare(node)
-
-
-def test_a_missing_file_is_refused() -> None:
-    with pytest.raises(ParameterError, match="No such file"):
-        load("/nowhere.yaml", ["cf0"], "cf2x_L250")

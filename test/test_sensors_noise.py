@@ -107,7 +107,7 @@ def test_numbers_after_a_reset_do_not_depend_on_when_it_was() -> None:
 
 
 def test_negative_figures_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"noise: density is \(1.0, -0.1\), negative"):
+    with pytest.raises(ValueError, match=r"noise: density is \(1.0, -0.1\): negative"):
         NoiseCfg(density=(1.0, -0.1))
     with pytest.raises(ValueError, match=r"noise: bias \(1.0, 2.0\), for 3 axes"):
         Noise(NoiseCfg(bias=(1.0, 2.0)), 1, 3, (0,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,8 @@ import mujoco
 import numpy as np
 import yaml
 
-from crazyflow_ros.hardware.description import FixedFrame, fixed_frames
+from crazyflow_ros.hardware import description
+from crazyflow_ros.hardware.description import FixedFrame
 from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.sensor_kinds import DRONE, KINDS, Kind
@@ -21,11 +23,17 @@ from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy, xyzw_to_wxyz
 from crazyflow_ros.sensors import SensorCfg
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sensors.sampled import SampledSensorCfg
 
 ALL = "all"
 """In place of a drone's name: every drone that has no sensor of this name of its own."""
+MOST_SAMPLES = 10_000
+"""That a delay may keep."""
 BEAMS = dict(zip(("front", "back", "left", "right", "up"), MULTI_RANGER))
 """Directions of the beams of a Multi-ranger deck by name."""
+
+
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")  # as topics can have it
 
 
 @dataclass(frozen=True)
@@ -114,13 +122,11 @@ def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     if path:
         try:
             content = yaml.safe_load(Path(path).expanduser().read_text())
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ParameterError("sensors", f"a YAML file ({error})", path) from None
     devices = []
-    frames = fixed_frames(drone_model, DRONE)
-    taken = {frame.child for frame in frames} | {
-        f"{DRONE}/{name}" for name in ("odom", "base_link")
-    }
+    links = description.drone(drone_model, DRONE)
+    taken = {link.get("name") for link in links} | {frame_ids.odom(DRONE)}
     for owner, name, values in _entries(content):
         if owner != ALL and owner not in drones:
             raise ParameterError("sensors", f"drones of {', '.join(drones)}, or {ALL}", owner)
@@ -138,29 +144,40 @@ def _entries(content: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
         if not isinstance(sensors, dict):
             raise ParameterError("sensors", f"sensors of {owner} by name", sensors)
         for name, values in sensors.items():
-            if not str(name).isidentifier() or not isinstance(values, dict):
+            if not _NAME.fullmatch(str(name)) or not isinstance(values, dict):
                 raise ParameterError("sensors", f"names with values for {owner}", {name: values})
             yield str(owner), str(name), dict(values)
 
 
 def _device(owner: str, name: str, values: dict[str, Any]) -> Device:
     where, kind = f"{owner}/{name}", values.pop("type", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ParameterError("sensors", f"{where} with a type of {', '.join(KINDS)}", kind)
     rate = values.pop("rate", KINDS[kind].rate)
     if type(rate) is not int or rate < 1:
         raise ParameterError("sensors", f"a rate of {where} in whole Hz", rate)
     place = _place(where, values) if KINDS[kind].movable else None
     known = KINDS[kind].fields
-    if unknown := sorted(values.keys() - known.keys()):
+    if unknown := sorted(values.keys() - known.keys(), key=str):
         names = sorted({*known, "rate", *(("pos", "rpy") if KINDS[kind].movable else ())})
         raise ParameterError("sensors", f"{where} with {', '.join(names)}", unknown)
     site = None if place is None else where
     try:
         cfg = KINDS[kind].configuration(where, site, values)
+        cfg.build()  # which looks at what its parts can be
     except (TypeError, ValueError) as error:
         raise ParameterError("sensors", f"what {where} can be ({error})", values) from None
+    if isinstance(cfg, SampledSensorCfg):
+        _check_delay(where, cfg.delay, rate)
     return Device(owner, name, kind, rate, cfg, place)
+
+
+def _check_delay(where: str, delay: float, rate: int) -> None:
+    """Refuse a delay that would be none, as it is kept in whole samples, or that keeps too many."""
+    if delay and not 0.5 < delay * rate <= MOST_SAMPLES:
+        limits = f"0, or more than {0.5 / rate:g} s and at most {MOST_SAMPLES / rate:g} s"
+        reason = f"{limits}, as a delay is kept in whole samples of {rate} Hz"
+        raise ParameterError("sensors", f"a delay of {where} of {reason}", delay)
 
 
 def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:

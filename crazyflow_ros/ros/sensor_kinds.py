@@ -36,6 +36,7 @@ from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 DRONE = "drone"
 """Name of the drone in the model that only carries sensors."""
 
+_UNLIMITED = ("saturation", "max_distance", "max_range")  # fields that may be infinite
 _COLLISIONS = (0, 1, 3)  # geom groups: the world, and drones as what they collide as
 
 
@@ -187,6 +188,7 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
 
     Raises:
         TypeError: It is of another type.
+        ValueError: A number is not finite where it has to be.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is NoiseCfg and isinstance(value, dict):
@@ -206,9 +208,7 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         if len(value) == len(arguments):
             return tuple(_converted(*pair, name) for pair in zip(value, arguments))
     elif hint is float:
-        if type(value) in (int, float):
-            return float(value)
-        if isinstance(value, str):  # YAML takes 1e-6, without a point, for a text
+        if type(value) in (int, float, str):  # YAML takes 1e-6, without a point, for a text
             return _number(value, name)
     elif hint is types.NoneType:
         if value is None:
@@ -219,11 +219,12 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
     raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
 
 
-def _number(text: str, name: str) -> float:
+def _number(value: Any, name: str) -> float:
     try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise TypeError(f"{name}: expected a number, got {text!r}")
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise TypeError(f"{name}: expected a number, got {value!r}") from None
+    is_limit = name.rpartition(".")[2] in _UNLIMITED
+    if not math.isfinite(number) and not (is_limit and number == math.inf):
+        raise ValueError(f"{name}: expected a finite number, got {value!r}")
     return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,23 +11,29 @@ from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 
-# The international standard atmosphere up to 11 km, ISO 2533.
+# The international standard atmosphere up to 20 km, ISO 2533.
 SEA_LEVEL_PRESSURE = 101_325.0
 """Pa."""
 _SEA_LEVEL_TEMPERATURE = 288.15  # K
 _LAPSE_RATE = 0.0065  # K/m
+_TROPOPAUSE = 11_000.0  # m, above which it gets no colder
+_LOWEST, _HIGHEST = -2_000.0, 20_000.0  # m, of the layers that are modelled
 BMP388 = NoiseCfg(std=1.2, bias=8.0)
 """Noise of the Crazyflie's barometer [Pa] by its datasheet BST-BMP388-DS001: 1.2 Pa, 10 cm of
 height; the relative accuracy of ±8 Pa, 0.66 m, is taken for a standard deviation."""
-_EXPONENT = 9.80665 * 0.0289644 / (8.31446261815324 * _LAPSE_RATE)  # g M / (R L)
+_AIR = 9.80665 * 0.0289644 / 8.31446261815324  # g M / R, K/m
 
 
 @dataclass(kw_only=True)
 class BarometerSensorCfg(FrameSensorCfg):
-    """A barometer; exact unless told otherwise."""
+    """A barometer; exact unless told otherwise.
+
+    Raises:
+        ValueError: The altitude or the pressure is none that the atmosphere has.
+    """
 
     altitude: float = 0.0
-    """Of the world's origin above sea level [m]."""
+    """Of the world's origin above sea level [m], -2000 to 20000."""
     sea_level_pressure: float = SEA_LEVEL_PRESSURE
     """Of the day [Pa]."""
     noise: NoiseCfg = EXACT
@@ -34,8 +41,12 @@ class BarometerSensorCfg(FrameSensorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.sea_level_pressure > 0.0:
+        if not _LOWEST <= self.altitude <= _HIGHEST:
+            limits = f"{_LOWEST:.0f} to {_HIGHEST:.0f} m"
+            raise ValueError(f"{self.name}: altitude {self.altitude}, expected {limits}")
+        if not 0.0 < self.sea_level_pressure < math.inf:
             raise ValueError(f"{self.name}: sea_level_pressure {self.sea_level_pressure} Pa")
+        self.noise.check(f"{self.name}: noise", 1)
 
     def build(self) -> BarometerSensor:
         """Build the sensor."""
@@ -62,7 +73,10 @@ class BarometerSensor(FrameSensor[BarometerSensorCfg, BarometerData]):
 
     def _measure(self, dt: float) -> np.ndarray:
         height = np.asarray(self.backend.frame(self.cfg.frame)[0])[:, 2:] + self.cfg.altitude
-        ratio = (1.0 - _LAPSE_RATE * height / _SEA_LEVEL_TEMPERATURE) ** _EXPONENT
+        below = np.minimum(height, _TROPOPAUSE)
+        temperature = _SEA_LEVEL_TEMPERATURE - _LAPSE_RATE * below
+        ratio = (temperature / _SEA_LEVEL_TEMPERATURE) ** (_AIR / _LAPSE_RATE)
+        ratio *= np.exp(-_AIR * (height - below) / temperature)
         return self._errors.apply(self.cfg.sea_level_pressure * ratio, dt)
 
     def _decode(self, sample: np.ndarray, dt: float) -> BarometerData:

@@ -36,6 +36,8 @@ class BatterySensorCfg(SampledSensorCfg):
         super().__post_init__()
         if self.drone < 0:
             raise ValueError(f"{self.name}: drone {self.drone}, expected an index")
+        self.voltage.check(f"{self.name}: voltage", 1)
+        self.current.check(f"{self.name}: current", 1)
 
     def build(self) -> BatterySensor:
         """Build the sensor."""

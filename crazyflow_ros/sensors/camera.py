@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import get_args
 
@@ -18,6 +19,7 @@ from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
 _EDGE_COLOR: Color = (1.0, 1.0, 1.0, 0.8)
 _EDGE_LENGTH = 10.0  # in meansizes
+_MOST_PIXELS = 8192  # a side, which OpenGL draws wherever there is some
 _INTRINSICS = (
     "sensor_size", "focal_length", "focal_pixel", "principal_length", "principal_pixel",
 )  # fmt: skip
@@ -30,7 +32,7 @@ class CameraSensorCfg(SensorCfg):
     Unlike in mjlab, the cameras of a scene may differ in textures, shadows and geom groups.
 
     Raises:
-        ValueError: Unknown data types or geom groups, or no pixels.
+        ValueError: Unknown data types or geom groups, or no pixels, too many, or no such lens.
     """
 
     camera_name: str | None = None
@@ -62,11 +64,14 @@ class CameraSensorCfg(SensorCfg):
     """Copy the pictures at each access, for who changes them in place."""
 
     def __post_init__(self) -> None:
-        kinds = get_args(DataType)
-        if not self.data_types or not set(self.data_types) <= set(kinds):
+        kinds, chosen = get_args(DataType), set(self.data_types)
+        if not chosen or not chosen <= set(kinds) or len(chosen) < len(self.data_types):
             raise ValueError(f"{self.name}: data_types {self.data_types}, expected some of {kinds}")
-        if self.width < 1 or self.height < 1:
-            raise ValueError(f"{self.name}: a picture of {self.width} x {self.height} pixels")
+        if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
+            size = f"{self.width} x {self.height} pixels"
+            raise ValueError(f"{self.name}: a picture of {size}, expected 1 to {_MOST_PIXELS}")
+        if self.fovy is not None and not 0.0 < self.fovy < (math.inf if self.orthographic else 180):
+            raise ValueError(f"{self.name}: fovy {self.fovy}, expected degrees below 180")
         if not set(self.enabled_geom_groups) <= set(range(mujoco.mjNGROUP)):
             groups = self.enabled_geom_groups
             raise ValueError(f"{self.name}: enabled_geom_groups {groups}, there are 0 to 5")

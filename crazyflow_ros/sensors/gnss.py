@@ -22,7 +22,7 @@ class GnssSensorCfg(FrameSensorCfg):
     """A receiver; exact unless told otherwise.
 
     Raises:
-        ValueError: The latitude is none.
+        ValueError: There is no such place.
     """
 
     latitude: float
@@ -38,6 +38,12 @@ class GnssSensorCfg(FrameSensorCfg):
         super().__post_init__()
         if not -90.0 <= self.latitude <= 90.0:
             raise ValueError(f"{self.name}: latitude {self.latitude}, expected -90 to 90 degrees")
+        if not -180.0 <= self.longitude <= 180.0:
+            degrees = "-180 to 180 degrees"
+            raise ValueError(f"{self.name}: longitude {self.longitude}, expected {degrees}")
+        if not math.isfinite(self.altitude):
+            raise ValueError(f"{self.name}: altitude {self.altitude}, expected a finite one")
+        self.noise.check(f"{self.name}: noise", 3)
 
     def build(self) -> GnssSensor:
         """Build the sensor."""

@@ -58,6 +58,8 @@ class ImuSensorCfg(SampledSensorCfg):
         self.frame.check(f"{self.name}: frame", ("site", "body", "xbody"))
         if self.frame.type == "site" and (any(self.pos) or self.quat != (1.0, 0.0, 0.0, 0.0)):
             raise ValueError(f"{self.name}: pos and quat are of an IMU on a body, not at a site")
+        self.gyro.check(f"{self.name}: gyro", 3)
+        self.accelerometer.check(f"{self.name}: accelerometer", 3)
 
     def build(self) -> ImuSensor:
         """Build the sensor."""

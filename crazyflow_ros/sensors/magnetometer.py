@@ -17,12 +17,22 @@ CENTRAL_EUROPE: tuple[float, float, float] = (1.5e-6, 21e-6, -44e-6)
 
 @dataclass(kw_only=True)
 class MagnetometerSensorCfg(FrameSensorCfg):
-    """A magnetometer; exact unless told otherwise."""
+    """A magnetometer; exact unless told otherwise.
+
+    Raises:
+        ValueError: The field is no vector of three finite numbers.
+    """
 
     field: tuple[float, float, float] = CENTRAL_EUROPE
     """Field in the world, everywhere the same [T]; the model's own is of no consequence."""
     noise: NoiseCfg = EXACT
     """Errors of a reading [T]; its bias is what is called hard iron."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if np.shape(self.field) != (3,) or not np.isfinite(self.field).all():
+            raise ValueError(f"{self.name}: field {self.field}, expected three finite numbers")
+        self.noise.check(f"{self.name}: noise", 3)
 
     def build(self) -> MagnetometerSensor:
         """Build the sensor."""

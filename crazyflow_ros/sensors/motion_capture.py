@@ -35,6 +35,8 @@ class MotionCaptureSensorCfg(FrameSensorCfg):
         super().__post_init__()
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"{self.name}: dropout {self.dropout}: no probability below one")
+        self.position.check(f"{self.name}: position", 3)
+        self.attitude.check(f"{self.name}: attitude", 3)
 
     def build(self) -> MotionCaptureSensor:
         """Build the sensor."""

@@ -20,7 +20,7 @@ class NoiseCfg:
     """Errors of a quantity with unit u: scale and bias, then white noise, then saturation.
 
     Raises:
-        ValueError: Some figure is negative.
+        ValueError: Some figure is negative, or infinite where it is no limit.
     """
 
     density: PerAxis = 0.0
@@ -38,8 +38,16 @@ class NoiseCfg:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not np.min(getattr(self, field.name)) >= 0.0:
-                raise ValueError(f"noise: {field.name} is {getattr(self, field.name)}, negative")
+            value = getattr(self, field.name)
+            if not np.min(value) >= 0.0 or (field.name != "saturation" and np.isinf(value).any()):
+                raise ValueError(f"noise: {field.name} is {value}: negative, or not finite")
+
+    def check(self, name: str, n_axes: int) -> None:
+        """Raise a ValueError if some figure is for other than `n_axes`; `name` says whose."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if np.size(value) not in (1, n_axes):
+                raise ValueError(f"{name}: {field.name} {value}, for {n_axes} axes")
 
     def variance(self, dt: float, n_axes: int) -> np.ndarray:
         """Variance of the white noise at a sampling period [s], shape (n_axes,), in u²."""
@@ -67,11 +75,7 @@ class Noise:
     """
 
     def __init__(self, cfg: NoiseCfg, n_worlds: int, n_axes: int, seed: Sequence[int]) -> None:
-        for field in fields(cfg):
-            if np.size(getattr(cfg, field.name)) not in (1, n_axes):
-                raise ValueError(
-                    f"noise: {field.name} {getattr(cfg, field.name)}, for {n_axes} axes"
-                )
+        cfg.check("noise", n_axes)
         self.cfg = cfg
         self._seed = tuple(seed)
         self._axes = n_axes

@@ -48,6 +48,7 @@ class OpticalFlowSensorCfg(SampledSensorCfg):
         self.frame.check(f"{self.name}: frame", ("site",))
         if not 0.0 <= self.min_range < self.max_range:
             raise ValueError(f"{self.name}: ranges {self.min_range} to {self.max_range} m")
+        self.noise.check(f"{self.name}: noise", 1)
 
     def build(self) -> OpticalFlowSensor:
         """Build the sensor."""

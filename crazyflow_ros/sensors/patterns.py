@@ -14,6 +14,9 @@ from crazyflow_ros.sensors.intrinsics import Intrinsics
 
 Vector = tuple[float, float, float]
 
+MOST_RAYS = 1_000_000
+"""Of a pattern: a typing error shall not take all of the memory."""
+
 
 class Rays(NamedTuple):
     """Rays of one frame, in its axes."""
@@ -50,24 +53,29 @@ class GridPatternCfg:
     one_origin = False
 
     def __post_init__(self) -> None:
-        if not self.resolution > 0.0:
+        if not 0.0 < self.resolution < math.inf:
             raise ValueError(f"grid pattern: resolution must be positive, got {self.resolution}")
-        if not min(self.size) >= 0.0:
+        if not 0.0 <= min(self.size) <= max(self.size) < math.inf:
             raise ValueError(f"grid pattern: size must not be negative, got {self.size}")
         _unit(self.direction)
+        _check_number("grid", math.prod(self.shape))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows along y, and rays in each along x."""
+        along_x, along_y = (math.floor(self._steps(length)) + 1 for length in self.size)
+        return along_y, along_x
 
     def generate_rays(self, model: mujoco.MjModel) -> Rays:
         """The rays; `model` is not used."""
         del model
-        x, y = (self._axis(length) for length in self.size)
-        return _parallel(
-            np.column_stack([np.tile(x, len(y)), np.repeat(y, len(x))]), self.direction
-        )
+        row, column = np.indices(self.shape).reshape(2, -1)
+        points = [-length / 2 + self.resolution * n for length, n in zip(self.size, (column, row))]
+        return _parallel(np.column_stack(points), self.direction)
 
-    def _axis(self, length: float) -> np.ndarray:
+    def _steps(self, length: float) -> float:
         # A hair more, so that the far edge is there although 1 / 0.1 is not quite ten.
-        count = math.floor(length / self.resolution + 1e-9) + 1
-        return -length / 2 + self.resolution * np.arange(count)
+        return length / self.resolution + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +95,17 @@ class RingPatternCfg:
 
     def __post_init__(self) -> None:
         for radius, count in self.rings:
-            if not (radius > 0.0 and count > 0):
+            if not (0.0 < radius < math.inf and count > 0):
                 raise ValueError(f"ring pattern: a ring of radius {radius} with {count} rays")
         if not self.rings and not self.include_center:
             raise ValueError("ring pattern: neither rings nor a centre")
         _unit(self.direction)
+        _check_number("ring", math.prod(self.shape))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """One row of all rays."""
+        return 1, int(self.include_center) + sum(count for _, count in self.rings)
 
     @classmethod
     def single_ring(
@@ -138,6 +152,7 @@ class PinholeCameraPatternCfg:
     one_origin = True
 
     def __post_init__(self) -> None:
+        _check_number("pinhole", self.width * self.height)
         if self.camera_name is None:
             self._intrinsics()
 
@@ -203,6 +218,15 @@ class LidarPatternCfg:
             raise ValueError(f"lidar pattern: {self.samples} samples of {self.elevations}")
         if not 0.0 <= high - low <= 360.0:
             raise ValueError(f"lidar pattern: azimuth_range {self.azimuth_range}, expected a turn")
+        if not np.all(np.abs(self.elevations) <= 90.0):
+            degrees = "-90 to 90 degrees"
+            raise ValueError(f"lidar pattern: elevations {self.elevations}, expected {degrees}")
+        _check_number("lidar", math.prod(self.shape))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels, and rays in each."""
+        return len(self.elevations), self.samples
 
     def azimuths(self) -> np.ndarray:
         """Azimuth of each sample of a channel [rad], shape (samples,)."""
@@ -225,6 +249,11 @@ class LidarPatternCfg:
             axis=-1,
         ).reshape(-1, 3)
         return Rays(np.zeros_like(directions), directions)
+
+
+def _check_number(pattern: str, n_rays: int) -> None:
+    if n_rays > MOST_RAYS:
+        raise ValueError(f"{pattern} pattern: {n_rays} rays, expected at most {MOST_RAYS}")
 
 
 def _parallel(points: np.ndarray, direction: Vector) -> Rays:

@@ -54,6 +54,7 @@ class RangerSensorCfg(FrameSensorCfg):
         if not 0.0 <= self.min_range < self.max_range or not self.directions:
             ranges = f"{self.min_range} to {self.max_range} m"
             raise ValueError(f"{self.name}: {len(self.directions)} beams of {ranges}")
+        self.noise.check(f"{self.name}: noise", 1)
 
     def build(self) -> RangerSensor:
         """Build the sensor."""
