@@ -1,1 +1,25 @@
 """Quadrotor simulator for ROS 2, and a batched, differentiable one for plain Python."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from crazyflow_ros.opengl import choose_opengl
+
+if TYPE_CHECKING:
+    from crazyflow_ros.control import Control
+    from crazyflow_ros.dynamics import Drone, Dynamics
+    from crazyflow_ros.sim import Sim
+
+__all__ = ["Control", "Drone", "Dynamics", "Sim"]
+
+choose_opengl()  # before anything imports MuJoCo
+
+
+def __getattr__(name: str) -> Any:
+    """What is imported when it is asked for: who runs the node needs no `Sim`, and waits less."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    where = {"Sim": "sim", "Control": "control"}.get(name, "dynamics")
+    return getattr(import_module(f"{__name__}.{where}"), name)

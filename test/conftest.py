@@ -8,9 +8,7 @@ import jax
 import pytest
 from hypothesis import settings
 
-from crazyflow_ros.opengl import choose_opengl
-
-choose_opengl()  # before tests import MuJoCo
+import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
 

@@ -175,7 +175,7 @@ def test_contacts_tell_where_which_geoms_touch(obstacle_course: Sim):
     np.testing.assert_allclose(contact.normal, (0, 0, 1), atol=1e-6)
     assert [c.geoms for c in sim.contact_list(body="drone:0")] == [contact.geoms]
     assert sim.contact_list(body="obstacle:0") == []
-    with pytest.raises(ValueError, match="world must be below 2, got 2"):
+    with pytest.raises(ValueError, match="world must be one of 0 to 1, got 2"):
         sim.contact_list(world=2)
     slots, found = sim.contact_slots(), sim.mjx_data._impl.contact  # of the query, and of all
     np.testing.assert_allclose(slots.distance, found.dist, atol=1e-6)
@@ -240,6 +240,6 @@ def test_render(obstacle_course: Sim):
     assert depth[24, 32] == pytest.approx(0.9 - 0.03, abs=0.01)  # from the lens to its face
     with pytest.raises(ValueError, match="unknown render mode 'x'"):
         sim.render(mode="x")
-    with pytest.raises(ValueError, match="world must be below 2, got 3"):
+    with pytest.raises(ValueError, match="world must be one of 0 to 1, got 3"):
         sim.render(mode="rgb_array", world=3)
     sim.close()

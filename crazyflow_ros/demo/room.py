@@ -18,7 +18,7 @@ import numpy as np
 
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
 from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
-from crazyflow_ros.opengl import PACKAGES
+from crazyflow_ros.opengl import advice
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.frames import quat_from_rpy
 
@@ -183,7 +183,7 @@ def main() -> int:
             save_pictures(flight, OUT / "camera.png", OUT / "depth.png")
             written += ["camera.png", "depth.png"]
         else:
-            print(f"no camera: nothing draws here, see {log}; install {PACKAGES}")
+            print(f"no camera: nothing draws here, see {log}. {advice()}")
         print(f"pictures in {OUT}{os.sep}: {', '.join(written)}")
     return 0
 

@@ -22,7 +22,6 @@ from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 
-from crazyflow_ros.opengl import choose_opengl
 from crazyflow_ros.ros.middleware import configure_middleware
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ def main(args: list[str] | None = None) -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
     configure_middleware()
-    choose_opengl()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:  # rclpy has no public type for all that is wrong with arguments

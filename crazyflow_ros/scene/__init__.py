@@ -3,6 +3,7 @@
 from crazyflow_ros.scene.assembly import build_spec, scene_path, scenes, unweld
 from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.mirror import Imu, Mirror, PhysicsRequests
+from crazyflow_ros.scene.renderers import RenderingUnavailable
 from crazyflow_ros.scene.state import MirrorState
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Mirror",
     "MirrorState",
     "PhysicsRequests",
+    "RenderingUnavailable",
     "build_spec",
     "scene_path",
     "scenes",

@@ -5,6 +5,7 @@ from a back end: `MujocoBackend` over C MuJoCo, or those over MJX in `mjx_backen
 imported here as it takes a second.
 """
 
+from crazyflow_ros.scene import RenderingUnavailable
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.barometer import BarometerData, BarometerSensor, BarometerSensorCfg
 from crazyflow_ros.sensors.builtin import BuiltinSensor, BuiltinSensorCfg
@@ -42,7 +43,6 @@ from crazyflow_ros.sensors.patterns import (
 )
 from crazyflow_ros.sensors.ranger import RangerData, RangerSensor, RangerSensorCfg
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
-from crazyflow_ros.sensors.rendering import RenderingUnavailable
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg
 from crazyflow_ros.sensors.sensor_set import SensorSet
 from crazyflow_ros.sensors.terrain_height import (

@@ -13,7 +13,7 @@ from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.intrinsics import Intrinsics
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.rendering import DataType, View
+from crazyflow_ros.sensors.rendering import DataType, View, draw
 from crazyflow_ros.sensors.sensor import SensorCfg
 from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
@@ -195,7 +195,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         taken: dict[DataType, np.ndarray] = {}
         for kind in self.cfg.data_types:
             pictures = [
-                self.context.renderers.draw(self.backend.poses(world), self._view, kind)
+                draw(self.context.renderers, self.backend.poses(world), self._view, kind)
                 for world in range(self.backend.n_worlds)
             ]
             taken[kind] = np.stack(pictures)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import mujoco
 
+from crazyflow_ros.scene.renderers import Renderers
 from crazyflow_ros.sensors.backend import Backend
-from crazyflow_ros.sensors.rendering import Renderers
 from crazyflow_ros.sensors.sensor import Sensor
 
 T = TypeVar("T")

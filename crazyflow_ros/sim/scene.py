@@ -12,8 +12,10 @@ from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
 from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.assembly import build_spec, unweld
+from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable
 from crazyflow_ros.sim.contacts import (
     Contact,
     ContactQuery,
@@ -27,13 +29,11 @@ from crazyflow_ros.sim.data import SimData
 if TYPE_CHECKING:
     from mujoco import mjx
 
+_SIZES = 4  # of pictures, that what draws is kept for
+
 
 class SimScene:
-    """Builds the scene when it is first asked for: a simulation without pictures needs none.
-
-    Attributes:
-        max_visual_geom: Most geoms in a picture.
-    """
+    """Builds the scene when it is first asked for: a simulation without pictures needs none."""
 
     data: SimData
     drone: Drone | tuple[Drone, ...]
@@ -48,7 +48,7 @@ class SimScene:
         self._unposed: tuple[Array, Array] | None = None  # what _mjx does not show yet
         self._query: ContactQuery | None = None
         self._slots: ContactSlots | None = None
-        self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
+        self._renderers: Renderers | None = None
         self._viewer: Any = None
 
     @property
@@ -179,7 +179,8 @@ class SimScene:
             (height, width, 3) uint8 and (height, width) float32 planar metres, as `mode` asks.
 
         Raises:
-            ValueError: Unknown mode, world or camera.
+            ValueError: Unknown mode, world or camera, or no size.
+            RenderingUnavailable: There is nothing to draw with, or no display for a window.
         """
         if mode not in ("human", "rgb_array", "depth_array", "rgbd_tuple"):
             raise ValueError(f"unknown render mode {mode!r}")
@@ -197,11 +198,9 @@ class SimScene:
         if mode == "human":
             self._show(model, data)
             return None
-        if (width, height) not in self._renderers:
-            model.vis.global_.offwidth = max(width, model.vis.global_.offwidth)
-            model.vis.global_.offheight = max(height, model.vis.global_.offheight)
-            self._renderers[width, height] = mujoco.Renderer(model, height, width)
-        renderer = self._renderers[width, height]
+        if self._renderers is None:
+            self._renderers = Renderers(model, _SIZES)
+        renderer = self._renderers.get(width, height)
         renderer.update_scene(data, camera)
         pictures = []
         if mode != "depth_array":
@@ -217,16 +216,20 @@ class SimScene:
         if self._viewer is not None:
             self._viewer.close()
             self._viewer = None
-        for renderer in self._renderers.values():
-            renderer.close()
-        self._renderers.clear()
+        if self._renderers is not None:
+            self._renderers.close()
+            self._renderers = None
 
     def _check_world(self, world: int) -> None:
         if not 0 <= world < self.n_worlds:
-            raise ValueError(f"world must be below {self.n_worlds}, got {world}")
+            raise ValueError(f"world must be one of 0 to {self.n_worlds - 1}, got {world}")
 
     def _show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         if self._viewer is None:
+            if not has_display():  # the viewer's library would end the process
+                raise RenderingUnavailable(
+                    "mode 'human' opens a window, and there is no display; 'rgb_array' needs none"
+                )
             from mujoco import viewer
 
             self._viewer = viewer.launch_passive(model, data)

@@ -1,0 +1,50 @@
+"""Which OpenGL MuJoCo draws with where there is no display, and what to do if there is none.
+
+`python -m crazyflow_ros.opengl` tells whether pictures can be drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from ctypes.util import find_library
+
+_LIBRARIES = {"egl": ("EGL", "GL"), "osmesa": ("OSMesa",)}
+_PACKAGES = {"egl": "libegl1 libgl1-mesa-dri", "osmesa": "libosmesa6"}  # in Debian and Ubuntu
+
+
+def choose_opengl() -> None:
+    """Set MUJOCO_GL for what is installed, unless it is set or there is a display.
+
+    To be called before MuJoCo is imported, which reads it then.
+    """
+    if "MUJOCO_GL" in os.environ or has_display():
+        return
+    for name, libraries in _LIBRARIES.items():
+        if all(find_library(library) for library in libraries):
+            os.environ["MUJOCO_GL"] = name
+            return
+
+
+def has_display() -> bool:
+    """Whether a window can be opened."""
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def advice() -> str:
+    """What to do where nothing can be drawn."""
+    chosen = os.environ.get("MUJOCO_GL")
+    if chosen is not None and chosen not in _PACKAGES:
+        return f"MUJOCO_GL is {chosen}: unset it"
+    packages = _PACKAGES[chosen or "egl"]
+    return f"MUJOCO_GL is {chosen or 'not set'}: install {packages}, then start again"
+
+
+def problem() -> str:
+    """Why nothing can be drawn here; empty if it can."""
+    try:
+        import mujoco
+
+        mujoco.Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 8, 8).close()
+    except Exception as error:  # of whichever library should have made the context
+        return f"no pictures: {str(error) or type(error).__name__}. {advice()}"
+    return ""

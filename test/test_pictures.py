@@ -1,0 +1,107 @@
+"""Pictures of a `Sim`."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+from crazyflow_ros import Sim, opengl
+from crazyflow_ros.scene import RenderingUnavailable
+
+
+@pytest.fixture(scope="module")
+def sim() -> Iterator[Sim]:
+    """Two worlds, and a camera 2 m above the floor that looks down."""
+    sim = Sim(n_worlds=2)
+    sim.spec.worldbody.add_camera(name="down", pos=[5, 5, 2], fovy=90)
+    yield sim
+    sim.close()
+
+
+@pytest.fixture
+def needs_opengl() -> None:
+    if reason := opengl.problem():
+        pytest.skip(reason)
+
+
+@pytest.mark.usefixtures("needs_opengl")
+def test_depth_is_along_the_axis_of_the_camera(sim: Sim):
+    depth = sim.render("depth_array", camera="down", width=60, height=40)
+    np.testing.assert_allclose(depth, 2.0, atol=2e-3)  # in the corners, too
+    picture, same = sim.render("rgbd_tuple", camera="down", width=60, height=40)
+    np.testing.assert_array_equal(same, depth)
+    alone = sim.render("rgb_array", camera="down", width=60, height=40)
+    np.testing.assert_array_equal(picture, alone)
+
+
+@pytest.mark.usefixtures("needs_opengl")
+def test_pictures_of_many_sizes_are_drawn_by_few(sim: Sim, monkeypatch):
+    made: list[mujoco.Renderer] = []
+
+    class Counted(mujoco.Renderer):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(mujoco, "Renderer", Counted)
+    limits = sim.mj_model.vis.global_
+    before = limits.offwidth, limits.offheight
+    sizes = [(2000, 10), *((width, 10) for width in range(8, 15))]
+    for width, height in [*sizes, sizes[-1]]:
+        assert sim.render("rgb_array", width=width, height=height).shape == (height, width, 3)
+    assert len(made) == len(sizes) and (limits.offwidth, limits.offheight) == before
+    assert sum(renderer._mjr_context is not None for renderer in made) == 4
+    assert max(r._mjr_context.offWidth for r in made if r._mjr_context is not None) < 15
+    sim.close()
+    for width, height in ((0, 10), (10, -1)):
+        with pytest.raises(ValueError, match=f"at least one pixel, got {width} x {height}"):
+            sim.render("rgb_array", width=width, height=height)
+
+
+def test_a_window_needs_a_display(sim: Sim, monkeypatch):
+    shown: list[mujoco.MjData] = []
+
+    class Window:
+        def __init__(self, model, data):
+            del model
+            self._data = data
+
+        def sync(self):
+            shown.append(self._data.mocap_pos.copy())
+
+        def close(self):
+            shown.append(None)
+
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(RenderingUnavailable, match="there is no display; 'rgb_array' needs none"):
+        sim.render()
+    monkeypatch.setenv("DISPLAY", ":7")
+    monkeypatch.setattr("mujoco.viewer.launch_passive", Window)
+    for height in (0.5, 0.7):
+        states = sim.data.states
+        pos = jnp.zeros_like(states.pos).at[1, 0, 2].set(height)
+        sim.data = sim.data.replace(states=states.replace(pos=pos))
+        sim.render(world=1)
+    sim.close()
+    drone = int(sim.data.core.drone_mocap_ids[0])
+    np.testing.assert_allclose([pos[drone, 2] for pos in shown[:2]], [0.5, 0.7])
+    assert shown[2:] == [None]
+
+
+@pytest.mark.usefixtures("needs_opengl")
+def test_what_draws_is_freed_at_the_end_of_a_process_without_a_display():
+    code = (
+        "from crazyflow_ros import Sim; print(Sim().render('rgb_array', width=9, height=8).shape)"
+    )
+    unset = ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL")
+    environment = {k: v for k, v in os.environ.items() if k not in unset}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "(8, 9, 3)\n", "")
