@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 
@@ -15,8 +15,16 @@ from quadrotor_reference import Quadrotor
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics.aerodynamics import downwash, ground_effect
+from crazyflow_ros.dynamics.collision import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.components import BodyState, split, stack
-from crazyflow_ros.dynamics.contact import FRICTION, contact_points, floor_contact, rest_height
+from crazyflow_ros.dynamics.contact import (
+    FRICTION,
+    DroneForce,
+    contact_points,
+    floor_contact,
+    rest_height,
+)
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.sim import Sim
 
@@ -279,3 +287,28 @@ def test_simulations_can_share_a_force() -> None:
         sim = Sim(drone=DRONE, control="rotor_vel", forces=(force,))  # with its feet in the floor
         sim.step(5)
         assert of(sim, "vel", 1)[0, 2] > 0.1
+
+
+@pytest.mark.parametrize("kind", [floor_contact, obstacle_contact, drone_contact])
+def test_a_contact_of_another_simulation_is_refused(kind: Callable[..., DroneForce]) -> None:
+    name = kind.__name__
+    with pytest.raises(ValueError, match=f"{name} is made for a freq of 500, here it is 100"):
+        Sim(freq=100, drone=DRONE, control="rotor_vel", forces=(kind(DRONE, 500),))
+    for freq in (np.nan, np.inf, 0, -5):
+        with pytest.raises(ValueError, match=f"{name} needs a positive freq, got {freq}"):
+            kind(DRONE, freq)
+
+
+@pytest.mark.parametrize("kind", [ground_effect, downwash, lambda drone: floor_contact(drone, 500)])
+def test_a_force_of_other_drones_is_refused(kind: Callable[..., DroneForce]) -> None:
+    two, mixed = [DRONE] * 2, [DRONE, "cf21B_500"]
+    for own, drone, message in [
+        (DRONE, "hb_x500", "cf2x_L250, the simulation has 2 hb_x500"),
+        (DRONE, mixed, "cf2x_L250, the simulation has cf2x_L250, cf21B_500"),
+        (mixed, mixed[::-1], "cf2x_L250, cf21B_500, the simulation has cf21B_500, cf2x_L250"),
+        ([DRONE] * 3, DRONE, "3 cf2x_L250, the simulation has 2 cf2x_L250"),
+    ]:
+        with pytest.raises(ValueError, match=f"{kind(own).name} is made for {message}$"):
+            Sim(n_drones=2, drone=drone, control="rotor_vel", forces=(kind(own),))
+    for own, drone in [(DRONE, DRONE), (DRONE, two), (two, DRONE), (mixed, mixed)]:
+        Sim(n_drones=2, drone=drone, control="rotor_vel", forces=(kind(own),))

@@ -20,7 +20,7 @@ from crazyflow_ros.dynamics.components import (
     scale,
     transform,
 )
-from crazyflow_ros.dynamics.contact import Force
+from crazyflow_ros.dynamics.contact import DroneForce, each_of
 from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
@@ -29,7 +29,7 @@ _LOWEST = 0.5  # rotor radii: closer to the floor the formula of the ground effe
 _JET_SPREAD = 0.094  # of a round jet: half of its speed at that distance from its axis per length
 
 
-def ground_effect(drone: str | Sequence[str]) -> Force:
+def ground_effect(drone: str | Sequence[str]) -> DroneForce:
     """More thrust near the floor z = 0, for each rotor by its own height.
 
     A rotor of radius R at height z gives 1 / (1 - (R / 4z)^2) times the thrust it has far away
@@ -57,10 +57,10 @@ def ground_effect(drone: str | Sequence[str]) -> Force:
             total, torque = add(total, extra), add(torque, cross(arm, extra))
         return Wrench(total, torque)
 
-    return force
+    return DroneForce("ground_effect", each_of(drone), force)
 
 
-def downwash(drone: str | Sequence[str]) -> Force:
+def downwash(drone: str | Sequence[str]) -> DroneForce:
     """Wind from the drones of the same world that fly above.
 
     Below a drone its air is a round jet straight downwards that keeps the momentum of the thrust:
@@ -94,7 +94,7 @@ def downwash(drone: str | Sequence[str]) -> Force:
         # Air that goes down at rest is the same as to go up in air at rest.
         return Wrench(drag_force(state.quat, (zero, zero, speed), drag), (zero, zero, zero))
 
-    return force
+    return DroneForce("downwash", each_of(drone), force)
 
 
 def _figures(drone: str | Sequence[str]) -> dict[str, np.ndarray]:

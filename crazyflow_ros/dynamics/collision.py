@@ -34,9 +34,10 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.contact import (
-    Force,
+    DroneForce,
     bounce,
     contact_points,
+    each_of,
     push_and_grip,
     rows,
     total,
@@ -120,14 +121,18 @@ def _touch(
     return total(apart(pushed, apart(where, state, solid), state, solid, law))
 
 
-def obstacle_contact(drone: str | Sequence[str], freq: float) -> Force:
+def obstacle_contact(drone: str | Sequence[str], freq: float) -> DroneForce:
     """Contact force of `params.obstacles` on a drone; none if there are none.
 
     Args:
         drone: Name of the drone, or of each drone of a world: how large they are.
         freq: Step frequency in Hz; the contact is as stiff as an explicit step can follow.
+
+    Raises:
+        ValueError: Unknown drone, or a frequency that is not positive.
     """
-    each = [contact_spheres(name) for name in ([drone] if isinstance(drone, str) else drone)]
+    names = each_of(drone)
+    each = [contact_spheres(name) for name in names]
     reach = _reach(each)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
@@ -153,17 +158,20 @@ def obstacle_contact(drone: str | Sequence[str], freq: float) -> Force:
         )
         return jax.lax.scan(add_one, no_wrench(state.pos[0]), obstacles)[0]
 
-    return force
+    return DroneForce("obstacle_contact", names, force, freq)
 
 
-def drone_contact(drone: str | Sequence[str], freq: float) -> Force:
+def drone_contact(drone: str | Sequence[str], freq: float) -> DroneForce:
     """Contact force of the drones of a world on one another, whose hulls are boxes.
 
     Args:
         drone: Name of the drone, or of each drone of a world: how large they are.
         freq: Step frequency in Hz; the contact is as stiff as an explicit step can follow.
+
+    Raises:
+        ValueError: Unknown drone, or a frequency that is not positive.
     """
-    names = [drone] if isinstance(drone, str) else drone
+    names = each_of(drone)
     each, hulls = [contact_spheres(name) for name in names], [_hull(name) for name in names]
     reach = _reach(each)
 
@@ -210,7 +218,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> Force:
         close = jax.lax.fori_loop(1, n_drones // 2 + 1, lambda i, c: c | near(i), nobody)
         return jax.lax.cond(jnp.any(close), all_pairs, lambda: no_wrench(state.pos[0]))
 
-    return force
+    return DroneForce("drone_contact", names, force, freq)
 
 
 def _hull(drone: str) -> np.ndarray:

@@ -8,8 +8,10 @@ vibroimpact", J. Appl. Mech. 1975, with a linear spring). Piecewise smooth, so i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import isfinite
 from typing import TypeAlias
 
 import jax
@@ -34,6 +36,63 @@ from crazyflow_ros.kernels import apart
 
 Force: TypeAlias = Callable[[BodyState, RigidBody], Wrench]
 """An external influence on the drones: a pure function that each integrator stage evaluates."""
+
+
+@dataclass(frozen=True)
+class DroneForce:
+    """A force made for certain drones, and perhaps for one length of the ticks.
+
+    Attributes:
+        name: What the force is called.
+        drones: Name of each drone of a world, or the one that all are.
+        law: The force.
+        freq: Step frequency in Hz, if the force depends on it.
+    """
+
+    name: str
+    drones: tuple[str, ...]
+    law: Force
+    freq: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody steps at.
+
+        Raises:
+            ValueError: `freq` is not a positive number.
+        """
+        if self.freq is not None and not (isfinite(self.freq) and self.freq > 0):
+            raise ValueError(f"{self.name} needs a positive freq, got {self.freq}")
+
+    def __call__(self, state: BodyState, params: RigidBody) -> Wrench:
+        """The force."""
+        return self.law(state, params)
+
+    def check(self, drones: tuple[str, ...], freq: float) -> None:
+        """Refuse to act on drones that the force was not made for.
+
+        Args:
+            drones: Name of each drone of a world.
+            freq: Step frequency in Hz.
+
+        Raises:
+            ValueError: They are others, or `freq` is.
+        """
+        if drones not in (self.drones, self.drones * len(drones)):
+            own, there = (_listed(names) for names in (self.drones, drones))
+            raise ValueError(f"{self.name} is made for {own}, the simulation has {there}")
+        if self.freq not in (None, freq):
+            raise ValueError(f"{self.name} is made for a freq of {self.freq}, here it is {freq}")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    one = len(set(names)) == 1
+    return f"{len(names)} {names[0]}" if one and len(names) > 1 else ", ".join(names)
+
+
+def each_of(drone: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of drones, of one or several."""
+    return (str(drone),) if isinstance(drone, str) else tuple(map(str, drone))
+
 
 FRICTION = 0.6  # Coulomb coefficient, plastic on a hard floor
 # A push on a rotor tip turns a drone several times as easily as it lifts it, so that what bounces
@@ -116,14 +175,18 @@ def total(rows: Wrench) -> Wrench:
     )
 
 
-def floor_contact(drone: str | Sequence[str], freq: float) -> Force:
+def floor_contact(drone: str | Sequence[str], freq: float) -> DroneForce:
     """Contact force of the floor on a drone.
 
     Args:
         drone: Name of the drone, or of each drone of a world: where their contact points are.
         freq: Step frequency in Hz; the contact is as stiff as an explicit step can follow.
+
+    Raises:
+        ValueError: Unknown drone, or a frequency that is not positive.
     """
-    points = [contact_points(name) for name in ([drone] if isinstance(drone, str) else drone)]
+    names = each_of(drone)
+    points = [contact_points(name) for name in names]
     reach = float(np.linalg.norm(points, axis=-1).max())
 
     def at_points(state: BodyState, mass: Array) -> Wrench:
@@ -146,4 +209,4 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> Force:
 
         return jax.lax.cond(jnp.any(state.pos[2] < reach), contact, none)
 
-    return force
+    return DroneForce("floor_contact", names, force, freq)

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone, Dynamics
-from crazyflow_ros.dynamics.contact import Force
+from crazyflow_ros.dynamics.contact import DroneForce, Force
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
@@ -78,8 +78,8 @@ class Sim(SimScene):
             body_rate_freq: Rate of the body rate controller, Hz.
             force_torque_freq: Rate of the motor mixer, Hz.
             scene: Name or path of the MJCF that the drones are put into.
-            forces: External influences, e.g. `floor_contact(drone, freq)`. With None there are
-                none, and the floor stops drones as Crazyflow's does.
+            forces: External influences, e.g. `floor_contact(drone, freq)`, of the same drones and
+                frequency. With None there are none, and the floor stops drones as Crazyflow's does.
             rng_key: Seed of `data.core.rng_key`.
             true_mass: Let the position controller know what thrust carries the drone, so that it
                 hovers at the height commanded; the firmware's own idea of it leaves an error.
@@ -105,7 +105,10 @@ class Sim(SimScene):
         self.control = member(Control, control)
         self.integrator = member(Integrator, integrator)
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
-        self.forces: tuple[Force, ...] = forces or ()
+        self.forces: tuple[Force, ...] = tuple(forces or ())
+        for force in self.forces:
+            if isinstance(force, DroneForce):
+                force.check(models * n_drones if len(models) < n_drones else models, freq)
         rates = {
             Control.state: state_freq,
             Control.attitude: attitude_freq,
