@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from images import need_images
 
-from crazyflow_ros import Sim, opengl
+from crazyflow_ros import Sim
 from crazyflow_ros.scene import RenderingUnavailable
 
 
@@ -25,8 +26,7 @@ def sim() -> Iterator[Sim]:
 
 @pytest.fixture
 def needs_opengl() -> None:
-    if reason := opengl.problem():
-        pytest.skip(reason)
+    need_images()
 
 
 @pytest.mark.usefixtures("needs_opengl")

@@ -13,6 +13,7 @@ import numpy as np
 import PIL.Image
 import pytest
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3, Wrench, WrenchStamped
+from images import need_images
 from nav_msgs.msg import Odometry
 from ros_client import (
     LATCHED,
@@ -41,7 +42,6 @@ from simulation_interfaces.srv import DeleteEntity, SpawnEntity
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
-from crazyflow_ros import opengl
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
@@ -397,8 +397,7 @@ def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
 
 
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
-    if reason := opengl.problem():
-        pytest.skip(reason)
+    need_images()
     at = sensed(
         client, eye__image_raw=Image, eye__depth__image_raw=Image,
         eye__segmentation__image_raw=Image, eye__camera_info=CameraInfo,

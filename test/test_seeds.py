@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from images import need_images
 from jax import Array
 
-from crazyflow_ros import opengl
 from crazyflow_ros.control import Control
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.sim import sync_sim2mjx
@@ -228,8 +228,7 @@ def test_mjx_data_in_the_closure_of_a_contact_check(obstacle_course: Sim):
 
 
 def test_render(obstacle_course: Sim):
-    if reason := opengl.problem():
-        pytest.skip(reason)
+    need_images()
     sim = obstacle_course
     place(sim, [0.0, 0.0, 0.5])
     picture = sim.render(mode="rgb_array", camera="fpv_cam:0", width=64, height=48)

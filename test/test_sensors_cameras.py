@@ -10,8 +10,8 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from images import REQUIRED, need_images
 
-from crazyflow_ros import opengl
 from crazyflow_ros.sensors import (
     CameraSensor,
     CameraSensorCfg,
@@ -53,8 +53,7 @@ SCENE = """
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[tuple[SensorSet, MujocoBackend]]:
     """Several cameras, and rays through the pixels of two of them, in two worlds."""
-    if reason := opengl.problem():
-        pytest.skip(reason)
+    need_images()
     every = ("rgb", "depth", "segmentation")
     sensors = SensorSet(
         [
@@ -293,8 +292,17 @@ def test_without_opengl_the_message_says_what_to_install(monkeypatch: Any) -> No
     sensors = SensorSet([CameraSensorCfg(name="c", camera_name="down")])
     model = mujoco.MjModel.from_xml_string(SCENE)
     sensors.initialize(MujocoBackend(model, mujoco.MjData(model)))
-    with pytest.raises(RenderingUnavailable, match=r"no libEGL.so.1.* install lib"):
-        sensors.sense()
+    for library, install in (("egl", "libegl1 libgl1-mesa-dri"), ("osmesa", "libosmesa6")):
+        monkeypatch.setenv("MUJOCO_GL", library)
+        message = rf"no libEGL.so.1. MUJOCO_GL is {library}: install {install}, then"
+        with pytest.raises(RenderingUnavailable, match=message):
+            sensors.sense()
+    monkeypatch.delenv(REQUIRED, raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no pictures: no libEGL"):
+        need_images()
+    monkeypatch.setenv(REQUIRED, "1")
+    with pytest.raises(pytest.fail.Exception, match="no pictures: no libEGL"):
+        need_images()
 
 
 def test_the_example_of_the_docs_runs(drawn: Drawn) -> None:

@@ -82,7 +82,8 @@ class ContactTopics(DeviceTopics):
             if (drone, _MARKERS) in listeners:
                 self._drawn[drone].update(1 / self._device.rate)
                 self._drawn[drone].debug_vis(shapes := ShapeRecorder(self._backend.model))
-                self._publish(drone, _MARKERS, marker_array(shapes, snapshot.time_ns))
+                drawn = marker_array(shapes, snapshot.time_ns, self._device.rate)
+                self._publish(drone, _MARKERS, drawn)
 
     def _wrench(self, drone: str, pos: np.ndarray, quat: np.ndarray) -> WrenchStamped:
         data = self._sensors[drone].data

@@ -13,11 +13,17 @@ from visualization_msgs.msg import Marker, MarkerArray
 from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.sensors import ShapeRecorder
 
-_LIFETIME = Duration(nanosec=500_000_000)  # then what is not seen any more disappears
+_SHORTEST = 0.5  # s that markers stay, so that what is not seen any more disappears
 
 
-def marker_array(shapes: ShapeRecorder, time_ns: int) -> MarkerArray:
-    """Spheres and arrows in the map: one marker for all of one kind, however many there are."""
+def marker_array(shapes: ShapeRecorder, time_ns: int, rate: int) -> MarkerArray:
+    """Spheres and arrows in the map: one marker for all of one kind, however many there are.
+
+    Args:
+        shapes: What to draw.
+        time_ns: When it was sensed [ns].
+        rate: How often it is drawn [Hz]; it stays until the next one but one would be due.
+    """
     spheres, arrows = shapes.spheres, shapes.arrows
     points = _marker(
         Marker.SPHERE_LIST, time_ns, [s.center for s in spheres], [s.color for s in spheres]
@@ -25,18 +31,20 @@ def marker_array(shapes: ShapeRecorder, time_ns: int) -> MarkerArray:
     ends = [end for arrow in arrows for end in (arrow.start, arrow.end)]
     colors = [color for arrow in arrows for color in (arrow.color, arrow.color)]
     lines = _marker(Marker.LINE_LIST, time_ns, ends, colors)
+    seconds, part = divmod(max(_SHORTEST, 2 / rate), 1)
     for marker, size in (
         (points, max((2 * sphere.radius for sphere in spheres), default=0.0)),
         (lines, max((arrow.width for arrow in arrows), default=0.0)),
     ):
         marker.scale.x = marker.scale.y = marker.scale.z = size
+        marker.lifetime = Duration(sec=int(seconds), nanosec=round(part * 1e9))
     return MarkerArray(markers=[points, lines])
 
 
 def _marker(
     kind: int, time_ns: int, points: Iterable[np.ndarray], colors: Iterable[tuple[float, ...]]
 ) -> Marker:
-    marker = Marker(type=kind, id=kind, action=Marker.ADD, lifetime=_LIFETIME)
+    marker = Marker(type=kind, id=kind, action=Marker.ADD)
     marker.header.frame_id = frame_ids.MAP
     marker.header.stamp = Time(sec=time_ns // 10**9, nanosec=time_ns % 10**9)
     marker.points = [Point(x=x, y=y, z=z) for x, y, z in (point.tolist() for point in points)]

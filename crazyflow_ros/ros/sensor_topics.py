@@ -95,7 +95,8 @@ class SampleTopics(DeviceTopics):
         for i, drone in enumerate(drones):
             if (drone, markers) in listeners:
                 self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
-                self._publish(drone, markers, marker_array(shapes, snapshots[-1].time_ns))
+                drawn = marker_array(shapes, snapshots[-1].time_ns, self._device.rate)
+                self._publish(drone, markers, drawn)
 
     def _send(self, times_ns: Sequence[int]) -> None:
         """Publish what somebody listens to of the samples that were taken at these times."""
@@ -179,7 +180,8 @@ class LidarTopics(DeviceTopics):
                 self._publish(drone, 0, message)
             if (drone, 1) in listeners:
                 self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
-                self._publish(drone, 1, marker_array(shapes, snapshot.time_ns))
+                drawn = marker_array(shapes, snapshot.time_ns, self._device.rate)
+                self._publish(drone, 1, drawn)
 
     def _message(self, distances: np.ndarray) -> LaserScan | PointCloud2:
         if self._is_planar:
