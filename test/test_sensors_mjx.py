@@ -241,8 +241,10 @@ def swarm() -> tuple[Sim, SensorSet]:
             ),
             imu("0"),
             BuiltinSensorCfg(
-                name="speed", sensor_type="velocimeter", obj=ObjRef("site", "range", "0")
+                name="speed", sensor_type="velocimeter", obj=ObjRef("site", "range", "0"),
+                cutoff=0.4,
             ),
+            BuiltinSensorCfg(name="clock", sensor_type="clock"),
             TerrainHeightSensorCfg(
                 name="height", frame=ObjRef("site", "range", "0"), include_geom_groups=(0, 3),
                 pattern=LidarPatternCfg(samples=1, azimuth_range=(0, 0)),
@@ -254,9 +256,69 @@ def swarm() -> tuple[Sim, SensorSet]:
         ]
     )  # fmt: skip
     sensors.edit_spec(sim.spec)
+    crane = sim.spec.worldbody.add_body(name="crane", mocap=True, pos=(0, 0, 9))
+    hook = crane.add_body(name="hook", pos=(1, 0, 0))
+    hook.add_geom(name="hook", size=(0.1, 0, 0))
     sim.build_mjx()
     sensors.initialize(SimBackend(sim))
     return sim, sensors
+
+
+def test_frames_of_a_sim_are_those_of_mujoco(swarm: tuple[Sim, SensorSet]) -> None:
+    """Also of what mocap bodies carry, drones and others."""
+    sim, _ = swarm
+    before, data_before = sim.data, sim.mjx_data
+    drone, crane = (sim.mj_model.body(name).mocapid.item() for name in ("drone:0", "crane"))
+    rng = np.random.default_rng(3)
+    pos, quat = rng.normal(size=(2, 2, 3)), rng.normal(size=(2, 2, 4))
+    quat /= np.linalg.norm(quat, axis=2, keepdims=True)
+    sim.mjx_data = data_before.replace(
+        mocap_pos=data_before.mocap_pos.at[:, crane].set(pos[:, crane]),
+        mocap_quat=data_before.mocap_quat.at[:, crane].set(2 * xyzw_to_wxyz(quat[:, crane])),
+    )
+    states = sim.data.states
+    sim.data = sim.data.replace(
+        states=states.replace(
+            pos=jnp.asarray(pos[:, drone, None], states.pos.dtype),
+            quat=jnp.asarray(quat[:, drone, None], states.quat.dtype),
+        )
+    )
+    sim.sync()
+    for world in range(2):
+        data = mujoco.MjData(sim.mj_model)
+        data.mocap_pos[:], data.mocap_quat[:] = pos[world], xyzw_to_wxyz(quat[world])
+        mujoco.mj_kinematics(sim.mj_model, data)
+        mujoco.mj_comPos(sim.mj_model, data)
+        for name in ("xpos", "xmat", "geom_xpos", "site_xpos", "subtree_com"):
+            found = np.asarray(getattr(sim.mjx_data, name)[world])
+            expected = getattr(data, name).reshape(found.shape)
+            np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=name)
+    sim.data, sim.mjx_data = before, data_before
+
+
+def test_what_a_mocap_body_carries_touches_where_it_is(swarm: tuple[Sim, SensorSet]) -> None:
+    sim, _ = swarm
+    data_before = sim.mjx_data
+    crane, hook = sim.mj_model.body("crane").mocapid.item(), sim.mj_model.geom("hook").id
+    pos = jnp.array([[2.0, 0.0, 0.05], [2.0, 0.0, 0.5]])
+    sim.mjx_data = data_before.replace(mocap_pos=data_before.mocap_pos.at[:, crane].set(pos))
+    for touching, geoms in (
+        (sim.contacts("hook"), sim.contact_slots().geoms),
+        (sim.mjx_data._impl.contact.dist < 0, sim.mjx_data._impl.contact.geom),
+    ):
+        np.testing.assert_array_equal((touching & (geoms == hook).any(-1)).any(-1), [True, False])
+    sim.mjx_data = data_before
+
+
+def test_the_clock_of_a_sim(swarm: tuple[Sim, SensorSet]) -> None:
+    sim, sensors = swarm
+    before = sim.data
+    for expected in (0.2, 0.4):
+        sim.step(round(0.2 * sim.freq))
+        sensors["clock"].update(0.2)
+        np.testing.assert_allclose(sensors["clock"].data, np.full((2, 1), expected), rtol=1e-6)
+        np.testing.assert_allclose(sim.time, expected, rtol=1e-6)
+    sim.data = before
 
 
 def test_a_sim_is_read_as_it_is(swarm: tuple[Sim, SensorSet]) -> None:
@@ -296,7 +358,7 @@ def test_inertial_sensors_of_a_sim_are_those_of_mujoco(swarm: tuple[Sim, SensorS
     for cfg in (
         imu("cf0"),
         BuiltinSensorCfg(
-            name="speed", sensor_type="velocimeter", obj=ObjRef("site", "range", "cf0")
+            name="speed", sensor_type="velocimeter", obj=ObjRef("site", "range", "cf0"), cutoff=0.4
         ),
     ):
         cfg.build().edit_spec(spec)
@@ -316,6 +378,7 @@ def test_inertial_sensors_of_a_sim_are_those_of_mujoco(swarm: tuple[Sim, SensorS
         np.testing.assert_allclose(values[1], mirror.read_sensor(name), rtol=1e-4, atol=1e-5)
     at_rest = reading.linear_acceleration[0]
     np.testing.assert_allclose(np.linalg.norm(at_rest), 9.81, rtol=1e-4)
+    assert np.count_nonzero(np.abs(sensors["speed"].data[1]) < 0.4) in (1, 2)  # the rest is cut off
     sim.data = before
 
 

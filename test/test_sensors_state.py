@@ -28,6 +28,8 @@ from crazyflow_ros.sensors.state_backend import StateBackend
 NAMES = ["cf0", "cf1", "cf2"]
 PLACE = {"pos": [0.02, -0.03, 0.05], "quat": [0.5, 0.1, -0.7, 0.5]}
 ON_DRONE = ObjRef("site", "place", "drone")
+CUTOFFS = {"velocimeter": 0.6, "accelerometer": 4.0}
+"""Less than some of what there is."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,10 @@ def alone() -> mujoco.MjModel:
     spec = build_spec("cf2x_L250", ["drone"])
     spec.body("drone:drone").add_site(name="place:drone", **PLACE)
     for kind in ("gyro", "accelerometer", "velocimeter", "magnetometer"):
-        BuiltinSensorCfg(name=kind, sensor_type=kind, obj=ON_DRONE).build().edit_spec(spec)
+        cfg = BuiltinSensorCfg(
+            name=kind, sensor_type=kind, obj=ON_DRONE, cutoff=CUTOFFS.get(kind, 0.0)
+        )
+        cfg.build().edit_spec(spec)
     return spec.compile()
 
 
@@ -61,8 +66,9 @@ def mirror(state: MirrorState) -> Mirror:
         spec.body(f"drone:{name}").add_site(name=f"place:{name}", **PLACE)
         for kind in ("gyro", "accelerometer", "velocimeter"):
             cfg = BuiltinSensorCfg(
-                name=f"{kind}/{name}", sensor_type=kind, obj=ObjRef("site", "place", name)
-            )
+                name=f"{kind}/{name}", sensor_type=kind, obj=ObjRef("site", "place", name),
+                cutoff=CUTOFFS.get(kind, 0.0),
+            )  # fmt: skip
             cfg.build().edit_spec(spec)
     mirror = Mirror(spec.compile(), NAMES)
     mirror.write(state)

@@ -30,13 +30,16 @@ class RigidMotion(NamedTuple):
     gravity: Array
     """World axes [m/s^2], shape (3,) or (B, 3)."""
 
-    def read(self, kind: mujoco.mjtSensor, place: np.ndarray, axes: np.ndarray) -> Array:
+    def read(
+        self, kind: mujoco.mjtSensor, place: np.ndarray, axes: np.ndarray, cutoff: float
+    ) -> Array:
         """What a sensor of `INERTIAL` reads, shape (B, 3).
 
         Args:
             kind: Type of the sensor.
             place: Where it is in the body [m], shape (3,).
             axes: Its axes in the body as columns, shape (3, 3).
+            cutoff: Largest absolute value of a reading; 0 for none.
         """
         x, y, z = place
         turn, arm = self.ang_vel, np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])  # v @ arm: v x p
@@ -47,7 +50,8 @@ class RigidMotion(NamedTuple):
         else:
             spin = turn * (turn @ place)[:, None] - place * (turn * turn).sum(axis=1)[:, None]
             reading = self._in_body(self.acc - self.gravity) + self.ang_acc @ arm + spin
-        return reading @ axes
+        reading = reading @ axes
+        return reading.clip(-cutoff, cutoff) if cutoff else reading
 
     def _in_body(self, vectors: Array) -> Array:
         """From world axes."""

@@ -79,7 +79,8 @@ class SimBackend(MjxBackend):
             return None
         mujoco.mju_quat2Mat(axes := np.zeros(9), model.site_quat[site])
         drone = drones.index(model.site_bodyid[site])
-        return _Inertial(drone, kind, model.site_pos[site].copy(), axes.reshape(3, 3))
+        place, cutoff = model.site_pos[site].copy(), float(model.sensor_cutoff[sensor])
+        return _Inertial(drone, (kind, place, axes.reshape(3, 3), cutoff))
 
     def _compiled(self) -> Callable[[mjx.Model, mjx.Data, SimData], Array]:
         # A new function each time: JAX remembers what it has traced of an equal one.
@@ -90,10 +91,10 @@ class SimBackend(MjxBackend):
         states, rates = data.states, data.states_deriv
         gravity = jnp.broadcast_to(data.params.gravity_vec, states.vel.shape)
         fields = (states.vel, states.ang_vel, rates.acc, rates.ang_acc, gravity)
-        for start, (drone, kind, place, axes) in self._inertial.items():
+        for start, (drone, sensor) in self._inertial.items():
             own = (field[:, drone] for field in fields)
             motion = RigidMotion(rotation_matrix(states.quat[:, drone]), *own)
-            reading = motion.read(kind, place, axes)
+            reading = motion.read(*sensor)
             readings = readings.at[:, start : start + 3].set(reading.astype(readings.dtype))
         return readings
 
@@ -102,8 +103,5 @@ class _Inertial(NamedTuple):
     """A sensor that is computed from the state of a drone."""
 
     drone: int
-    kind: mujoco.mjtSensor
-    place: np.ndarray
-    """In the drone [m], (3,)."""
-    axes: np.ndarray
-    """In the drone, as columns, (3, 3)."""
+    sensor: tuple[mujoco.mjtSensor, np.ndarray, np.ndarray, float]
+    """What `RigidMotion.read` is given."""

@@ -159,7 +159,8 @@ class StateBackend:
                 f"accelerometer and velocimeter at its sites, not {kind.name}"
             )
         place, axes = model.site_pos[site], self._at_origin.data[0].site_xmat[site].reshape(3, 3)
-        self._read[int(model.sensor_adr[sensor])] = lambda m: m.read(kind, place, axes)
+        cutoff = float(model.sensor_cutoff[sensor])
+        self._read[int(model.sensor_adr[sensor])] = lambda m: m.read(kind, place, axes, cutoff)
 
     def poses(self, world: int) -> mujoco.MjData:
         """The scene, in which all drones are."""

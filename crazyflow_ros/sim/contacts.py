@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
@@ -94,13 +95,39 @@ def with_drones(pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data) -> mjx.
     )
 
 
+def kinematics(model: mjx.Model, data: mjx.Data) -> mjx.Data:
+    """All frames of a world; `mjx.kinematics` leaves what mocap bodies carry where it was."""
+    from mujoco import mjx
+
+    bodies = np.flatnonzero(model.body_mocapid >= 0)
+    ids = model.body_mocapid[bodies]
+    quat = data.mocap_quat[ids]
+    quat = quat / jnp.linalg.norm(quat, axis=1, keepdims=True)
+    carrying = model.replace(
+        body_pos=model.body_pos.at[bodies].set(data.mocap_pos[ids]),
+        body_quat=model.body_quat.at[bodies].set(quat),
+    )
+    return mjx.kinematics(carrying, data)
+
+
+def _carried_touches(model: mjx.Model) -> bool:
+    """Whether something that mocap bodies carry can touch; the rotors of drones cannot."""
+    can_touch = (model.geom_contype | model.geom_conaffinity) != 0
+    can_touch[np.concatenate([model.pair_geom1, model.pair_geom2])] = True
+    bodies = model.geom_bodyid[can_touch]
+    is_carried = (model.body_mocapid < 0) & (model.body_mocapid[model.body_rootid] >= 0)
+    return bool(is_carried[bodies].any())
+
+
 def _find(
     pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data, model: mjx.Model
 ) -> ContactSlots:
     from mujoco import mjx
 
+    frames_of = kinematics if _carried_touches(model) else mjx.kinematics
+
     def collide(data: mjx.Data, model: mjx.Model) -> mjx.Data:
-        return mjx.collision(model, mjx.kinematics(model, data))
+        return mjx.collision(model, frames_of(model, data))
 
     moved = with_drones(pos, quat, ids, mjx_data)
     contact = jax.vmap(collide, in_axes=(0, None))(moved, model)._impl.contact

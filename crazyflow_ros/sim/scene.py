@@ -20,6 +20,7 @@ from crazyflow_ros.sim.contacts import (
     Contact,
     ContactQuery,
     ContactSlots,
+    kinematics,
     listed,
     touching_geoms,
     with_drones,
@@ -45,7 +46,7 @@ class SimScene:
         self._spec: mujoco.MjSpec | None = None
         self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
         self._mjx: tuple[mjx.Model, mjx.Data] | None = None
-        self._unposed: tuple[Array, Array] | None = None  # what _mjx does not show yet
+        self._unposed: tuple[Array, Array, Array] | None = None  # what _mjx does not show yet
         self._query: ContactQuery | None = None
         self._slots: ContactSlots | None = None
         self._renderers: Renderers | None = None
@@ -76,14 +77,15 @@ class SimScene:
 
     @property
     def mjx_data(self) -> mjx.Data:
-        """Poses and contacts of all worlds, as of the last `sync`."""
+        """Time, poses and contacts of all worlds, as of the last `sync`."""
         model, data = self._batched()
         if self._unposed is not None:
-            poses, ids = self._unposed, self.data.core.drone_mocap_ids
-            if len(devices := poses[0].devices()) == 1:
+            unposed, core = self._unposed, self.data.core
+            if len(devices := unposed[0].devices()) == 1:
                 # Where MJX put its data: arrays not committed to a device would compile anew.
-                poses = jax.device_put(poses, *devices)
-            data, self._unposed = _posed(*poses, ids, data, model), None
+                unposed = jax.device_put(unposed, *devices)
+            self._unposed = None
+            data = _posed(*unposed, core.freq, core.drone_mocap_ids, data, model)
             self._mjx = (model, data)
         return data
 
@@ -107,8 +109,8 @@ class SimScene:
     def sync(self) -> None:
         """Bring `mjx_data` up to date with `data`, unless it is."""
         if not self._is_synced():
-            states = self.data.states
-            self._unposed = states.pos, states.quat  # the rest when somebody looks
+            states = self.data.states  # the rest when somebody looks
+            self._unposed = states.pos, states.quat, self.data.core.steps
             self._slots = None
             self._mark_synced()
 
@@ -261,13 +263,20 @@ class SimScene:
 
 @jax.jit
 def _posed(
-    pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data, mjx_model: mjx.Model
+    pos: Array,
+    quat: Array,
+    steps: Array,
+    freq: int,
+    ids: Array,
+    mjx_data: mjx.Data,
+    mjx_model: mjx.Model,
 ) -> mjx.Data:
-    """MJX data with the drones at these poses."""
+    """MJX data with the drones at these poses, after so many steps."""
     from mujoco import mjx
 
-    mjx_data = with_drones(pos, quat, ids, mjx_data)
-    for stage in (mjx.kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
+    time = (steps[:, 0] / freq).astype(mjx_data.time.dtype)
+    mjx_data = with_drones(pos, quat, ids, mjx_data).replace(time=time)
+    for stage in (kinematics, mjx.com_pos, mjx.camlight, mjx.collision):
         mjx_data = jax.vmap(stage, in_axes=(None, 0))(mjx_model, mjx_data)
     return mjx_data
 
@@ -280,7 +289,7 @@ def _synced(data: SimData) -> SimData:
 def sync_sim2mjx(
     data: SimData, mjx_data: mjx.Data, mjx_model: mjx.Model
 ) -> tuple[SimData, mjx.Data]:
-    """Poses, cameras and contacts of all worlds from the drones' states.
+    """Time, poses, cameras and contacts of all worlds from the drones' states.
 
     Args:
         data: The states.
@@ -290,5 +299,13 @@ def sync_sim2mjx(
     Returns:
         `data` with `core.mjx_synced` set, and the new MJX data.
     """
-    pos, quat, ids = data.states.pos, data.states.quat, data.core.drone_mocap_ids
-    return _synced(data), _posed(pos, quat, ids, mjx_data, mjx_model)
+    states, core = data.states, data.core
+    return _synced(data), _posed(
+        states.pos,
+        states.quat,
+        core.steps,
+        core.freq,
+        core.drone_mocap_ids,
+        mjx_data,
+        mjx_model,
+    )
