@@ -15,10 +15,11 @@ from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.contact import floor_contact
 from crazyflow_ros.kernels import fits_one_kernel
-from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
 from crazyflow_ros.sim.packing import traced
 from crazyflow_ros.sim.pipeline import insert_after, insert_before, names, remove, replace
+from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.stepping import tick_of
 from crazyflow_ros.sim.wind import Dryden
 
@@ -129,6 +130,67 @@ def test_flights_with_everything_differentiate_and_vectorise() -> None:
         differences = (heights[3::2] - heights[2::2]) / 2
         np.testing.assert_allclose(slopes[:2], differences, rtol=1e-5)
         assert (slopes[:2] > 0).all()
+
+
+def test_stages_that_leave_take_along_what_they_brought() -> None:
+    sim = Sim(2, 2, control="rotor_vel")
+    wind, mine = jnp.array([0.0, 1.0, 0.0]), {"mine": jnp.ones((2, 2, 1))}
+    plain, params = sim.step_pipeline, sim.data.params.replace(wind=wind)
+    sim.data = sim.data.replace(params=params, plugins=mine)
+    before, default = sim.data, sim.default_data
+    gusts, battery = Dryden((5.0, 0.0)), Battery(**SHEET, resistance=0.1)
+    sim.step_pipeline = insert_before(plain, "integrate", gusts, battery, ActionDelay(2))
+    for stage in (gusts, battery):
+        sim.data = jax.jit(stage)(sim.data)
+    assert (sim.data.params.wind[..., 0] != 0).all()
+    drawn = sim.data.plugins["battery"]
+    sim.step_pipeline = insert_before(plain, "integrate", battery)
+    assert sorted(sim.data.plugins) == ["battery", "mine"]
+    assert sim.data.plugins["battery"] is drawn  # it stayed
+    np.testing.assert_array_equal(sim.data.params.wind, wind)
+
+    sim.step_pipeline = plain
+    after = sim.data.replace(states=before.states, states_deriv=before.states_deriv)
+    unlike = {"core", "controls"}  # random key and ticks; the last commands
+    for name in vars(before).keys() - unlike:
+        jax.tree.map(np.testing.assert_array_equal, getattr(after, name), getattr(before, name))
+    jax.tree.map(np.testing.assert_array_equal, sim.default_data.params, default.params)
+    assert sim.default_data.plugins == {}
+
+
+def test_a_stage_in_another_one_stays() -> None:
+    sim = Sim(control="rotor_vel")
+    sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", ActionDelay(2))
+
+    def both(data: SimData, stages: tuple[Stage, ...]) -> SimData:
+        for stage in stages:
+            data = stage(data)
+        return data
+
+    waiting = sim.data.plugins["action_delay"]
+    whole = partial(both, stages=sim.step_pipeline)
+    whole.stages = sim.step_pipeline  # type: ignore[attr-defined]
+    sim.step_pipeline = (whole,)
+    assert sim.data.plugins["action_delay"] is waiting
+
+
+def test_two_stages_with_one_memory_are_refused() -> None:
+    sim = Sim(control="rotor_vel")
+    plain, before = sim.step_pipeline, sim.data
+    for first, second, where in [
+        (ActionDelay(2), ActionDelay(2), "ActionDelay and ActionDelay would share data.plugins"),
+        (ActionDelay(2), ActionDelay(4), "data.plugins.action_delay"),
+        (Dryden((1.0, 0.0)), Dryden((0.0, 2.0)), "Dryden and Dryden would share data.params.wind"),
+    ]:
+        with pytest.raises(ValueError, match=where):
+            sim.step_pipeline = insert_before(plain, "integrate", first, second)
+        assert sim.step_pipeline is plain and not sim.data.plugins
+        sim.step_pipeline = insert_before(plain, "integrate", first)
+        with pytest.raises(ValueError, match=where):
+            sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", second)
+        sim.step_pipeline = insert_before(plain, "integrate", second)
+        sim.step_pipeline = plain
+    assert sim.data.params.wind is before.params.wind
 
 
 def test_battery_follows_its_data_sheet() -> None:

@@ -81,6 +81,7 @@ def isolate(pipeline: tuple[Stage, ...]) -> Stage:
             controls=controls.replace(held=held[..., None]),
         )
 
+    tick.stages = pipeline  # type: ignore[attr-defined]  # see `pipeline.parts`
     return tick
 
 

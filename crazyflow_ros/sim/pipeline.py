@@ -6,7 +6,7 @@ of these returns a new tuple, to assign to `Sim.step_pipeline` or `Sim.reset_pip
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,6 +23,13 @@ def name_of(stage: Callable[..., Any]) -> str:
 def names(pipeline: tuple[Callable[..., Any], ...]) -> tuple[str, ...]:
     """The names of all stages, in order."""
     return tuple(name_of(stage) for stage in pipeline)
+
+
+def parts(pipeline: Sequence[S]) -> Iterator[S]:
+    """All stages, and those that a stage says it calls, in an attribute `stages`."""
+    for stage in pipeline:
+        yield stage
+        yield from parts(getattr(stage, "stages", ()))
 
 
 def insert_before(pipeline: tuple[S, ...], name: str, *stages: S) -> tuple[S, ...]:

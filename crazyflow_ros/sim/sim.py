@@ -21,10 +21,11 @@ from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.cascade import control_stages, levels
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
-from crazyflow_ros.sim.stages import Remembering, Stage
+from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.stepping import PackedData, PackedStep, StepFn, layout, step_fn, tick_of
 from crazyflow_ros.sim.worlds import Worlds
 
@@ -127,6 +128,7 @@ class Sim(SimScene):
             *(() if forces is not None else (stages.clip_floor_pos,)),
         )
         self._reset_pipeline: tuple[ResetStage, ...] = ()
+        self._memories = Memories()
         self._data = SimData.create(
             n_worlds,
             n_drones,
@@ -175,12 +177,11 @@ class Sim(SimScene):
 
     @step_pipeline.setter
     def step_pipeline(self, pipeline: tuple[Stage, ...]) -> None:
-        self.data = self.data  # still with the step that is thrown away
-        for stage in pipeline:
-            if isinstance(stage, Remembering) and stage not in self._step_pipeline:
-                self._data = self._worlds.placed(stage.begin(self._data))
-                self.default_data = self._worlds.placed(stage.begin(self.default_data))
-        self._step_pipeline, self._steps = tuple(pipeline), {}
+        pipeline = tuple(pipeline)
+        before = (self.data, self.default_data)
+        self._memories, after = self._memories.following(pipeline, before)
+        self.data, self.default_data = map(self._worlds.placed, after)
+        self._step_pipeline, self._steps = pipeline, {}
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:

@@ -37,7 +37,10 @@ class Remembering(Protocol):
     """A stage with a memory, in `data.plugins`."""
 
     def begin(self, data: SimData) -> SimData:
-        """Data with a fresh memory; called when the stage enters a pipeline."""
+        """Data with a fresh memory; called when the stage enters a pipeline.
+
+        What it replaces in parameters and plugins comes back when the stage leaves.
+        """
         ...
 
     def __call__(self, data: SimData) -> SimData:

@@ -1,0 +1,88 @@
+"""What stages put into data when they enter a pipeline, taken back when they leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax import Array
+
+from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.pipeline import name_of, parts
+from crazyflow_ros.sim.stages import Remembering, Stage
+
+Leaves = dict[tuple[Any, ...], Array | None]
+"""Of parameters and plugins, by their paths."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A stage that has entered, and what it replaced in each of the data."""
+
+    stage: Remembering
+    replaced: tuple[Leaves, ...]
+
+
+@dataclass(frozen=True)
+class Memories:
+    """The stages that remember something, since when they are in the pipeline."""
+
+    entries: tuple[_Entry, ...] = ()
+
+    def following(
+        self, pipeline: Sequence[Stage], data: Sequence[SimData]
+    ) -> tuple[Memories, list[SimData]]:
+        """What is remembered in another pipeline.
+
+        Args:
+            pipeline: The new one. A stage that it shares with the old one remembers what it did.
+            data: What stages remember in, the same ones in each call.
+
+        Returns:
+            The memories, and the data with fresh ones of stages that enter, and with the parameters
+            and plugins that stages which leave had replaced.
+
+        Raises:
+            ValueError: Two stages would have one memory, or a stage refuses the data.
+        """
+        new = [stage for stage in parts(pipeline) if isinstance(stage, Remembering)]
+        staying: list[_Entry] = []
+        now = list(data)
+        for entry in reversed(self.entries):
+            if entry.stage in new:
+                new.remove(entry.stage)
+                staying.insert(0, entry)
+            else:
+                now = [_taken_back(d, leaves) for d, leaves in zip(now, entry.replaced)]
+        for stage in new:
+            begun = [stage.begin(d) for d in now]
+            entry = _Entry(stage, tuple(_replaced(d, after) for d, after in zip(now, begun)))
+            for other in staying:
+                if shared := entry.replaced[0].keys() & other.replaced[0].keys():
+                    where = jax.tree_util.keystr(min(shared, key=str), simple=True, separator=".")
+                    raise ValueError(
+                        f"{name_of(other.stage)} and {name_of(stage)} would share data.{where}; "
+                        f"a pipeline has room for one of them"
+                    )
+            staying.append(entry)
+            now = begun
+        return Memories(tuple(staying)), now
+
+
+def _kept(data: SimData) -> dict[str, Any]:
+    return {"params": data.params, "plugins": data.plugins}
+
+
+def _replaced(before: SimData, after: SimData) -> Leaves:
+    """Leaves of `before` that `after` has others instead of; None where there was none."""
+    was: Leaves = dict(jax.tree.leaves_with_path(_kept(before)))
+    now = jax.tree.leaves_with_path(_kept(after))
+    return {path: was.get(path) for path, leaf in now if leaf is not was.get(path)}
+
+
+def _taken_back(data: SimData, replaced: Leaves) -> SimData:
+    kept = jax.tree.map_with_path(lambda path, leaf: replaced.get(path, leaf), _kept(data))
+    plugins = {name: value for name, value in kept["plugins"].items() if value is not None}
+    return data.replace(params=kept["params"], plugins=plugins)
