@@ -64,8 +64,9 @@ class Physics:
 class Topics:
     """Notes what it is given, once it may."""
 
-    def __init__(self, *, needs_scene: bool) -> None:
+    def __init__(self, *, needs_scene: bool, fails_in: str = "") -> None:
         self.needs_scene, self.listeners = needs_scene, {("cf0", 0)}
+        self.fails_in = fails_in
         self.may, self.begun, self.done = (threading.Event() for _ in range(3))
         self.told: list[Any] = []
         self.last = 0
@@ -73,13 +74,23 @@ class Topics:
     def look(self, drones: Sequence[str]) -> None:
         pass
 
+    def __str__(self) -> str:
+        return "all/bad"
+
     def initialize(self, scene: Any) -> None:
+        self._fail("initialize")
         self.told.append(scene.names)
 
     def reset(self, drones: Sequence[str]) -> None:
+        self._fail("reset")
         self.told.append("reset")
 
+    def _fail(self, where: str) -> None:
+        if where == self.fails_in:
+            raise ValueError(where)
+
     def sense(self, snapshots: Sequence[Snapshot], scene: Any) -> None:
+        self._fail("sense")
         self.begun.set()
         assert self.may.wait(TIMEOUT)
         assert len(snapshots) == 1 or not self.needs_scene
@@ -158,3 +169,26 @@ def test_what_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) 
     topics.may.set()
     assert topics.done.wait(TIMEOUT)
     assert topics.told == [("cf0",), 1, *range(N - 63, N + 1)]
+
+
+@pytest.mark.parametrize("where", ["initialize", "reset", "sense"])
+def test_what_fails_is_named_and_left_out(where: str) -> None:
+    physics, bad = Physics(), Topics(needs_scene=False, fails_in=where)
+    good, also_good = Topics(needs_scene=False), Topics(needs_scene=True)
+    sensors = SensorThread(physics, "sensors", is_awaited=True)  # type: ignore[arg-type]
+    for topics in (good, bad, also_good):
+        sensors.add(topics, RATE)  # type: ignore[arg-type]
+        topics.may.set()
+        topics.last = 3
+    sensors.look(physics.drones)
+    physics.feed([1])
+    physics.reset(ResetEvent(physics.snapshot(1), ResetScope.state, ("cf0",)))
+    physics.feed([2, 3])
+    for topics in (good, also_good):
+        assert topics.done.wait(TIMEOUT)
+        assert topics.told == [("cf0",), 1, "reset", 2, 3]
+    assert physics.warnings == [f"sensors: all/bad left out: ValueError('{where}')"]  # once
+    physics.use(["cf0", "cf1"])
+    bad.fails_in, bad.last = "", 4
+    physics.feed([4])
+    assert bad.done.wait(TIMEOUT)  # in another scene it is tried again

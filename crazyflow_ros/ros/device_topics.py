@@ -71,6 +71,9 @@ class DeviceTopics(ABC):
         self.listeners: frozenset[tuple[str, int]] = frozenset()
         self._drones: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self._device.owner}/{self._device.name}"
+
     def add(self, drone: str) -> None:
         """Create the publishers of a drone, if it carries the sensor."""
         if self._file.carries(drone, self._device):

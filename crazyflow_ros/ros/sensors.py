@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,6 +72,7 @@ class SensorThread:
         self._physics, self._logger = simulator.physics, simulator.get_logger()
         self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
+        self._failed: set[DeviceTopics] = set()  # in this scene
         self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
         self._scene: Scene | None = None
         self._shown: Snapshot | None = None
@@ -168,24 +171,44 @@ class SensorThread:
         if scene is None or scene.mirrored is not first.model or scene.names != names:
             self._scene = scene = Scene(first.model, names)
             self._shown = None
+            self._failed.clear()
             for topics in chain(*self._topics.values()):
-                topics.initialize(scene)
+                with self._leaving_out(topics):
+                    topics.initialize(scene)
         while self._resets and self._resets[0].before <= first.number:
             reset = self._resets.popleft()
             for topics in chain(*self._topics.values()):
-                topics.reset(reset.drones)
+                if topics not in self._failed:
+                    with self._leaving_out(topics):
+                        topics.reset(reset.drones)
         for rate, kept in self._topics.items():
             due = [view.snapshot for view in row if view.rate == rate]
             for topics in kept:
-                if due and topics.listeners and not topics.needs_scene:
-                    topics.sense(due, scene)
+                if due and not topics.needs_scene and self._is_heard(topics):
+                    with self._leaving_out(topics):
+                        topics.sense(due, scene)
         for view in row:
             for topics in self._topics[view.rate]:
-                if topics.listeners and topics.needs_scene:
+                if topics.needs_scene and self._is_heard(topics):
                     if self._shown is not view.snapshot:
                         scene.show(view.snapshot)
                         self._shown = view.snapshot
-                    topics.sense([view.snapshot], scene)
+                    with self._leaving_out(topics):
+                        topics.sense([view.snapshot], scene)
+
+    def _is_heard(self, topics: DeviceTopics) -> bool:
+        return bool(topics.listeners) and topics not in self._failed
+
+    @contextmanager
+    def _leaving_out(self, topics: DeviceTopics) -> Iterator[None]:
+        """If these fail, go on without them until the scene is another one."""
+        try:
+            yield
+        except RenderingUnavailable:
+            raise
+        except Exception as error:
+            self._failed.add(topics)
+            self._logger.error(f"sensors: {topics} left out: {error!r}")
 
 
 def declare(simulator: Simulator) -> None:
