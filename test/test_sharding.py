@@ -70,6 +70,32 @@ def test_devices_and_processes_fly_the_bits_of_one_device(tmp_path: Path) -> Non
     assert len(np.unique(gusts)) == gusts.size  # each world has its own
 
 
+ON_ONE_OF_TWO = """
+import jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 2)
+from crazyflow_ros.sim import Sim
+device = jax.devices()[1]
+with jax.default_device(device):
+    sim = Sim(2, control="rotor_vel")
+sim.rotor_vel_control(np.full((2, 1, 4), 15e3))
+sim.step(2)
+sim.rotor_vel_control(np.full((2, 1, 4), 16e3))
+sim.step()
+moved = sim.data, sim.mjx_model
+sim.reset([True, False])
+sim.step(2)
+for leaf in jax.tree.leaves((moved, sim.data)):
+    assert leaf.devices() == {device}, leaf
+"""
+
+
+def test_a_simulation_stays_on_the_default_device_of_its_time() -> None:
+    root = Path(__file__).parent.parent
+    command, env = [sys.executable, "-c", ON_ONE_OF_TWO], os.environ | {"PYTHONPATH": str(root)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+
+
 def test_worlds_that_devices_cannot_share_evenly_are_refused() -> None:
     class Two:  # all that is asked of a mesh before it is used
         size = 2

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim import Sim, SimData, functional
 
 N, M = 3, 2
 
@@ -213,6 +213,7 @@ def test_each_drone_may_have_figures_of_its_own(sim: Sim) -> None:
     np.testing.assert_allclose(sim.data.states.vel[..., 2], -9.81 * 3 / 500, rtol=3e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype float64")
 def test_data_of_another_precision_are_stepped_in_it() -> None:
     with jax.enable_x64(True):
         sim = Sim(control="rotor_vel")
@@ -223,6 +224,16 @@ def test_data_of_another_precision_are_stepped_in_it() -> None:
         floats = [x.dtype for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
         assert set(floats) == {np.dtype("float64")}
         assert sim.data.core.steps.dtype == np.int32
+        before = sim.data
+    for use in (sim.step, sim.reset, lambda: sim.derivative(sim.data)):
+        with pytest.raises(ValueError, match=r"within jax.enable_x64\(True\), too"):
+            use()
+    with pytest.raises(ValueError, match="built in double precision"):
+        functional.rotor_vel_control(sim.data, np.ones((1, 1, 4)))
+    with jax.enable_x64(True):
+        assert_equal(sim.data, before)
+        sim.step()
+    assert sim.data.core.steps.tolist() == [[2]]
     assert Sim().data.states.pos.dtype == np.float32
 
 

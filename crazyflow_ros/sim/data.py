@@ -277,6 +277,20 @@ class SimData(Struct):
         )
 
 
+def check_precision(data: SimData) -> None:
+    """Refuse to compute where JAX does not have the precision of the data.
+
+    Raises:
+        ValueError: They are double precision, and JAX is not.
+    """
+    dtype = data.states.pos.dtype
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+        raise ValueError(
+            "the simulation was built in double precision, so use it within "
+            "jax.enable_x64(True), too: here JAX computes in float32"
+        )
+
+
 def filled(lead: tuple[int, int], values: int | ArrayLike) -> Array:
     """An array of shape (*lead, k) with `values` repeated, or with k = `values` zeros.
 

@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.data import SimData, check_precision
 
 T = TypeVar("T", Array, np.ndarray)
 
@@ -135,6 +135,7 @@ def stored_command(data: SimData) -> Array:
 
 
 def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
+    check_precision(data)
     new = jnp.asarray(checked_command(data, control, cmd))
     if isinstance(cmd, jax.core.Tracer):
         usable = (jnp.abs(new) <= _LARGEST).all(axis=-1, keepdims=True)

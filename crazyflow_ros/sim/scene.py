@@ -254,9 +254,10 @@ class SimScene:
                 mjx.put_data(model, data),
             )
             # Where the first sync will leave it: else the second compiles anew.
-            sharding, shared = self.data.states.pos.sharding, mjx.put_model(model)
+            whole = sharding = self.data.states.pos.sharding
             if isinstance(sharding, NamedSharding):
-                shared = jax.device_put(shared, NamedSharding(sharding.mesh, PartitionSpec()))
+                whole = NamedSharding(sharding.mesh, PartitionSpec())
+            shared = jax.device_put(mjx.put_model(model), whole)
             self._mjx = (shared, jax.device_put(batch, sharding))
         return self._mjx
 

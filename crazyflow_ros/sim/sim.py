@@ -19,7 +19,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.cascade import control_stages, levels
-from crazyflow_ros.sim.data import SimData, SimStateDeriv
+from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.randomize import ResetStage
@@ -146,6 +146,9 @@ class Sim(SimScene):
         mixed = not isinstance(self.drone, str)
         self._worlds = Worlds(self._data, mixed, mesh)
         self._data = self._worlds.placed(self._data)
+        if mesh is None and self._data.states.pos.devices() != {jax.local_devices()[0]}:
+            # Stay on what is the default device now, whatever it is when methods are called.
+            self._data = jax.device_put(self._data, self._data.states.pos.sharding)
         self._steps: dict[object, PackedStep] = {}
         self._reset: ResetFn | None = None
         self.build_default_data()
@@ -277,6 +280,7 @@ class Sim(SimScene):
 
     def derivative(self, data: SimData) -> SimStateDeriv:
         """Time derivative of `data.states` under the commands in force."""
+        check_precision(data)
         rate = stages.derivative(data, data.states.components, self.forces)
         return SimStateDeriv.from_components(rate)
 

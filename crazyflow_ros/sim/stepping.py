@@ -14,7 +14,7 @@ from jax import Array
 
 from crazyflow_ros.kernels import separate_kernels, separation
 from crazyflow_ros.sim.blocks import Arrays, Packed
-from crazyflow_ros.sim.data import SimData, SimStateDeriv
+from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.packing import changed_leaves, repeat, traced
 from crazyflow_ros.sim.sharding import blocks_of
 from crazyflow_ros.sim.stages import Stage
@@ -38,6 +38,7 @@ def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
 
     @partial(jax.jit, inline=True)
     def tick(data: SimData, true: Array | None) -> SimData:
+        check_precision(data)  # while it is traced, as it is anew with another precision
         with separate_kernels(true):  # as an argument: what is traced here outlives the context
             for stage in pipeline:
                 data = stage(data)
