@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+import yaml
 from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3, Wrench, WrenchStamped
 from images import need_images
 from nav_msgs.msg import Odometry
+from rclpy.qos import QoSReliabilityPolicy
 from ros_client import (
     LATCHED,
     Client,
@@ -39,6 +42,7 @@ from sensor_msgs.msg import (
 )
 from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import DeleteEntity, SpawnEntity
+from std_msgs.msg import Bool
 from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import MarkerArray
 
@@ -63,7 +67,9 @@ all:
   scan: {type: lidar, rate: 10, samples: 72, max_distance: 6.0}
   imu: {type: imu, rate: 100, pos: [0.03, 0.01, 0], rpy: [0, 0, 90],
         gyro: {density: 1e-3}, accelerometer: {density: [0.01, 0.01, 0.02]}}
-cf1: {touch: {type: contact, rate: 10}}
+cf1:
+  touch: {type: contact, rate: 10}
+  wall: {type: contact, rate: 10, secondary: {mode: geom, pattern: east}}
 cf0:
   cloud: {type: lidar, rate: 5, samples: 24, elevations: [-20, 0, 20], pos: [0, 0, 0.02],
           rpy: [5, 10, 90]}
@@ -73,6 +79,15 @@ cf0:
   gps: {type: gnss, rate: 10, latitude: 48.0, longitude: 11.0, altitude: 600.0}
   ring: {type: multiranger, rate: 10, noise: {}}
   down: {type: range, rate: 10, noise: {}}
+  close: {type: range, rate: 10, min_range: 3.0}
+  height: {type: height, rate: 10}
+  ground: {type: grid, rate: 10, size: [0.4, 0.2], ray_alignment: yaw}
+  rings: {type: ring, rate: 10, rings: [[0.1, 5]], pos: [0, 0, -0.01], rpy: [0, 20, 0]}
+  deep: {type: pinhole, rate: 10, width: 8, height: 6, fovy: 60, rpy: [0, 20, 30]}
+  nose: {type: pinhole, rate: 10}
+  near: {type: lidar, rate: 10, samples: 36, min_distance: 2.6, noise: {std: 0.01}}
+  aside: {type: camera, rate: 5, width: 32, height: 24, fovy: 80, data_types: [depth],
+          pos: [0.02, 0, 0.05], rpy: [0, 10, 90]}
   flow: {type: optical_flow, rate: 10}
   battery: {type: battery, rate: 10}
   mocap: {type: motion_capture, rate: 50, delay: 0.04, dropout: 0.3, position: {std: 0.001}}
@@ -201,6 +216,73 @@ def test_points_of_a_cloud_carried_through_tf_are_on_the_walls(client: Client) -
     seen = np.isfinite(points).all(axis=-1)
     assert to_room(at.carried("cloud", points[seen])).max() < 1e-6
     assert 30 < seen.sum() < 72
+
+
+def test_clouds_of_other_patterns_carried_through_tf_are_on_the_walls(client: Client) -> None:
+    shapes = {"ground": (3, 5), "rings": (1, 6), "deep": (6, 8), "nose": (12, 16)}
+    at = sensed(client, **dict.fromkeys(shapes, PointCloud2))
+    points = {}
+    for name, shape in shapes.items():
+        cloud = at[name]
+        assert (cloud.height, cloud.width) == shape
+        points[name] = np.frombuffer(cloud.data, "<f4").reshape(*shape, 3).astype(float)
+        seen = np.isfinite(points[name]).all(axis=-1)
+        assert seen.mean() > 0.4 and cloud.is_dense == seen.all()
+        assert to_room(at.carried(name, points[name][seen])).max() < 1e-6, name
+    assert at["nose"].header.frame_id == "cf0/fpv_camera_optical_frame"
+    assert at["deep"].header.frame_id == "cf0/deep/optical_frame"
+    x, y, z = np.moveaxis(points["deep"], -1, 0)
+    focal = 3 / math.tan(math.radians(30.0))
+    row, column = np.indices((6, 8))
+    seen = np.isfinite(z)
+    np.testing.assert_allclose((focal * x / z + 3.5)[seen], column[seen], atol=1e-4)
+    np.testing.assert_allclose((focal * y / z + 2.5)[seen], row[seen], atol=1e-4)
+    # Rays that keep level go straight down from a grid that has the heading of the drone.
+    pos, quat = at.into_map("cf0/base_link")
+    forward = body_to_world(quat, np.array([1.0, 0.0, 0.0]))
+    ahead = forward[:2] / np.hypot(*forward[:2])
+    left = np.array([-ahead[1], ahead[0]])
+    y, x = np.meshgrid([-0.1, 0.0, 0.1], [-0.2, -0.1, 0.0, 0.1, 0.2], indexing="ij")
+    expected = pos[:2] + x[..., None] * ahead + y[..., None] * left
+    np.testing.assert_allclose(at.carried("ground", points["ground"])[..., :2], expected, atol=1e-6)
+    assert body_to_world(quat, np.array([0.0, 0.0, 1.0]))[2] < 1.0 - 1e-5  # it is inclined
+
+
+def test_what_is_too_near_is_negative_infinite(client: Client) -> None:
+    at = sensed(client, near=LaserScan, close=Range, height=Range)
+    scan = at["near"]
+    angles = scan.angle_min + scan.angle_increment * np.arange(36)
+    directions = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=-1)
+    pos, quat = at.into_map("cf0/base_link")
+    truth, told = distances(pos, body_to_world(quat, directions)), np.array(scan.ranges)
+    too_near, seen = np.isneginf(told), np.isfinite(told)
+    assert too_near.sum() > 5 and seen.sum() > 5
+    assert truth[too_near].max() < 2.65 and told[seen].min() >= 2.6
+    errors = told[seen] - truth[seen]
+    assert 0.004 < errors.std() < 0.02 and np.abs(errors).max() < 0.05
+    assert scan.range_min == pytest.approx(2.6) and scan.range_max == 10.0
+    assert at["close"].range == -math.inf and at["close"].min_range == 3.0
+    assert at["height"].range == pytest.approx(at.into_map("cf0/range_link")[0][2], abs=1e-6)
+    assert at["height"].header.frame_id == "cf0/range_link"
+
+
+def test_a_camera_elsewhere_on_the_drone(client: Client) -> None:
+    need_images()
+    at = sensed(
+        client, aside__depth__image_raw=Image, aside__camera_info=CameraInfo,
+        eye__camera_info=CameraInfo,
+    )  # fmt: skip
+    info, picture = at["aside/camera_info"], at["aside/depth/image_raw"]
+    assert info.header.frame_id == "cf0/aside/optical_frame"
+    focal = 12 / math.tan(math.radians(40.0))
+    assert info.k.tolist() == pytest.approx([focal, 0, 15.5, 0, focal, 11.5, 0, 0, 1])
+    z = np.frombuffer(picture.data, "<f4").reshape(24, 32).astype(float)
+    row, column = np.indices(z.shape)
+    points = np.stack([(column - 15.5) / focal * z, (row - 11.5) / focal * z, z], axis=-1)
+    seen = np.isfinite(z) & (z > 0.3)  # but the drone
+    assert seen.mean() > 0.5
+    assert np.median(to_room(at.carried("aside/depth/image_raw", points[seen]))) < 1e-3
+    assert at["eye/camera_info"].k[0] != info.k[0]  # though the model has one camera for both
 
 
 def test_beams_carried_through_tf_end_at_the_walls(client: Client) -> None:
@@ -341,8 +423,11 @@ def test_motion_capture_is_late_and_has_gaps(client: Client) -> None:
 def test_a_drone_on_the_floor_feels_its_weight(client: Client) -> None:
     wrenches = client.collect(WrenchStamped, "cf1/touch")
     markers = client.collect(MarkerArray, "cf1/touch/markers")
+    of_wall = client.collect(WrenchStamped, "cf1/wall")
+    touches = [client.collect(Bool, f"cf1/{name}/in_contact") for name in ("touch", "wall")]
     client.reset()
-    client.until(lambda: client.advance(500) and wrenches and markers, "contacts of cf1")
+    lists = (wrenches, markers, of_wall, *touches)
+    client.until(lambda: client.advance(500) and all(lists), "contacts of cf1")
     at = client.advance(500)
     (last,) = client.until(
         lambda: [m for m in wrenches if time_ns(m.header.stamp) > stamp_ns(at - 50)], "wrench"
@@ -351,6 +436,8 @@ def test_a_drone_on_the_floor_feels_its_weight(client: Client) -> None:
     weight = load_drone("cf2x_L250")["mass"] * 9.81
     np.testing.assert_allclose(numbers(last.wrench.force), [0, 0, weight], atol=2e-3)
     np.testing.assert_allclose(numbers(last.wrench.torque), 0.0, atol=1e-5)
+    assert not numbers(of_wall[-1].wrench.force).any()
+    assert [told[-1].data for told in touches] == [True, False]
     places, forces = markers[-1].markers
     assert len(places.points) == 4 and places.header.frame_id == "map"
     assert max(abs(point.z) for point in places.points) < 1e-3
@@ -394,6 +481,33 @@ def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
     client.until(lambda: not client.node.count_publishers("guest/scan"), "end of the topics")
     others = client.collect(LaserScan, "cf1/scan")
     client.until(lambda: client.advance(50) and others, "scans of the others")
+
+
+def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
+    """With their types; all are reliable."""
+    listed, kind = set(), ""
+    for line in (Path(__file__).parents[1] / "docs" / "sensors.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 5 and "<name>" in cells[2]:
+            kind = cells[0].strip("`") or kind
+            first, *others = re.findall("`([^`]+)`", cells[2])
+            paths = (first, *(f"<name>/{other}" for other in others))
+            listed |= {(kind, path, cells[3].strip("`")) for path in paths}
+    published = set()
+    for owner, entries in yaml.safe_load(SENSORS).items():
+        for name, entry in entries.items():
+            start = f"/{'cf0' if owner == 'all' else owner}/{name}"
+            for topic, _ in client.node.get_publisher_names_and_types_by_node("crazyflow", "/"):
+                if f"{topic}/".startswith(f"{start}/") and topic != "/cf0/imu":  # the truth
+                    (info,) = client.node.get_publishers_info_by_topic(topic)
+                    assert info.qos_profile.reliability == QoSReliabilityPolicy.RELIABLE
+                    message = info.topic_type.rpartition("/")[2]
+                    published.add((entry["type"], topic.replace(start, "<name>"), message))
+    drawn = {kind for kind, path, _ in published if path == "<name>/markers"}
+    assert drawn == {
+        "range", "multiranger", "lidar", "grid", "ring", "pinhole", "height", "contact",
+    }  # fmt: skip
+    assert {one for one in published if one[1] != "<name>/markers"} == listed
 
 
 def test_pictures_depths_and_identities_belong_together(client: Client) -> None:

@@ -49,6 +49,12 @@ cf0:
     assert isinstance(eye, CameraSensorCfg) and eye.data_types == ("rgb", "depth", "segmentation")
 
 
+def test_the_example_of_the_docs_can_be_used(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "sensors.md").read_text()
+    carried = read(tmp_path, text.partition("```yaml\n")[2].partition("```")[0])
+    assert len(carried.devices) == 7 and carried.model.nsite
+
+
 def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
     frames = read(tmp_path, "all: {ring: {type: multiranger}}").frames("cf0")
     ahead = [body_to_world(frame.quat, np.array([1.0, 0.0, 0.0])) for frame in frames]
@@ -62,8 +68,8 @@ def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
         ("3", "expected sensors by drone, got 3"),
         ("cf7: {s: {type: lidar}}", "expected drones of cf0, cf1, or all, got 'cf7'"),
         ("cf0: {s: {type: sonar}}", "cf0/s with a type of imu, .*camera, got 'sonar'"),
-        ("cf0: {s: {type: lidar, range: 3}}", r"cf0/s with .*samples, got \['range'\]"),
-        ("cf0: {s: {type: camera, pos: [0, 0, 1]}}", r"cf0/s with .*, got \['pos'\]"),
+        ("cf0: {s: {type: lidar, range: 3}}", r"cf0/s with .*samples, .*got \['range'\]"),
+        ("cf0: {s: {type: contact, pos: [0, 0, 1]}}", r"cf0/s with .*, got \['pos'\]"),
         ("cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}", r"cf0/s with .*rpy, .*, got \['quat'\]"),
         ("cf0: {s: {type: imu, pos: [0, 0]}}", r"pos of cf0/s as three numbers, got \[0, 0\]"),
         ("cf0: {s: {type: imu, rpy: [0, 0, x]}}", "rpy of cf0/s as three numbers"),
@@ -131,6 +137,24 @@ def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path
         ("type: optical_flow, include_geom_groups: [9]", "include_geom_groups .* there are 0 to"),
         ("type: camera, width: 100000", "a picture of 100000 x 240 pixels, expected 1 to 8192"),
         ("type: camera, data_types: [rgb, rgb]", r"data_types \('rgb', 'rgb'\), expected some"),
+        # Rays and lenses
+        ("type: grid, resolution: 0", "resolution must be positive, got 0.0"),
+        ("type: grid, size: [10000, 10000]", "rays, expected at most 1000000"),
+        ("type: ring, rings: [[0.1, 0]]", "a ring of radius 0.1 with 0 rays"),
+        ("type: pinhole, camera_name: eye", r"with .*width, got \['camera_name'\]"),
+        ("type: pinhole, width: 5000, height: 5000", "25000000 rays, expected at most 1000000"),
+        ("type: lidar, ray_alignment: yaw", r"got \['ray_alignment'\]"),
+        ("type: lidar, noise: {bias: 1}", "noise of rays is a std alone"),
+        ("type: ring, noise: {std: [1, 2]}", "noise: std .* for 1 axes"),
+        ("type: lidar, min_distance: 20", "min_distance and max_distance 20.0 to 10.0 m"),
+        ("type: lidar, seed: -1", "seed -1, negative"),
+        ("type: height, reduction: none", "reduction: expected .*, got 'none'"),
+        (
+            "type: contact, secondary: {mode: leg, pattern: a}",
+            "secondary.mode: expected .*, got 'leg'",
+        ),
+        ("type: contact, secondary: {mode: geom, name: a}", r"secondary: .*, got \['name'\]"),
+        ("type: camera, fovy: 200", "fovy 200.0, expected degrees below 180"),
         # Delays, which are kept in whole samples
         ("type: imu, delay: 1e9", "of 0, or more than 0.005 s and at most 100 s"),
         ("type: imu, delay: 0.004", "whole samples of 100 Hz, got 0.004"),
@@ -163,6 +187,15 @@ def test_a_sensor_of_batteries_that_are_not_there_is_refused(tmp_path: Path) -> 
     carried = read(tmp_path, "all: {cell: {type: battery}}")
     node: Any = SimpleNamespace(sensor_file=carried, publishers=[], parameters=Parameters())
     with pytest.raises(ParameterError, match="battery: expected true, for there is a sensor cell"):
+        sensors.declare(node)
+
+
+def test_a_secondary_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    text = "all: {wall: {type: contact, secondary: {mode: geom, pattern: wall}}}"
+    carried = read(tmp_path, text)
+    physics = SimpleNamespace(mirror=SimpleNamespace(model=carried.model))
+    node: Any = SimpleNamespace(sensor_file=carried, publishers=[], physics=physics)
+    with pytest.raises(ParameterError, match=r"secondary of all/wall \(no geom matches 'wall'"):
         sensors.declare(node)
 
 

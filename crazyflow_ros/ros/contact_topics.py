@@ -1,18 +1,20 @@
-"""<drone>/<name>: what a drone feels of all that it touches."""
+"""<drone>/<name>: what a drone feels of all that it touches, or of one thing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import Vector3, WrenchStamped
 from rclpy.qos import QoSProfile
-from visualization_msgs.msg import MarkerArray
+from std_msgs.msg import Bool
 
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
+from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
-from crazyflow_ros.ros.sensor_markers import marker_array
+from crazyflow_ros.ros.sensor_config import Device, SensorFile
+from crazyflow_ros.ros.sensor_markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.compiled import contact_forces
 from crazyflow_ros.scene.frames import world_to_body
@@ -25,18 +27,32 @@ from crazyflow_ros.sensors import (
 )
 from crazyflow_ros.sensors.mirror_backend import MirrorBackend
 
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.simulator import Simulator
+
 _MOST_DRAWN = 8  # contacts of a drone
-_WRENCH, _MARKERS = 0, 1  # numbers of the topics
+_WRENCH, _IN_CONTACT, _MARKERS = 0, 1, 2  # numbers of the topics
 
 
 class ContactTopics(DeviceTopics):
-    """Force and torque of all contacts together, about the drone's origin and in its axes.
+    """Force and torque of the contacts together, about the drone's origin and in its axes.
 
     Contacts and their forces are those of the physics.
     """
 
+    def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
+        super().__init__(simulator, file, device)
+        assert isinstance(device.cfg, ContactSensorCfg)
+        self._cfg = device.cfg
+        if self._cfg.secondary is not None:
+            try:
+                self._cfg.secondary.names(simulator.physics.mirror.model)
+            except ValueError as error:
+                what = f"a secondary of {self._cfg.name} ({error})"
+                raise ParameterError("sensors", what, self._cfg.secondary) from None
+
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(WrenchStamped, "", SENSOR_QOS), (MarkerArray, "/markers", SENSOR_QOS)]
+        return [(WrenchStamped, "", SENSOR_QOS), (Bool, "/in_contact", SENSOR_QOS), MARKERS]
 
     def _initialize(self, scene: Scene) -> None:
         parameters = self._simulator.parameters
@@ -59,6 +75,8 @@ class ContactTopics(DeviceTopics):
         sensor = ContactSensorCfg(
             name=drone,
             primary=ContactMatch("subtree", "drone", entity=drone),
+            secondary=self._cfg.secondary,
+            secondary_policy=self._cfg.secondary_policy,
             fields=("found", "force", "torque", "pos"),
             reduce="maxforce" if drawn else "netforce",
             num_slots=_MOST_DRAWN if drawn else 1,
@@ -74,8 +92,12 @@ class ContactTopics(DeviceTopics):
         listeners = self.listeners
         for drone in self._drones:
             row = scene.names.index(drone)
-            if (drone, _WRENCH) in listeners:
+            if {(drone, _WRENCH), (drone, _IN_CONTACT)} & listeners:
                 self._sensors[drone].update(1 / self._device.rate)
+            if (drone, _IN_CONTACT) in listeners:
+                found = self._sensors[drone].data.found
+                self._publish(drone, _IN_CONTACT, Bool(data=bool(np.any(found))))
+            if (drone, _WRENCH) in listeners:
                 message = self._wrench(drone, snapshot.pos[row], snapshot.quat[row])
                 put_header(message, snapshot.time_ns, self._device.frame(drone))
                 self._publish(drone, _WRENCH, message)

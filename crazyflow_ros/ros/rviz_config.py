@@ -11,8 +11,14 @@ from typing import Any
 
 import yaml
 
+from crazyflow_ros.ros.rays import RaysCfg
 from crazyflow_ros.ros.sensor_config import BEAMS, Device, SensorFile
-from crazyflow_ros.sensors import LidarPatternCfg, RayCastSensorCfg
+from crazyflow_ros.sensors import (
+    ContactSensorCfg,
+    LidarPatternCfg,
+    RangerSensorCfg,
+    RayCastSensorCfg,
+)
 
 _TRAIL_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
 """RGB, repeated from the start for more drones."""
@@ -57,12 +63,12 @@ def expand(
 def _displays(device: Device, topic: str) -> Iterator[dict[str, Any]]:
     """How RViz shows what a sensor publishes; what costs the most is off at first."""
     name = device.name
-    if device.type == "lidar":
-        assert isinstance(device.cfg, RayCastSensorCfg)
-        assert isinstance(device.cfg.pattern, LidarPatternCfg)
-        kind = "LaserScan" if len(device.cfg.pattern.elevations) == 1 else "PointCloud2"
+    if isinstance(device.cfg, RaysCfg):
+        pattern = device.cfg.pattern
+        is_planar = isinstance(pattern, LidarPatternCfg) and pattern.is_planar
+        kind = "LaserScan" if is_planar else "PointCloud2"
         yield _display(kind, name, topic, {"Size (m)": 0.02, "Style": "Flat Squares"})
-    elif device.type == "range":
+    elif device.type in ("range", "height"):
         yield _display("Range", name, topic)
     elif device.type == "multiranger":
         for beam in BEAMS:
@@ -73,7 +79,7 @@ def _displays(device: Device, topic: str) -> Iterator[dict[str, Any]]:
         yield _display("Wrench", name, topic)
     elif device.type == "camera":
         yield _display("Image", name, f"{topic}/image_raw")
-    if device.type in ("lidar", "range", "multiranger", "contact"):
+    if isinstance(device.cfg, RayCastSensorCfg | RangerSensorCfg | ContactSensorCfg):
         yield _display("MarkerArray", f"{name} drawn", f"{topic}/markers", {"Enabled": False})
 
 

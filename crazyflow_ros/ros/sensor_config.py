@@ -20,7 +20,12 @@ from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.sensor_kinds import DRONE, KINDS, Kind
 from crazyflow_ros.scene import build_spec
-from crazyflow_ros.scene.frames import quat_from_rpy, xyzw_to_wxyz
+from crazyflow_ros.scene.frames import (
+    OPTICAL_IN_LINK,
+    mujoco_camera,
+    quat_from_rpy,
+    xyzw_to_wxyz,
+)
 from crazyflow_ros.sensors import SensorCfg
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sensors.sampled import SampledSensorCfg
@@ -52,18 +57,30 @@ class Device:
     """In the drone called `DRONE`, if it is not where sensors of this type are by default."""
 
     @property
+    def axes(self) -> np.ndarray | None:
+        """Attitude wxyz in the drone of what senses, in MuJoCo's axes, if it has a place."""
+        if self.place is None:
+            return None
+        quat = self.place.quat
+        return xyzw_to_wxyz(mujoco_camera(quat) if self._kind.is_camera else quat)
+
+    @property
     def _kind(self) -> Kind:
         return KINDS[self.type]
 
     def frame(self, drone: str) -> str:
         """The frame of its readings."""
-        return self._kind.link(drone) if self.place is None else f"{drone}/{self.name}"
+        if self.place is None:
+            return self._kind.link(drone)
+        return f"{drone}/{self.name}" + ("/optical_frame" if self._kind.is_camera else "")
 
     def frames(self, drone: str) -> Iterator[FixedFrame]:
         """The frames that it adds to a drone."""
         if self.place is not None:
-            parent, child = frame_ids.base_link(drone), self.frame(drone)
+            parent, child = frame_ids.base_link(drone), f"{drone}/{self.name}"
             yield FixedFrame(parent, child, self.place.pos, self.place.quat)
+            if self._kind.is_camera:
+                yield FixedFrame(child, self.frame(drone), np.zeros(3), OPTICAL_IN_LINK)
         if self.type == "multiranger":
             for beam, direction in BEAMS.items():
                 child = f"{drone}/{self.name}/{beam}"
@@ -100,7 +117,7 @@ class SensorFile:
         for device in self.devices:
             if device.place is not None:
                 spec.body(f"drone:{DRONE}").add_site(
-                    name=device.cfg.name, pos=device.place.pos, quat=xyzw_to_wxyz(device.place.quat)
+                    name=device.cfg.name, pos=device.place.pos, quat=device.axes
                 )
             if device.type not in ("camera", "contact"):
                 device.cfg.build().edit_spec(spec)

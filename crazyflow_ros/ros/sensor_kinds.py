@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, is_dataclass
 from functools import cached_property
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from crazyflow_ros.ros import frame_ids
+from crazyflow_ros.ros.rays import COLLISIONS, DRAWN, Pattern, RaysCfg
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
     CameraSensorCfg,
     ContactMatch,
     ContactSensorCfg,
     GnssSensorCfg,
+    GridPatternCfg,
     ImuSensorCfg,
     LidarPatternCfg,
     MagnetometerSensorCfg,
@@ -23,12 +25,14 @@ from crazyflow_ros.sensors import (
     NoiseCfg,
     ObjRef,
     OpticalFlowSensorCfg,
+    PinholeCameraPatternCfg,
     RangerSensorCfg,
-    RayCastSensorCfg,
+    RingPatternCfg,
     SensorCfg,
+    TerrainHeightSensorCfg,
 )
 from crazyflow_ros.sensors.battery import BatterySensorCfg
-from crazyflow_ros.sensors.noise import EXACT, PerAxis
+from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sensors.rendering import DataType
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
@@ -37,7 +41,10 @@ DRONE = "drone"
 """Name of the drone in the model that only carries sensors."""
 
 _UNLIMITED = ("saturation", "max_distance", "max_range")  # fields that may be infinite
-_COLLISIONS = (0, 1, 3)  # geom groups: the world, and drones as what they collide as
+
+_CENTRE = ObjRef("site", "CoM", DRONE)
+_DOWN = ObjRef("site", "range", DRONE)
+_NOSE = ObjRef("camera", "fpv_cam", DRONE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +55,14 @@ class Kind:
     """Makes its configuration; its arguments are the fields of an entry in the file."""
     rate: int
     """Hz, unless told otherwise."""
-    site: str = "CoM"
-    """Site of the drone's drawing that it is at, unless told otherwise."""
+    frame: ObjRef = _CENTRE
+    """What of the drone's drawing it is at, unless told otherwise."""
     link: Callable[[str], str] = frame_ids.base_link
-    """The frame in ROS that this site is, or the optical frame of a camera."""
+    """The frame in ROS that this is."""
+    is_camera: bool = False
+    """Whether its readings are in an optical frame."""
+    pattern: type[Pattern] | None = None
+    """What its rays are, whose fields are fields of an entry, too."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that are no fields of an entry."""
     movable: bool = True
@@ -60,8 +71,8 @@ class Kind:
     @cached_property
     def fields(self) -> dict[str, Any]:
         """Names of the fields of an entry, with their types."""
-        hints = get_type_hints(self.cfg)
-        no_fields = {"return", "name", "frame", "debug_vis", *self.fixed}
+        hints = get_type_hints(self.cfg) | get_type_hints(self.pattern or object)
+        no_fields = {"return", "name", "frame", "debug_vis", "pattern", *self.fixed}
         return {name: hint for name, hint in hints.items() if name not in no_fields}
 
     def configuration(self, name: str, site: str | None, values: Mapping[str, Any]) -> SensorCfg:
@@ -76,36 +87,45 @@ class Kind:
             TypeError: A value is of another type, or missing.
             ValueError: A value cannot be.
         """
-        frame = ObjRef("site", self.site, DRONE) if site is None else ObjRef("site", site)
-        converted = {key: _converted(value, self.fields[key], key) for key, value in values.items()}
-        return self.cfg(name=name, frame=frame, **converted, **self.fixed)
+        frame = self.frame if site is None else ObjRef("site", site)
+        arguments = {key: _converted(value, self.fields[key], key) for key, value in values.items()}
+        arguments |= self.fixed
+        if self.pattern is not None:
+            keys = get_type_hints(self.pattern).keys() & arguments.keys()
+            arguments["pattern"] = self.pattern(**{key: arguments.pop(key) for key in keys})
+        return self.cfg(name=name, frame=frame, **arguments)
 
 
-def _lidar(
+def _height(
     name: str,
     frame: ObjRef,
-    samples: int = 360,
-    elevations: Sequence[float] = (0.0,),
-    azimuth_range: tuple[float, float] = (-180.0, 180.0),
+    pattern: Pattern,
+    reduction: Literal["min", "max", "mean"] = "min",
     max_distance: float = 10.0,
-    include_geom_groups: tuple[int, ...] = _COLLISIONS,
-) -> RayCastSensorCfg:
-    pattern = LidarPatternCfg(samples=samples, elevations=elevations, azimuth_range=azimuth_range)
-    return RayCastSensorCfg(
+    include_geom_groups: tuple[int, ...] | None = COLLISIONS,
+) -> TerrainHeightSensorCfg:
+    """Rays straight down, however the drone is inclined."""
+    return TerrainHeightSensorCfg(
         name=name,
         frame=frame,
         pattern=pattern,
+        ray_alignment="world",
+        reduction=reduction,
         max_distance=max_distance,
         include_geom_groups=include_geom_groups,
-        debug_vis=True,
-        viz=RayCastSensorCfg.VizCfg(show_rays=True),
+        **DRAWN,
     )
 
 
-def _contact(name: str, frame: ObjRef) -> ContactSensorCfg:
-    """All contacts; each drone has its own, see `contact_topics`."""
+def _contact(name: str, frame: ObjRef, secondary: ContactMatch | None = None) -> ContactSensorCfg:
+    """Contacts with anything, or one thing; each drone has its own, see `contact_topics`."""
     del frame
-    return ContactSensorCfg(name=name, primary=ContactMatch("subtree", "drone", entity=DRONE))
+    return ContactSensorCfg(
+        name=name,
+        primary=ContactMatch("subtree", "drone", entity=DRONE),
+        secondary=secondary,
+        secondary_policy="error",
+    )
 
 
 def _battery(
@@ -133,18 +153,20 @@ def _camera(
     frame: ObjRef,
     width: int = 320,
     height: int = 240,
+    fovy: float | None = None,
     data_types: tuple[DataType, ...] = ("rgb",),
     use_textures: bool = True,
     use_shadows: bool = False,
     enabled_geom_groups: tuple[int, ...] = (0, 1, 2),
 ) -> CameraSensorCfg:
-    """The camera in the drone's nose; each drone has its own, see `sensors`."""
+    """The camera in the drone's nose, or elsewhere; each drone has its own, see `camera_topics`."""
     del frame
     return CameraSensorCfg(
         name=name,
         camera_name="fpv_cam",
         width=width,
         height=height,
+        fovy=fovy,
         data_types=data_types,
         use_textures=use_textures,
         use_shadows=use_shadows,
@@ -156,7 +178,7 @@ KINDS: dict[str, Kind] = {
     "imu": Kind(
         cfg=ImuSensorCfg,
         rate=100,
-        site="imu",
+        frame=ObjRef("site", "imu", DRONE),
         link=frame_ids.imu_link,
         fixed={"pos": (0.0, 0.0, 0.0), "quat": (1.0, 0.0, 0.0, 0.0)},
     ),
@@ -166,7 +188,7 @@ KINDS: dict[str, Kind] = {
     "range": Kind(
         cfg=RangerSensorCfg,
         rate=50,
-        site="range",
+        frame=_DOWN,
         link=frame_ids.range_link,
         fixed={"directions": ((1.0, 0.0, 0.0),), "debug_vis": True},
     ),
@@ -175,10 +197,26 @@ KINDS: dict[str, Kind] = {
     ),
     "optical_flow": Kind(cfg=OpticalFlowSensorCfg, rate=100),
     "motion_capture": Kind(cfg=MotionCaptureSensorCfg, rate=100),
-    "lidar": Kind(cfg=_lidar, rate=10),
+    "lidar": Kind(
+        cfg=RaysCfg, pattern=LidarPatternCfg, rate=10, fixed={"ray_alignment": "base", **DRAWN}
+    ),
+    "grid": Kind(cfg=RaysCfg, pattern=GridPatternCfg, rate=10, fixed=DRAWN),
+    "ring": Kind(cfg=RaysCfg, pattern=RingPatternCfg, rate=10, fixed=DRAWN),
+    "pinhole": Kind(
+        cfg=RaysCfg,
+        pattern=PinholeCameraPatternCfg,
+        rate=10,
+        frame=_NOSE,
+        link=frame_ids.fpv_camera_optical_frame,
+        is_camera=True,
+        fixed={"camera_name": None, "ray_alignment": "base", **DRAWN},
+    ),
+    "height": Kind(
+        cfg=_height, pattern=RingPatternCfg, rate=50, frame=_DOWN, link=frame_ids.range_link
+    ),
     "battery": Kind(cfg=_battery, rate=1, movable=False),
     "contact": Kind(cfg=_contact, rate=50, movable=False),
-    "camera": Kind(cfg=_camera, rate=10, link=frame_ids.fpv_camera_optical_frame, movable=False),
+    "camera": Kind(cfg=_camera, rate=10, link=frame_ids.fpv_camera_optical_frame, is_camera=True),
 }
 """By name."""
 
@@ -191,8 +229,14 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         ValueError: A number is not finite where it has to be.
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if hint is NoiseCfg and isinstance(value, dict):
-        return NoiseCfg(**{k: _converted(v, PerAxis, f"{name}.{k}") for k, v in value.items()})
+    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
+        hints = get_type_hints(hint)
+        if unknown := sorted(value.keys() - hints.keys(), key=str):
+            raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
+        try:
+            return hint(**{k: _converted(v, hints[k], f"{name}.{k}") for k, v in value.items()})
+        except TypeError as error:  # another type than a mapping would not do, either
+            raise ValueError(str(error)) from None
     if origin in (Union, types.UnionType):
         for choice in arguments:
             try:

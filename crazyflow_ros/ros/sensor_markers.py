@@ -11,8 +11,11 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros import frame_ids
+from crazyflow_ros.ros.device_topics import SENSOR_QOS
 from crazyflow_ros.sensors import ShapeRecorder
 
+MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
+"""The topic of what a sensor draws: type, what follows its name, and quality of service."""
 _SHORTEST = 0.5  # s that markers stay, so that what is not seen any more disappears
 
 

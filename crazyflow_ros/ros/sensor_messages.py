@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import io
-import math
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,16 @@ _ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}
 _ENCODINGS |= {"segmentation": ("32SC1", np.int32)}
 
 
-def laser_scan(angles: np.ndarray, distances: np.ndarray, max_range: float, rate: int) -> LaserScan:
+def laser_scan(
+    angles: np.ndarray, ranges: np.ndarray, limits: tuple[float, float], rate: int
+) -> LaserScan:
     """A planar scan.
 
     Args:
         angles: Of the rays about z, from x, in equal steps [rad], shape (n,).
-        distances: Along the rays [m], -1 where there is nothing, shape (n,). REP 117 has infinity.
-        max_range: What is farther isn't seen [m].
+        ranges: Along the rays as REP 117 has them [m], shape (n,): infinite where there is nothing,
+            negative infinite where something is too near.
+        limits: What is nearer is too near, what is farther isn't seen [m].
         rate: Scans per second.
     """
     step = float(angles[1] - angles[0]) if len(angles) > 1 else 0.0
@@ -33,8 +35,9 @@ def laser_scan(angles: np.ndarray, distances: np.ndarray, max_range: float, rate
         angle_max=float(angles[-1]),
         angle_increment=step,
         scan_time=1.0 / rate,
-        range_max=max_range,
-        ranges=_array("f", np.where(distances < 0.0, math.inf, distances).astype(np.float32)),
+        range_min=limits[0],
+        range_max=limits[1],
+        ranges=_array("f", ranges.astype(np.float32)),
     )
 
 

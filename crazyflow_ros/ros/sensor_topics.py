@@ -1,33 +1,21 @@
-"""Topics of sensors: what an entry of the sensors' file publishes, of all drones that carry it."""
+"""Topics of sensors that are sampled: those of all drones that carry one at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2
-from visualization_msgs.msg import MarkerArray
 
-from crazyflow_ros.ros import sensor_messages
 from crazyflow_ros.ros.cdr import SerialisedMessages, joined, layout
-from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.sample_messages import MESSAGES
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_kinds import DRONE
-from crazyflow_ros.ros.sensor_markers import marker_array
+from crazyflow_ros.ros.sensor_markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.sensors import (
-    CameraSensor,
-    CameraSensorCfg,
-    LidarPatternCfg,
-    RangerSensorCfg,
-    RayCastSensorCfg,
-    SensorContext,
-    ShapeRecorder,
-)
+from crazyflow_ros.sensors import RangerSensorCfg, ShapeRecorder
 from crazyflow_ros.sensors.state_backend import StateBackend
 
 if TYPE_CHECKING:
@@ -35,16 +23,6 @@ if TYPE_CHECKING:
 
 SAMPLE_QOS = QoSProfile(depth=100)
 """Of what is sent in rows: samples of many moments follow one another at once."""
-_PICTURES = {
-    "info": (CameraInfo, "/camera_info"),
-    "rgb": (Image, "/image_raw"),
-    "depth": (Image, "/depth/image_raw"),
-    "segmentation": (Image, "/segmentation/image_raw"),
-    "jpeg": (CompressedImage, "/image_raw/compressed"),
-}
-"""What a camera publishes: type, and what follows its name."""
-_MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
-"""The beams of a sensor, drawn."""
 
 
 class SampleTopics(DeviceTopics):
@@ -57,7 +35,7 @@ class SampleTopics(DeviceTopics):
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
         topics = [(type(kind.prototype(DRONE)), kind.suffix, SAMPLE_QOS) for kind in self._kinds]
-        return [*topics, _MARKERS] if isinstance(self._device.cfg, RangerSensorCfg) else topics
+        return [*topics, MARKERS] if isinstance(self._device.cfg, RangerSensorCfg) else topics
 
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
@@ -142,102 +120,3 @@ class _Address(NamedTuple):
     publish: Callable[[bytes], None]
     message: int
     """Number of its message in a series."""
-
-
-class LidarTopics(DeviceTopics):
-    """<drone>/<name>: a LaserScan, or a PointCloud2 with several channels."""
-
-    def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
-        super().__init__(simulator, file, device)
-        assert isinstance(device.cfg, RayCastSensorCfg)
-        assert isinstance(device.cfg.pattern, LidarPatternCfg)
-        self._cfg, self._pattern = device.cfg, device.cfg.pattern
-        self._azimuths = self._pattern.azimuths()
-        self._is_planar = len(self._pattern.elevations) == 1
-
-    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(LaserScan if self._is_planar else PointCloud2, "", SENSOR_QOS), _MARKERS]
-
-    def _initialize(self, scene: Scene) -> None:
-        self._rows = [scene.names.index(drone) for drone in self._drones]
-        self._backend = StateBackend(self._file.model, self._drones, scene.backend, DRONE)
-        self._sensor = self._cfg.build()
-        self._sensor.initialize(self._backend)
-
-    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Cast the rays of the drones that somebody listens to."""
-        (snapshot,), listeners = snapshots, self.listeners
-        heard = {drone for drone, _ in listeners}
-        self._backend.casting = np.array([drone in heard for drone in self._drones])
-        if not self._backend.casting.any():
-            return
-        self._backend.show(snapshots, self._rows)
-        self._sensor.sense()
-        for i, drone in enumerate(self._drones):
-            if (drone, 0) in listeners:
-                message = self._message(self._sensor.data.distances[i])
-                put_header(message, snapshot.time_ns, self._device.frame(drone))
-                self._publish(drone, 0, message)
-            if (drone, 1) in listeners:
-                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
-                drawn = marker_array(shapes, snapshot.time_ns, self._device.rate)
-                self._publish(drone, 1, drawn)
-
-    def _message(self, distances: np.ndarray) -> LaserScan | PointCloud2:
-        if self._is_planar:
-            return sensor_messages.laser_scan(
-                self._azimuths, distances, self._cfg.max_distance, self._device.rate
-            )
-        reach = np.where(distances < 0.0, np.nan, distances)[:, None]
-        points = (reach * self._sensor.directions).reshape(-1, self._pattern.samples, 3)
-        return sensor_messages.point_cloud(points)
-
-
-class CameraTopics(DeviceTopics):
-    """<drone>/<name>/image_raw and the like, with camera_info, in the optical frame."""
-
-    def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
-        super().__init__(simulator, file, device)
-        assert isinstance(device.cfg, CameraSensorCfg)
-        self._cfg = device.cfg
-        compressed = ["jpeg"] if "rgb" in device.cfg.data_types else []
-        self._kinds = ["info", *device.cfg.data_types, *compressed]
-        self._context: SensorContext | None = None
-
-    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(*_PICTURES[kind], SENSOR_QOS) for kind in self._kinds]
-
-    def _initialize(self, scene: Scene) -> None:
-        if self._context is not None:
-            self._context.close()
-        self._sensors: dict[str, CameraSensor] = {}
-        for drone in self._drones:
-            name = f"{self._cfg.name}:{drone}"
-            camera = f"{self._cfg.camera_name}:{drone}"
-            sensor = replace(self._cfg, name=name, camera_name=camera).build()
-            sensor.initialize(scene.backend)
-            self._sensors[drone] = sensor
-        self._context = SensorContext(scene.backend, self._sensors.values())
-
-    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Draw for the drones that somebody listens to."""
-        (snapshot,) = snapshots
-        del scene
-        for drone in self._drones:
-            numbers = [number for other, number in sorted(self.listeners) if other == drone]
-            if not numbers:
-                continue
-            sensor = self._sensors[drone]
-            sensor.sense()
-            for number in numbers:
-                message = self._message(sensor, self._kinds[number])
-                put_header(message, snapshot.time_ns, self._device.frame(drone))
-                self._publish(drone, number, message)
-
-    def _message(self, sensor: CameraSensor, kind: str) -> CameraInfo | Image | CompressedImage:
-        if kind == "info":
-            return sensor_messages.camera_info(sensor.intrinsics)
-        pictures = getattr(sensor.data, "rgb" if kind == "jpeg" else kind)
-        if kind == "jpeg":
-            return sensor_messages.compressed(pictures[0])
-        return sensor_messages.image(kind, pictures[0])

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import mujoco
 
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.ros.camera_topics import CameraTopics
 from crazyflow_ros.ros.contact_topics import ContactTopics
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
-from crazyflow_ros.ros.sensor_topics import CameraTopics, LidarTopics, SampleTopics
+from crazyflow_ros.ros.ray_topics import HeightTopics, RayTopics
+from crazyflow_ros.ros.sensor_topics import SampleTopics
 from crazyflow_ros.runtime import ResetEvent, Snapshot
 from crazyflow_ros.sensors import RenderingUnavailable
 
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
 _TOPICS: dict[str, Any] = {  # others are sampled
-    "lidar": LidarTopics,
+    **dict.fromkeys(("lidar", "grid", "ring", "pinhole"), RayTopics),
+    "height": HeightTopics,
     "camera": CameraTopics,
     "contact": ContactTopics,
 }

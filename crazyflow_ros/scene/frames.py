@@ -158,6 +158,11 @@ def camera_link(quat: np.ndarray) -> np.ndarray:
     return multiply(quat, _LINK_IN_MUJOCO_CAMERA)
 
 
+def mujoco_camera(quat: np.ndarray) -> np.ndarray:
+    """Attitude xyzw (..., 4) of a MuJoCo camera, given that of its FLU link; see `camera_link`."""
+    return multiply(quat, _LINK_IN_MUJOCO_CAMERA * [-1.0, -1.0, -1.0, 1.0])
+
+
 def _components(quat: A) -> tuple[A, A, A, A]:
     return quat[..., 0], quat[..., 1], quat[..., 2], quat[..., 3]
 

@@ -152,7 +152,7 @@ class PinholeCameraPatternCfg:
     one_origin = True
 
     def __post_init__(self) -> None:
-        _check_number("pinhole", self.width * self.height)
+        _check_number("pinhole", math.prod(self.shape))
         if self.camera_name is None:
             self._intrinsics()
 
@@ -175,6 +175,11 @@ class PinholeCameraPatternCfg:
         """
         matrix = tuple(map(float, intrinsic_matrix))
         return cls(width=width, height=height, intrinsic_matrix=matrix)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of pixels, unless `camera_name` gives them."""
+        return self.height, self.width
 
     def generate_rays(self, model: mujoco.MjModel) -> Rays:
         """The rays.
@@ -227,6 +232,11 @@ class LidarPatternCfg:
     def shape(self) -> tuple[int, int]:
         """Channels, and rays in each."""
         return len(self.elevations), self.samples
+
+    @property
+    def is_planar(self) -> bool:
+        """Whether all rays are in the frame's xy plane."""
+        return tuple(self.elevations) == (0.0,)
 
     def azimuths(self) -> np.ndarray:
         """Azimuth of each sample of a channel [rad], shape (samples,)."""

@@ -1,0 +1,106 @@
+"""Topics of sensors that cast rays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import LaserScan, PointCloud2, Range
+
+from crazyflow_ros.ros import sensor_messages
+from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.rays import RaysCfg
+from crazyflow_ros.ros.sensor_config import Device, SensorFile
+from crazyflow_ros.ros.sensor_kinds import DRONE, KINDS
+from crazyflow_ros.ros.sensor_markers import MARKERS, marker_array
+from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.sensors import (
+    LidarPatternCfg,
+    RayCastSensorCfg,
+    ShapeRecorder,
+    TerrainHeightSensor,
+    TerrainHeightSensorCfg,
+)
+from crazyflow_ros.sensors.state_backend import StateBackend
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.simulator import Simulator
+
+_TO_OPTICAL = np.array([1.0, -1.0, -1.0])  # from MuJoCo's camera frame
+
+
+class RayTopics(DeviceTopics):
+    """<drone>/<name>: where rays end, as a PointCloud2, or a LaserScan where they are a plane."""
+
+    def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
+        super().__init__(simulator, file, device)
+        assert isinstance(device.cfg, RayCastSensorCfg)
+        self._cfg = device.cfg
+
+    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
+        return [(LaserScan if self._planar() else PointCloud2, "", SENSOR_QOS), MARKERS]
+
+    def _planar(self) -> LidarPatternCfg | None:
+        """Its pattern, if all rays are in the xy plane of the frame."""
+        pattern = self._cfg.pattern
+        return pattern if isinstance(pattern, LidarPatternCfg) and pattern.is_planar else None
+
+    def _initialize(self, scene: Scene) -> None:
+        self._rows = [scene.names.index(drone) for drone in self._drones]
+        self._backend = StateBackend(self._file.model, self._drones, scene.backend, DRONE)
+        self._sensor = self._cfg.build()
+        self._sensor.initialize(self._backend)
+
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
+        """Cast the rays of the drones that somebody listens to."""
+        (snapshot,), listeners = snapshots, self.listeners
+        heard = {drone for drone, _ in listeners}
+        self._backend.casting = np.array([drone in heard for drone in self._drones])
+        if not self._backend.casting.any():
+            return
+        self._backend.show(snapshots, self._rows)
+        self._sensor.sense()
+        for i, drone in enumerate(self._drones):
+            if (drone, 0) in listeners:
+                message = self._message(i, snapshot)
+                put_header(message, snapshot.time_ns, self._device.frame(drone))
+                self._publish(drone, 0, message)
+            if (drone, 1) in listeners:
+                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
+                drawn = marker_array(shapes, snapshot.time_ns, self._device.rate)
+                self._publish(drone, 1, drawn)
+
+    def _message(self, row: int, snapshot: Snapshot) -> LaserScan | PointCloud2 | Range:
+        cfg, data = self._cfg, self._sensor.data
+        assert isinstance(cfg, RaysCfg)
+        ranges = cfg.ranges(data.distances[row], self._drones[row], snapshot.tick)
+        if planar := self._planar():
+            limits = cfg.min_distance, cfg.max_distance
+            return sensor_messages.laser_scan(planar.azimuths(), ranges, limits, self._device.rate)
+        reach = np.where(np.isfinite(ranges), ranges, np.nan)[:, None]
+        ends = data.origins_w[row, 0] + reach * data.directions_w[row, 0] - data.pos_w[row]
+        points = ends @ data.frame_axes_w[row, 0]
+        if KINDS[self._device.type].is_camera:
+            points = points * _TO_OPTICAL
+        return sensor_messages.point_cloud(points.reshape(*cfg.pattern.shape, 3))
+
+
+class HeightTopics(RayTopics):
+    """<drone>/<name>: the height above what is below, infinite where nothing is (REP 117)."""
+
+    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
+        return [(Range, "", SENSOR_QOS), MARKERS]
+
+    def _message(self, row: int, snapshot: Snapshot) -> Range:
+        del snapshot
+        sensor = self._sensor
+        assert isinstance(sensor, TerrainHeightSensor)
+        assert isinstance(sensor.cfg, TerrainHeightSensorCfg)
+        is_nothing = (sensor.data.distances[row] < 0.0).all()
+        return Range(
+            radiation_type=Range.INFRARED,
+            max_range=sensor.cfg.max_distance,
+            range=np.inf if is_nothing else float(sensor.data.heights[row, 0]),
+        )

@@ -1,0 +1,70 @@
+"""Rays as sensors on a drone have them, for the file of the parameter `sensors`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from crazyflow_ros.sensors import (
+    GridPatternCfg,
+    LidarPatternCfg,
+    NoiseCfg,
+    PinholeCameraPatternCfg,
+    RayCastSensorCfg,
+    RingPatternCfg,
+)
+from crazyflow_ros.sensors.noise import EXACT
+
+Pattern: TypeAlias = GridPatternCfg | RingPatternCfg | PinholeCameraPatternCfg | LidarPatternCfg
+
+COLLISIONS = (0, 1, 3)
+"""Geom groups that rays meet: the world, and drones as what they collide as."""
+DRAWN: dict[str, Any] = {"debug_vis": True, "viz": RayCastSensorCfg.VizCfg(show_rays=True)}
+"""Fields of rays that are drawn for RViz."""
+
+
+@dataclass(kw_only=True)
+class RaysCfg(RayCastSensorCfg):
+    """Rays from a drone, with what a real sensor adds to them.
+
+    Raises:
+        ValueError: The distances are no interval, or the noise is other than white.
+    """
+
+    pattern: Pattern
+    include_geom_groups: tuple[int, ...] | None = COLLISIONS
+    min_distance: float = 0.0
+    """What is nearer is too near [m]."""
+    noise: NoiseCfg = EXACT
+    """White noise of the distances [m]: its `std`."""
+    seed: int = 0
+    """Of the noise, together with the names of sensor and drone, and the time."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.min_distance < self.max_distance:
+            interval = f"{self.min_distance} to {self.max_distance} m"
+            raise ValueError(f"{self.name}: min_distance and max_distance {interval}")
+        self.noise.check(f"{self.name}: noise", 1)
+        if self.noise != NoiseCfg(std=self.noise.std):
+            raise ValueError(f"{self.name}: noise of rays is a std alone, got {self.noise}")
+        if self.seed < 0:
+            raise ValueError(f"{self.name}: seed {self.seed}, negative")
+
+    def ranges(self, distances: np.ndarray, drone: str, tick: int) -> np.ndarray:
+        """What the sensor tells of distances (n,) [m], negative where nothing is, at a tick.
+
+        Returns:
+            As REP 117 has it: infinite where nothing is, negative infinite what is too near.
+        """
+        missed = distances < 0.0
+        if self.noise.std:
+            seed = (self.seed, tick, *f"{self.name}:{drone}".encode())
+            distances = distances + np.multiply(
+                self.noise.std, np.random.default_rng(seed).standard_normal(len(distances))
+            )
+        ranges = np.where(distances < self.min_distance, -np.inf, distances)
+        ranges[missed | (ranges > self.max_distance)] = np.inf
+        return ranges
