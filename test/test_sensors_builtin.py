@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import get_args
 
 import mujoco
@@ -9,7 +10,19 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.scene import build_spec
-from crazyflow_ros.sensors import BuiltinSensor, BuiltinSensorCfg, MujocoBackend, ObjRef, SensorSet
+from crazyflow_ros.sensors import (
+    BuiltinSensor,
+    BuiltinSensorCfg,
+    CameraSensorCfg,
+    ContactMatch,
+    ContactSensorCfg,
+    GridPatternCfg,
+    MujocoBackend,
+    ObjRef,
+    PinholeCameraPatternCfg,
+    RayCastSensorCfg,
+    SensorSet,
+)
 from crazyflow_ros.sensors.builtin import SensorType
 
 ARM = """
@@ -249,3 +262,39 @@ def test_accelerometer_in_free_fall_hover_spin_and_on_the_floor() -> None:
     np.testing.assert_allclose(accelerometer(push=2 * 9.81), [0, 0, 9.81], atol=1e-12)
     np.testing.assert_allclose(accelerometer(speed=3.0), [-0.1 * 9.0, 0, 0], atol=1e-12)
     np.testing.assert_allclose(accelerometer(height=0.1, seconds=2.0), [0, 0, 9.81], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("cls", "names"),
+    [
+        (BuiltinSensorCfg, "name sensor_type obj ref cutoff"),
+        (
+            CameraSensorCfg,
+            "name camera_name parent_body pos quat fovy width height data_types use_textures "
+            "use_shadows enabled_geom_groups orthographic clone_data",
+        ),
+        (
+            ContactSensorCfg,
+            "name primary secondary fields reduce num_slots secondary_policy track_air_time "
+            "global_frame history_length debug",
+        ),
+        (ContactMatch, "mode pattern entity exclude"),
+        (GridPatternCfg, "size resolution direction"),
+        (PinholeCameraPatternCfg, "width height fovy camera_name"),
+        (ObjRef, "type name entity"),
+        (
+            RayCastSensorCfg,
+            "name frame pattern ray_alignment max_distance exclude_parent_body include_geom_groups",
+        ),
+        (
+            RayCastSensorCfg.VizCfg,
+            "hit_color miss_color hit_sphere_color hit_sphere_radius show_rays show_normals "
+            "normal_color normal_length",
+        ),
+    ],
+)
+def test_arguments_come_in_the_order_of_mjlab(cls: type, names: str) -> None:
+    """As its documents have them, but for debug_vis, which goes by name in all of ours."""
+    parameters = signature(cls).parameters.values()
+    given = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert given[: len(names.split())] == names.split()

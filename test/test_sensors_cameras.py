@@ -284,6 +284,21 @@ def test_a_context_knows_its_sensors_and_draws_what_has_changed(drawn: Drawn) ->
         context.recreate(mujoco.MjModel.from_xml_string("<mujoco/>"))
 
 
+def test_pictures_by_the_id_of_the_camera(drawn: Drawn) -> None:
+    sensors, backend = drawn
+    plain, cart = sensors["plain"], sensors["on cart"]
+    assert isinstance(plain, CameraSensor) and isinstance(cart, CameraSensor)
+    context = plain.context
+    down = backend.model.camera("down").id
+    assert plain.camera_idx == down
+    assert context.get_rgb(down) is plain.data.rgb
+    assert context.get_depth(down) is plain.data.depth
+    assert context.get_segmentation(down) is plain.data.segmentation
+    np.testing.assert_array_equal(context.get_depth(cart.camera_idx), cart.data.depth)
+    with pytest.raises(ValueError, match=f"no sensor takes rgb with the camera {cart.camera_idx}"):
+        context.get_rgb(cart.camera_idx)
+
+
 def test_without_opengl_the_message_says_what_to_install(monkeypatch: Any) -> None:
     def broken(*_: Any) -> None:
         raise ImportError("no libEGL.so.1")

@@ -43,7 +43,7 @@ _OBJECTS: dict[str, tuple[str, ...]] = {
 _MUJOCO_NAMES = {"jointactuatorfrc": "jointactfrc", "tendonactuatorfrc": "tendonactfrc"}
 
 
-@dataclass(kw_only=True)
+@dataclass
 class BuiltinSensorCfg(SensorCfg):
     """A sensor that MuJoCo computes.
 

@@ -25,7 +25,7 @@ _INTRINSICS = (
 )  # fmt: skip
 
 
-@dataclass(kw_only=True)
+@dataclass
 class CameraSensorCfg(SensorCfg):
     """A camera: one that the model has (`camera_name`), or a new one.
 

@@ -25,7 +25,7 @@ _FORCE_COLOR: Color = (0.7, 0.9, 0.9, 0.8)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(kw_only=True)
+@dataclass
 class ContactSensorCfg(SensorCfg):
     """Contacts of each of P primaries with the secondary.
 

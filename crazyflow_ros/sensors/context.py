@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import mujoco
+import numpy as np
 
 from crazyflow_ros.scene.renderers import Renderers
 from crazyflow_ros.sensors.backend import Backend
@@ -25,6 +26,11 @@ class ContextSensor(Sensor[T]):
     requires_sensor_context = True
     is_camera = False
     """Whether it draws; the others cast rays."""
+
+    @property
+    def camera_idx(self) -> int:
+        """Id of the camera in the model that it draws from; -1 if it casts rays."""
+        return -1
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,6 +103,33 @@ class SensorContext:
     def has_raycasts(self) -> bool:
         """Whether some of the sensors cast rays."""
         return any(not sensor.is_camera for sensor in self._sensors)
+
+    def get_rgb(self, cam_idx: int) -> np.ndarray:
+        """The pictures of a camera, shape (B, height, width, 3), uint8.
+
+        Args:
+            cam_idx: Its id in the model.
+
+        Raises:
+            ValueError: No sensor takes such pictures with this camera.
+        """
+        return self._pictures("rgb", cam_idx)
+
+    def get_depth(self, cam_idx: int) -> np.ndarray:
+        """The depth images of a camera [m], shape (B, height, width, 1), float32; see `get_rgb`."""
+        return self._pictures("depth", cam_idx)
+
+    def get_segmentation(self, cam_idx: int) -> np.ndarray:
+        """What a camera sees, shape (B, height, width, 2), int32; see `get_rgb`."""
+        return self._pictures("segmentation", cam_idx)
+
+    def _pictures(self, kind: str, cam_idx: int) -> np.ndarray:
+        for sensor in self._sensors:
+            if sensor.is_camera and sensor.camera_idx == cam_idx:
+                pictures: np.ndarray | None = getattr(sensor.data, kind)
+                if pictures is not None:
+                    return pictures
+        raise ValueError(f"no sensor takes {kind} with the camera {cam_idx}")
 
     def recreate(self, mj_model: mujoco.MjModel) -> None:
         """Draw a model whose textures, meshes or height fields have changed, from now on.

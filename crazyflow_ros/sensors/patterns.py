@@ -37,7 +37,7 @@ class PatternCfg(Protocol):
         """The rays, as a frame of a compiled model has them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class GridPatternCfg:
     """Grid pattern: parallel rays on a rectangle in the frame's xy plane, both edges included.
 
@@ -78,7 +78,7 @@ class GridPatternCfg:
         return length / self.resolution + 1e-9
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RingPatternCfg:
     """Ring pattern: parallel rays on circles around the origin in the frame's xy plane.
 
@@ -129,7 +129,7 @@ class RingPatternCfg:
         return _parallel(np.concatenate(points), self.direction)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PinholeCameraPatternCfg:
     """Pinhole pattern: one ray through the centre of each pixel of a camera.
 
@@ -145,10 +145,10 @@ class PinholeCameraPatternCfg:
     """Pixels in a column."""
     fovy: float = 45.0
     """Vertical field of view [degrees]."""
-    intrinsic_matrix: tuple[float, ...] | None = None
-    """fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels], instead of `fovy`."""
     camera_name: str | None = None
     """A camera of the model that gives resolution and intrinsics instead."""
+    intrinsic_matrix: tuple[float, ...] | None = None
+    """fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels], instead of `fovy`."""
     one_origin = True
 
     def __post_init__(self) -> None:
@@ -200,7 +200,7 @@ class PinholeCameraPatternCfg:
         return Intrinsics.from_fovy(self.fovy, self.width, self.height)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LidarPatternCfg:
     """Lidar pattern: rays from one point over azimuths and elevations (mjlab has none).
 

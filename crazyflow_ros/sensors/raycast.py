@@ -23,7 +23,7 @@ _FRAMES = ("body", "xbody", "site", "geom", "camera")
 _LEVEL = 0.1  # of the x axis on the horizontal plane, below which it gives no heading
 
 
-@dataclass(kw_only=True)
+@dataclass
 class RayCastSensorCfg(SensorCfg):
     """Rays from one or more frames.
 
@@ -31,7 +31,7 @@ class RayCastSensorCfg(SensorCfg):
         ValueError: Unknown alignment, no frame, or a frame, group or distance that cannot be.
     """
 
-    @dataclass(frozen=True, kw_only=True)
+    @dataclass(frozen=True)
     class VizCfg:
         """How rays are drawn. Colors are red, green, blue, opacity; sizes in `meansize`s."""
 

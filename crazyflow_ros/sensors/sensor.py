@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import mujoco
@@ -24,13 +24,13 @@ WorldIds: TypeAlias = Sequence[int] | np.ndarray | slice | None
 """Which worlds; None for all."""
 
 
-@dataclass(kw_only=True)
+@dataclass
 class SensorCfg(ABC):
     """Base configuration of a sensor."""
 
     name: str
     """Name of the sensor, unique in the model."""
-    debug_vis: bool = False
+    debug_vis: bool = field(default=False, kw_only=True)
     """Whether `debug_vis` draws."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSen
 Reduction = Literal["min", "max", "mean", "none"]
 
 
-@dataclass(kw_only=True)
+@dataclass
 class TerrainHeightSensorCfg(RayCastSensorCfg):
     """Height of frames above the terrain, from rays that look down.
 
