@@ -236,6 +236,18 @@ def test_air_time_of_a_fall_and_a_bounce() -> None:
     assert 0.5 * drop < G / 8 * (began[1] - ended[0]) ** 2 < drop
 
 
+def test_the_tolerance_of_a_first_contact() -> None:
+    table = Table(ContactMatch("geom", "ball:b"), height=0.0999, track_air_time=True).run(1)
+    sensor, dt = table.sensor, table.model.opt.timestep
+    assert sensor.compute_first_contact(dt) and not sensor.compute_first_contact(dt, abs_tol=0.0)
+    assert not sensor.compute_first_contact(0.5 * dt)
+    assert sensor.compute_first_contact(0.5 * dt, abs_tol=0.6 * dt)
+    table.run(1)  # it lasts for two steps now
+    assert not sensor.compute_first_contact(dt)
+    assert sensor.compute_first_contact(dt, abs_tol=1.1 * dt)
+    assert not sensor.compute_first_air(dt, abs_tol=10 * dt)
+
+
 def test_a_reset_is_of_the_given_worlds() -> None:
     table = Table(
         ContactMatch("geom", "ball:b"), worlds=3, track_air_time=True, history_length=2,

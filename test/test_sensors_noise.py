@@ -48,6 +48,28 @@ def test_allan_deviation() -> None:
         assert allan_deviation(readings, window) == pytest.approx(expected, rel=0.1)
 
 
+def test_allan_deviation_of_the_imu() -> None:
+    """That of its parameters, at rest and without gravity."""
+    dt, steps, worlds = 0.002, 1000, 16
+    spec = mujoco.MjSpec.from_string(SPINNING)
+    spec.option.gravity = [0.0, 0.0, 0.0]
+    sensor = ImuSensorCfg(name="imu", frame=BODY, seed=7).build()  # of the BMI088
+    sensor.edit_spec(spec)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    sensor.initialize(MujocoBackend(model, [data] * worlds))
+    readings = np.empty((2, steps, 3 * worlds))
+    for step in range(steps):
+        sensor.update(dt)
+        told = sensor.data.angular_velocity, sensor.data.linear_acceleration
+        readings[:, step] = [part.ravel() for part in told]
+    for series, cfg in zip(readings, (BMI088_GYRO, BMI088_ACCELEROMETER)):
+        for window in (1, 10):
+            expected = float(np.max(cfg.density)) / math.sqrt(window * dt)
+            assert allan_deviation(series, window) == pytest.approx(expected, rel=0.05)
+
+
 def test_statistics_of_bias_scale_and_sampled_noise() -> None:
     axes = 20_000
     cfg = NoiseCfg(bias=0.3, scale=0.02, std=0.1, density=0.01)
