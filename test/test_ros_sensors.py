@@ -81,6 +81,7 @@ cf0:
   down: {type: range, rate: 10, noise: {}}
   close: {type: range, rate: 10, min_range: 3.0}
   height: {type: height, rate: 10}
+  low: {type: height, rate: 10, max_distance: 0.5}
   ground: {type: grid, rate: 10, size: [0.4, 0.2], ray_alignment: yaw}
   rings: {type: ring, rate: 10, rings: [[0.1, 5]], pos: [0, 0, -0.01], rpy: [0, 20, 0]}
   deep: {type: pinhole, rate: 10, width: 8, height: 6, fovy: 60, rpy: [0, 20, 30]}
@@ -249,7 +250,7 @@ def test_clouds_of_other_patterns_carried_through_tf_are_on_the_walls(client: Cl
 
 
 def test_what_is_too_near_is_negative_infinite(client: Client) -> None:
-    at = sensed(client, near=LaserScan, close=Range, height=Range)
+    at = sensed(client, near=LaserScan, close=Range, height=Range, low=Range)
     scan = at["near"]
     angles = scan.angle_min + scan.angle_increment * np.arange(36)
     directions = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=-1)
@@ -264,6 +265,7 @@ def test_what_is_too_near_is_negative_infinite(client: Client) -> None:
     assert at["close"].range == -math.inf and at["close"].min_range == 3.0
     assert at["height"].range == pytest.approx(at.into_map("cf0/range_link")[0][2], abs=1e-6)
     assert at["height"].header.frame_id == "cf0/range_link"
+    assert at["low"].range == math.inf and at["low"].max_range == 0.5
 
 
 def test_a_camera_elsewhere_on_the_drone(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 from crazyflow_ros.ros import sensors
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.parameters import Parameters
+from crazyflow_ros.ros.rays import RaysCfg
 from crazyflow_ros.ros.sensor_config import SensorFile, load
 from crazyflow_ros.scene.frames import body_to_world
-from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, RayCastSensorCfg
+from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, NoiseCfg, RayCastSensorCfg
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
 
 
@@ -165,6 +167,28 @@ def test_values_that_cannot_be_are_refused(entry: str, message: str, tmp_path: P
     """At the start, and naming the sensor."""
     with pytest.raises(ParameterError, match=rf"^sensors: .*cf0/s.*{message}"):
         read(tmp_path, f"cf0: {{s: {{{entry}}}}}")
+
+
+def test_rays_err_the_same_at_the_same_time(tmp_path: Path) -> None:
+    text = "all: {a: {type: lidar, min_distance: 1, max_distance: 5, noise: {std: 0.1}, seed: 3}}"
+    cfg = read(tmp_path, text).devices[0].cfg
+    assert isinstance(cfg, RaysCfg)
+    far = np.full(1000, 3.0)
+    told = cfg.ranges(far, "cf0", 10)
+    assert np.std(told) == pytest.approx(0.1, rel=0.1) and np.mean(told) == pytest.approx(
+        3, abs=0.02
+    )
+    np.testing.assert_array_equal(cfg.ranges(far, "cf0", 10), told)
+    for other in (
+        cfg.ranges(far, "cf1", 10),
+        cfg.ranges(far, "cf0", 11),
+        replace(cfg, seed=4).ranges(far, "cf0", 10),
+        replace(cfg, name="all/b").ranges(far, "cf0", 10),
+    ):
+        assert abs(np.corrcoef(told, other)[0, 1]) < 0.2
+    exact = replace(cfg, noise=NoiseCfg())
+    distances = np.array([-1.0, 0.5, 1.0, 5.0, 5.1])
+    assert exact.ranges(distances, "cf0", 0).tolist() == [np.inf, -np.inf, 1.0, 5.0, np.inf]
 
 
 def test_what_is_just_possible(tmp_path: Path) -> None:
