@@ -144,10 +144,16 @@ def test_a_series_is_what_one_after_the_other_would_be() -> None:
     messages = SerialisedMessages(joined(layouts))
     times = [TIME_NS + 2_000_000 * i for i in range(3)]
     blocks = [RNG.normal(size=(3, 2, 3)), RNG.normal(size=(3, 2, 4)), RNG.normal(size=(3, 1, 1))]
-    series = messages.series(times, [block.reshape(-1, block.shape[-1]) for block in blocks])
+    rows = [block.reshape(-1, block.shape[-1]) for block in blocks]
+    series = messages.series(np.array(times)[:, None], rows)
+    delays = 10_000_000 * np.arange(3)  # of each message
+    late = messages.series(np.array(times)[:, None] - delays, rows)
     for i, time in enumerate(times):
         messages.update(time, [block[i] for block in blocks])
         assert series.payloads(i, [2, 0]) == messages.payloads([2, 0])
+        for number, delay in enumerate(delays.tolist()):
+            messages.update(time - delay, [block[i] for block in blocks])
+            assert late.payloads(i, [number]) == messages.payloads([number])
 
 
 def test_prototype_is_left_as_it_is() -> None:

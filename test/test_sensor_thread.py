@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from crazyflow_ros.ros.drone_lives import DroneLives, Life
 from crazyflow_ros.ros.sensors import SensorThread
 from crazyflow_ros.runtime import ResetEvent, ResetScope, Snapshot
 from crazyflow_ros.scene import build_spec
@@ -17,6 +18,8 @@ from crazyflow_ros.scene import build_spec
 TIMEOUT = 20.0  # s
 RATE = 500
 N = 300  # snapshots, more than wait at most
+NEW = ({"cf0": (0, 0)},)
+"""What topics are told of a drone that was never put back."""
 
 
 class Physics:
@@ -25,7 +28,7 @@ class Physics:
     freq = RATE
 
     def __init__(self) -> None:
-        self.physics, self.mirror = self, SimpleNamespace(model=None)
+        self.physics, self.mirror, self.tick = self, SimpleNamespace(model=None), 0
         self.use(["cf0"])
         self.take: dict[int, Callable[[Snapshot], None]] = {}
         self.warnings: list[str] = []
@@ -38,7 +41,13 @@ class Physics:
         self.take[rate] = callback
 
     def on_reset(self, callback: Callable[[ResetEvent], None]) -> None:
-        self.reset = callback
+        self.note_reset = callback
+
+    def on_drones_changed(self, callback: Callable[[Snapshot], None]) -> None:
+        self.change_drones = callback
+
+    def on_restore(self, callback: Callable[[Any], None]) -> None:
+        self.restore = callback
 
     def get_logger(self) -> Any:
         return SimpleNamespace(warning=self._warn, error=self._warn)
@@ -46,19 +55,25 @@ class Physics:
     def _warn(self, text: str, **_: Any) -> None:
         self.warnings.append(text)
 
-    def snapshot(self, tick: int) -> Snapshot:
+    @property
+    def snapshot(self) -> Snapshot:
+        """All drones are as far to the east as there were ticks."""
         n = len(self.names)
         threes, fours = np.zeros((n, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
+        pos = threes + np.array([self.tick, 0.0, 0.0])
         return Snapshot(
-            tick * 2_000_000, threes, fours, threes, threes, threes, threes, fours, fours,
-            self.names, threes, threes, tick, 0,
+            self.tick * 2_000_000, pos, fours, threes, threes, threes, threes, fours, fours,
+            self.names, threes, threes, self.tick, 0,
         )  # fmt: skip
 
     def feed(self, ticks: Sequence[int]) -> None:
-        for tick in ticks:
+        for self.tick in ticks:
             for rate, take in self.take.items():
-                if tick % (RATE // rate) == 0:
-                    take(self.snapshot(tick))
+                if self.tick % (RATE // rate) == 0:
+                    take(self.snapshot)
+
+    def put_back(self, drones: Sequence[str], scope: ResetScope = ResetScope.state) -> None:
+        self.note_reset(ResetEvent(self.snapshot, scope, tuple(drones)))
 
 
 class Topics:
@@ -81,9 +96,9 @@ class Topics:
         self._fail("initialize")
         self.told.append(scene.names)
 
-    def reset(self, drones: Sequence[str]) -> None:
+    def reset(self, lives: Mapping[str, Life]) -> None:
         self._fail("reset")
-        self.told.append("reset")
+        self.told.append({drone: tuple(life) for drone, life in lives.items()})
 
     def _fail(self, where: str) -> None:
         if where == self.fails_in:
@@ -100,7 +115,8 @@ class Topics:
 
 
 def thread(physics: Physics, topics: dict[int, Topics], *, is_awaited: bool) -> None:
-    sensors = SensorThread(physics, "sensors", is_awaited=is_awaited)  # type: ignore[arg-type]
+    node: Any = physics
+    sensors = SensorThread(node, "sensors", DroneLives(node), is_awaited=is_awaited)
     for rate, some in topics.items():
         sensors.add(some, rate)  # type: ignore[arg-type]
     sensors.look(physics.drones)
@@ -119,8 +135,8 @@ def test_the_physics_waits_and_nothing_is_left_out(needs_scene: bool) -> None:
     fast.may.set()
     feeder.join(TIMEOUT)
     assert fast.done.wait(TIMEOUT) and slow.done.wait(TIMEOUT)
-    assert fast.told == [("cf0",), *range(1, N + 1)]
-    assert slow.told == [("cf0",), *range(10, N + 1, 10)]
+    assert fast.told == [("cf0",), *NEW, *range(1, N + 1)]
+    assert slow.told == [("cf0",), *NEW, *range(10, N + 1, 10)]
     assert not physics.warnings
 
 
@@ -131,17 +147,20 @@ def test_a_row_ends_at_a_reset_and_where_drones_come() -> None:
     physics.feed([1])
     assert topics.begun.wait(TIMEOUT)
     physics.feed([2, 3])
-    physics.reset(ResetEvent(physics.snapshot(3), ResetScope.state, ("cf0",)))
+    physics.put_back(["cf0"])
     physics.feed([4])
     physics.use(["cf0", "cf1"])
+    physics.change_drones(physics.snapshot)
     physics.feed([5, 6])
-    physics.reset(ResetEvent(physics.snapshot(6), ResetScope.state, ("cf0",)))
-    physics.reset(ResetEvent(physics.snapshot(6), ResetScope.state, ("cf1",)))
+    physics.put_back(["cf0"])
+    physics.put_back(["cf1"])
     physics.feed([12, 13])
     topics.may.set()
     assert topics.done.wait(TIMEOUT)
     assert topics.told == [
-        ("cf0",), 1, 2, 3, "reset", 4, ("cf0", "cf1"), 5, 6, "reset", "reset", 12, 13,
+        ("cf0",), {"cf0": (0, 0)}, 1, 2, 3, {"cf0": (1, 3)}, 4,
+        ("cf0", "cf1"), {"cf0": (1, 3), "cf1": (0, 4)}, 5, 6,
+        {"cf0": (2, 6), "cf1": (1, 6)}, 12, 13,
     ]  # fmt: skip
 
 
@@ -154,7 +173,7 @@ def test_cameras_are_not_waited_for_and_it_is_said() -> None:
     physics.feed(range(2, N + 1))
     topics.may.set()
     assert topics.done.wait(TIMEOUT)
-    assert topics.told == [("cf0",), 1, N]
+    assert topics.told == [("cf0",), *NEW, 1, N]
     assert physics.warnings[0].startswith(f"sensors: readings were left out {N - 2} times so far")
 
 
@@ -168,25 +187,26 @@ def test_what_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) 
     physics.feed(range(2, N + 1))
     topics.may.set()
     assert topics.done.wait(TIMEOUT)
-    assert topics.told == [("cf0",), 1, *range(N - 63, N + 1)]
+    assert topics.told == [("cf0",), *NEW, 1, *range(N - 63, N + 1)]
 
 
 @pytest.mark.parametrize("where", ["initialize", "reset", "sense"])
 def test_what_fails_is_named_and_left_out(where: str) -> None:
     physics, bad = Physics(), Topics(needs_scene=False, fails_in=where)
     good, also_good = Topics(needs_scene=False), Topics(needs_scene=True)
-    sensors = SensorThread(physics, "sensors", is_awaited=True)  # type: ignore[arg-type]
+    node: Any = physics
+    sensors = SensorThread(node, "sensors", DroneLives(node), is_awaited=True)
     for topics in (good, bad, also_good):
         sensors.add(topics, RATE)  # type: ignore[arg-type]
         topics.may.set()
         topics.last = 3
     sensors.look(physics.drones)
     physics.feed([1])
-    physics.reset(ResetEvent(physics.snapshot(1), ResetScope.state, ("cf0",)))
+    physics.put_back(["cf0"])
     physics.feed([2, 3])
     for topics in (good, also_good):
         assert topics.done.wait(TIMEOUT)
-        assert topics.told == [("cf0",), 1, "reset", 2, 3]
+        assert topics.told == [("cf0",), *NEW, 1, {"cf0": (1, 1)}, 2, 3]
     assert physics.warnings == [f"sensors: all/bad left out: ValueError('{where}')"]  # once
     physics.use(["cf0", "cf1"])
     bad.fails_in, bad.last = "", 4

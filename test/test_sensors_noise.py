@@ -128,6 +128,46 @@ def test_numbers_after_a_reset_do_not_depend_on_when_it_was() -> None:
     assert not np.isclose(after(3)[:20], after(3)[20:]).any()
 
 
+@pytest.mark.parametrize("walk", [0.0, 0.3])
+@pytest.mark.parametrize("counts", [(0, 5), (40, 3), (64, 32), (9000, 29)])
+def test_samples_left_out_count_as_taken(counts: tuple[int, int], walk: float) -> None:
+    cfg, values = (
+        NoiseCfg(density=(0.1, 0.0), bias=1.0, random_walk=walk, scale=0.1),
+        np.ones((2, 2)),
+    )
+    some, every = Noise(cfg, 2, 2, (5,)), Noise(cfg, 2, 2, (5,))
+    for noise in (some, every):
+        noise.apply(values, 0.01)
+    some.skip(np.array(counts), 0.01)
+    told = np.stack([some.apply(values, 0.01) for _ in range(70)])
+    taken = np.stack([every.apply(values, 0.01) for _ in range(70 + max(counts))])
+    for world, count in enumerate(counts):
+        np.testing.assert_array_equal(told[:, world], taken[count : count + 70, world])
+
+
+def test_worlds_taken_over_go_on_and_others_begin() -> None:
+    cfg = NoiseCfg(std=1.0, bias=1.0, random_walk=0.3, scale=0.1)
+
+    def noise(*names: bytes) -> Noise:
+        return Noise(cfg, len(names), 3, (5,), keys=names)
+
+    before, alone, fresh = noise(b"a", b"b", b"c"), noise(b"c"), noise(b"d")
+    before.reset([2])
+    alone.reset()
+    for _ in range(7):
+        before.apply(np.ones((3, 3)), 0.1)
+        alone.apply(np.ones((1, 3)), 0.1)
+    after = noise(b"c", b"d", b"a")
+    after.take_over(before, {0: 2, 2: 0})
+    for _ in range(2):
+        for _ in range(40):
+            readings = after.apply(np.ones((3, 3)), 0.1)
+            np.testing.assert_array_equal(readings[:1], alone.apply(np.ones((1, 3)), 0.1))
+            np.testing.assert_array_equal(readings[1:2], fresh.apply(np.ones((1, 3)), 0.1))
+        after.reset([0])
+        alone.reset()
+
+
 def test_negative_figures_are_refused() -> None:
     with pytest.raises(ValueError, match=r"noise: density is \(1.0, -0.1\): negative"):
         NoiseCfg(density=(1.0, -0.1))

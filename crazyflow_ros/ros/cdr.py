@@ -129,15 +129,16 @@ class SerialisedMessages:
         everything = self._words.tobytes()
         return [everything[self._messages[i]] for i in indices]
 
-    def series(self, times_ns: Sequence[int], blocks: Sequence[np.ndarray]) -> Series:
+    def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> Series:
         """The messages of several times, without a change of those that `update` has set.
 
         Args:
-            times_ns: T times [ns].
+            times_ns: Times [ns], int: T of them, (T, 1), or one for each time in the messages,
+                message by message, (T, K).
             blocks: As for `update`, T times as large: those of a time are side by side.
         """
         words = np.repeat(self._words[None], len(times_ns), axis=0)
-        words[:, self._times] = np.array([divmod(t, 1_000_000_000) for t in times_ns])[:, None]
+        words[:, self._times] = np.stack(np.divmod(times_ns, 1_000_000_000), axis=-1)
         values = np.concatenate([block.reshape(len(times_ns), -1) for block in blocks], axis=1)
         words[:, self._numbers] = values.view(np.uint32)
         if self._singles.size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from builtin_interfaces.msg import Time
 from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
 
+from crazyflow_ros.ros.drone_lives import Life
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.state import DroneIndex
@@ -108,9 +109,9 @@ class DeviceTopics(ABC):
         if self._drones:
             self._initialize(scene)
 
-    def reset(self, drones: Collection[str]) -> None:
-        """Take note that drones were put back to their initial state."""
-        del drones
+    def reset(self, lives: Mapping[str, Life]) -> None:
+        """Take note, before `sense`, how often drones were put back by now, and when."""
+        del lives
 
     @abstractmethod
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,14 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.cdr import SerialisedMessages, joined, layout
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.drone_lives import Life
 from crazyflow_ros.ros.sample_messages import MESSAGES
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_kinds import DRONE
 from crazyflow_ros.ros.sensor_markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import RangerSensorCfg, ShapeRecorder
+from crazyflow_ros.sensors.sampled import SampledSensor
 from crazyflow_ros.sensors.state_backend import StateBackend
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ class SampleTopics(DeviceTopics):
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         super().__init__(simulator, file, device)
         self._kinds = MESSAGES[device.type](device)
+        self._period = simulator.physics.freq // device.rate  # ticks
+        self._sensor: SampledSensor[Any, Any] | None = None
+        self._sampled: tuple[str, ...] = ()  # drones in the sensor's rows
+        self._lives: dict[str, Life] = {}
         self.needs_scene = device.type in ("range", "multiranger", "optical_flow")
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
@@ -40,8 +46,14 @@ class SampleTopics(DeviceTopics):
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
         self._backend = StateBackend(self._file.model, self._drones, scene.backend, DRONE)
-        self._sensor = self._device.cfg.build()
-        self._sensor.initialize(self._backend)
+        before, sensor = self._sensor, self._device.cfg.build()
+        assert isinstance(sensor, SampledSensor)
+        sensor.initialize(self._backend)
+        if before is not None:
+            rows = {drone: row for row, drone in enumerate(self._sampled)}
+            stay = [row for row, drone in enumerate(self._drones) if drone in rows]
+            sensor.take_over(before, {row: rows[self._drones[row]] for row in stay})
+        self._sensor, self._sampled = sensor, self._drones
         layouts = [
             layout(
                 [kind.prototype(drone) for drone in self._drones],
@@ -53,35 +65,66 @@ class SampleTopics(DeviceTopics):
         ]
         self._messages = SerialisedMessages(joined(layouts))
 
-    def reset(self, drones: Collection[str]) -> None:
-        """Begin anew with other errors."""
-        rows = [i for i, drone in enumerate(self._drones) if drone in drones]
-        if rows:
-            self._sensor.reset(rows)
+    def reset(self, lives: Mapping[str, Life]) -> None:
+        """Begin anew with other errors where a drone was put back."""
+        before, self._lives = self._lives, {drone: lives[drone] for drone in self._drones}
+        for row, (drone, life) in enumerate(self._lives.items()):
+            if before.get(drone) != life:
+                self._begin(row)
+        self._starts = np.array([life.tick for life in self._lives.values()], int)
+
+    def _begin(self, row: int) -> None:
+        assert self._sensor is not None
+        self._sensor.begin(row, self._lives[self._drones[row]].resets)
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Sample all drones, and publish what somebody listens to."""
-        listeners, drones = self.listeners, self._drones
-        if not drones:
+        """Sample all drones, and publish what somebody listens to; each moment once."""
+        sensor = self._sensor
+        if sensor is None or not self._drones:
             return
+        for row in self._moments(snapshots):
+            number = (row[0].tick - self._starts) // self._period  # of the samples, by drone
+            if (number == sensor.n_samples - 1).any():  # time stands still
+                row, number = row[1:], number + 1
+            if row:
+                for drone in np.flatnonzero(number < sensor.n_samples).tolist():  # time went back
+                    self._begin(drone)
+                if (left_out := number - sensor.n_samples).any():
+                    sensor.skip(left_out, 1 / self._device.rate)
+                self._sample(row, sensor)
+
+    def _sample(self, snapshots: Sequence[Snapshot], sensor: SampledSensor[Any, Any]) -> None:
+        """Sample at moments one period apart."""
+        listeners, drones = self.listeners, self._drones
         heard = {drone for drone, _ in listeners}
         self._backend.casting = np.array([drone in heard for drone in drones])
         self._backend.show(snapshots, self._rows)
-        self._sensor.update(1 / self._device.rate)
-        self._send([snapshot.time_ns for snapshot in snapshots])
+        sensor.update(1 / self._device.rate)
+        self._send([snapshot.time_ns for snapshot in snapshots], sensor)
         markers = len(self._kinds)
         for i, drone in enumerate(drones):
             if (drone, markers) in listeners:
-                self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
+                sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
                 drawn = marker_array(shapes, snapshots[-1].time_ns, self._device.rate)
                 self._publish(drone, markers, drawn)
 
-    def _send(self, times_ns: Sequence[int]) -> None:
+    def _moments(self, snapshots: Sequence[Snapshot]) -> list[list[Snapshot]]:
+        """One snapshot of each moment, in rows of moments one period apart."""
+        rows: list[list[Snapshot]] = []
+        for snapshot in snapshots:
+            passed = snapshot.tick - rows[-1][-1].tick if rows else -1
+            if passed == self._period:
+                rows[-1].append(snapshot)
+            elif passed:
+                rows.append([snapshot])
+        return rows
+
+    def _send(self, times_ns: Sequence[int], sensor: SampledSensor[Any, Any]) -> None:
         """Publish what somebody listens to of the samples that were taken at these times."""
-        data, ages, kinds = self._sensor.data, self._sensor.ages.tolist(), self._kinds
+        data, kinds = sensor.data, self._kinds
         blocks = [block for kind in kinds for block in kind.values(data)]
-        stamps = [time - round(age * 1e9) for time, age in zip(times_ns, ages)]
-        messages = self._messages.series(stamps, blocks)
+        stamps = np.array(times_ns)[:, None] - np.rint(sensor.ages * 1e9).astype(int)  # by drone
+        messages = self._messages.series(np.tile(stamps, len(kinds)), blocks)
         shape = (len(times_ns), len(self._drones))
         valid = [
             np.ones(shape, bool) if kind.valid is None else kind.valid(data).reshape(shape)

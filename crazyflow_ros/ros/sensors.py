@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -24,9 +24,10 @@ from crazyflow_ros.ros.camera_topics import CameraTopics
 from crazyflow_ros.ros.contact_topics import ContactTopics
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.drone_lives import DroneLives, Life
 from crazyflow_ros.ros.ray_topics import HeightTopics, RayTopics
 from crazyflow_ros.ros.sensor_topics import SampleTopics
-from crazyflow_ros.runtime import ResetEvent, Snapshot
+from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import RenderingUnavailable
 
 if TYPE_CHECKING:
@@ -47,19 +48,11 @@ _WARNING_PERIOD = 60.0  # s of wall time
 class _View(NamedTuple):
     """What there is to be sensed."""
 
-    number: int
     rate: int
     """Of the sensors that are due [Hz]."""
     snapshot: Snapshot
     model: mujoco.MjModel
-
-
-class _Reset(NamedTuple):
-    """Drones were put back to their initial state."""
-
-    before: int
-    """Number of the first view after it."""
-    drones: tuple[str, ...]
+    lives: Mapping[str, Life]
 
 
 class SensorThread:
@@ -68,23 +61,24 @@ class SensorThread:
     Args:
         simulator: The node.
         name: Of the thread.
+        lives: Of the drones.
         is_awaited: The physics waits for it; otherwise only the latest snapshot is sensed.
     """
 
-    def __init__(self, simulator: Simulator, name: str, *, is_awaited: bool) -> None:
+    def __init__(
+        self, simulator: Simulator, name: str, lives: DroneLives, *, is_awaited: bool
+    ) -> None:
         self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._lives, self._begun = lives, lives.current
         self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
         self._failed: set[DeviceTopics] = set()  # in this scene
         self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
         self._scene: Scene | None = None
         self._shown: Snapshot | None = None
-        self._n_views = 0
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
         self._left_out = self._left_out_before = 0
-        self._resets: deque[_Reset] = deque()
         self._due, self._taken = threading.Event(), threading.Event()
-        self._physics.on_reset(self._note_reset)
         threading.Thread(target=self._main, name=name, daemon=True).start()
 
     def add(self, topics: DeviceTopics, rate: int) -> None:
@@ -107,11 +101,10 @@ class SensorThread:
         """In the physics thread."""
         # It is also called between two periods, after a step and after changes by hand.
         if rate in self._wanted and snapshot.tick % period == 0:
-            view = _View(self._n_views, rate, snapshot, self._physics.mirror.model)
+            view = _View(rate, snapshot, self._physics.mirror.model, self._lives.current)
             if len(self._views) == self._views.maxlen and not self._await_room():
                 self._left_out += 1
             self._views.append(view)
-            self._n_views += 1
             self._due.set()
 
     def _await_room(self) -> bool:
@@ -122,11 +115,6 @@ class SensorThread:
         has_room = len(self._views) < _BACKLOG or self._taken.wait(_PATIENCE)
         self._is_stuck = not has_room  # then it is not waited for again
         return has_room
-
-    def _note_reset(self, event: ResetEvent) -> None:
-        """In the physics thread."""
-        if event.drones and self._n_views:
-            self._resets.append(_Reset(self._n_views, event.drones))
 
     def _main(self) -> None:
         while True:
@@ -151,14 +139,11 @@ class SensorThread:
 
     def _take_row(self) -> list[_View]:
         """All that wait, up to another scene or the next reset."""
-        waiting = len(self._views)  # before the next reset is seen, which is noted before others
-        first = self._views.popleft()
-        ends = (reset.before for reset in list(self._resets) if reset.before > first.number)
-        end = next(ends, first.number + waiting)
-        row = [first]
+        waiting = len(self._views)
+        row = [first := self._views.popleft()]
         while len(row) < waiting:
             view = self._views[0]
-            if view.number >= end or view.model is not first.model:
+            if view.lives is not first.lives or view.model is not first.model:
                 break
             if view.snapshot.names != first.snapshot.names:
                 break
@@ -171,19 +156,19 @@ class SensorThread:
         first = row[0]
         scene, names = self._scene, first.snapshot.names
         # Another model also when the scene has changed.
-        if scene is None or scene.mirrored is not first.model or scene.names != names:
+        is_other = scene is None or scene.mirrored is not first.model or scene.names != names
+        if scene is None or is_other:
             self._scene = scene = Scene(first.model, names)
             self._shown = None
             self._failed.clear()
-            for topics in chain(*self._topics.values()):
-                with self._leaving_out(topics):
-                    topics.initialize(scene)
-        while self._resets and self._resets[0].before <= first.number:
-            reset = self._resets.popleft()
+        if is_other or self._begun is not first.lives:
+            self._begun = first.lives
             for topics in chain(*self._topics.values()):
                 if topics not in self._failed:
                     with self._leaving_out(topics):
-                        topics.reset(reset.drones)
+                        if is_other:
+                            topics.initialize(scene)
+                        topics.reset(first.lives)
         for rate, kept in self._topics.items():
             due = [view.snapshot for view in row if view.rate == rate]
             for topics in kept:
@@ -218,6 +203,7 @@ def declare(simulator: Simulator) -> None:
     """Add the topics that the file of the parameter `sensors` asks for."""
     file = simulator.sensor_file
     threads: dict[int, SensorThread] = {}
+    lives: DroneLives | None = None
     taken = {publisher.topic_name for publisher in simulator.publishers}
     for device in file.devices:
         if device.type == "battery" and not simulator.parameters.battery:
@@ -230,7 +216,8 @@ def declare(simulator: Simulator) -> None:
         key = device.rate if device.type == "camera" else 0
         if key not in threads:
             name = f"sensors {key}" if key else "sensors"
-            threads[key] = SensorThread(simulator, name, is_awaited=key == 0)
+            lives = lives or DroneLives(simulator.physics)
+            threads[key] = SensorThread(simulator, name, lives, is_awaited=key == 0)
         threads[key].add(topics, device.rate)
         simulator.for_each_drone(topics.add)
 

@@ -58,6 +58,10 @@ class Backend(Protocol):
     def n_worlds(self) -> int:
         """B."""
 
+    @property
+    def keys(self) -> Sequence[Sequence[int]] | None:
+        """What random numbers of each of the B worlds depend on; None for the world's number."""
+
     def sensordata(self) -> Array:
         """Readings of all built-in sensors, shape (B, nsensordata)."""
 

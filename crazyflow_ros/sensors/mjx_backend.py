@@ -37,6 +37,7 @@ class MjxBackend:
 
     xp = jnp
     contact_forces = True
+    keys = None
 
     def __init__(self, model: mujoco.MjModel, mjx_model: mjx.Model, data: mjx.Data) -> None:
         self.model = model

@@ -28,6 +28,7 @@ class MujocoBackend:
 
     xp = np
     contact_forces = True
+    keys = None
 
     def __init__(
         self, model: mujoco.MjModel, data: mujoco.MjData | Sequence[mujoco.MjData]

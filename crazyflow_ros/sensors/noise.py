@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
@@ -59,6 +59,7 @@ EXACT = NoiseCfg()
 """No errors."""
 
 _DRAWN_AT_ONCE = 32  # samples: calling a generator takes longer than a few more of its numbers
+_SKIPPED_AT_ONCE = 4096  # samples
 
 
 class Noise:
@@ -72,12 +73,25 @@ class Noise:
         n_worlds: B.
         n_axes: Components of a reading.
         seed: Whatever tells this noise from others.
+        keys: Whatever tells each world from others; by default its number.
     """
 
-    def __init__(self, cfg: NoiseCfg, n_worlds: int, n_axes: int, seed: Sequence[int]) -> None:
-        cfg.check("noise", n_axes)
+    def __init__(
+        self,
+        cfg: NoiseCfg,
+        n_worlds: int,
+        n_axes: int,
+        seed: Sequence[int],
+        keys: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        for field in fields(cfg):
+            if np.size(getattr(cfg, field.name)) not in (1, n_axes):
+                raise ValueError(
+                    f"noise: {field.name} {getattr(cfg, field.name)}, for {n_axes} axes"
+                )
         self.cfg = cfg
         self._seed = tuple(seed)
+        self._keys = [(world,) for world in range(n_worlds)] if keys is None else keys
         self._axes = n_axes
         self._resets = np.full(n_worlds, -1)
         self._generators = [np.random.default_rng(0)] * n_worlds
@@ -92,13 +106,66 @@ class Noise:
     def reset(self, ids: WorldIds = None) -> None:
         """Start anew in worlds."""
         for world in np.arange(len(self._resets))[slice(None) if ids is None else ids]:
-            self._resets[world] += 1
-            rng = np.random.default_rng((*self._seed, world, self._resets[world]))
-            self._generators[world] = rng
-            self._bias[world] = np.multiply(self.cfg.bias, rng.standard_normal(self._axes))
-            self._scale[world] = np.multiply(self.cfg.scale, rng.standard_normal(self._axes))
-            left = self._numbers[self._next :, world]
-            left[:] = rng.standard_normal(left.shape)
+            self.begin(world, self._resets[world] + 1)
+
+    def begin(self, world: int, resets: int) -> None:
+        """Start anew in a world, as after so many resets."""
+        self._resets[world] = resets
+        rng = np.random.default_rng((*self._seed, *self._keys[world], resets))
+        self._generators[world] = rng
+        self._bias[world] = np.multiply(self.cfg.bias, rng.standard_normal(self._axes))
+        self._scale[world] = np.multiply(self.cfg.scale, rng.standard_normal(self._axes))
+        left = self._numbers[self._next :, world]
+        left[:] = rng.standard_normal(left.shape)
+
+    def take_over(self, other: Noise, worlds: Mapping[int, int]) -> None:
+        """Go on in some worlds, before the first sample, as another noise of the same errors would.
+
+        Args:
+            other: Is not to be used any more.
+            worlds: Their numbers there by their numbers here.
+        """
+        self._next = other._next
+        for world in range(len(self._resets)):
+            if world in worlds:
+                there = worlds[world]
+                self._generators[world] = other._generators[there]
+                self._numbers[:, world] = other._numbers[:, there]
+                for own, others in zip(self._state(), other._state()):
+                    own[world] = others[there]
+            else:
+                self.begin(world, self._resets[world])
+
+    def _state(self) -> tuple[np.ndarray, ...]:
+        return self._resets, self._bias, self._scale
+
+    def skip(self, counts: np.ndarray, dt: float) -> None:
+        """Leave samples out: later readings are those as if these had been taken.
+
+        Args:
+            counts: How many in each world, (B,).
+            dt: Between two of them [s].
+        """
+        self._use(dt)
+        if np.any(self._white) or np.any(self._step):
+            for world, count in enumerate(counts.tolist()):
+                self._skip(world, count)
+
+    def _skip(self, world: int, count: int) -> None:
+        left, rng = self._numbers[self._next :, world], self._generators[world]
+        used = left[:count]
+        self._walk(world, used)
+        for start in range(len(used), count, _SKIPPED_AT_ONCE):
+            n = min(count - start, _SKIPPED_AT_ONCE)
+            self._walk(world, rng.standard_normal((n, 2, self._axes)))
+        left[:] = np.concatenate([left[len(used) :], rng.standard_normal(used.shape)])
+
+    def _walk(self, world: int, normal: np.ndarray) -> None:
+        """Let the bias go on by these numbers, (n, 2, n_axes)."""
+        if len(normal) and self._step.any():
+            steps = self._step * normal[:, 0]
+            steps[0] += self._bias[world]
+            self._bias[world] = np.cumsum(steps, axis=0)[-1]
 
     def apply(self, values: np.ndarray, dt: float) -> np.ndarray:
         """Readings of true values, one sampling period `dt` [s] after the last.
@@ -110,15 +177,19 @@ class Noise:
         """
         truth = values.reshape(-1, *self._bias.shape)
         normal = self._draw(len(truth))
-        if dt != self._dt:
-            self._dt, self._white = dt, np.sqrt(self.cfg.variance(dt, self._axes))
-            self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
+        self._use(dt)
         bias = self._step * normal[:, :, 0]
         bias[0] += self._bias
         bias = np.cumsum(bias, axis=0)
         self._bias = bias[-1].copy()
         readings = truth * (1.0 + self._scale) + bias + self._white * normal[:, :, 1]
         return readings.clip(-self.cfg.saturation, self.cfg.saturation).reshape(values.shape)
+
+    def _use(self, dt: float) -> None:
+        if dt != self._dt:
+            self._dt, self._white = dt, np.sqrt(self.cfg.variance(dt, self._axes))
+            walk = np.multiply(self.cfg.random_walk, math.sqrt(dt))
+            self._step = np.broadcast_to(walk, self._axes)
 
     def _draw(self, n_samples: int) -> np.ndarray:
         """Random numbers of samples, shape (n_samples, B, 2, n_axes)."""

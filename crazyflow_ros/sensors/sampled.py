@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import mujoco
 import numpy as np
@@ -35,6 +36,15 @@ class SampledSensorCfg(SensorCfg):
             raise ValueError(f"{self.name}: delay {self.delay}, seed {self.seed}: not negative")
 
 
+class _Sample(NamedTuple):
+    """What was measured at one moment."""
+
+    values: np.ndarray
+    """(B, n)."""
+    numbers: np.ndarray
+    """How many samples there had been since the last reset, (B,)."""
+
+
 class SampledSensor(Sensor[T], Generic[C, T]):
     """A sensor that samples once per `update`, whose `dt` is thus the sampling period.
 
@@ -47,25 +57,34 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         super().__init__()
         self.cfg = cfg
         self._noises: list[Noise] = []
-        self._samples: deque[np.ndarray] = deque()  # with a delay, those that are under way
+        self._samples: deque[_Sample] = deque()  # with a delay, those that are under way
         self._told: np.ndarray | None = None
         self._dt = math.nan
-        self._ages = np.zeros(1)
+        self._ages = np.zeros((1, 1))
 
     def initialize(self, backend: Backend) -> None:
         """Read from `backend` from now on."""
         super().initialize(backend)
         self._fresh = np.ones(backend.n_worlds, bool)
+        self._count = np.zeros(backend.n_worlds, int)
 
     @property
     def age(self) -> float:
-        """How old what `data` tells is [s]: `delay` in whole samples, less at the beginning."""
-        return float(self._ages[-1])
+        """How old what `data` tells is [s]: `delay` in whole samples, less at the beginning.
+
+        In the world where it is oldest.
+        """
+        return float(self._ages[-1].max())
 
     @property
     def ages(self) -> np.ndarray:
-        """Of each of the T moments [s], shape (T,)."""
+        """The same in each world, of each of T moments [s], shape (T, B)."""
         return self._ages
+
+    @property
+    def n_samples(self) -> np.ndarray:
+        """How many samples there were since the last reset, with those left out, shape (B,)."""
+        return self._count
 
     def update(self, dt: float) -> None:
         """Sample, a sampling period `dt` [s] after the last sample.
@@ -79,34 +98,80 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         self._dt = dt
         rows = self._measure(dt)
         samples = rows.reshape(-1, self.backend.n_worlds, rows.shape[1])
-        self._ages = np.zeros(len(samples))
+        numbers = self._count + np.arange(len(samples))[:, None]
+        self._count = numbers[-1] + 1
         if self.cfg.delay:
-            samples = np.stack([self._delayed(i, sample) for i, sample in enumerate(samples)])
+            told = [self._delayed(_Sample(*sample)) for sample in zip(samples, numbers.copy())]
+            samples = np.stack([sample.values for sample in told])
+            self._ages = (numbers - [sample.numbers for sample in told]) * dt
+        else:
+            self._ages = np.zeros(numbers.shape)
         self._told = samples.reshape(rows.shape)
 
-    def _delayed(self, moment: int, sample: np.ndarray) -> np.ndarray:
-        """What is told when this sample is taken."""
+    def _delayed(self, sample: _Sample) -> _Sample:
+        """What is told when this one is taken."""
         self._samples.append(sample)
         if self._fresh.any():
             for older in self._samples:  # of worlds that have begun anew
-                older[self._fresh] = sample[self._fresh]
+                for own, new in zip(older, sample):
+                    own[self._fresh] = new[self._fresh]
             self._fresh[:] = False
         while len(self._samples) > 1 + round(self.cfg.delay / self._dt):
             self._samples.popleft()
-        self._ages[moment] = (len(self._samples) - 1) * self._dt
         return self._samples[0]
 
     def reset(self, ids: WorldIds = None) -> None:
         """Begin anew in worlds: new biases, and no reading from before is told any more."""
         super().reset(ids)
-        self._fresh[slice(None) if ids is None else ids] = True
+        self._forget(slice(None) if ids is None else ids)
         for noise in self._noises:
             noise.reset(ids)
+
+    def begin(self, world: int, resets: int) -> None:
+        """Begin anew in a world, as after so many resets."""
+        super().reset([world])
+        self._forget(world)
+        for noise in self._noises:
+            noise.begin(world, resets)
+
+    def _forget(self, worlds: int | slice | Sequence[int] | np.ndarray) -> None:
+        self._fresh[worlds], self._count[worlds] = True, 0
+
+    def skip(self, counts: np.ndarray, dt: float) -> None:
+        """Leave samples out: later ones have the errors as if these had been taken.
+
+        Args:
+            counts: How many in each world, (B,).
+            dt: Sampling period [s].
+        """
+        for noise in self._noises:
+            noise.skip(counts, dt)
+        self._count = self._count + counts
+        self._fresh |= counts > 0  # what is under way is too old
+
+    def take_over(self, other: SampledSensor[C, T], worlds: Mapping[int, int]) -> None:
+        """Go on in some worlds, before the first sample, as another such sensor would.
+
+        Args:
+            other: Is not to be used any more.
+            worlds: Their numbers there by their numbers here.
+        """
+        for noise, others in zip(self._noises, other._noises):
+            noise.take_over(others, worlds)
+        here, there = list(worlds), list(worlds.values())
+        self._dt, n_worlds = other._dt, self.backend.n_worlds
+        self._count[here], self._fresh[here] = other._count[there], other._fresh[there]
+        for sample in other._samples:
+            own = _Sample(*(np.zeros((n_worlds, *part.shape[1:]), part.dtype) for part in sample))
+            for part, others_part in zip(own, sample):
+                part[here] = others_part[there]
+            self._samples.append(own)
 
     def _noise(self, cfg: NoiseCfg, n_axes: int) -> Noise:
         """Noise of this sensor, to be used in `_measure`."""
         seed = (self.cfg.seed, *self.cfg.name.encode(), len(self._noises))
-        self._noises.append(Noise(cfg, self.backend.n_worlds, n_axes, seed))
+        backend = self.backend
+        self._noises.append(Noise(cfg, backend.n_worlds, n_axes, seed, backend.keys))
         return self._noises[-1]
 
     @abstractmethod

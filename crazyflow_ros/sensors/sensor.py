@@ -95,11 +95,6 @@ class Sensor(ABC, Generic[T]):
         return 0.0
 
     @property
-    def ages(self) -> np.ndarray:
-        """The same of each of T moments, where the back end shows several, shape (T,)."""
-        return np.array([self.age])
-
-    @property
     def data(self) -> T:
         """The readings; the same object until the next `update` or `reset`."""
         if self._cached is None:

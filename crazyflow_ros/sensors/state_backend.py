@@ -61,6 +61,11 @@ class StateBackend:
         """M."""
         return len(self._drones)
 
+    @property
+    def keys(self) -> list[tuple[int, ...]]:
+        """Names of the drones."""
+        return [tuple(name.encode()) for name in self._drones]
+
     def show(self, states: Sequence[MirrorState], rows: Sequence[int]) -> None:
         """Read from the states of T moments from now on; `rows` are those of the drones."""
         in_order = len(rows) == len(states[0].pos) and list(rows) == list(range(len(rows)))
