@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-MODES = ("rotor_vel", "attitude", "state")
+MODES = ("rotor_vel", "force_torque", "body_rate", "attitude", "state")
 STEPS = [f"{n}:{mode}" for n in (1, 1024, 16384, 262144) for mode in MODES]
 WAITS = {
     "1:contacts": [("us_per_contacts", "contacts of one world, after a step, us", 20)],

@@ -29,6 +29,8 @@ def command(control: str, n_worlds: int) -> np.ndarray:
     """A command that keeps the drone in the air."""
     values = {
         "rotor_vel": [19217.0] * 4,
+        "force_torque": [0.33, 0.0, 0.0, 0.0],
+        "body_rate": [0.05, -0.03, 0.1, 0.33],
         "attitude": [0.05, -0.03, 0.1, 0.33],
         "state": [0.1, -0.1, 1.0, *[0.0] * 9, 1.0, *[0.0] * 3],
     }[control]
