@@ -1,5 +1,6 @@
 """The examples of the documents that the product is specified by, with the import renamed."""
 
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -200,12 +201,29 @@ def test_synchronisation_is_lazy_and_never_stale(obstacle_course: Sim):
     assert sim.contacts().any()
     sim.reset()
     assert not sim.data.core.mjx_synced
+
+
+def test_pictures_and_contacts_share_a_synchronisation(obstacle_course: Sim, monkeypatch):
+    need_images()
+    sim = obstacle_course
+    draw = partial(Sim.render, mode="rgb_array", width=16, height=12)  # human opens a window
     for i in range(10):
         sim.step(5)
         assert not sim.data.core.mjx_synced
         if i % 5 == 0:
-            sim.contacts()
+            draw(sim)
             assert sim.data.core.mjx_synced
+    syncs = []
+    monkeypatch.setattr(sim, "_mark_synced", lambda mark=sim._mark_synced: syncs.append(mark()))
+    sim.step(5)
+    sim.contacts()
+    draw(sim)
+    assert len(syncs) == 1
+    sim.step(5)
+    draw(sim)
+    assert len(syncs) == 2
+    shown = sim.mjx_data.mocap_pos[:, sim.data.core.drone_mocap_ids]
+    np.testing.assert_allclose(shown, sim.data.states.pos)
 
 
 def test_mjx_data_in_the_closure_of_a_contact_check(obstacle_course: Sim):

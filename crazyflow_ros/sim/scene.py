@@ -187,10 +187,11 @@ class SimScene:
         if mode not in ("human", "rgb_array", "depth_array", "rgbd_tuple"):
             raise ValueError(f"unknown render mode {mode!r}")
         self._check_world(world)
+        self.sync()
         model, data = self._compiled()
         if self._mjx is not None:  # obstacles that were moved
-            data.mocap_pos[:] = self.mjx_data.mocap_pos[world]
-            data.mocap_quat[:] = self.mjx_data.mocap_quat[world]
+            moved = self._mjx[1]
+            data.mocap_pos[:], data.mocap_quat[:] = moved.mocap_pos[world], moved.mocap_quat[world]
         states, ids = self.data.states, np.asarray(self.data.core.drone_mocap_ids)
         data.mocap_pos[ids] = states.pos[world]
         data.mocap_quat[ids] = frames.xyzw_to_wxyz(np.asarray(states.quat[world]))
