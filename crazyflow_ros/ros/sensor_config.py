@@ -124,6 +124,20 @@ class SensorFile:
         return spec.compile()
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses what comes twice under one name, of which YAML would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """As the base class does."""
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"{key.value} is there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     """Read the file.
 
@@ -138,7 +152,7 @@ def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     content: Any = {}
     if path:
         try:
-            content = yaml.safe_load(Path(path).expanduser().read_text())
+            content = yaml.load(Path(path).expanduser().read_text(), _Loader)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ParameterError("sensors", f"a YAML file ({error})", path) from None
     devices = []
