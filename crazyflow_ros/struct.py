@@ -36,6 +36,11 @@ class Struct:
         new.__dict__["_field"] = field
         return new
 
+    @property
+    def present(self) -> dict[str, Any]:
+        """The fields by name; of a lazy instance those that have been read or replaced."""
+        return {k: v for k, v in vars(self).items() if k in type(self).__dataclass_fields__}  # type: ignore[attr-defined]
+
     def replace(self, **changes: Any) -> Self:
         """Copy with some fields changed."""
         fields = self.__dataclass_fields__  # type: ignore[attr-defined]

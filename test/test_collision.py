@@ -36,6 +36,17 @@ def double_precision() -> Iterator[None]:
         yield
 
 
+def test_drones_of_several_models_have_obstacles() -> None:
+    models = [DRONE, "cf2x_L250"]
+    obstacles = Obstacles.create(["box"] * 3, [[0.3] * 3] * 3, [[0.0, 0.0, 9.0]] * 3)
+    each_own = jax.tree.map(lambda a: jnp.broadcast_to(a, (2, 1, *a.shape)), obstacles)
+    owned = []
+    for given in (obstacles, each_own):
+        sim = Sim(2, drone=models, control="rotor_vel", obstacles=given)
+        owned.append(sum(sim._worlds.owned(sim.data)))
+    assert owned[1] - owned[0] == len(jax.tree.leaves(obstacles))
+
+
 @pytest.mark.parametrize("shape", SIZES)
 def test_distances_are_mujocos(shape: Shape) -> None:
     size, radius = SIZES[shape], 1e-3

@@ -262,6 +262,38 @@ def test_step_functions_are_pure_and_go_through_jit_and_vmap(sim: Sim) -> None:
         )
 
 
+def test_data_that_do_not_fit_are_refused(sim: Sim) -> None:
+    sim.step()
+    before = sim.data
+    for field, changes, message in [
+        ("states", {"pos": jnp.zeros(3)}, r"states.pos is float32\[3\], expected float32\[3,2,3\]"),
+        ("states", {"force": jnp.zeros((N, 1, 3))}, r"force is float32\[3,1,3\], expected"),
+        ("states", {"pos": jnp.zeros((N, M, 3), int)}, r"pos is int32\[3,2,3\], expected float32"),
+        ("states", {"pos": [[[0.0] * 3] * M] * N}, r"states.pos has to be an array, float32"),
+        ("states", {"vel": None}, r"states.vel has to be an array, float32\[3,2,3\]"),
+        ("controls", {"armed": False}, r"controls.armed has to be an array, bool.*, got False"),
+        ("params", {"J": jnp.ones(3)}, r"params.J is float32\[3\], expected float32\[3,3\]"),
+        (
+            "params",
+            {"mass": jnp.ones((N, 1, 2))},
+            r"mass is float32\[3,1,2\], expected float32\[1\]",
+        ),
+        ("core", {"freq": 100}, "core.freq is 100, this simulation has 500"),
+    ]:
+        changed = before.replace(**{field: getattr(before, field).replace(**changes)})
+        with pytest.raises(ValueError, match=message):
+            sim.data = changed
+    with pytest.raises(
+        ValueError, match=r"plugins.mine is float32\[1\], expected \[3,2 or 1,...\]"
+    ):
+        sim.data = before.replace(plugins={"mine": jnp.ones(1)})
+    with pytest.raises(ValueError, match="data has to be a SimData, got 3"):
+        sim.data = 3  # type: ignore[assignment]
+    assert_equal(sim.data, before)
+    states = before.states.replace(pos=np.ones((N, M, 3)))
+    sim.data = before.replace(states=states, plugins={"mine": jnp.ones((N, 1, 5))})
+
+
 def test_stages_of_a_user_run_in_their_place() -> None:
     sim = Sim(2, control="rotor_vel")
     default = sim.step_pipeline
@@ -309,6 +341,13 @@ def test_a_stage_that_changes_the_structure_is_refused() -> None:
 
     sim.step_pipeline = (*sim.step_pipeline, broken)
     with pytest.raises(TypeError, match="a stage changed the structure of its data"):
+        sim.step()
+    sim.step_pipeline = (
+        lambda data: data.replace(states=data.states.replace(pos=data.states.pos[0])),
+    )
+    with pytest.raises(
+        TypeError, match=r"changed states.pos from float32\[1,1,3\] to float32\[1,3\]"
+    ):
         sim.step()
 
 

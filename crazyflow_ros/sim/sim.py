@@ -22,11 +22,12 @@ from crazyflow_ros.sim.cascade import control_stages, levels
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.memories import Memories
+from crazyflow_ros.sim.packing import layout
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn
 from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Stage
-from crazyflow_ros.sim.stepping import PackedData, PackedStep, StepFn, layout, step_fn, tick_of
+from crazyflow_ros.sim.stepping import PackedData, PackedStep, StepFn, step_fn, tick_of
 from crazyflow_ros.sim.worlds import Worlds
 
 
@@ -156,11 +157,19 @@ class Sim(SimScene):
 
     @property
     def data(self) -> SimData:
-        """The present data. Assign to change it."""
+        """The present data. Assign to change it.
+
+        Shapes and dtypes are checked then, numbers are not: that would have to wait for the device.
+        NaN or a zero quaternion make their drone's state NaN.
+
+        Raises:
+            ValueError: Something assigned has another shape or dtype; the message names it.
+        """
         return self._data if self._flown is None else self._flown.data
 
     @data.setter
     def data(self, data: SimData) -> None:
+        self._worlds.shapes.check(data, self._data)
         self._data, self._flown = self._worlds.placed(_unsynced(data)), None
 
     def _is_synced(self) -> bool:

@@ -69,12 +69,6 @@ def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
     return step
 
 
-def layout(data: SimData) -> object:
-    """What a `PackedStep` depends on: structure, shapes and dtypes."""
-    leaves, treedef = jax.tree.flatten(data)
-    return treedef, tuple((x.shape, x.dtype) for x in leaves)
-
-
 class PackedStep:
     """A compiled step on packed data, and what makes them data again, field by field.
 

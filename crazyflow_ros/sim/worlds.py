@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from crazyflow_ros.dynamics.obstacles import SLOT_AXES
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.shapes import Shapes, is_param
 
 
 class Worlds:
@@ -28,19 +26,15 @@ class Worlds:
         Raises:
             ValueError: The worlds cannot be divided evenly.
         """
-        self._sizes = (data.core.n_worlds, data.core.n_drones)
-        if mesh is not None and self._sizes[0] % mesh.size:
+        self.shapes = Shapes(data, mixed)
+        self._n_worlds = data.core.n_worlds
+        if mesh is not None and self._n_worlds % mesh.size:
             raise ValueError(
                 f"n_worlds has to be a multiple of the mesh's {mesh.size} devices, "
-                f"got {self._sizes[0]}"
+                f"got {self._n_worlds}"
             )
         # Stages need not say how their arrays are divided: the compiler finds out.
         self.mesh = mesh and Mesh(mesh.devices, mesh.axis_names)
-        self._figure_ndim = {
-            path: x.ndim - mixed
-            for path, x in jax.tree.leaves_with_path(data)
-            if not _is_per_world(path)
-        }
 
     def owned(self, data: SimData) -> list[bool]:
         """For each leaf: is its first axis that of the worlds? Parameters may have one, too.
@@ -50,17 +44,11 @@ class Worlds:
         """
         flags = []
         for path, leaf in jax.tree.leaves_with_path(data):
-            figure_ndim = self._figure_ndim.get(path, _obstacle_ndim(path, leaf))
-            lead = leaf.shape[: leaf.ndim - figure_ndim]
-            pairs = zip(lead[::-1], self._sizes[::-1])
-            if len(lead) > 2 or any(n not in (1, size) for n, size in pairs):
-                name = jax.tree_util.keystr(path, simple=True, separator=".")
-                raise ValueError(
-                    f"{name} has the leading axes {lead}, expected (n_drones,) or "
-                    f"(n_worlds, n_drones) = {self._sizes}, or 1 instead of them"
-                )
-            own = len(lead) == 2 and lead[0] == self._sizes[0]
-            flags.append(own or _is_per_world(path))
+            if is_param(path):
+                lead = self.shapes.lead(path, leaf)
+                flags.append(len(lead) == 2 and lead[0] == self._n_worlds)
+            else:  # each has an axis of worlds, but what is said of all of them
+                flags.append(path[0].name != "core" or path[1].name == "steps")
         return flags
 
     def specs(self, data: SimData) -> SimData:
@@ -98,7 +86,7 @@ class Worlds:
     def of_one_device(self, data: SimData) -> SimData:
         """Shapes and dtypes of the worlds on one device."""
         assert self.mesh is not None
-        n_worlds, size = self._sizes[0] // self.mesh.size, self.mesh.size
+        n_worlds, size = self._n_worlds // self.mesh.size, self.mesh.size
 
         def part(own: bool, leaf: Array) -> jax.ShapeDtypeStruct:
             shape = (leaf.shape[0] // size, *leaf.shape[1:]) if own else leaf.shape
@@ -119,17 +107,3 @@ def _put(array: Array, sharding: NamedSharding) -> Array:
         return jax.random.wrap_key_data(_put(jax.random.key_data(array), sharding))
     values = np.asarray(array)
     return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
-
-
-def _obstacle_ndim(path: tuple[Any, ...], leaf: Array) -> int:
-    """Axes of an array of `Obstacles` without leading ones; all of them of any other array."""
-    names = [getattr(key, "name", "") for key in path]
-    return -int(getattr(SLOT_AXES, names[-1])) if "obstacles" in names else leaf.ndim
-
-
-def _is_per_world(path: tuple[Any, ...]) -> bool:
-    """Does the leaf always have a world axis?"""
-    names = [getattr(key, "name", "") for key in path]
-    if names[0] == "core":
-        return names[1] == "steps"
-    return "params" not in names

@@ -1,0 +1,129 @@
+"""The shapes of a simulation's data: which axes are of worlds and drones, what may be assigned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from jax import Array
+from jax.tree_util import GetAttrKey
+
+from crazyflow_ros.dynamics.obstacles import SLOT_AXES
+from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.packing import described, layout, path_name
+
+Path = tuple[Any, ...]
+
+
+class Shapes:
+    """Shapes and dtypes of the data that a simulation begins with."""
+
+    def __init__(self, data: SimData, mixed: bool) -> None:
+        """Take them from `data`.
+
+        Args:
+            data: With parameters that all worlds share.
+            mixed: These have an axis of drones.
+        """
+        core = data.core
+        self.sizes = (core.n_worlds, core.n_drones)
+        self._freq, self._mixed = core.freq, mixed
+        self._first = {
+            path: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+            for path, leaf in jax.tree.leaves_with_path(data)
+            if not _is_obstacle(path)
+        }
+        self._checked: set[object] = set()
+
+    def lead(self, path: Path, leaf: Array) -> tuple[int, ...]:
+        """The leading axes of a parameter.
+
+        Raises:
+            ValueError: They are neither of drones nor of worlds.
+        """
+        lead = leaf.shape[: leaf.ndim - self._figure_ndim(path, leaf)]
+        pairs = zip(lead[::-1], self.sizes[::-1])
+        if len(lead) > 2 or any(n not in (1, size) for n, size in pairs):
+            raise ValueError(
+                f"{path_name(path)} has the leading axes {lead}, expected (n_drones,) or "
+                f"(n_worlds, n_drones) = {self.sizes}, or 1 instead of them"
+            )
+        return lead
+
+    def check(self, data: SimData, now: SimData) -> None:
+        """Refuse data that are not of this simulation.
+
+        Other than at first, parameters may have leading axes, and there may be more arrays with
+        axes of worlds and drones.
+
+        Args:
+            data: The data. If they are lazy, this looks at what has been read or replaced.
+            now: Data that are fine, some fields of which may be the same.
+
+        Raises:
+            ValueError: Something has another shape or dtype, or is missing; the message names it.
+        """
+        if not isinstance(data, SimData):
+            raise ValueError(f"data has to be a SimData, got {data!r}")
+        fine = now.present
+        for name, field in data.present.items():
+            if field is not fine.get(name) and (key := (name, layout(field))) not in self._checked:
+                self._check_field(GetAttrKey(name), field)
+                self._checked.add(key)
+
+    def _check_field(self, name: GetAttrKey, field: Any) -> None:
+        given = {(name, *path): leaf for path, leaf in jax.tree.leaves_with_path(field)}
+        for path, first in self._first.items():
+            if path[0] == name and path not in given:
+                raise ValueError(f"{path_name(path)} has to be an array, {described(first)}")
+        for path, leaf in given.items():
+            self._check_leaf(path, leaf)
+        if name.name == "core" and field.freq != self._freq:
+            raise ValueError(f"core.freq is {field.freq}, this simulation has {self._freq}")
+
+    def _check_leaf(self, path: Path, leaf: Any) -> None:
+        first = self._first.get(path)
+        if not hasattr(leaf, "dtype"):
+            expected = f", {described(first)}" if first is not None else ""
+            raise ValueError(f"{path_name(path)} has to be an array{expected}, got {leaf!r}")
+        if is_param(path):
+            n_lead = len(self.lead(path, leaf))
+            if first is not None:
+                first = first.update(shape=first.shape[self._mixed :])
+        else:
+            n_lead = 0
+            n_worlds, n_drones = self.sizes
+            if first is None and leaf.shape[:2] not in ((n_worlds, 1), (n_worlds, n_drones)):
+                expected = f"[{n_worlds},{n_drones} or 1,...]"
+                raise ValueError(f"{path_name(path)} is {described(leaf)}, expected {expected}")
+        if first is not None and (
+            leaf.shape[n_lead:] != first.shape or not _same(leaf.dtype, first.dtype)
+        ):
+            raise ValueError(f"{path_name(path)} is {described(leaf)}, expected {described(first)}")
+
+    def _figure_ndim(self, path: Path, leaf: Array) -> int:
+        """Axes of a parameter without leading ones."""
+        if _is_obstacle(path):
+            return -int(getattr(SLOT_AXES, _names(path)[-1]))
+        first = self._first.get(path)
+        return len(first.shape) - self._mixed if first is not None else leaf.ndim
+
+
+def is_param(path: Path) -> bool:
+    """Is the leaf a parameter, which worlds and drones share unless it has leading axes?"""
+    return "params" in _names(path)
+
+
+def _is_obstacle(path: Path) -> bool:
+    return "obstacles" in _names(path)
+
+
+def _names(path: Path) -> list[str]:
+    return [getattr(key, "name", "") for key in path]
+
+
+def _same(dtype: Any, expected: Any) -> bool:
+    """Does JAX make arrays of the one dtype of those of the other?"""
+    if dtype == expected:
+        return True
+    return bool(jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True) == expected)
