@@ -14,9 +14,10 @@ from crazyflow_ros.runtime.assembly import Assembly, SceneEdit
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.engine import Engine, checked_pose
+from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.runtime.poses import checked_pose, free_place
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
 from crazyflow_ros.runtime.simulation import FIRST_TICK, Simulation
@@ -138,7 +139,10 @@ class Changes:
         self._check_roster_is_open()
         if name in self._engine.names:
             raise ValueError(f"there is a drone {name!r} already")
-        place = self._engine.free_place() if pose is None else checked_pose("pose", pose)
+        if pose is None:
+            place = free_place(self._config, self._simulation.snapshot.pos)
+        else:
+            place = checked_pose("pose", pose)
         self._assemble({**self._assembly.roster(), name: place})
         self.show()
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from crazyflow_ros.dynamics.contact import rest_height
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.command_source import Exchange
 from crazyflow_ros.runtime.compiled import LOST, CompiledWorld, Leaves
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE
+from crazyflow_ros.runtime.poses import initial_poses
 from crazyflow_ros.runtime.snapshot import SIZES, Snapshot
-from crazyflow_ros.sim.data import grid_2d
 
 Fields = Mapping[str, np.ndarray]
 """Some of the fields of `SIZES`, with the units and frames of `MirrorState`, one row per drone."""
@@ -23,7 +21,6 @@ Fields = Mapping[str, np.ndarray]
 _PARKED = 1e5  # m, height of free slots: far from everything, and from each other
 _NEVER = -1  # tick by which a drone that is not lost got lost
 _TURN = 2 * np.pi  # rad
-_NEAR = 0.5  # m, where there is a drone another one is not put
 
 
 class Engine:
@@ -77,7 +74,7 @@ class Engine:
             world.control,
             world.control_period,
         )
-        poses = _checked_poses(config, len(names))
+        poses = initial_poses(config, len(names))
         self.lost: dict[str, int] = {}
         self.obstacles: Obstacles | None = None
         self._set_inputs(world.inputs)
@@ -339,14 +336,6 @@ class Engine:
             self._rotor_angle = _with(self._rotor_angle, slots, fields["rotor_angle"])
         self._world.leaves = leaves
 
-    def free_place(self) -> np.ndarray:
-        """A pose (7,) on the floor, as near to the origin as there is room."""
-        pos = self._world.leaves["states.pos"][0, self._slots_of(self.names)]
-        points = grid_2d((2 * len(pos) + 1) ** 2)  # more than the drones can be near to
-        distance = np.linalg.norm(points[:, None] - pos[:, :2], axis=-1).min(axis=1)
-        height = rest_height(self._config.drone_model, self.freq)
-        return np.array([*points[np.argmax(distance > _NEAR)], height, 0.0, 0.0, 0.0, 1.0])
-
 
 def _with(values: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
     """A copy with other rows, for snapshots have the present one."""
@@ -361,31 +350,3 @@ def _parked(first: int, stop: int) -> dict[str, np.ndarray]:
     fields["pos"][:, 0], fields["pos"][:, 2] = np.arange(first, stop), _PARKED
     fields["quat"][:, 3] = 1.0
     return fields
-
-
-def _checked_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
-    if config.initial_poses is None:
-        poses = np.zeros((n_drones, 7))
-        poses[:, :2], poses[:, 6] = grid_2d(n_drones), 1.0
-        poses[:, 2] = rest_height(config.drone_model, config.freq)
-        return poses
-    poses = np.array(config.initial_poses, float)
-    if poses.shape != (n_drones, 7):
-        raise ValueError(f"initial_poses has the shape ({n_drones}, 7), got {poses.shape}")
-    return np.array([checked_pose("initial_poses", pose) for pose in poses])
-
-
-def checked_pose(what: str, pose: ArrayLike) -> np.ndarray:
-    """(7,) position and attitude (xyzw), which is made a unit quaternion.
-
-    Raises:
-        ValueError: The pose is not one; the message uses `what`.
-    """
-    checked = np.array(pose, float)
-    if checked.shape != (7,):
-        raise ValueError(f"{what} has the shape (7,), got {checked.shape}")
-    norm = np.linalg.norm(checked[3:])
-    if not np.isfinite(checked).all() or norm == 0:
-        raise ValueError(f"{what} must be finite with an attitude, got {checked.tolist()}")
-    checked[3:] /= norm
-    return checked
