@@ -95,7 +95,11 @@ class Noise:
         self._axes = n_axes
         self._resets = np.full(n_worlds, -1)
         self._generators = [np.random.default_rng(0)] * n_worlds
-        self._numbers = np.zeros((_DRAWN_AT_ONCE, n_worlds, 2, n_axes))
+        self._walks = bool(np.any(cfg.random_walk))
+        self._is_white = bool(np.any(cfg.density) or np.any(cfg.std))
+        # Of a sample, those that the walk needs, if any, then those of the white noise.
+        self._shape = (self._walks + self._is_white, n_axes)
+        self._numbers = np.zeros((_DRAWN_AT_ONCE, n_worlds, *self._shape))
         self._next = _DRAWN_AT_ONCE
         self._dt = math.nan  # of the next two
         self._white = self._step = np.zeros(n_axes)
@@ -147,7 +151,7 @@ class Noise:
             dt: Between two of them [s].
         """
         self._use(dt)
-        if np.any(self._white) or np.any(self._step):
+        if self._walks or self._is_white:
             for world, count in enumerate(counts.tolist()):
                 self._skip(world, count)
 
@@ -157,12 +161,12 @@ class Noise:
         self._walk(world, used)
         for start in range(len(used), count, _SKIPPED_AT_ONCE):
             n = min(count - start, _SKIPPED_AT_ONCE)
-            self._walk(world, rng.standard_normal((n, 2, self._axes)))
+            self._walk(world, rng.standard_normal((n, *self._shape)))
         left[:] = np.concatenate([left[len(used) :], rng.standard_normal(used.shape)])
 
     def _walk(self, world: int, normal: np.ndarray) -> None:
-        """Let the bias go on by these numbers, (n, 2, n_axes)."""
-        if len(normal) and self._step.any():
+        """Let the bias go on by these numbers of n samples."""
+        if len(normal) and self._walks:
             steps = self._step * normal[:, 0]
             steps[0] += self._bias[world]
             self._bias[world] = np.cumsum(steps, axis=0)[-1]
@@ -178,21 +182,24 @@ class Noise:
         truth = values.reshape(-1, *self._bias.shape)
         normal = self._draw(len(truth))
         self._use(dt)
-        bias = self._step * normal[:, :, 0]
-        bias[0] += self._bias
-        bias = np.cumsum(bias, axis=0)
-        self._bias = bias[-1].copy()
-        readings = truth * (1.0 + self._scale) + bias + self._white * normal[:, :, 1]
+        bias = self._bias
+        if self._walks:
+            steps = self._step * normal[:, :, 0]
+            steps[0] += bias
+            bias = np.cumsum(steps, axis=0)
+            self._bias = bias[-1].copy()
+        readings = truth * (1.0 + self._scale) + bias
+        if self._is_white:
+            readings += self._white * normal[:, :, -1]
         return readings.clip(-self.cfg.saturation, self.cfg.saturation).reshape(values.shape)
 
     def _use(self, dt: float) -> None:
         if dt != self._dt:
             self._dt, self._white = dt, np.sqrt(self.cfg.variance(dt, self._axes))
-            walk = np.multiply(self.cfg.random_walk, math.sqrt(dt))
-            self._step = np.broadcast_to(walk, self._axes)
+            self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
 
     def _draw(self, n_samples: int) -> np.ndarray:
-        """Random numbers of samples, shape (n_samples, B, 2, n_axes)."""
+        """Random numbers of samples, shape (n_samples, B, up to 2, n_axes)."""
         parts: list[np.ndarray] = []
         while n_samples:
             if self._next == _DRAWN_AT_ONCE:
