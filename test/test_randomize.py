@@ -94,6 +94,23 @@ def test_drones_of_several_models_keep_their_order_in_the_scene() -> None:
     assert ids == sim.data.core.drone_mocap_ids.tolist() == [0, 1, 2, 3]
 
 
+def test_spreads_and_names_are_checked() -> None:
+    for spread in (np.nan, [1.0, 2.0], [0, 0, np.inf]):
+        for kind in (randomize_pos, randomize_attitude):
+            with pytest.raises(ValueError, match="is one or three finite numbers, got"):
+                kind(spread)
+    for part in (np.nan, 1, -0.1, [0.1, 0.2]):
+        with pytest.raises(ValueError, match="the spread of mass is from 0 to less than 1, got"):
+            randomize_mass(part)
+    for name in ("foo", "J_inv", "obstacles"):
+        with pytest.raises(ValueError, match=f"'{name}' is no parameter to randomise, have J, "):
+            randomize_param(name, 0.1)
+    sim = Sim(control="rotor_vel")
+    sim.reset_pipeline = (randomize_param("acc_coef", 0.1),)
+    with pytest.raises(ValueError, match="the dynamics have no acc_coef to randomise"):
+        sim.reset()
+
+
 def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(ValueError, match="drone names 2 drones, but n_drones is 3"):
         Sim(n_drones=3, drone=["cf2x_L250", "cf21B_500"])

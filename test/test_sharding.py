@@ -98,7 +98,7 @@ def test_a_simulation_stays_on_the_default_device_of_its_time() -> None:
 
 def test_worlds_that_devices_cannot_share_evenly_are_refused() -> None:
     class Two:  # all that is asked of a mesh before it is used
-        size = 2
+        size, devices = 2, ()
 
     with pytest.raises(ValueError, match="multiple of the mesh's 2 devices, got 3"):
         Sim(3, mesh=Two())  # type: ignore[arg-type]

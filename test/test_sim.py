@@ -87,13 +87,34 @@ def test_a_step_count_has_to_be_positive(sim: Sim) -> None:
     for count in (0, -1):
         with pytest.raises(ValueError, match=f"n_steps must be at least 1, got {count}"):
             sim.step(count)
+    for part in (2.5, np.nan):
+        with pytest.raises(ValueError, match=f"n_steps has to be a whole number, got {part}"):
+            sim.step(part)  # type: ignore[arg-type]
     assert_equal(sim.data, before)
 
 
-@pytest.mark.parametrize("name", ["n_worlds", "n_drones", "freq"])
-def test_counts_have_to_be_positive(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
-        Sim(**{name: 0})
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"n_worlds": 0}, "n_worlds must be at least 1, got 0"),
+        ({"n_drones": 0}, "n_drones must be at least 1, got 0"),
+        ({"drone": []}, "n_drones must be at least 1, got 0"),
+        ({"freq": 0}, "freq must be at least 1, got 0"),
+        ({"n_worlds": 2.5}, "n_worlds has to be a whole number, got 2.5"),
+        ({"n_drones": "3"}, "n_drones has to be a whole number, got '3'"),
+        ({"freq": np.nan}, "freq has to be a whole number, got nan"),
+        ({"state_freq": -5}, "state_freq must be at least 1, got -5"),  # though nobody asks for it
+        ({"drone": None}, "drone has to be a name, or one for each drone, got None"),
+        ({"forces": print}, "forces have to be a tuple of functions, got <built-in"),
+        ({"forces": (1,)}, "forces have to be a tuple of functions, got"),
+        ({"obstacles": 3}, "obstacles have to be Obstacles, got 3"),
+        ({"mesh": 3}, "mesh has to be a jax.sharding.Mesh, got 3"),
+        ({"rng_key": "a"}, "rng_key has to be an integer, got 'a'"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(argument: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Sim(control="rotor_vel", **argument)
 
 
 def test_worlds_and_drones_do_not_disturb_each_other(sim: Sim) -> None:
@@ -180,6 +201,9 @@ def test_a_masked_reset_touches_its_worlds_only(sim: Sim) -> None:
 def test_a_mask_of_the_wrong_shape_is_refused(sim: Sim) -> None:
     for mask in ([True], np.ones((N, 1), bool), True):
         with pytest.raises(ValueError, match=r"mask has the shape \(3,\), got"):
+            sim.reset(mask)
+    for mask in ([2, 0, 1], [np.nan, 0, 1]):  # worlds, as one might think
+        with pytest.raises(ValueError, match="mask holds a bool for each world, got"):
             sim.reset(mask)
 
 

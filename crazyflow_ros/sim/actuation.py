@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp
+from math import exp, isfinite
 
 import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.data import SimData
 
 
@@ -31,10 +32,9 @@ class ActionDelay:
         """Refuse no delay.
 
         Raises:
-            ValueError: `ticks` is below 1.
+            ValueError: `ticks` is below 1, or no whole number.
         """
-        if self.ticks < 1:
-            raise ValueError(f"ticks has to be at least 1, got {self.ticks}")
+        whole("ticks", self.ticks)
 
     def begin(self, data: SimData) -> SimData:
         """Data with nothing on the way."""
@@ -69,14 +69,27 @@ class MotorFailure:
         """Refuse a rotor that no drone has.
 
         Raises:
-            ValueError: `rotor` is not one of 0 to 3.
+            ValueError: `rotor` is not one of 0 to 3, or `time` is not finite.
         """
         if self.rotor not in range(4):
             raise ValueError(f"rotor has to be one of 0 to 3, got {self.rotor}")
+        if not isfinite(self.time):
+            raise ValueError(f"time has to be finite, got {self.time}")
+
+    def begin(self, data: SimData) -> SimData:
+        """The data; there is nothing to remember.
+
+        Raises:
+            ValueError: There is no such drone, or it has no rotors.
+        """
+        _rotor_params(data, "MotorFailure")
+        if self.drone is not None and self.drone not in range(data.core.n_drones):
+            last = data.core.n_drones - 1
+            raise ValueError(f"MotorFailure: drone has to be one of 0 to {last}, got {self.drone}")
+        return data
 
     def __call__(self, data: SimData) -> SimData:
         """Stop the rotor once it is time."""
-        _rotor_params(data, "MotorFailure")
         failed = data.core.steps >= round(self.time * data.core.freq)
         if self.drone is not None:
             failed &= jnp.arange(data.core.n_drones) == self.drone
@@ -116,13 +129,15 @@ class Battery:
         """Refuse a curve that does not fall.
 
         Raises:
-            ValueError: The points are not in order, or a figure is not positive.
+            ValueError: The points are not in order, or a figure is negative or not finite.
         """
         charges = (0.0, self.knee[0], self.nominal[0], self.capacity)
         volts = (self.full, self.knee[1], self.nominal[1], 0.0)
         rising = all(a < b for a, b in pairwise(charges))
         falling = all(a > b for a, b in pairwise(volts))
-        if not (rising and falling and self.resistance >= 0 and 0 < self.efficiency <= 1):
+        figures = (*charges, *volts, self.resistance, self.current)
+        proper = all(map(isfinite, figures)) and self.resistance >= 0 and 0 < self.efficiency <= 1
+        if not (rising and falling and proper):
             raise ValueError(f"the curve has to fall from full to knee, nominal, empty, got {self}")
 
     def voltage(self, drawn: Array) -> Array:

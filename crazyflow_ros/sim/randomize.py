@@ -7,12 +7,15 @@ what they have.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import rotate_quat, split, stack
 from crazyflow_ros.sim.data import SimData
 
@@ -39,6 +42,7 @@ def randomize_ang_vel(spread: ArrayLike) -> ResetStage:
 
 def randomize_attitude(spread: ArrayLike) -> ResetStage:
     """Turn drones by a rotation vector of up to `spread` [rad] in each of its components."""
+    spread = _per_axis("attitude", spread)
 
     def attitude(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
         data, noise = _uniform(data, data.states.pos.shape)
@@ -61,11 +65,32 @@ def randomize_inertia(spread: float) -> ResetStage:
 
 
 def randomize_param(name: str, spread: float) -> ResetStage:
-    """Multiply any parameter of `data.params` by 1 ± `spread`, one factor for each drone."""
+    """Multiply any parameter of `data.params` by 1 ± `spread`, one factor for each drone.
+
+    Raises:
+        ValueError: No dynamics have such a parameter, or it follows from another one.
+    """
+    known = {f.name for model in Dynamics for f in fields(model.params)} - {"J_inv", "obstacles"}
+    if name not in known:
+        raise ValueError(f"{name!r} is no parameter to randomise, have {', '.join(sorted(known))}")
     return _scale(name, spread)
 
 
+def _per_axis(field: str, spread: ArrayLike) -> np.ndarray:
+    """A spread of vectors.
+
+    Raises:
+        ValueError: It is not finite, or neither one number nor three.
+    """
+    array = np.asarray(spread, float)
+    if array.shape not in ((), (1,), (3,)) or not np.isfinite(array).all():
+        raise ValueError(f"the spread of {field} is one or three finite numbers, got {spread}")
+    return array
+
+
 def _shift(field: str, spread: ArrayLike) -> ResetStage:
+    spread = _per_axis(field, spread)
+
     def shift(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
         now = getattr(data.states, field)
         data, noise = _uniform(data, now.shape)
@@ -76,10 +101,12 @@ def _shift(field: str, spread: ArrayLike) -> ResetStage:
 
 
 def _scale(name: str, spread: float) -> ResetStage:
-    if not 0 <= spread < 1:
+    if np.ndim(spread) or not 0 <= spread < 1:
         raise ValueError(f"the spread of {name} is from 0 to less than 1, got {spread}")
 
     def scale(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+        if not hasattr(data.params, name):
+            raise ValueError(f"the dynamics have no {name} to randomise")
         now = getattr(data.params, name)
         nominal = getattr(default_data.params, name)
         core_ndim = 2 if name in _MATRICES else 1

@@ -12,12 +12,12 @@ from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone, Dynamics
-from crazyflow_ros.dynamics.contact import DroneForce, Force
+from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
+from crazyflow_ros.sim.arguments import forces_of, models_of, rates_of, whole
 from crazyflow_ros.sim.cascade import control_stages, levels
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
@@ -75,7 +75,7 @@ class Sim(SimScene):
             integrator: An `Integrator`.
             freq: Physics ticks per second.
             state_freq: Rate of the position controller, Hz. Like the other rates it has to divide
-                `freq`.
+                `freq`, if commands go through that controller.
             attitude_freq: Rate of the attitude controller, Hz.
             body_rate_freq: Rate of the body rate controller, Hz.
             force_torque_freq: Rate of the motor mixer, Hz.
@@ -93,24 +93,20 @@ class Sim(SimScene):
         Raises:
             ValueError: An argument is out of range; the message names it.
         """
-        names = (drone,) if isinstance(drone, str) else tuple(drone)
-        models = tuple(member(Drone, name) for name in names)
-        if n_drones is None:
-            n_drones = len(models)
-        for name, value in (("n_worlds", n_worlds), ("n_drones", n_drones), ("freq", freq)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        if not isinstance(drone, str) and len(models) != n_drones:
-            raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
+        models = models_of(drone, n_drones)
+        n_worlds, n_drones, freq = whole("n_worlds", n_worlds), len(models), whole("freq", freq)
+        if not isinstance(obstacles, Obstacles | None):
+            raise ValueError(f"obstacles have to be Obstacles, got {obstacles!r}")
+        if mesh is not None and not hasattr(mesh, "devices"):
+            raise ValueError(f"mesh has to be a jax.sharding.Mesh, got {mesh!r}")
+        if not isinstance(rng_key, int | np.integer):
+            raise ValueError(f"rng_key has to be an integer, got {rng_key!r}")
         self.drone: Drone | tuple[Drone, ...] = models[0] if isinstance(drone, str) else models
         self.dynamics = member(Dynamics, dynamics)
         self.control = member(Control, control)
         self.integrator = member(Integrator, integrator)
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
-        self.forces: tuple[Force, ...] = tuple(forces or ())
-        for force in self.forces:
-            if isinstance(force, DroneForce):
-                force.check(models * n_drones if len(models) < n_drones else models, freq)
+        self.forces = forces_of(() if forces is None else forces, models, freq)
         rates = {
             Control.state: state_freq,
             Control.attitude: attitude_freq,
@@ -118,9 +114,7 @@ class Sim(SimScene):
             Control.force_torque: force_torque_freq,
         }
         controllers = control_stages(self.dynamics, self.control)
-        used = levels(self.control, self.dynamics)
-        for level in used:
-            ticks_per_period(freq, rates[level], f"{level}_freq")
+        rates = rates_of(levels(self.control, self.dynamics), rates, freq)
 
         self._step_pipeline = (
             *controllers,
@@ -137,7 +131,7 @@ class Sim(SimScene):
             dynamics=self.dynamics,
             control=self.control,
             freq=freq,
-            control_freqs={level: rates[level] for level in used},
+            control_freqs=rates,
             seed=rng_key,
             true_mass=true_mass,
         )
@@ -224,13 +218,20 @@ class Sim(SimScene):
 
         Args:
             mask: (n_worlds,) bool, the worlds to reset; all of them if None.
+
+        Raises:
+            ValueError: The mask has another shape, or holds other things.
         """
-        if mask is not None and np.shape(mask) != (self.n_worlds,):
-            raise ValueError(f"mask has the shape ({self.n_worlds},), got {np.shape(mask)}")
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.shape != (self.n_worlds,):
+                raise ValueError(f"mask has the shape ({self.n_worlds},), got {mask.shape}")
+            if mask.dtype != bool:
+                raise ValueError(f"mask holds a bool for each world, got {mask.tolist()}")
+            mask = self._worlds.placed_array(mask)
         if self._reset is None:
             self._reset = self.build_reset_fn()
-        worlds = None if mask is None else self._worlds.placed_array(np.asarray(mask, bool))
-        self.data = self._reset(self.data, self.default_data, worlds)
+        self.data = self._reset(self.data, self.default_data, mask)
 
     def state_control(self, cmd: ArrayLike) -> None:
         """See `functional.state_control`."""

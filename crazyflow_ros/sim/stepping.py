@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.kernels import separate_kernels, separation
+from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.blocks import Arrays, Packed
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.packing import changed_leaves, repeat, traced
@@ -128,7 +129,8 @@ class PackedStep:
 
         Uses up the arrays that ticks change.
         """
-        moving, states = self._advance(*packed, n_steps if self._on_mesh else _count(n_steps))
+        n = whole("n_steps", n_steps) if self._on_mesh else _count(n_steps)
+        moving, states = self._advance(*packed, n)
         return Packed(moving, packed.fixed), states
 
     def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:
@@ -235,6 +237,7 @@ def _copied(arrays: Arrays) -> Arrays:
 @lru_cache(maxsize=64)
 def _count(n: int) -> Array:
     """A number as an array: taking one takes a compiled function a third of the time."""
+    whole("n_steps", n)
     with jax.ensure_compile_time_eval():
         return jnp.asarray(n, jnp.int32)
 

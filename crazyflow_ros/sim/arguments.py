@@ -1,0 +1,83 @@
+"""What `Sim` is told to simulate, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.dynamics.contact import DroneForce, Force
+from crazyflow_ros.members import member
+
+
+def whole(name: str, value: Any) -> int:
+    """A number of things.
+
+    Args:
+        name: What it is called in the error.
+        value: The number; 2.0 is as good as 2.
+
+    Raises:
+        ValueError: It is not a whole number, or below 1.
+    """
+    try:
+        number = int(value)
+        is_whole = bool(number == value)
+    except (TypeError, ValueError, OverflowError):
+        is_whole = False
+    if not is_whole:
+        raise ValueError(f"{name} has to be a whole number, got {value!r}")
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    return number
+
+
+def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, ...]:
+    """The model of each drone of a world.
+
+    Args:
+        drone: Name of one model, or one for each drone.
+        n_drones: How many drones; None is as many as `drone` names.
+
+    Raises:
+        ValueError: There is no such model, or it is another number of them.
+    """
+    if not isinstance(drone, Iterable):
+        raise ValueError(f"drone has to be a name, or one for each drone, got {drone!r}")
+    if isinstance(drone, str):
+        return (member(Drone, drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
+    models = tuple(member(Drone, name) for name in drone)
+    n_drones = whole("n_drones", len(models) if n_drones is None else n_drones)
+    if len(models) != n_drones:
+        raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
+    return models
+
+
+def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> dict[Control, int]:
+    """Of the rates of all controllers [Hz] those of the ones in use, which have to divide `freq`.
+
+    Raises:
+        ValueError: One of them does not, or another one is not positive.
+    """
+    for level, rate in rates.items():
+        if level in used:
+            ticks_per_period(freq, rate, f"{level}_freq")
+        else:
+            whole(f"{level}_freq", rate)
+    return {level: rates[level] for level in used}
+
+
+def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[Force, ...]:
+    """External influences that were made for these drones and this step frequency.
+
+    Raises:
+        ValueError: They are not functions, or were made for others.
+    """
+    if not isinstance(forces, Sequence) or not all(map(callable, forces)):
+        raise ValueError(f"forces have to be a tuple of functions, got {forces!r}")
+    for force in forces:
+        if isinstance(force, DroneForce):
+            force.check(models, freq)
+    return tuple(forces)
