@@ -98,9 +98,39 @@ def test_bad_arguments_are_refused() -> None:
         QuadrotorVectorEnv(1, Reach(), render_mode="human")
     with pytest.raises(ValueError, match="thrust_range is from 0 to 1, got 2"):
         QuadrotorVectorEnv(1, Reach(), thrust_range=2)
+    with pytest.raises(ValueError, match="max_tilt is from 0 to pi / 2, got nan"):
+        QuadrotorVectorEnv(1, Reach(), max_tilt=np.nan)
+    with pytest.raises(ValueError, match=r"task has to be a Task, such as Reach\(\), got 'reach'"):
+        QuadrotorVectorEnv(1, "reach")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
+        QuadrotorVectorEnv(0, Reach())
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) before"):
+        QuadrotorVectorEnv(1, Reach()).step(np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize(
+    ("task", "field", "value"),
+    [
+        (FigureEight, "period", 0.0),
+        (FigureEight, "seconds", -1.0),
+        (FigureEight, "size", (1.0, np.inf)),
+        (Reach, "tolerance", 0),
+        (Reach, "centre", (0.0, np.nan, 0.0)),
+        (Landing, "height", np.nan),
+    ],
+)
+def test_tasks_that_nobody_can_do_are_refused(task: Any, field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{task.__name__}: {field} has to be finite.*, got "):
+        task(**{field: value})
 
 
 def test_tasks_are_registered() -> None:
     env = gymnasium.make_vec("crazyflow_ros/Landing-v0", num_envs=3, task=Landing(height=2.0))
     assert env.num_envs == 3 and env.unwrapped.task.height == 2.0
     env.close()
+    env = gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=2, tolerance=0.3, max_tilt=0.4)
+    assert env.unwrapped.task == Reach(tolerance=0.3)
+    env.close()
+    for options in ({"task": Landing()}, {"task": Reach(), "tolerance": 0.3}):
+        with pytest.raises(ValueError, match=r"task has to be a Reach, or its fields: got"):
+            gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=2, **options)

@@ -2,14 +2,15 @@
 
 import gymnasium
 
+from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
 __all__ = ["FigureEight", "Landing", "QuadrotorVectorEnv", "Reach", "Task"]
 
-for _task in (Reach, FigureEight, Landing):
+for _kind in TASKS:
     gymnasium.register(
-        id=f"crazyflow_ros/{_task.__name__}-v0",
-        vector_entry_point="crazyflow_ros.envs.vector:QuadrotorVectorEnv",
-        kwargs={"task": _task()},
+        id=f"crazyflow_ros/{_kind}-v0",
+        vector_entry_point="crazyflow_ros.envs.registration:make",
+        kwargs={"kind": _kind},
     )

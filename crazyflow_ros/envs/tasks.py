@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import tau
-from typing import NamedTuple, Protocol
+from math import inf, isfinite, tau
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 
@@ -33,6 +34,7 @@ class Verdict(NamedTuple):
     """(N,) bool: it has done it."""
 
 
+@runtime_checkable
 class Task(Protocol):
     """A task, as pure functions."""
 
@@ -52,6 +54,20 @@ class Task(Protocol):
     def judge(self, before: Flight, after: Flight) -> Verdict:
         """The verdict on a step."""
         ...
+
+
+def _check(task: object, *names: str, lowest: float = -inf) -> None:
+    """Refuse fields with numbers that are not finite, or not above `lowest`.
+
+    Raises:
+        ValueError: There is one; the message names the field.
+    """
+    for name in names:
+        value = getattr(task, name)
+        if not all(isfinite(x) and x > lowest for x in np.ravel(value)):
+            above = f" above {lowest:g}" if isfinite(lowest) else ""
+            kind = f"{type(task).__name__}: {name}"
+            raise ValueError(f"{kind} has to be finite{above}, got {value}")
 
 
 def _within(key: Array, n: int, centre: tuple[float, ...], spread: tuple[float, ...]) -> Array:
@@ -82,6 +98,15 @@ class Reach:
     tolerance: float = 0.1
     speed: float = 0.3
     limit: float = 4.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no task.
+
+        Raises:
+            ValueError: A length, speed or time is not positive, or a number is not finite.
+        """
+        _check(self, "centre", "spread")
+        _check(self, "seconds", "tolerance", "speed", "limit", lowest=0)
 
     def begin(self, key: Array, n: int) -> tuple[Array, Array]:
         """See `Task`."""
@@ -123,6 +148,15 @@ class FigureEight:
     spread: tuple[float, float, float] = (0.1, 0.1, 0.1)
     limit: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no task.
+
+        Raises:
+            ValueError: A length or time is not positive, or a number is not finite.
+        """
+        _check(self, "centre", "size", "spread")
+        _check(self, "seconds", "period", "limit", lowest=0)
+
     def begin(self, key: Array, n: int) -> tuple[Array, Array]:
         """See `Task`."""
         return _within(key, n, self.centre, self.spread), jnp.tile(jnp.array(self.centre), (n, 1))
@@ -161,6 +195,15 @@ class Landing:
     pad: float = 0.15
     speed: float = 0.5
     limit: float = 4.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no task.
+
+        Raises:
+            ValueError: A length, speed or time is not positive, or a number is not finite.
+        """
+        _check(self, "spread")
+        _check(self, "seconds", "height", "pad", "speed", "limit", lowest=0)
 
     def begin(self, key: Array, n: int) -> tuple[Array, Array]:
         """See `Task`."""

@@ -9,6 +9,7 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jax import Array
@@ -16,6 +17,7 @@ from jax import Array
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.envs.tasks import Flight, Task, Verdict
 from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.functional import attitude_control
 
 _GOAL = "goal"
@@ -67,6 +69,11 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is None or 'rgb_array', got {render_mode!r}")
+        whole("num_envs", num_envs)
+        if not isinstance(task, Task):
+            raise ValueError(f"task has to be a Task, such as Reach(), got {task!r}")
+        if not 0 < max_tilt < pi / 2:
+            raise ValueError(f"max_tilt is from 0 to pi / 2, got {max_tilt}")
         if not 0 < thrust_range <= 1:
             raise ValueError(f"thrust_range is from 0 to 1, got {thrust_range}")
         self._ticks = ticks_per_period(freq, action_freq, "action_freq")
@@ -99,7 +106,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._offset = np.array([0, 0, 0, hover], np.float32)
         self._fly, self._reset = self.sim.build_step_fn(), self.sim.build_reset_fn()
         self._compiled, self._observed = jax.jit(self._advance), jax.jit(self._observation)
-        self._ended = np.zeros(num_envs, bool)
+        self._ended: np.ndarray | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -135,7 +142,10 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
         Raises:
             ValueError: Wrong shape, NaN or infinity.
+            ResetNeeded: There was no `reset` yet.
         """
+        if self._ended is None:
+            raise ResetNeeded("call reset() before the first step()")
         actions = np.asarray(actions, np.float32)
         if actions.shape != self.action_space.shape:
             raise ValueError(
