@@ -74,6 +74,7 @@ cf0:
   cloud: {type: lidar, rate: 5, samples: 24, elevations: [-20, 0, 20], pos: [0, 0, 0.02],
           rpy: [5, 10, 90]}
   eye: {type: camera, rate: 5, width: 64, height: 48, data_types: [rgb, depth, segmentation]}
+  drift: {type: imu, rate: 100, gyro: {bias: 1.0}, accelerometer: {}}
   mag: {type: magnetometer, rate: 10, field: [1e-6, 2e-5, -4e-5]}
   baro: {type: barometer, rate: 10, altitude: 500.0, noise: {std: 3.0}}
   gps: {type: gnss, rate: 10, latitude: 48.0, longitude: 11.0, altitude: 600.0}
@@ -420,6 +421,22 @@ def test_motion_capture_is_late_and_has_gaps(client: Client) -> None:
         assert abs(numbers(message.pose.orientation) @ exact) == pytest.approx(1.0, abs=1e-6)
     first, last = (time_ns(m.header.stamp) // 20_000_000 for m in (told[0], told[-1]))
     assert 0.4 < len(told) / (last - first + 1) < 0.95  # with 0.7 expected
+
+
+def test_the_state_after_a_reset_is_sensed_with_the_errors_after_it(client: Client) -> None:
+    told = client.collect(Imu, "cf0/drift/data_raw")
+    client.until(lambda: client.advance(50) and told, "readings")
+    tick = client.advance(5 - client.advance(1) % 5)
+    client.newest(told, tick)
+    before = numbers(told[-1].angular_velocity)
+    told.clear()
+    client.reset()
+    end = client.advance(100)
+    client.newest(told, end)
+    assert time_ns(told[0].header.stamp) == stamp_ns(tick)
+    turns = np.array([numbers(message.angular_velocity) for message in told])  # it falls straight
+    np.testing.assert_allclose(turns - turns[0], 0.0, atol=1e-6)
+    assert not np.isclose(turns[0], before).any()
 
 
 def test_a_drone_on_the_floor_feels_its_weight(client: Client) -> None:
