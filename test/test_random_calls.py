@@ -1,24 +1,52 @@
 """Calls of `Sim`'s interface in any order, with any numbers: nothing becomes NaN or stale.
 
-A few sequences; `pytest --hypothesis-profile=thorough` tries 10,000.
+A few sequences, in control modes that change from day to day; `pytest
+--hypothesis-profile=thorough` tries 10,000 in each.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crazyflow_ros.sim import Sim
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics.collision import drone_contact, obstacle_contact
+from crazyflow_ros.dynamics.contact import floor_contact
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, ActionDelay, MotorFailure
+from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.sim.stepping import StepFn
+from crazyflow_ros.sim.wind import Dryden
 
 N, M = 2, 2
+DRONE, FREQ = "cf21B_500", 500
+
+
+# What takes long to compile.
+THOROUGH = settings.get_current_profile_name() == "thorough"
+CONTACTS = (floor_contact, obstacle_contact, drone_contact) if THOROUGH else (floor_contact,)
+
+
+def modes(first: int) -> list[Control]:
+    """All, or the one whose turn it is."""
+    if THOROUGH:
+        return list(Control)
+    return [list(Control)[(datetime.now(UTC).toordinal() + first) % len(Control)]]
+
+
 NUMBERS = st.one_of(
     st.sampled_from([0.0, -9.81, 1.0]),
     st.floats(-30, 30, width=32),
@@ -27,24 +55,39 @@ NUMBERS = st.one_of(
 )
 
 
-def numbers(*shape: int, values: st.SearchStrategy[float] = NUMBERS) -> st.SearchStrategy[Any]:
+def arrays(*shape: int, values: st.SearchStrategy[float] = NUMBERS) -> st.SearchStrategy[Any]:
     size = int(np.prod(shape))
     flat = st.lists(values, min_size=size, max_size=size)
     return flat.map(lambda v: np.array(v, np.float32).reshape(shape))
 
 
 MODERATE = st.floats(-3, 3, width=32)
-CALLS = st.one_of(
-    st.tuples(st.just("command"), numbers(N, M, 4)),
-    st.tuples(st.just("command"), numbers(N, M, 13)),
-    st.tuples(st.just("command"), numbers(N, M, 16)),
+COMMON = (
+    st.tuples(st.just("command"), arrays(N, M, 4)),
+    st.tuples(st.just("command"), arrays(N, M, 13)),
+    st.tuples(st.just("command"), arrays(N, M, 16)),
     st.tuples(st.just("step"), st.integers(-1, 60)),
     st.tuples(st.just("reset"), st.none() | st.lists(st.booleans(), min_size=1, max_size=3)),
-    st.tuples(st.just("place"), numbers(N, M, 3, values=MODERATE)),
-    st.tuples(st.just("push"), numbers(N, M, 3, values=MODERATE)),
+    st.tuples(st.just("push"), arrays(N, M, 3, values=MODERATE)),
+    st.tuples(st.just("push"), arrays(N, 1, 3, values=MODERATE)),
     st.tuples(st.just("arm"), st.lists(st.booleans(), min_size=N * M, max_size=N * M)),
-    st.tuples(st.just("contacts"), st.none()),
     st.tuples(st.just("seed"), st.integers(0, 9)),
+)
+CALLS = st.one_of(
+    *COMMON,
+    st.tuples(st.just("place"), arrays(N, M, 3, values=MODERATE)),
+    st.tuples(st.just("contacts"), st.none()),
+)
+FACTOR = st.floats(0.5, 2, width=32)
+HEIGHT = st.floats(0, 3, width=32)
+CALLS_WITH_EVERYTHING = st.one_of(
+    *COMMON,
+    st.tuples(st.just("place"), arrays(N, M, 3, values=HEIGHT)),
+    st.tuples(st.just("stages"), st.booleans()),
+    st.tuples(st.just("mass"), arrays(N, M, 1, values=FACTOR)),
+    st.tuples(st.just("mass"), arrays(N + 1, M, 1, values=FACTOR)),
+    st.tuples(st.just("wind"), arrays(N, 1, 3, values=MODERATE)),
+    st.tuples(st.just("obstacles"), arrays(2, 3, values=HEIGHT)),
 )
 
 
@@ -70,6 +113,15 @@ def call(sim: Sim, name: str, value: Any) -> None:
             sim.data = sim.data.replace(controls=sim.data.controls.replace(armed=armed))
         case "contacts":
             check_contacts(sim)
+        case "mass":
+            mass = jnp.asarray(value * load_drone(DRONE)["mass"])
+            sim.data = sim.data.replace(params=sim.data.params.replace(mass=mass))
+        case "wind":
+            sim.data = sim.data.replace(params=sim.data.params.replace(wind=jnp.asarray(value)))
+        case "obstacles":
+            params = sim.data.params
+            obstacles = params.obstacles.replace(pos=jnp.asarray(value))
+            sim.data = sim.data.replace(params=params.replace(obstacles=obstacles))
 
 
 def check_contacts(sim: Sim) -> None:
@@ -96,7 +148,20 @@ def check_contacts(sim: Sim) -> None:
             assert abs(gap) < 1e-4 or seen == (gap < 0), (world, geoms, gap)
 
 
-@pytest.mark.parametrize("control", ["state", "force_torque"])
+def check_call(sim: Sim, act: Callable[[], None]) -> None:
+    """A call changes nothing if it is refused, and leaves no NaN if it is not."""
+    before = jax.tree.leaves(sim.data.states)
+    try:
+        act()
+    except ValueError:
+        after = jax.tree.leaves(sim.data.states)
+        assert all((a == b).all() for a, b in zip(before, after))
+    for path, leaf in jax.tree.leaves_with_path(sim.data):
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            assert np.isfinite(leaf).all(), path
+
+
+@pytest.mark.parametrize("control", modes(0))
 @given(calls=st.lists(CALLS, max_size=12))
 def test_any_calls_leave_finite_numbers_and_fresh_contacts(
     control: str, calls: list[tuple[str, Any]]
@@ -104,14 +169,72 @@ def test_any_calls_leave_finite_numbers_and_fresh_contacts(
     sim = simulation(control)
     sim.reset()
     for name, value in calls:
-        before = jax.tree.leaves(sim.data.states)
-        try:
-            call(sim, name, value)
-        except ValueError:
-            after = jax.tree.leaves(sim.data.states)
-            assert all((a == b).all() for a, b in zip(before, after))
-        for leaf in jax.tree.leaves(sim.data):
-            if jnp.issubdtype(leaf.dtype, jnp.floating):
-                assert np.isfinite(leaf).all(), (name, value)
+        check_call(sim, partial(call, sim, name, value))
     sim.step()
     check_contacts(sim)
+
+
+class Everything(NamedTuple):
+    """Drones of different masses that collide with all there is, without optional stages and with.
+
+    Of both pipelines there is a function of the data, so that changing them compiles nothing.
+    """
+
+    sim: Sim
+    pipelines: tuple[tuple[Stage, ...], tuple[Stage, ...]]
+    steps: tuple[StepFn, StepFn]
+
+    def call(self, name: str, value: Any) -> None:
+        """One call; raises ValueError if the simulation refuses it."""
+        if name == "stages":
+            self.sim.step_pipeline = self.pipelines[value]
+        elif name == "step" and value > 0:
+            step = self.steps[self.pipelines.index(self.sim.step_pipeline)]
+            self.sim.data = step(self.sim.data, value)
+        else:
+            call(self.sim, name, value)
+
+
+@cache
+def everything(control: str) -> Everything:
+    forces = tuple(kind(DRONE, FREQ) for kind in CONTACTS)
+    obstacles = Obstacles.create(["sphere", "box"], [[0.2] * 3, [0.3] * 3], [[2.0] * 3] * 2)
+    sim = Sim(N, M, drone=DRONE, control=control, forces=forces, obstacles=obstacles)
+    params = sim.data.params
+    each_own = {"mass": params.mass * jnp.ones((N, M, 1)), "wind": jnp.zeros((N, 1, 3))}
+    sim.data = sim.data.replace(params=params.replace(**each_own))
+    sim.reset()  # the derivatives, too
+    sim.data = sim.data.replace(params=params.replace(**each_own))
+    sim.build_default_data()
+    plain, build = sim.step_pipeline, sim.build_step_fn
+    stages = (Dryden((3.0, 1.0)), CRAZYFLIE_BATTERY, MotorFailure(1, 0.1, drone=1), ActionDelay(3))
+    steps = [build()]
+    sim.step_pipeline = insert_before(plain, "integrate", *stages)
+    steps.append(build())
+    return Everything(sim, (plain, sim.step_pipeline), (steps[0], steps[1]))
+
+
+@pytest.mark.parametrize("control", modes(2))
+@given(calls=st.lists(CALLS_WITH_EVERYTHING, max_size=12))
+def test_any_calls_with_every_stage_and_force_leave_nothing_behind(
+    control: str, calls: list[tuple[str, Any]]
+) -> None:
+    everywhere = everything(control)
+    sim, (plain, _) = everywhere.sim, everywhere.pipelines
+    sim.step_pipeline = plain
+    sim.reset()
+    start, default = sim.data, sim.default_data
+    for name, value in calls:
+        check_call(sim, partial(everywhere.call, name, value))
+    sim.step_pipeline = plain
+    sim.reset()
+    key = start.core.rng_key
+    end = sim.data.replace(core=sim.data.core.replace(rng_key=key))
+    for now, before in ((end, start), (sim.default_data, default)):
+        jax.tree.map(np.testing.assert_array_equal, numbers_of(now), numbers_of(before))
+
+
+def numbers_of(data: SimData) -> SimData:
+    """The data with the random key as numbers."""
+    key = jax.random.key_data(data.core.rng_key)
+    return data.replace(core=data.core.replace(rng_key=key))
