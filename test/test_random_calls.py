@@ -215,16 +215,16 @@ def everything(control: str) -> Everything:
 
 
 @pytest.mark.parametrize("control", modes(2))
-@given(calls=st.lists(CALLS_WITH_EVERYTHING, max_size=12))
+@given(stages=st.booleans(), calls=st.lists(CALLS_WITH_EVERYTHING, max_size=12))
 def test_any_calls_with_every_stage_and_force_leave_nothing_behind(
-    control: str, calls: list[tuple[str, Any]]
+    control: str, stages: bool, calls: list[tuple[str, Any]]
 ) -> None:
     everywhere = everything(control)
     sim, (plain, _) = everywhere.sim, everywhere.pipelines
     sim.step_pipeline = plain
     sim.reset()
     start, default = sim.data, sim.default_data
-    for name, value in calls:
+    for name, value in [("stages", stages), *calls]:
         check_call(sim, partial(everywhere.call, name, value))
     sim.step_pipeline = plain
     sim.reset()
