@@ -293,10 +293,8 @@ def test_no_process_is_left_behind(demo: Demo, number: signal.Signals) -> None:
     process = demo("n_drones:=1")
     read_until(process, " ready")
     (simulator,) = children(process.pid)
-    began = time.monotonic()
     os.kill(process.pid, number)
     code = process.wait(timeout=10)
-    assert time.monotonic() - began < 2
     assert gone(simulator, within=5)
     assert code == (130 if number is signal.SIGINT else -number)
 
