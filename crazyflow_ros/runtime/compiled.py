@@ -28,7 +28,7 @@ from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
-from crazyflow_ros.sim.packing import MovingLeaves, Vectors
+from crazyflow_ros.sim.packing import MovingLeaves, Vectors, path_name
 from crazyflow_ros.sim.pipeline import insert_before
 
 Leaves = dict[str, np.ndarray]
@@ -175,7 +175,9 @@ class CompiledWorld:
     @leaves.setter
     def leaves(self, leaves: Leaves) -> None:
         paths, treedef = jax.tree.flatten_with_path(self._sim.data)
-        data = jax.tree.unflatten(treedef, [_like(x, leaves.get(_name(path))) for path, x in paths])
+        data = jax.tree.unflatten(
+            treedef, [_like(x, leaves.get(path_name(path))) for path, x in paths]
+        )
         vectors = list(self._pack(data))
         self._state[:] = vectors.pop(self._numbers)
         self._rest = tuple(vectors)
@@ -187,7 +189,7 @@ class CompiledWorld:
     def _moving_leaves(self, data: SimData) -> Leaves:
         paths = zip(jax.tree.leaves_with_path(data), self._split.moves)
         return {
-            _name(path): np.array(jax.random.key_data(x) if _is_key(x) else x)
+            path_name(path): np.array(jax.random.key_data(x) if _is_key(x) else x)
             for (path, x), moves in paths
             if moves
         }
@@ -327,10 +329,6 @@ def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np
 
 def _without(vectors: Vectors, i: int) -> Vectors:
     return vectors[:i] + vectors[i + 1 :]
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def _is_key(array: Any) -> bool:

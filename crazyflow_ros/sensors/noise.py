@@ -84,11 +84,7 @@ class Noise:
         seed: Sequence[int],
         keys: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        for field in fields(cfg):
-            if np.size(getattr(cfg, field.name)) not in (1, n_axes):
-                raise ValueError(
-                    f"noise: {field.name} {getattr(cfg, field.name)}, for {n_axes} axes"
-                )
+        cfg.check("noise", n_axes)
         self.cfg = cfg
         self._seed = tuple(seed)
         self._keys = [(world,) for world in range(n_worlds)] if keys is None else keys
