@@ -5,7 +5,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PARITY_VENV := .venv-parity
 PARITY_PYTHON := $(PARITY_VENV)/bin/python
-EXCHANGE := hardware/src/exchange.cpp hardware/include/crazyflow_ros/shared_memory.hpp
+COMPILED := hardware/src/exchange.cpp hardware/include/crazyflow_ros/shared_memory.hpp \
+    crazyflow_ros/ros/outbox.c
 ARGS ?=
 
 # The environment is self-contained: a sourced ROS would mix two client libraries.
@@ -57,7 +58,7 @@ format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix .
 
 clean: ## Remove everything that the Makefile makes
-	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info crazyflow_ros/hardware/_exchange*.so
+	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info crazyflow_ros/*/_*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -68,7 +69,7 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
-$(VENV)/.installed: setup.py package.xml constraints.txt $(EXCHANGE) | $(VENV)/.empty
+$(VENV)/.installed: setup.py package.xml constraints.txt $(COMPILED) | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm $(VENV)/.empty
 	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools jaxlib

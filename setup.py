@@ -17,12 +17,14 @@ def installed(folder: str) -> list[tuple[str, list[str]]]:
 
 
 def extensions() -> list[Extension]:
-    """What lock-step is faster with, where there are JAX's headers and a C++ compiler."""
+    """What sending and, with JAX's headers, lock-step are faster with, where it compiles."""
+    outbox = Extension(f"{name}.ros._outbox", sources=[f"{name}/ros/outbox.c"], optional=True)
     jaxlib = importlib.util.find_spec("jaxlib")
     if jaxlib is None or jaxlib.origin is None:
-        return []
+        return [outbox]
     headers = ["-isystem", str(Path(jaxlib.origin).with_name("include"))]
     return [
+        outbox,
         Extension(
             f"{name}.hardware._exchange",
             sources=["hardware/src/exchange.cpp"],
@@ -30,7 +32,7 @@ def extensions() -> list[Extension]:
             include_dirs=["hardware/include"],
             extra_compile_args=["-std=c++17", "-ffp-contract=off", *headers],
             optional=True,
-        )
+        ),
     ]
 
 

@@ -139,21 +139,22 @@ def test_a_series_is_what_one_after_the_other_would_be() -> None:
     pose, battery = PoseStamped(), BatteryState()
     layouts = [
         layout([pose, pose], ["header.stamp"], POSE),
-        layout([battery], ["header.stamp"], [], [["voltage"]]),
+        layout([battery], ["header.stamp"], [], [["voltage", "charge"]]),
     ]
     messages = SerialisedMessages(joined(layouts))
     times = [TIME_NS + 2_000_000 * i for i in range(3)]
-    blocks = [RNG.normal(size=(3, 2, 3)), RNG.normal(size=(3, 2, 4)), RNG.normal(size=(3, 1, 1))]
-    rows = [block.reshape(-1, block.shape[-1]) for block in blocks]
+    blocks = [RNG.normal(size=(3, 2, 3)), RNG.normal(size=(3, 2, 4)), RNG.normal(size=(3, 1, 2))]
+    rows = [np.asfortranarray(block.reshape(-1, block.shape[-1])) for block in blocks]
     series = messages.series(np.array(times)[:, None], rows)
     delays = 10_000_000 * np.arange(3)  # of each message
     late = messages.series(np.array(times)[:, None] - delays, rows)
     for i, time in enumerate(times):
         messages.update(time, [block[i] for block in blocks])
-        assert series.payloads(i, [2, 0]) == messages.payloads([2, 0])
+        np.testing.assert_array_equal(series[i], messages.words)
         for number, delay in enumerate(delays.tolist()):
             messages.update(time - delay, [block[i] for block in blocks])
-            assert late.payloads(i, [number]) == messages.payloads([number])
+            place = messages.places[number]
+            assert late[i].tobytes()[place] == messages.payloads([number])[0]
 
 
 def test_prototype_is_left_as_it_is() -> None:

@@ -18,7 +18,7 @@ from rclpy.serialization import deserialize_message
 from ros_client import time_ns
 from test_sensor_thread import TIMEOUT, Physics
 
-from crazyflow_ros.ros import sensors
+from crazyflow_ros.ros import outbox, sensors
 from crazyflow_ros.ros.sensor_config import load
 from crazyflow_ros.runtime import ResetScope
 
@@ -32,6 +32,25 @@ PERIOD, LATE = 10, 20  # ticks
 WALL_NS = 2_000_000  # of a tick
 Told = dict[tuple[str, int], Any]
 """Messages by topic and tick of their stamp."""
+
+
+class Handle:
+    """What a publisher's messages are given to."""
+
+    pointer = 0
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self.publish_raw = send
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only ROS's own publishers are known outside of Python."""
+    monkeypatch.setattr(outbox, "is_available", lambda: False)
 
 
 class Node(Physics):
@@ -63,7 +82,7 @@ class Node(Physics):
             self.sent.put((topic, time_ns(message.header.stamp) // WALL_NS, message))
 
         return SimpleNamespace(
-            handle=SimpleNamespace(publish_raw=send),
+            handle=Handle(send),
             get_subscription_count=lambda: int(topic not in self.unheard),
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
+from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
     BuiltinSensorCfg,
@@ -21,8 +22,10 @@ from crazyflow_ros.sensors import (
     MotionCaptureSensorCfg,
     MujocoBackend,
     ObjRef,
+    RangerSensorCfg,
     RayCastSensorCfg,
 )
+from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sensors.state_backend import StateBackend
 
 NAMES = ["cf0", "cf1", "cf2"]
@@ -120,6 +123,38 @@ def test_rays_meet_the_scene_and_not_the_drone_itself(
     sensor.sense()
     assert (sensor.data.distances[[0, 2]] == -1.0).all()
     np.testing.assert_array_equal(sensor.data.distances[1], before)
+
+
+def test_rays_meet_the_scene_of_each_moment(
+    alone: mujoco.MjModel, mirror: Mirror, state: MirrorState
+) -> None:
+    higher = np.array([0.0, 0.0, 0.25])
+    moments = [replace(state, pos=state.pos + i * higher) for i in range(3)]
+    model, data = mirror.model, mirror.copy_physics_data()
+    index = DroneIndex(model, NAMES)
+
+    def put(moment: MirrorState) -> None:
+        index.write(moment, data)
+        mujoco.mj_kinematics(model, data)
+
+    backend = StateBackend(alone, NAMES, MujocoBackend(model, data), put=put)
+    cfg = RangerSensorCfg(name="down", frame=ON_DRONE, directions=MULTI_RANGER, max_range=50.0)
+    together, single = cfg.build(), cfg.build()
+    for sensor in (together, single):
+        sensor.initialize(backend)
+    backend.casting[:] = [True, False, True]
+    backend.show(moments, [0, 1, 2])
+    together.update(0.02)
+    ranges = together.data.ranges.reshape(3, 3, -1)
+    assert np.isinf(ranges[:, 1]).all()
+    for i, moment in enumerate(moments):
+        backend.show([moment], [0, 1, 2])
+        single.update(0.02)
+        np.testing.assert_array_equal(ranges[i], single.data.ranges)
+    met = np.isfinite(ranges).all(axis=0)
+    assert met[0].any()
+    assert met[2].any()
+    assert (np.abs(np.diff(ranges[:, met], axis=0)) > 0.05).all()  # more than the noise
 
 
 CFGS = [

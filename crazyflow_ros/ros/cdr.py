@@ -96,13 +96,18 @@ def joined(layouts: Sequence[Layout]) -> Layout:
 
 
 class SerialisedMessages:
-    """Messages whose times and numbers are overwritten, all of them in a few steps."""
+    """Messages whose times and numbers are overwritten, all of them in a few steps.
+
+    Attributes:
+        words: All messages, uint32 of shape (W,).
+        places: Bytes of each message.
+    """
 
     def __init__(self, layout: Layout) -> None:
         size = layout.words.size
         # Behind the messages is room for the doubles that are floats in a message.
-        self._words = np.concatenate((layout.words, np.zeros(2, np.uint32)))
-        self._messages = layout.messages
+        self.words = np.concatenate((layout.words, np.zeros(2, np.uint32)))
+        self.places = layout.messages
         self._times = layout.times
         places = np.where(layout.doubles, layout.numbers, size)
         self._numbers = np.stack((places, places + 1), axis=-1).ravel()
@@ -116,49 +121,40 @@ class SerialisedMessages:
             time_ns: The same for all.
             blocks: One float64 array for each block of paths, shape (N, paths).
         """
-        self._words[self._times] = divmod(time_ns, 1_000_000_000)
+        self.words[self._times] = divmod(time_ns, 1_000_000_000)
         if blocks:
             values = np.concatenate([block.ravel() for block in blocks])
-            self._words[self._numbers] = values.view(np.uint32)
+            self.words[self._numbers] = values.view(np.uint32)
             if self._singles.size:
                 floats = values[self._singles].astype(np.float32)
-                self._words[self._floats] = floats.view(np.uint32)
+                self.words[self._floats] = floats.view(np.uint32)
 
     def payloads(self, indices: Iterable[int]) -> list[bytes]:
         """Some of the messages, to be published as they are."""
-        everything = self._words.tobytes()
-        return [everything[self._messages[i]] for i in indices]
+        everything = self.words.tobytes()
+        return [everything[self.places[i]] for i in indices]
 
-    def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> Series:
+    def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
         """The messages of several times, without a change of those that `update` has set.
 
         Args:
             times_ns: Times [ns], int: T of them, (T, 1), or one for each time in the messages,
                 message by message, (T, K).
             blocks: As for `update`, T times as large: those of a time are side by side.
+
+        Returns:
+            What `words` would be at each time, shape (T, W).
         """
-        words = np.repeat(self._words[None], len(times_ns), axis=0)
+        words = np.repeat(self.words[None], len(times_ns), axis=0)
         words[:, self._times] = np.stack(np.divmod(times_ns, 1_000_000_000), axis=-1)
-        values = np.concatenate([block.reshape(len(times_ns), -1) for block in blocks], axis=1)
-        words[:, self._numbers] = values.view(np.uint32)
-        if self._singles.size:
-            floats = values[:, self._singles].astype(np.float32)
-            words[:, self._floats] = floats.view(np.uint32)
-        return Series(words, self._messages)
-
-
-class Series(NamedTuple):
-    """Messages of several times, to be published as they are."""
-
-    words: np.ndarray
-    """Of each time, shape (T, W)."""
-    messages: Sequence[slice]
-    """Bytes of each message of a time."""
-
-    def payloads(self, moment: int, indices: Iterable[int]) -> list[bytes]:
-        """Some of the messages of one of the times."""
-        everything = self.words[moment].tobytes()
-        return [everything[self.messages[i]] for i in indices]
+        if blocks:
+            rows = [block.reshape(len(times_ns), -1) for block in blocks]
+            values = np.ascontiguousarray(np.concatenate(rows, axis=1))
+            words[:, self._numbers] = values.view(np.uint32)
+            if self._singles.size:
+                floats = values.take(self._singles, axis=1).astype(np.float32)
+                words[:, self._floats] = floats.view(np.uint32)
+        return words
 
 
 def find_numbers(

@@ -16,6 +16,7 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.ros.drone_lives import Life
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import MujocoBackend
 
@@ -39,10 +40,14 @@ class Scene:
         self._model = copy.copy(model)  # in which drawing may set the size of its buffers
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
+        self._shown: MirrorState | None = None
 
-    def show(self, snapshot: Snapshot) -> None:
-        """Put all frames where they are in a snapshot."""
-        self._index.write(snapshot, self._data)
+    def show(self, state: MirrorState) -> None:
+        """Put all frames where they are in a state."""
+        if self._shown is state:
+            return
+        self._shown = state
+        self._index.write(state, self._data)
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
@@ -64,7 +69,7 @@ class DeviceTopics(ABC):
     """
 
     needs_scene = True
-    """Whether it reads from the scene, which is at one moment, or from snapshots alone."""
+    """Whether it reads from the scene as it is shown, which is at one moment."""
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         self._simulator, self._file, self._device = simulator, file, device
@@ -119,7 +124,7 @@ class DeviceTopics(ABC):
 
         Args:
             snapshots: At which it is due, in a row; one, if it needs the scene.
-            scene: As it is then.
+            scene: In which to show them; if it needs it, as it is then.
         """
 
     @abstractmethod

@@ -10,7 +10,9 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import LaserScan, PointCloud2, Range
 
 from crazyflow_ros.ros import sensor_messages
+from crazyflow_ros.ros.cdr import SerialisedMessages, below, layout
 from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.outbox import Outbox
 from crazyflow_ros.ros.rays import RaysCfg
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_kinds import DRONE, KINDS
@@ -32,7 +34,7 @@ _TO_OPTICAL = np.array([1.0, -1.0, -1.0])  # from MuJoCo's camera frame
 
 
 class RayTopics(DeviceTopics):
-    """<drone>/<name>: where rays end, as a PointCloud2, or a LaserScan where they are a plane."""
+    """<drone>/<name>: where rays end, as a PointCloud2."""
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         super().__init__(simulator, file, device)
@@ -40,12 +42,7 @@ class RayTopics(DeviceTopics):
         self._cfg = device.cfg
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(LaserScan if self._planar() else PointCloud2, "", SENSOR_QOS), MARKERS]
-
-    def _planar(self) -> LidarPatternCfg | None:
-        """Its pattern, if all rays are in the xy plane of the frame."""
-        pattern = self._cfg.pattern
-        return pattern if isinstance(pattern, LidarPatternCfg) and pattern.is_planar else None
+        return [(PointCloud2, "", SENSOR_QOS), MARKERS]
 
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
@@ -62,29 +59,69 @@ class RayTopics(DeviceTopics):
             return
         self._backend.show(snapshots, self._rows)
         self._sensor.sense()
+        self._tell([i for i, drone in enumerate(self._drones) if (drone, 0) in listeners], snapshot)
         for i, drone in enumerate(self._drones):
-            if (drone, 0) in listeners:
-                message = self._message(i, snapshot)
-                put_header(message, snapshot.time_ns, self._device.frame(drone))
-                self._publish(drone, 0, message)
             if (drone, 1) in listeners:
                 self._sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
                 drawn = marker_array(shapes, snapshot.time_ns, self._device.rate)
                 self._publish(drone, 1, drawn)
 
-    def _message(self, row: int, snapshot: Snapshot) -> LaserScan | PointCloud2 | Range:
-        cfg, data = self._cfg, self._sensor.data
+    def _tell(self, rows: Sequence[int], snapshot: Snapshot) -> None:
+        """Publish what some drones' rays meet."""
+        for row in rows:
+            message, drone = self._message(row, snapshot), self._drones[row]
+            put_header(message, snapshot.time_ns, self._device.frame(drone))
+            self._publish(drone, 0, message)
+
+    def _ranges(self, row: int, snapshot: Snapshot) -> np.ndarray:
+        assert isinstance(self._cfg, RaysCfg)
+        distances = self._sensor.data.distances[row]
+        return self._cfg.ranges(distances, self._drones[row], snapshot.tick)
+
+    def _message(self, row: int, snapshot: Snapshot) -> PointCloud2 | Range:
+        cfg, data, ranges = self._cfg, self._sensor.data, self._ranges(row, snapshot)
         assert isinstance(cfg, RaysCfg)
-        ranges = cfg.ranges(data.distances[row], self._drones[row], snapshot.tick)
-        if planar := self._planar():
-            limits = cfg.min_distance, cfg.max_distance
-            return sensor_messages.laser_scan(planar.azimuths(), ranges, limits, self._device.rate)
         reach = np.where(np.isfinite(ranges), ranges, np.nan)[:, None]
         ends = data.origins_w[row, 0] + reach * data.directions_w[row, 0] - data.pos_w[row]
         points = ends @ data.frame_axes_w[row, 0]
         if KINDS[self._device.type].is_camera:
             points = points * _TO_OPTICAL
         return sensor_messages.point_cloud(points.reshape(*cfg.pattern.shape, 3))
+
+
+class ScanTopics(RayTopics):
+    """<drone>/<name>: where rays end that are in the xy plane of the frame, as a LaserScan."""
+
+    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
+        return [(LaserScan, "", SENSOR_QOS), MARKERS]
+
+    def _initialize(self, scene: Scene) -> None:
+        super()._initialize(scene)
+        prototypes = [self._prototype(drone) for drone in self._drones]
+        paths = below("ranges", [str(i) for i in range(self._sensor.num_rays)])
+        self._messages = SerialisedMessages(layout(prototypes, ["header.stamp"], [], [paths]))
+        self._told = np.full((len(prototypes), len(paths)), np.inf)
+
+    def _prototype(self, drone: str) -> LaserScan:
+        cfg = self._cfg
+        assert isinstance(cfg, RaysCfg)
+        assert isinstance(cfg.pattern, LidarPatternCfg)
+        angles, limits = cfg.pattern.azimuths(), (cfg.min_distance, cfg.max_distance)
+        message = sensor_messages.laser_scan(
+            angles, np.zeros(len(angles)), limits, self._device.rate
+        )
+        message.header.frame_id = self._device.frame(drone)
+        return message
+
+    def _tell(self, rows: Sequence[int], snapshot: Snapshot) -> None:
+        for row in rows:
+            self._told[row] = self._ranges(row, snapshot)
+        self._messages.update(snapshot.time_ns, [self._told])
+        drones, publishers = self._drones, self._publishers  # of which some may have gone meanwhile
+        there = [row for row in rows if drones[row] in publishers]
+        places = self._messages.places
+        outbox = Outbox([(publishers[drones[row]][0], places[row]) for row in there])
+        outbox.send(self._messages.words[None])
 
 
 class HeightTopics(RayTopics):

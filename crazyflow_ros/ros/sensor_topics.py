@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.ros.cdr import SerialisedMessages, joined, layout
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.drone_lives import Life
+from crazyflow_ros.ros.outbox import Outbox
 from crazyflow_ros.ros.sample_messages import MESSAGES
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_kinds import DRONE
@@ -28,7 +29,9 @@ SAMPLE_QOS = QoSProfile(depth=100)
 
 
 class SampleTopics(DeviceTopics):
-    """Sensors of a drone's state and distance sensors: all drones are sensed at once."""
+    """Sensors of a drone's state and distance sensors: all drones at once, at many moments."""
+
+    needs_scene = False
 
     def __init__(self, simulator: Simulator, file: SensorFile, device: Device) -> None:
         super().__init__(simulator, file, device)
@@ -37,7 +40,12 @@ class SampleTopics(DeviceTopics):
         self._sensor: SampledSensor[Any, Any] | None = None
         self._sampled: tuple[str, ...] = ()  # drones in the sensor's rows
         self._lives: dict[str, Life] = {}
-        self.needs_scene = device.type in ("range", "multiranger", "optical_flow")
+        self._row: _Row | None = None
+
+    def look(self, drones: Collection[str]) -> None:
+        """See who listens; `drones` are those that there are."""
+        super().look(drones)
+        self._row = None  # also for the sake of publishers that are destroyed
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
         topics = [(type(kind.prototype(DRONE)), kind.suffix, SAMPLE_QOS) for kind in self._kinds]
@@ -45,7 +53,9 @@ class SampleTopics(DeviceTopics):
 
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
-        self._backend = StateBackend(self._file.model, self._drones, scene.backend, DRONE)
+        self._backend = StateBackend(
+            self._file.model, self._drones, scene.backend, DRONE, scene.show
+        )
         before, sensor = self._sensor, self._device.cfg.build()
         assert isinstance(sensor, SampledSensor)
         sensor.initialize(self._backend)
@@ -63,7 +73,7 @@ class SampleTopics(DeviceTopics):
             )
             for kind in self._kinds
         ]
-        self._messages = SerialisedMessages(joined(layouts))
+        self._messages, self._row = SerialisedMessages(joined(layouts)), None
 
     def reset(self, lives: Mapping[str, Life]) -> None:
         """Begin anew with other errors where a drone was put back."""
@@ -101,10 +111,10 @@ class SampleTopics(DeviceTopics):
         self._backend.show(snapshots, self._rows)
         sensor.update(1 / self._device.rate)
         self._send([snapshot.time_ns for snapshot in snapshots], sensor)
-        markers = len(self._kinds)
+        markers, latest = len(self._kinds), (len(snapshots) - 1) * len(drones)
         for i, drone in enumerate(drones):
             if (drone, markers) in listeners:
-                sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(i,)))
+                sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(latest + i,)))
                 drawn = marker_array(shapes, snapshots[-1].time_ns, self._device.rate)
                 self._publish(drone, markers, drawn)
 
@@ -130,36 +140,29 @@ class SampleTopics(DeviceTopics):
             np.ones(shape, bool) if kind.valid is None else kind.valid(data).reshape(shape)
             for kind in kinds
         ]
-        addresses = self._addresses()
-        indices = [address.message for address in addresses]
-        failure: RuntimeError | None = None
-        for moment, is_valid in enumerate(np.hstack(valid).tolist()):
-            for address, payload in zip(addresses, messages.payloads(moment, indices)):
-                if is_valid[address.message]:
-                    try:
-                        address.publish(payload)
-                    except RuntimeError as error:
-                        if address.drone in self._publishers:  # or it has gone meanwhile
-                            failure = error
-        if failure is not None:
-            raise failure
+        self._row = row = self._row or self._addressed()
+        row.outbox.send(messages, np.ascontiguousarray(np.hstack(valid)[:, row.messages]))
 
-    def _addresses(self) -> list[_Address]:
+    def _addressed(self) -> _Row:
         """Whom to send something to."""
         publishers, n = self._publishers, len(self._drones)
-        return [
-            # Not publish(), which takes twice as long.
-            _Address(drone, publishers[drone][number].handle.publish_raw, number * n + i)
+        addressed = [
+            (number * n + i, publishers[drone][number])
             for number in range(len(self._kinds))
             for i, drone in enumerate(self._drones)
             if (drone, number) in self.listeners and drone in publishers
         ]
+        places = self._messages.places
+        return _Row(
+            [message for message, _ in addressed],
+            Outbox([(publisher, places[message]) for message, publisher in addressed]),
+        )
 
 
-class _Address(NamedTuple):
-    """A topic that somebody listens to."""
+class _Row(NamedTuple):
+    """What somebody listens to of the messages of a moment."""
 
-    drone: str
-    publish: Callable[[bytes], None]
-    message: int
-    """Number of its message in a series."""
+    messages: list[int]
+    """Their numbers."""
+    outbox: Outbox
+    """For these."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import mujoco
 
@@ -25,15 +25,16 @@ from crazyflow_ros.ros.contact_topics import ContactTopics
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
 from crazyflow_ros.ros.drone_lives import DroneLives, Life
-from crazyflow_ros.ros.ray_topics import HeightTopics, RayTopics
+from crazyflow_ros.ros.ray_topics import HeightTopics, RayTopics, ScanTopics
+from crazyflow_ros.ros.sensor_config import Device
 from crazyflow_ros.ros.sensor_topics import SampleTopics
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.sensors import RenderingUnavailable
+from crazyflow_ros.sensors import LidarPatternCfg, RenderingUnavailable
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
-_TOPICS: dict[str, Any] = {  # others are sampled
+_TOPICS: dict[str, type[DeviceTopics]] = {  # others are sampled
     **dict.fromkeys(("lidar", "grid", "ring", "pinhole"), RayTopics),
     "height": HeightTopics,
     "camera": CameraTopics,
@@ -75,7 +76,6 @@ class SensorThread:
         self._failed: set[DeviceTopics] = set()  # in this scene
         self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
         self._scene: Scene | None = None
-        self._shown: Snapshot | None = None
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
         self._left_out = self._left_out_before = 0
         self._due, self._taken = threading.Event(), threading.Event()
@@ -159,7 +159,6 @@ class SensorThread:
         is_other = scene is None or scene.mirrored is not first.model or scene.names != names
         if scene is None or is_other:
             self._scene = scene = Scene(first.model, names)
-            self._shown = None
             self._failed.clear()
         if is_other or self._begun is not first.lives:
             self._begun = first.lives
@@ -178,9 +177,7 @@ class SensorThread:
         for view in row:
             for topics in self._topics[view.rate]:
                 if topics.needs_scene and self._is_heard(topics):
-                    if self._shown is not view.snapshot:
-                        scene.show(view.snapshot)
-                        self._shown = view.snapshot
+                    scene.show(view.snapshot)
                     with self._leaving_out(topics):
                         topics.sense([view.snapshot], scene)
 
@@ -199,6 +196,13 @@ class SensorThread:
             self._logger.error(f"sensors: {topics} left out: {error!r}")
 
 
+def _topics_of(device: Device) -> type[DeviceTopics]:
+    pattern = getattr(device.cfg, "pattern", None)
+    if isinstance(pattern, LidarPatternCfg) and pattern.is_planar:
+        return ScanTopics
+    return _TOPICS.get(device.type, SampleTopics)
+
+
 def declare(simulator: Simulator) -> None:
     """Add the topics that the file of the parameter `sensors` asks for."""
     file = simulator.sensor_file
@@ -208,7 +212,7 @@ def declare(simulator: Simulator) -> None:
     for device in file.devices:
         if device.type == "battery" and not simulator.parameters.battery:
             raise ParameterError("battery", f"true, for there is a sensor {device.name}", False)
-        topics = _TOPICS.get(device.type, SampleTopics)(simulator, file, device)
+        topics = _topics_of(device)(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:
                 raise ParameterError("sensors", "names that are not those of other topics", topic)

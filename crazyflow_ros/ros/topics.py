@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.ros.cdr import Layout, SerialisedMessages, joined
+from crazyflow_ros.ros.outbox import Outbox
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
@@ -163,24 +164,22 @@ class _Delivery:
     def __init__(self, addresses: Sequence[tuple[StateTopics, list[int]]]) -> None:
         addresses = [(topics, indices) for topics, indices in addresses if indices]
         self._topics = [topics for topics, _ in addresses]
-        self._publish: list[Callable[[bytes], None]] = []
-        self._indices: list[int] = []
         if not addresses:
             return
         self._messages = SerialisedMessages(joined([topics.messages for topics in self._topics]))
-        start = 0
-        for topics, indices in addresses:
-            self._indices += [start + i for i in indices]
-            # Not publish(), which checks every time what cannot change here, and takes twice as
-            # long.
-            self._publish += [topics.publishers[i].handle.publish_raw for i in indices]
-            start += len(topics.publishers)
+        starts = np.cumsum([0] + [len(topics.publishers) for topics in self._topics])
+        places = self._messages.places
+        self._outbox = Outbox(
+            [
+                (topics.publishers[i], places[start + i])
+                for (topics, indices), start in zip(addresses, starts)
+                for i in indices
+            ]
+        )
 
     def send(self, snapshot: Snapshot) -> None:
         """Send the state at a snapshot."""
-        if not self._topics:
-            return
-        blocks = [block for topics in self._topics for block in topics.numbers(snapshot)]
-        self._messages.update(snapshot.time_ns, blocks)
-        for publish, payload in zip(self._publish, self._messages.payloads(self._indices)):
-            publish(payload)
+        if self._topics:
+            blocks = [block for topics in self._topics for block in topics.numbers(snapshot)]
+            self._messages.update(snapshot.time_ns, blocks)
+            self._outbox.send(self._messages.words[None])

@@ -23,14 +23,15 @@ class StateBackend:
 
     Readings of sites are computed from the drones' state in closed form, as MuJoCo's own sensors
     would have them, for all drones at once, and at several moments in a row: then arrays have T * M
-    rows, those of a moment side by side. Rays meet what is in the scene, so they are of one moment.
+    rows, those of a moment side by side. Rays meet what is in the scene at each moment.
 
     Args:
         model: One such drone alone, called `drone`, with what the sensors have added to it.
         drones: Their names in the scene.
-        scene: All drones and what is around them; whoever owns its data keeps the frames up to
-            date. Only needed for rays.
+        scene: All drones and what is around them. Only needed for rays.
         drone: Name of the drone in `model`.
+        put: Puts all frames of the scene where they are in a state; by default whoever owns its
+            data has done so.
     """
 
     xp = np
@@ -42,8 +43,10 @@ class StateBackend:
         drones: Sequence[str],
         scene: MujocoBackend,
         drone: str = "drone",
+        put: Callable[[MirrorState], None] = lambda _: None,
     ) -> None:
         self.model, self._scene, self._drones = model, scene, tuple(drones)
+        self._put = put
         self._root = model.body(f"drone:{drone}").id
         self._gravity = scene.model.opt.gravity
         data = mujoco.MjData(model)
@@ -79,7 +82,7 @@ class StateBackend:
             return values.reshape(-1, values.shape[2])
 
         self._pos, self._axes = all_of("pos"), rotation_matrix(all_of("quat"))
-        self._all_of = all_of
+        self._states, self._all_of = states, all_of
         self._has_battery = getattr(states[0], "battery", None) is not None
         self._readings: np.ndarray | None = None
 
@@ -146,10 +149,14 @@ class StateBackend:
             casting = self.casting
             if not casting.any():
                 return distances, normals
-            rays = origins[casting, 0][None], directions[casting, 0][None]
-            found, facing = caster(tuple(casting.tolist())).cast(*rays)
-            assert facing is not None  # MuJoCo has them
-            distances[casting, 0], normals[casting, 0] = found[0], facing[0]
+            casts = caster(tuple(casting.tolist())).cast
+            first = np.flatnonzero(casting)
+            for moment, state in enumerate(self._states):
+                rows = first + moment * len(casting)
+                self._put(state)
+                found, facing = casts(origins[rows, 0][None], directions[rows, 0][None])
+                assert facing is not None  # MuJoCo has them
+                distances[rows, 0], normals[rows, 0] = found[0], facing[0]
             return distances, normals
 
         return RayCaster(cast)

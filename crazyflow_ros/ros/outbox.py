@@ -1,0 +1,109 @@
+"""Serialised messages that are sent many at a time, while other threads of Python go on.
+
+The work is done by outbox.c, which is compiled where there is a C compiler when this package is
+installed; without it everything works, message by message in Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sysconfig
+import weakref
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rclpy.exceptions import InvalidHandle
+from rclpy.publisher import Publisher
+
+_LIBRARY = Path(__file__).with_name(f"_outbox{sysconfig.get_config_var('EXT_SUFFIX')}")
+
+
+@cache
+def is_available() -> bool:
+    """Whether the library is there."""
+    return _LIBRARY.exists()
+
+
+@cache
+def _functions() -> tuple[Any, ctypes.c_void_p]:
+    """What sends in a row, and the function of ROS that sends one."""
+    send = ctypes.CDLL(str(_LIBRARY)).crazyflow_ros_send
+    number, address = ctypes.c_size_t, ctypes.c_void_p
+    send.argtypes = [
+        address, number, address, address, address, number, number, address, address,
+    ]  # fmt: skip
+    send.restype = number
+    publish = ctypes.CDLL("librcl.so").rcl_publish_serialized_message
+    return send, ctypes.cast(publish, ctypes.c_void_p)
+
+
+class Outbox:
+    """Publishers, each with the place of its message among those that are sent together.
+
+    Publishers that are destroyed stay until the outbox is gone, too.
+
+    Args:
+        addresses: Publishers and bytes of their messages. Those that are destroyed by now get
+            nothing.
+    """
+
+    def __init__(self, addresses: Sequence[tuple[Publisher, slice]]) -> None:
+        self._handles: list[Any] = []
+        in_use = ExitStack()
+        for publisher, _ in addresses:
+            try:
+                in_use.enter_context(publisher.handle)
+            except InvalidHandle:
+                self._handles.append(None)
+            else:
+                self._handles.append(publisher.handle)
+        weakref.finalize(self, in_use.close)
+        self._places = [place for _, place in addresses]
+        self._tables = (
+            np.array([handle.pointer if handle else 0 for handle in self._handles], np.uintp),
+            np.array([place.start for place in self._places], np.uintp),
+            np.array([place.stop - place.start for place in self._places], np.uintp),
+        )
+        self._addresses = [table.ctypes.data for table in self._tables]
+
+    def send(self, moments: np.ndarray, wanted: np.ndarray | None = None) -> None:
+        """Send the messages of one moment after the other.
+
+        Args:
+            moments: The messages of each moment, end to end, uint32 of shape (T, W), contiguous.
+            wanted: Which of the A messages of a moment are sent, bool of shape (T, A), contiguous;
+                by default all.
+
+        Raises:
+            RuntimeError: Some could not be sent; the others have been.
+        """
+        n_failed = (
+            self._send(moments, wanted) if is_available() else self._send_each(moments, wanted)
+        )
+        if n_failed:
+            raise RuntimeError(f"{n_failed} messages could not be sent")
+
+    def _send(self, moments: np.ndarray, wanted: np.ndarray | None) -> int:
+        send, publish = _functions()
+        chosen = None if wanted is None else wanted.ctypes.data
+        n_failed: int = send(
+            publish, len(self._handles), *self._addresses,
+            len(moments), moments.strides[0], moments.ctypes.data, chosen,
+        )  # fmt: skip
+        return n_failed
+
+    def _send_each(self, moments: np.ndarray, wanted: np.ndarray | None) -> int:
+        n_failed = 0
+        for i, moment in enumerate(moments):
+            payload = moment.tobytes()
+            for j, (handle, place) in enumerate(zip(self._handles, self._places)):
+                if handle is not None and (wanted is None or wanted[i, j]):
+                    try:
+                        handle.publish_raw(payload[place])
+                    except RuntimeError:
+                        n_failed += 1
+        return n_failed
