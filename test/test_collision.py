@@ -42,9 +42,23 @@ def test_drones_of_several_models_have_obstacles() -> None:
     each_own = jax.tree.map(lambda a: jnp.broadcast_to(a, (2, 1, *a.shape)), obstacles)
     owned = []
     for given in (obstacles, each_own):
-        sim = Sim(2, drone=models, control="rotor_vel", obstacles=given)
+        forces = (obstacle_contact(models, FREQ),)
+        sim = Sim(2, drone=models, control="rotor_vel", forces=forces, obstacles=given)
         owned.append(sum(sim._worlds.owned(sim.data)))
     assert owned[1] - owned[0] == len(jax.tree.leaves(obstacles))
+
+
+def test_obstacles_that_would_stop_nothing_are_refused() -> None:
+    wall = Obstacles.create(["box"], [[0.3] * 3], [[0.0, 0.0, 9.0]])
+    for forces in (None, (), (floor_contact(DRONE, FREQ),)):
+        with pytest.raises(ValueError, match="obstacles without obstacle_contact in forces"):
+            Sim(drone=DRONE, forces=forces, obstacles=wall)
+
+    def own(state: BodyState, params: Params) -> Wrench:
+        """Somebody else's law for obstacles."""
+        return obstacle_contact(DRONE, FREQ)(state, params)
+
+    assert Sim(drone=DRONE, forces=(own,), obstacles=wall).data.params.obstacles is not None
 
 
 @pytest.mark.parametrize("shape", SIZES)

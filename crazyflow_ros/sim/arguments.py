@@ -9,6 +9,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.dynamics.contact import DroneForce, Force
+from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 
 
@@ -67,6 +68,23 @@ def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> d
         else:
             whole(f"{level}_freq", rate)
     return {level: rates[level] for level in used}
+
+
+def check_obstacles(obstacles: Any, forces: Iterable[Force]) -> None:
+    """Refuse obstacles that would not stop anything.
+
+    Raises:
+        ValueError: They are something else, or no force can know of them.
+    """
+    if obstacles is None:
+        return
+    if not isinstance(obstacles, Obstacles):
+        raise ValueError(f"obstacles have to be Obstacles, got {obstacles!r}")
+    # What a function that somebody has written looks at is not known.
+    if all(isinstance(force, DroneForce) and force.name != "obstacle_contact" for force in forces):
+        raise ValueError(
+            "obstacles without obstacle_contact in forces: drones would fly through them"
+        )
 
 
 def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[Force, ...]:

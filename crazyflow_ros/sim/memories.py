@@ -10,6 +10,7 @@ import jax
 from jax import Array
 
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.packing import path_name
 from crazyflow_ros.sim.pipeline import name_of, parts
 from crazyflow_ros.sim.stages import Remembering, Stage
 
@@ -61,7 +62,7 @@ class Memories:
             entry = _Entry(stage, tuple(_replaced(d, after) for d, after in zip(now, begun)))
             for other in staying:
                 if shared := entry.replaced[0].keys() & other.replaced[0].keys():
-                    where = jax.tree_util.keystr(min(shared, key=str), simple=True, separator=".")
+                    where = path_name(min(shared, key=str))
                     raise ValueError(
                         f"{name_of(other.stage)} and {name_of(stage)} would share data.{where}; "
                         f"a pipeline has room for one of them"

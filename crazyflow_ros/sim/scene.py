@@ -126,7 +126,8 @@ class SimScene:
         """Which contacts there are.
 
         Args:
-            body: Name of a body, to see its contacts only.
+            body: Name of a body, to see its contacts only: those of its own geoms, not of bodies
+                fixed to it.
 
         Returns:
             (n_worlds, n_slots) bool; `contact_slots` and `contact_list` tell more.

@@ -17,7 +17,7 @@ from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
-from crazyflow_ros.sim.arguments import forces_of, models_of, rates_of, whole
+from crazyflow_ros.sim.arguments import check_obstacles, forces_of, models_of, rates_of, whole
 from crazyflow_ros.sim.cascade import control_stages, levels
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
@@ -85,8 +85,8 @@ class Sim(SimScene):
             rng_key: Seed of `data.core.rng_key`.
             true_mass: Let the position controller know what thrust carries the drone, so that it
                 hovers at the height commanded; the firmware's own idea of it leaves an error.
-            obstacles: `data.params.obstacles`, which `obstacle_contact` in `forces` lets drones
-                collide with.
+            obstacles: `data.params.obstacles`, which `obstacle_contact` in `forces`, or a force of
+                your own, lets drones collide with. Nothing draws them.
             mesh: Devices among which the worlds are divided, evenly and along all its axes, e.g.
                 `jax.make_mesh((jax.device_count(),), ("worlds",))`; one device if None.
 
@@ -95,8 +95,6 @@ class Sim(SimScene):
         """
         models = models_of(drone, n_drones)
         n_worlds, n_drones, freq = whole("n_worlds", n_worlds), len(models), whole("freq", freq)
-        if not isinstance(obstacles, Obstacles | None):
-            raise ValueError(f"obstacles have to be Obstacles, got {obstacles!r}")
         if mesh is not None and not hasattr(mesh, "devices"):
             raise ValueError(f"mesh has to be a jax.sharding.Mesh, got {mesh!r}")
         if not isinstance(rng_key, int | np.integer):
@@ -107,6 +105,7 @@ class Sim(SimScene):
         self.integrator = member(Integrator, integrator)
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
         self.forces = forces_of(() if forces is None else forces, models, freq)
+        check_obstacles(obstacles, self.forces)
         rates = {
             Control.state: state_freq,
             Control.attitude: attitude_freq,
