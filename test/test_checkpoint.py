@@ -118,6 +118,10 @@ def test_a_flight_goes_on_from_a_file_bit_for_bit(physics, tmp_path):
 
 def test_another_process_goes_on_from_it_too(physics, tmp_path):
     fly(physics)
+    physics.reset(drones=["cf1"]).result(T)
+    lives = physics.lives
+    assert lives["cf1"].tick == 334 > lives["cf0"].tick == 1
+    assert lives["cf1"].resets == lives["cf0"].resets + 1
     physics.checkpoint().result(T).save(tmp_path / "flight")
     after = physics.step(200).result(T)
     other = PhysicsThread(SimulationConfig(start_paused=True, max_drones=3), NAMES)
@@ -125,6 +129,7 @@ def test_another_process_goes_on_from_it_too(physics, tmp_path):
     other.start()
     try:
         other.restore(Checkpoint.load(tmp_path / "flight")).result(T)
+        assert other.lives == lives
         np.testing.assert_array_equal(numbers(other.step(200).result(T)), numbers(after))
     finally:
         other.stop()

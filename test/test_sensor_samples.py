@@ -6,6 +6,7 @@ there were ticks, so that every pose tells when it was measured.
 
 from __future__ import annotations
 
+import json
 import queue
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,9 +19,9 @@ from rclpy.serialization import deserialize_message
 from ros_client import time_ns
 from test_sensor_thread import TIMEOUT, Physics
 
-from crazyflow_ros.ros import outbox, sensors
+from crazyflow_ros.ros import sensors
 from crazyflow_ros.ros.sensor_config import load
-from crazyflow_ros.runtime import ResetScope
+from crazyflow_ros.runtime import DroneLives, ResetScope
 
 FILE = """
 all:
@@ -34,25 +35,6 @@ Told = dict[tuple[str, int], Any]
 """Messages by topic and tick of their stamp."""
 
 
-class Handle:
-    """What a publisher's messages are given to."""
-
-    pointer = 0
-
-    def __init__(self, send: Callable[[bytes], None]) -> None:
-        self.publish_raw = send
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-@pytest.fixture(autouse=True)
-def in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only ROS's own publishers are known outside of Python."""
-    monkeypatch.setattr(outbox, "is_available", lambda: False)
-
-
 class Node(Physics):
     """The parts of a node that sensors need; some topics nobody listens to."""
 
@@ -60,6 +42,7 @@ class Node(Physics):
         super().__init__()
         self.drones = tuple(drones)
         self.use(list(drones))
+        self.tracked = DroneLives(self.snapshot)
         (file := folder / "sensors.yaml").write_text(FILE)
         self.sensor_file = load(str(file), ["cf0", "cf1"], "cf2x_L250")
         self.publishers: list[Any] = []
@@ -82,7 +65,7 @@ class Node(Physics):
             self.sent.put((topic, time_ns(message.header.stamp) // WALL_NS, message))
 
         return SimpleNamespace(
-            handle=Handle(send),
+            handle=SimpleNamespace(publish_raw=send),
             get_subscription_count=lambda: int(topic not in self.unheard),
         )
 
@@ -106,7 +89,7 @@ class Node(Physics):
         """Let drones come and go."""
         self.drones = drones
         self.use(list(drones))
-        self.change_drones(self.snapshot)
+        self.tracked.note_drones(self.snapshot)
 
 
 def pick(told: Told, topic: str) -> dict[int, Any]:
@@ -141,9 +124,10 @@ def test_a_late_pose_has_the_stamp_of_when_it_was_measured(tmp_path: Path) -> No
     node.put_back([], ResetScope.time)
     check(range(10, 101, PERIOD), {"cf0": 10, "cf1": 10})
     node.put_back(["cf0"])
-    node.tick = 51
-    node.restore(SimpleNamespace(about={"tick": 51}))
-    check(range(60, 151, PERIOD), {"cf0": 60, "cf1": 60})
+    kept = node.tracked.capture()
+    node.fly(range(160, 201, PERIOD), {})
+    node.tracked.restore(kept)
+    check(range(160, 251, PERIOD), {"cf0": 160, "cf1": 160})  # what was under way is not kept
 
 
 def test_while_time_stands_still_nothing_is_sensed_again(tmp_path: Path) -> None:
@@ -161,6 +145,30 @@ def test_while_time_stands_still_nothing_is_sensed_again(tmp_path: Path) -> None
     node.put_back(["cf0", "cf1"])
     node.fly([300], moved)  # after a reset there is a new one
     assert moved["cf0/imu/data_raw", 300] != still["cf0/imu/data_raw", 300]
+
+
+@pytest.mark.parametrize("put_back", [[], ["cf0"], ["cf0", "cf1"]])
+def test_errors_after_a_checkpoint_are_those_of_then(tmp_path: Path, put_back: list[str]) -> None:
+    """Also in another process, in which other things had happened before."""
+    first, again, elsewhere = Told(), Told(), Told()
+    node, other = Node(tmp_path), Node(tmp_path)
+    node.fly(range(10, 201, PERIOD), {})
+    node.put_back(["cf1"])
+    node.fly(range(210, 301, PERIOD), {})
+    kept = json.loads(json.dumps(node.tracked.capture()))
+    node.fly(range(310, 401, PERIOD), first)
+    node.put_back(put_back)
+    node.fly(range(410, 501, PERIOD), {})
+    node.tracked.restore(kept)
+    node.fly(range(310, 401, PERIOD), again)
+    other.fly(range(10, 101, PERIOD), {})
+    other.put_back(["cf0"])
+    other.fly(range(110, 151, PERIOD), {})
+    other.tracked.restore(kept)
+    other.fly(range(310, 401, PERIOD), elsewhere)
+    for told in (again, elsewhere):
+        for topic in ("cf0/imu/data_raw", "cf1/imu/data_raw"):
+            assert pick(told, topic) == pick(first, topic) != {}
 
 
 @pytest.mark.parametrize("away", [200, 2000])

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crazyflow_ros.ros.drone_lives import DroneLives, Life
 from crazyflow_ros.ros.sensors import SensorThread
-from crazyflow_ros.runtime import ResetEvent, ResetScope, Snapshot
+from crazyflow_ros.runtime import DroneLives, Life, ResetEvent, ResetScope, Snapshot
 from crazyflow_ros.scene import build_spec
 
 TIMEOUT = 20.0  # s
@@ -30,6 +29,7 @@ class Physics:
     def __init__(self) -> None:
         self.physics, self.mirror, self.tick = self, SimpleNamespace(model=None), 0
         self.use(["cf0"])
+        self.tracked = DroneLives(self.snapshot)
         self.take: dict[int, Callable[[Snapshot], None]] = {}
         self.warnings: list[str] = []
         self.drones = ("cf0",)
@@ -40,14 +40,9 @@ class Physics:
     def every(self, rate: int, callback: Callable[[Snapshot], None], *_: Any, **__: Any) -> None:
         self.take[rate] = callback
 
-    def on_reset(self, callback: Callable[[ResetEvent], None]) -> None:
-        self.note_reset = callback
-
-    def on_drones_changed(self, callback: Callable[[Snapshot], None]) -> None:
-        self.change_drones = callback
-
-    def on_restore(self, callback: Callable[[Any], None]) -> None:
-        self.restore = callback
+    @property
+    def lives(self) -> Mapping[str, Life]:
+        return self.tracked.current
 
     def get_logger(self) -> Any:
         return SimpleNamespace(warning=self._warn, error=self._warn)
@@ -73,7 +68,7 @@ class Physics:
                     take(self.snapshot)
 
     def put_back(self, drones: Sequence[str], scope: ResetScope = ResetScope.state) -> None:
-        self.note_reset(ResetEvent(self.snapshot, scope, tuple(drones)))
+        self.tracked.note_reset(ResetEvent(self.snapshot, scope, tuple(drones)))
 
 
 class Topics:
@@ -116,7 +111,7 @@ class Topics:
 
 def thread(physics: Physics, topics: dict[int, Topics], *, is_awaited: bool) -> None:
     node: Any = physics
-    sensors = SensorThread(node, "sensors", DroneLives(node), is_awaited=is_awaited)
+    sensors = SensorThread(node, "sensors", is_awaited=is_awaited)
     for rate, some in topics.items():
         sensors.add(some, rate)  # type: ignore[arg-type]
     sensors.look(physics.drones)
@@ -150,7 +145,7 @@ def test_a_row_ends_at_a_reset_and_where_drones_come() -> None:
     physics.put_back(["cf0"])
     physics.feed([4])
     physics.use(["cf0", "cf1"])
-    physics.change_drones(physics.snapshot)
+    physics.tracked.note_drones(physics.snapshot)
     physics.feed([5, 6])
     physics.put_back(["cf0"])
     physics.put_back(["cf1"])
@@ -195,7 +190,7 @@ def test_what_fails_is_named_and_left_out(where: str) -> None:
     physics, bad = Physics(), Topics(needs_scene=False, fails_in=where)
     good, also_good = Topics(needs_scene=False), Topics(needs_scene=True)
     node: Any = physics
-    sensors = SensorThread(node, "sensors", DroneLives(node), is_awaited=True)
+    sensors = SensorThread(node, "sensors", is_awaited=True)
     for topics in (good, bad, also_good):
         sensors.add(topics, RATE)  # type: ignore[arg-type]
         topics.may.set()

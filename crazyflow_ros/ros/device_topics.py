@@ -13,9 +13,8 @@ from builtin_interfaces.msg import Time
 from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.drone_lives import Life
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
-from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.state import DroneIndex
 from crazyflow_ros.sensors import MujocoBackend

@@ -44,7 +44,8 @@ def _functions() -> tuple[Any, ctypes.c_void_p]:
 class Outbox:
     """Publishers, each with the place of its message among those that are sent together.
 
-    Publishers that are destroyed stay until the outbox is gone, too.
+    Publishers that are destroyed stay until the outbox is gone, too. Where one is not ROS's own, as
+    one whose messages are recorded, all are sent in Python.
 
     Args:
         addresses: Publishers and bytes of their messages. Those that are destroyed by now get
@@ -55,19 +56,22 @@ class Outbox:
         self._handles: list[Any] = []
         in_use = ExitStack()
         for publisher, _ in addresses:
+            handle: Any = publisher.handle
             try:
-                in_use.enter_context(publisher.handle)
+                if isinstance(publisher, Publisher):
+                    in_use.enter_context(handle)
             except InvalidHandle:
-                self._handles.append(None)
-            else:
-                self._handles.append(publisher.handle)
+                handle = None
+            self._handles.append(handle)
         weakref.finalize(self, in_use.close)
         self._places = [place for _, place in addresses]
-        self._tables = (
-            np.array([handle.pointer if handle else 0 for handle in self._handles], np.uintp),
-            np.array([place.start for place in self._places], np.uintp),
-            np.array([place.stop - place.start for place in self._places], np.uintp),
-        )
+        self._tables: tuple[np.ndarray, ...] = ()
+        if is_available() and all(isinstance(publisher, Publisher) for publisher, _ in addresses):
+            self._tables = (
+                np.array([handle.pointer if handle else 0 for handle in self._handles], np.uintp),
+                np.array([place.start for place in self._places], np.uintp),
+                np.array([place.stop - place.start for place in self._places], np.uintp),
+            )
         self._addresses = [table.ctypes.data for table in self._tables]
 
     def send(self, moments: np.ndarray, wanted: np.ndarray | None = None) -> None:
@@ -81,9 +85,7 @@ class Outbox:
         Raises:
             RuntimeError: Some could not be sent; the others have been.
         """
-        n_failed = (
-            self._send(moments, wanted) if is_available() else self._send_each(moments, wanted)
-        )
+        n_failed = (self._send if self._tables else self._send_each)(moments, wanted)
         if n_failed:
             raise RuntimeError(f"{n_failed} messages could not be sent")
 

@@ -10,13 +10,12 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.cdr import SerialisedMessages, joined, layout
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
-from crazyflow_ros.ros.drone_lives import Life
 from crazyflow_ros.ros.outbox import Outbox
 from crazyflow_ros.ros.sample_messages import MESSAGES
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_kinds import DRONE
 from crazyflow_ros.ros.sensor_markers import MARKERS, marker_array
-from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.sensors import RangerSensorCfg, ShapeRecorder
 from crazyflow_ros.sensors.sampled import SampledSensor
 from crazyflow_ros.sensors.state_backend import StateBackend

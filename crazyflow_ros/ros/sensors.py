@@ -24,11 +24,10 @@ from crazyflow_ros.ros.camera_topics import CameraTopics
 from crazyflow_ros.ros.contact_topics import ContactTopics
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.device_topics import DeviceTopics, Scene
-from crazyflow_ros.ros.drone_lives import DroneLives, Life
 from crazyflow_ros.ros.ray_topics import HeightTopics, RayTopics, ScanTopics
 from crazyflow_ros.ros.sensor_config import Device
 from crazyflow_ros.ros.sensor_topics import SampleTopics
-from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.sensors import LidarPatternCfg, RenderingUnavailable
 
 if TYPE_CHECKING:
@@ -62,15 +61,12 @@ class SensorThread:
     Args:
         simulator: The node.
         name: Of the thread.
-        lives: Of the drones.
         is_awaited: The physics waits for it; otherwise only the latest snapshot is sensed.
     """
 
-    def __init__(
-        self, simulator: Simulator, name: str, lives: DroneLives, *, is_awaited: bool
-    ) -> None:
+    def __init__(self, simulator: Simulator, name: str, *, is_awaited: bool) -> None:
         self._physics, self._logger = simulator.physics, simulator.get_logger()
-        self._lives, self._begun = lives, lives.current
+        self._begun: Mapping[str, Life] | None = None
         self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
         self._failed: set[DeviceTopics] = set()  # in this scene
@@ -101,7 +97,7 @@ class SensorThread:
         """In the physics thread."""
         # It is also called between two periods, after a step and after changes by hand.
         if rate in self._wanted and snapshot.tick % period == 0:
-            view = _View(rate, snapshot, self._physics.mirror.model, self._lives.current)
+            view = _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
             if len(self._views) == self._views.maxlen and not self._await_room():
                 self._left_out += 1
             self._views.append(view)
@@ -207,7 +203,6 @@ def declare(simulator: Simulator) -> None:
     """Add the topics that the file of the parameter `sensors` asks for."""
     file = simulator.sensor_file
     threads: dict[int, SensorThread] = {}
-    lives: DroneLives | None = None
     taken = {publisher.topic_name for publisher in simulator.publishers}
     for device in file.devices:
         if device.type == "battery" and not simulator.parameters.battery:
@@ -220,8 +215,7 @@ def declare(simulator: Simulator) -> None:
         key = device.rate if device.type == "camera" else 0
         if key not in threads:
             name = f"sensors {key}" if key else "sensors"
-            lives = lives or DroneLives(simulator.physics)
-            threads[key] = SensorThread(simulator, name, lives, is_awaited=key == 0)
+            threads[key] = SensorThread(simulator, name, is_awaited=key == 0)
         threads[key].add(topics, device.rate)
         simulator.for_each_drone(topics.add)
 

@@ -5,6 +5,7 @@ from crazyflow_ros.runtime.command_source import CommandSource, Exchange, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.health import Failure
 from crazyflow_ros.runtime.levels import Level
+from crazyflow_ros.runtime.lives import DroneLives, Life
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
@@ -17,11 +18,13 @@ from crazyflow_ros.runtime.wrenches import Wrench
 __all__ = [
     "Checkpoint",
     "CommandSource",
+    "DroneLives",
     "DroneState",
     "Exchange",
     "Failure",
     "InvalidState",
     "Level",
+    "Life",
     "OnLoss",
     "PhysicsThread",
     "Pose",

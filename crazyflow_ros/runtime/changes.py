@@ -44,7 +44,6 @@ class Changes:
         reset_callbacks: Are called after each reset, before anybody sees the state after it.
         change_callbacks: Are called after each change, also after those of a reset.
         restore_callbacks: Are called before the state is that of a checkpoint.
-        roster_callbacks: Are called when drones have come or gone, before anybody sees them.
     """
 
     def __init__(
@@ -61,7 +60,6 @@ class Changes:
         self.reset_callbacks: list[ResetCallback] = []
         self.change_callbacks: list[SnapshotCallback] = []
         self.restore_callbacks: list[RestoreCallback] = []
-        self.roster_callbacks: list[SnapshotCallback] = []
 
     def reset(
         self,
@@ -103,6 +101,7 @@ class Changes:
             self._engine.put([name], values)
         simulation.refresh(tick)
         event = ResetEvent(simulation.snapshot, scope, names)
+        simulation.lives.note_reset(event)
         self._tell("reset callback", self.reset_callbacks, event)
         simulation.hand_out()
         if ResetScope.state in scope and drones is None:
@@ -184,6 +183,7 @@ class Changes:
         engine.restore(checkpoint.arrays)
         simulation.orders.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
+        simulation.lives.restore(kept["lives"])
         if self._source is not None:
             self._source.forget(np.arange(len(engine.names)))
         simulation.note_lost()
@@ -219,7 +219,7 @@ class Changes:
         simulation.orders.clear(gone)
         simulation.wrenches.clear(gone)
         simulation.refresh(simulation.snapshot.tick)
-        self._tell("roster callback", self.roster_callbacks, simulation.snapshot)
+        simulation.lives.note_drones(simulation.snapshot)
 
     def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
         """Put drones back to their initial state, and forget what they were told."""

@@ -18,7 +18,7 @@ import numpy as np
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.setpoints import Pose, Raw, Setpoint, Trajectory, Velocity
 
-_FORMAT = "crazyflow_ros checkpoint 1"
+_FORMAT = "crazyflow_ros checkpoint 2"
 _KINDS = {kind.__name__: kind for kind in (Pose, Velocity, Trajectory, Raw)}
 # How it runs, not what runs.
 _FREE = ("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.obstacles import Obstacles
@@ -16,6 +16,7 @@ from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_facto
 from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Health, Logger
+from crazyflow_ros.runtime.lives import Life
 from crazyflow_ros.runtime.orders import CommandCallback
 from crazyflow_ros.runtime.pacing import Pacer
 from crazyflow_ros.runtime.requests import InvalidState, Requests
@@ -95,6 +96,11 @@ class Loop:
         return self._simulation.snapshot.names
 
     @property
+    def lives(self) -> Mapping[str, Life]:
+        """How often each drone was put back, and when; another mapping after each change."""
+        return self._simulation.lives.current
+
+    @property
     def obstacles(self) -> Obstacles | None:
         """What the drones collide with, but for the floor z = 0 and one another."""
         return self._simulation.obstacles
@@ -137,10 +143,6 @@ class Loop:
     def on_restore(self, callback: RestoreCallback) -> None:
         """Call `callback` before the state, and the time, are those of a checkpoint."""
         self._changes.restore_callbacks.append(callback)
-
-    def on_drones_changed(self, callback: SnapshotCallback) -> None:
-        """Call `callback` when drones have come or gone, before all others see them."""
-        self._changes.roster_callbacks.append(callback)
 
     def on_command(self, callback: CommandCallback) -> None:
         """Call `callback` when a setpoint takes effect."""

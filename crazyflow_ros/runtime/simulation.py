@@ -17,6 +17,7 @@ from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import Events
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.levels import resolve
+from crazyflow_ros.runtime.lives import DroneLives
 from crazyflow_ros.runtime.orders import Orders
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
@@ -42,6 +43,7 @@ class Simulation:
         epoch: Resets so far.
         orders: What the drones are told.
         wrenches: External forces and torques on them.
+        lives: How often each was put back, and when.
         events: Callbacks, the clock first among them.
         control: What commands mean.
         control_period: Ticks between two runs of the outermost controller.
@@ -62,6 +64,7 @@ class Simulation:
         self.mirror = mirror
         self.epoch = 0
         (self.snapshot,) = engine.advance(FIRST_TICK, [0], self.epoch)
+        self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
         self.orders = Orders(self.control, health)
         self.wrenches = Wrenches(config.freq, health)
@@ -185,6 +188,7 @@ class Simulation:
                 epoch=self.epoch,
                 orders=self.orders.capture(),
                 wrenches=self.wrenches.capture(),
+                lives=self.lives.capture(),
             ),
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from crazyflow_ros.runtime import PhysicsThread, ResetEvent, ResetScope, Snapshot
-from crazyflow_ros.runtime.checkpoint import Checkpoint
+from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
+from crazyflow_ros.runtime.snapshot import Snapshot
 
 
 class Life(NamedTuple):
@@ -19,37 +19,38 @@ class Life(NamedTuple):
 
 
 class DroneLives:
-    """Takes note in the physics thread, before anybody sees what comes after.
+    """Is told in the physics thread, before anybody sees what comes after.
 
     Where time alone jumps back all drones begin anew, too.
 
     Args:
-        physics: The simulation.
+        snapshot: With the drones that there are.
 
     Attributes:
         current: Lives by name of the drone. It is replaced and never changed: whoever has it knows
             how things were at that time.
     """
 
-    def __init__(self, physics: PhysicsThread) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self.current: Mapping[str, Life] = {}
-        self._note_drones(physics.snapshot)
-        physics.on_drones_changed(self._note_drones)
-        physics.on_reset(self._note_reset)
-        physics.on_restore(self._note_restore)
+        self.note_drones(snapshot)
 
-    def _note_drones(self, snapshot: Snapshot) -> None:
+    def note_drones(self, snapshot: Snapshot) -> None:
+        """Drones may have come or gone."""
         born = Life(0, snapshot.tick)
         self.current = {name: self.current.get(name, born) for name in snapshot.names}
 
-    def _note_reset(self, event: ResetEvent) -> None:
+    def note_reset(self, event: ResetEvent) -> None:
+        """Drones were put back, or time was."""
         snapshot, goes_back = event.snapshot, ResetScope.time in event.scope
         drones = snapshot.names if goes_back else event.drones
         begun = {name: Life(self.current[name].resets + 1, snapshot.tick) for name in drones}
         self.current = {**self.current, **begun}
 
-    def _note_restore(self, checkpoint: Checkpoint) -> None:
-        tick = checkpoint.about["tick"]
-        self.current = {
-            name: Life(life.resets, min(life.tick, tick)) for name, life in self.current.items()
-        }
+    def capture(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {name: life._asdict() for name, life in self.current.items()}
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Go on from what `capture` gave."""
+        self.current = {name: Life(**life) for name, life in kept.items()}
