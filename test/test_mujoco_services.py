@@ -123,8 +123,9 @@ def test_steps_are_exact(client: Client) -> None:
 def test_steps_are_aborted(client: Client, end: str) -> None:
     service = client.node.create_client(services.StepSimulation, f"{NODE}/step_simulation")
     client.until(service.service_is_ready, "service")
+    clock, begin_ns = client.collect(Clock, "/clock"), stamp_ns(client.advance(1))
     pending = service.call_async(services.StepSimulation.Request(steps=1_000_000))
-    assert client.latest(Clock, "/clock")
+    client.until(lambda: clock and time_ns(clock[-1].clock) > begin_ns, "steps under way")
     if end == "resume":
         set_pause(client, False)
         expected = "Steps aborted: simulation was resumed while steps were pending."
