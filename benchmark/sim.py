@@ -1,6 +1,6 @@
 """`Sim` beside Crazyflow's, row by row in one run.
 
-python -m benchmark.sim [ROW...]    rows are WORLDS:MODE, 1:contacts, 1024:first, or 1:limits,
+python -m benchmark.sim [ROW...]    rows are WORLDS:MODE, 1:contacts, first:MODE, or 1:limits,
     which adds what share of the machine's limits the others reach; all of them by default
 """
 
@@ -17,10 +17,13 @@ MODES = ("rotor_vel", "force_torque", "body_rate", "attitude", "state")
 STEPS = [f"{n}:{mode}" for n in (1, 1024, 16384, 262144) for mode in MODES]
 WAITS = {
     "1:contacts": [("us_per_contacts", "contacts of one world, after a step, us", 20)],
-    "1024:first": [
-        ("s", "first `Sim` and step of 1024 worlds, s", 2),
-        ("s_of_cpu", "the same, s of processor time", 2),
-    ],
+    **{
+        f"first:{mode}": [
+            ("s", f"first `Sim` and step of 1024 worlds, {mode}, s", 2),
+            ("s_of_cpu", "the same, s of processor time", 2),
+        ]
+        for mode in MODES
+    },
 }
 """What a caller waits for: keys of a worker's results, what they are, and the target ratio."""
 LIMITS = "1:limits"

@@ -118,13 +118,14 @@ def work(control: str) -> dict[str, float]:
     }
 
 
-def measure_first(library: str, n_worlds: int) -> dict[str, float]:
+def measure_first(library: str, control: str) -> dict[str, float]:
     """Seconds until the first `Sim` has done its first step, of which nothing is compiled yet."""
+    n_worlds = 1024
     sim_class = importlib.import_module(f"{library}.sim").Sim
     start, busy = time.perf_counter(), time.process_time()
-    sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control="state")
+    sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control=control)
     sim.reset()
-    sim.state_control(command("state", n_worlds))
+    getattr(sim, f"{control}_control")(command(control, n_worlds))
     sim.step(5)
     jax.block_until_ready(sim.data.states.pos)
     return {"s": time.perf_counter() - start, "s_of_cpu": time.process_time() - busy}
@@ -152,8 +153,8 @@ if __name__ == "__main__":
         worlds, mode = row.split(":")
         if mode == "contacts":
             found = measure_contacts(sys.argv[1])
-        elif mode == "first":
-            found = measure_first(sys.argv[1], int(worlds))
+        elif worlds == "first":
+            found = measure_first(sys.argv[1], mode)
         elif mode == "limits":
             found = measure_limits(on_devices)
         else:

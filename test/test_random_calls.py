@@ -196,9 +196,10 @@ class Everything(NamedTuple):
 def everything(control: str) -> Everything:
     forces = tuple(kind(DRONE, FREQ) for kind in CONTACTS)
     obstacles = Obstacles.create(["sphere", "box"], [[0.2] * 3, [0.3] * 3], [[2.0] * 3] * 2)
-    sim = Sim(N, M, drone=DRONE, control=control, forces=forces, obstacles=obstacles)
+    sim = Sim(N, M, drone=DRONE, control=control, forces=forces)
     params = sim.data.params
     each_own = {"mass": params.mass * jnp.ones((N, M, 1)), "wind": jnp.zeros((N, 1, 3))}
+    params = params.replace(obstacles=obstacles)
     sim.data = sim.data.replace(params=params.replace(**each_own))
     sim.build_default_data()
     sim.reset()
