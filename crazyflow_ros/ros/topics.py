@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
 # A reliable publisher suits every subscriber: RViz asks for it, others may take best effort.
-# Messages are kept for resending; at twenty times real time these are the last 10 ms.
-STATE_QOS = QoSProfile(depth=20, reliability=ReliabilityPolicy.RELIABLE)
+# Messages are kept for resending; at twenty times real time these are the last 25 ms.
+STATE_QOS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED_QOS = QoSProfile(
     depth=1,
     reliability=ReliabilityPolicy.RELIABLE,
