@@ -110,7 +110,7 @@ class ScanTopics(RayTopics):
         message = sensor_messages.laser_scan(
             angles, np.zeros(len(angles)), limits, self._device.rate
         )
-        message.header.frame_id = self._device.frame(drone)
+        put_header(message, 0, self._device.frame(drone))
         return message
 
     def _tell(self, rows: Sequence[int], snapshot: Snapshot) -> None:
