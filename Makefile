@@ -9,6 +9,14 @@ COMPILED := hardware/src/exchange.cpp hardware/include/crazyflow_ros/shared_memo
     crazyflow_ros/ros/outbox.c
 ARGS ?=
 
+# A variable that nobody reads would be ignored without a word.
+KNOWN := ARGS CAMERAS BASE_PYTHON HOME MAKEFLAGS
+UNKNOWN := $(filter-out $(KNOWN),$(foreach given,$(filter-out --%,$(MAKEOVERRIDES)),$(firstword $(subst =, ,$(given)))))
+ifneq ($(strip $(UNKNOWN)),)
+    $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, BASE_PYTHON; parameters go into \
+ARGS, such as make sim ARGS="n_drones:=2")
+endif
+
 # The environment is self-contained: a sourced ROS would mix two client libraries.
 ifdef AMENT_PREFIX_PATH
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH LD_LIBRARY_PATH
@@ -21,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim demo-sensors test soak bench parity lint format clean
+.PHONY: help setup sim fly demo-sensors test hostile soak bench parity lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,14 +40,21 @@ sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1", CAMERAS=1
 	@$(if $(CAMERAS),$(PYTHON) -m crazyflow_ros.opengl)
 	@$(PYTHON) -m crazyflow_ros.demo $(if $(CAMERAS),sensors:=config/sensors.yaml) $(ARGS)
 
+fly: $(VENV)/.ready ## Fly a drone with the keyboard of this terminal
+	@$(PYTHON) -m crazyflow_ros.demo.keyboard
+
 demo-sensors: $(VENV)/.ready ## Fly through a room; what the sensors see comes into out/
 	@$(PYTHON) -m crazyflow_ros.demo.room
 
 test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
 	@$(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-soak: $(VENV)/.ready ## Run a simulator for 20 minutes under random commands (ARGS="--minutes 2")
+hostile: $(VENV)/.ready ## Send a simulator 20,000 hostile inputs (ARGS="--inputs 2000")
+	@PYTHONPATH=test $(PYTHON) test/hostile.py $(ARGS)
+
+soak: $(VENV)/.ready ## Run a simulator for 20 minutes under random commands, and tests at length (ARGS="--minutes 2")
 	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)
+	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/test_lock_step.py test/test_hostile.py
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)

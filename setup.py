@@ -55,14 +55,18 @@ setup(
     python_requires=">=3.11",
     # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
     install_requires=[
-        "jax",
+        # Between what is tested. Kernels, packing and sensors use more than the public interface of
+        # JAX and MJX, of which each minor version may drop a part, see crazyflow_ros/compiler.py.
+        "jax>=0.9,<0.11",
+        "jaxlib>=0.9,<0.11",
         "mujoco>=3.17,<3.18",
         "mujoco-mjx>=3.17,<3.18",
-        "numpy",
-        "pillow",
-        "pyyaml",
-        "mcap>=1.6",
-        "scipy",
+        "numpy>=2,<3",
+        "pillow>=10",
+        "pyyaml>=6",
+        "mcap>=1.2,<2",
+        "scipy>=1.11,<2",
+        "google-re2>=1.1,<2",
     ],
     extras_require={
         # The client library and the common messages, then what builds further message packages.

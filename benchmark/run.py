@@ -9,16 +9,28 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmark import lock_step, node, node_sensors, real_time, sensors, services, sim
+from benchmark import (
+    governor,
+    lock_step,
+    node,
+    node_sensors,
+    real_time,
+    sensors,
+    services,
+    sim,
+    spawn_gap,
+)
 
 BENCHMARKS = {
     "sim": sim.main,
     "node": node.main,
     "services": services.main,
+    "spawn_gap": spawn_gap.main,
     "real_time": real_time.main,
     "lock_step": lock_step.main,
     "sensors": sensors.main,
     "node_sensors": node_sensors.main,
+    "governor": governor.main,
 }
 
 

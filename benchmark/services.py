@@ -54,7 +54,7 @@ class Caller:
         self._executor.add_node(node)
         self._clients: dict[str, Any] = {}
 
-    def call(self, kind: Any, name: str, request: Any) -> Any:
+    def call(self, kind: Any, name: str, request: Any, timeout: float = TIMEOUT) -> Any:
         """The response.
 
         Raises:
@@ -66,9 +66,9 @@ class Caller:
             if not client.wait_for_service(TIMEOUT):
                 raise TimeoutError(f"no service {name} within {TIMEOUT:g} s")
         future = client.call_async(request)
-        self._executor.spin_until_future_complete(future, TIMEOUT)
+        self._executor.spin_until_future_complete(future, timeout)
         if not future.done():
-            raise TimeoutError(f"no answer of {name} within {TIMEOUT:g} s")
+            raise TimeoutError(f"no answer of {name} within {timeout:g} s")
         return future.result()
 
     def pause(self, paused: bool) -> int:

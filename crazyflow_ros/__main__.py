@@ -1,6 +1,34 @@
-"""`python -m crazyflow_ros` is the program `simulator`."""
+"""`python -m crazyflow_ros` is the program `simulator`, and with a command its command line."""
 
-from crazyflow_ros.ros.node import main
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import NoReturn
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the simulator, see `ros.node`, or carry out a command, see `command_line`.
+
+    A signal ends the simulator quietly also while ROS is being imported, which takes a second.
+
+    Args:
+        args: Command line, by default that of the process.
+    """
+    given = sys.argv[1:] if args is None else args
+    if given and not given[0].startswith("--ros-args"):
+        from crazyflow_ros import command_line
+
+        if given[0] != "run" or {"-h", "--help"} & set(given):
+            sys.exit(command_line.main(given))
+        args = given[1:]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
+    from crazyflow_ros.ros import node
+
+    node.main(args)
+
 
 if __name__ == "__main__":
     main()

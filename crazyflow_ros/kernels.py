@@ -16,8 +16,9 @@ from typing import Any, TypeVar, cast
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+
+from crazyflow_ros.compiler import ONE_KERNEL, has_one_kernel, set_metadata
 
 T = TypeVar("T")
 
@@ -71,16 +72,16 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
 
     Otherwise its runtime walks through the kernels one by one, and hands them to other threads,
     which for short ones takes longer than the work. All arguments have to be read, see `zero`. On
-    other devices, and within another such kernel, it is just `fn`.
+    other devices, within another such kernel, and where XLA does not do it, it is just `fn`.
     """
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu" or not has_one_kernel():
         return fn
 
     @jax.jit
     def kernel(*args: Any) -> T:
         token = _in_kernel.set(True)
         try:
-            with set_xla_metadata(inlineable=None, xla_cpu_small_call=None):
+            with set_metadata(**dict.fromkeys(ONE_KERNEL)):
                 return fn(*args)
         finally:
             _in_kernel.reset(token)
@@ -88,7 +89,7 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
     def call(*args: Any) -> T:
         if _in_kernel.get():
             return fn(*args)
-        with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+        with set_metadata(**ONE_KERNEL):
             return kernel(*args)
 
     return call

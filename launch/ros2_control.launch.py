@@ -12,6 +12,7 @@ All arguments of `sim.launch.py` go to the simulator.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -26,11 +27,13 @@ from launch.actions import (
     RegisterEventHandler,
     Shutdown,
 )
-from launch.event_handlers import OnProcessExit
+from launch.event_handlers import OnProcessExit, OnProcessIO
+from launch.events.process import ProcessIO
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
 
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.launch_support import READY, refuse_unknown
 
 TEMPLATE = "cf0"  # the drone that the file of controllers is about
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
@@ -40,6 +43,7 @@ def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; what they ask for is started in `sim.launch.py` and `_start`."""
     return LaunchDescription(
         [
+            OpaqueFunction(function=_check_arguments),
             DeclareLaunchArgument(
                 "n_drones", default_value="1", description="How many drones, named cf0, cf1, ..."
             ),
@@ -75,12 +79,17 @@ def generate_launch_description() -> LaunchDescription:
                 "each drone",
             ),
             OpaqueFunction(function=_configure),
+            OpaqueFunction(function=_start),
             IncludeLaunchDescription(
                 PythonLaunchDescriptionSource(str(resource("launch", "sim.launch.py")))
             ),
-            OpaqueFunction(function=_start),
         ]
     )
+
+
+def _check_arguments(context: LaunchContext) -> None:
+    known = [argument.name for argument in generate_launch_description().get_launch_arguments()]
+    refuse_unknown(__file__, known, context.argv, sys.argv)
 
 
 def _configure(context: LaunchContext) -> None:
@@ -97,9 +106,31 @@ def _configure(context: LaunchContext) -> None:
 
 
 def _start(context: LaunchContext) -> list[Action]:
+    """Have the managers started once the simulator is ready.
+
+    It has published its description by then, which they would ask for in vain each second.
+    """
+    given, seen, rest = dict(context.launch_configurations), False, ""
+
+    def look(event: ProcessIO) -> list[Action] | None:
+        nonlocal seen, rest
+        rest += event.text.decode(errors="replace")
+        if seen or READY not in rest:
+            rest = rest[-len(READY) :]  # it may come in two parts
+            return None
+        seen = True
+        return _managers(given)
+
+    def is_simulator(action: Action) -> bool:
+        return isinstance(action, Node) and action.node_executable == "simulator"
+
+    handler = OnProcessIO(target_action=is_simulator, on_stdout=look, on_stderr=look)
+    return [RegisterEventHandler(handler)]
+
+
+def _managers(given: dict[str, str]) -> list[Action]:
     """The managers. That drones and rate make sense is known: the simulator has them already."""
-    given = context.launch_configurations
-    if given["drones"]:
+    if given.get("drones"):
         drones = [name.strip(" '\"") for name in given["drones"].strip("[] ").split(",")]
     else:
         drones = [f"cf{index}" for index in range(int(given["n_drones"]))]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.launch_support import refuse_unknown
 
 NODE = "crazyflow"
 ARGUMENTS = {
@@ -34,6 +36,8 @@ ARGUMENTS = {
     "sensors": "YAML file with what the drones carry, for example config/sensors.yaml",
     "headless": "true or false: without MuJoCo's viewer",
     "record": "MCAP file for all topics and commands",
+    "dynamics": "Model of the dynamics, for example so_rpy",
+    "control": "What commands mean, for example state, attitude",
     "freq": "Physics ticks per simulated second",
     "publish_rates.clock": "Of /clock, Hz",
     "publish_rates.joint_states": "Of <drone>/joint_states, Hz; 0 is never",
@@ -46,6 +50,7 @@ def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; what they ask for is started in `_start`."""
     return LaunchDescription(
         [
+            OpaqueFunction(function=_check_arguments),
             *(
                 DeclareLaunchArgument(
                     name, default_value="", description=f"{text} (default: as in params_file)"
@@ -69,6 +74,11 @@ def generate_launch_description() -> LaunchDescription:
             OpaqueFunction(function=_start),
         ]
     )
+
+
+def _check_arguments(context: LaunchContext) -> None:
+    known = [argument.name for argument in generate_launch_description().get_launch_arguments()]
+    refuse_unknown(__file__, known, context.argv, sys.argv)
 
 
 def _start(context: LaunchContext) -> list[Node]:
@@ -154,7 +164,10 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
             parameters[key] = _whole(given, key)
     if given["publish_rates.joint_states"]:
         parameters["publish_rates.joint_states"] = _whole(given, "publish_rates.joint_states", 0)
-    texts = ("drone_model", "scene", "sensors", "record", "ros2_control.mode")
+    texts = (
+        *("drone_model", "dynamics", "control", "scene", "sensors", "record"),
+        "ros2_control.mode",
+    )
     parameters.update({key: given[key] for key in texts if given[key]})
     return parameters
 

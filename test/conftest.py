@@ -2,15 +2,38 @@
 
 import os
 import tempfile
+from collections.abc import Hashable
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
 from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
+from crazyflow_ros.runtime.compiled import CompiledWorld
+from crazyflow_ros.runtime.config import SimulationConfig
+from crazyflow_ros.sim.packing import layout
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
+
+# The longest first, so that all workers end at about the same time.
+_LONGEST = (
+    "test_lock_step",
+    "test_ros_simulation_interfaces",
+    "test_docs",
+    "test_replay",
+    "test_physics_thread",
+    "test_levels",
+    "test_collision",
+    "test_process_faults",
+    "test_code_cache",
+    "test_ros_node",
+    "test_ros_sensors",
+    "test_contact",
+)
 
 # As the node sets it; for small calls it is faster, and the tests run what the node runs.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
@@ -34,3 +57,46 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_compilation_cache_dir", str(Path(os.environ[_CACHE]) / "crazyflow_ros"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the files that take longest."""
+    places = {name: i for i, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def traced_once() -> Any:
+    """Let simulations of the same kind share what is compiled for the first of them.
+
+    The folder of compiled code saves XLA's work, and not that of tracing the same functions.
+    """
+    programs: dict[Hashable, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        init = CompiledWorld.__init__
+
+        def noting(
+            world: CompiledWorld, config: SimulationConfig, n_drones: int, **options: Any
+        ) -> None:
+            init(world, config, n_drones, **options)
+            same = {"real_time_factor": 1.0, "start_paused": False, "initial_poses": None}
+            kind = replace(config, **same, watchdog_timeout=1.0, max_drones=0)
+            same_code = repr(kind), n_drones, world._levels, world.gusts, world.exchange is None
+            world.kind = *same_code, world.inputs.dtype.name  # type: ignore[attr-defined]
+
+        def shared(name: str) -> None:
+            compile_anew = getattr(CompiledWorld, name)
+
+            @wraps(compile_anew)
+            def compiled(world: Any, obstacles: Any) -> Any:
+                key = name, world.kind, layout(obstacles)
+                if key not in programs:
+                    programs[key] = compile_anew(world, obstacles)
+                return programs[key]
+
+            patch.setattr(CompiledWorld, name, compiled)
+
+        patch.setattr(CompiledWorld, "__init__", noting)
+        shared("_compiled")
+        shared("_compiled_follow")
+        yield

@@ -1,13 +1,14 @@
 """Launch files under the real `launch` and `launch_ros`, whose executables are stand-ins.
 
-They only wait, so that neither RViz nor the simulator is needed: what is looked at is the command
-line and the parameters with which each process is started. A module that imports this is skipped
-where there is no `launch`.
+They only wait, once the simulator's has said that it is ready, so that neither RViz nor the
+simulator is needed: what is looked at is the command line and the parameters with which each
+process is started. A module that imports this is skipped where there is no `launch`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.launch_support import READY
 
 # Not `launch`: that is also the folder of our launch files.
 launch_actions = pytest.importorskip(
@@ -68,9 +70,15 @@ def description(file: str) -> LaunchDescription:
     return source.get_launch_description(LaunchContext())
 
 
-def visit(file: str, **arguments: str) -> None:
-    """Evaluate a launch file, without starting anything."""
-    context = LaunchContext()
+def visit(file: str, argv: Sequence[str] = (), **arguments: str) -> None:
+    """Evaluate a launch file, without starting anything.
+
+    Args:
+        file: Name of the launch file.
+        argv: Arguments of the command line, as `ros2 launch` passes them on.
+        **arguments: Those that are set.
+    """
+    context = LaunchContext(argv=argv)
     context.launch_configurations.update(arguments)
     entities = [*description(file).entities]
     while entities:
@@ -88,8 +96,9 @@ class Launcher:
             for executable in executables:
                 stand_in = folder / "lib" / package / executable
                 stand_in.parent.mkdir(parents=True, exist_ok=True)
+                says = f'echo "{READY}1 x cf2x_L250" >&2\n' if executable == "simulator" else ""
                 ends = ":" if executable == "spawner" else "exec sleep ${STAND_IN_SECONDS:-60}"
-                stand_in.write_text(f"#!/bin/sh\n{ends}\n")
+                stand_in.write_text(f"#!/bin/sh\n{says}{ends}\n")
                 stand_in.chmod(0o755)
             marker = folder / "share/ament_index/resource_index/packages" / package
             marker.parent.mkdir(parents=True, exist_ok=True)

@@ -62,17 +62,24 @@ class PythonController:
         return int(self.view["header"]["state_count"]) % 2
 
     def post(self, *commands, stamp=None):
-        """Command each drone with a level and four numbers, in answer to the latest state."""
+        """Command each drone with a level, or what is none, and four numbers.
+
+        It answers the latest state, if it is not told another `stamp`.
+        """
         for i, (level, values) in zip(self._drones, commands):
             slot = self.view["slots"][i]
-            count = int(slot["count"]) + 1
+            count = (int(slot["count"]) + 1) % 2**64
             slot["buffers"][count % 2] = (
                 *(stamp or self.stamp),
-                Level(level),
+                int(level),
                 values,
                 slot["session"],
             )
             slot["count"] = count
+        self._posts.add()
+
+    def wake(self):
+        """Make the simulator look at what has changed."""
         self._posts.add()
 
     def close(self, *, properly=True):

@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +42,8 @@ _NUMBERS = itertools.count()
 _BLOCK, _N_BLOCKS = 4, 25  # domains from 1 to 100, whose ports are free on any machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 EVERYTHING = QoSProfile(depth=1000)
+ANSWERS = QoSProfile(depth=1000)
+"""Every client is sent the answers to all; with rclpy's default it loses its own among them."""
 
 os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 
@@ -95,6 +99,28 @@ def numbers(message: Any) -> np.ndarray:
     return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])
 
 
+@contextmanager
+def _usual_signals() -> Iterator[None]:
+    """Processes that are started within do not inherit that signals are ignored.
+
+    As they are in the background of a shell, from which somebody may run the tests.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ends = (signal.SIGINT, signal.SIGTERM)
+    ignored = [number for number in ends if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+
 class RosProcess:
     """A process in a ROS domain; as a context manager, it ends with the block.
 
@@ -108,19 +134,27 @@ class RosProcess:
         self, command: Sequence[str], domain: int, environment: Mapping[str, str] | None = None
     ) -> None:
         self._file = tempfile.NamedTemporaryFile(mode="r", errors="replace")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            command,
-            stdout=subprocess.DEVNULL,
-            stderr=self._file.fileno(),
-            cwd=ROOT,
-            env={**os.environ, "ROS_DOMAIN_ID": str(domain), **(environment or {})},
-        )
+        with _usual_signals():
+            self.process = subprocess.Popen(
+                command,
+                stdout=subprocess.DEVNULL,
+                stderr=self._file.fileno(),
+                cwd=ROOT,
+                env={**os.environ, "ROS_DOMAIN_ID": str(domain), **(environment or {})},
+            )
 
     @property
     def log(self) -> str:
         """What it has written so far."""
         self._file.seek(0)
         return self._file.read()
+
+    @property
+    def memory(self) -> float:
+        """That it uses now [MB]."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
+        return int(line.split()[1]) / 1024
 
     def wait_for(self, text: str, timeout: float = READY_TIMEOUT) -> Self:
         """Wait until the log has a text."""
@@ -281,11 +315,15 @@ class Client:
 
     def send(self, kind: Any, name: str, /, **request: Any) -> Any:
         """Future of the response of a service."""
+        return self.send_request(kind, name, kind.Request(**request))
+
+    def send_request(self, kind: Any, name: str, request: Any) -> Any:
+        """Future of the response of a service to a request that is made already."""
         if name not in self._clients:
-            self._clients[name] = self.node.create_client(kind, name)
+            self._clients[name] = self.node.create_client(kind, name, qos_profile=ANSWERS)
         client = self._clients[name]
         self.until(client.service_is_ready, f"service {name}", READY_TIMEOUT)
-        return client.call_async(kind.Request(**request))
+        return client.call_async(request)
 
     def response(self, future: Any, what: str, timeout: float = TIMEOUT) -> Any:
         """Result of a future."""

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.synchronize import Event
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -139,14 +138,17 @@ class Soak:
             self._counts[name] = self._counts.get(name, 0) + 1
             self._check_time()
             if not first and elapsed > min(WARM_UP * seconds, 120.0):
-                first = self._memory()
+                first = self._simulator.memory
             if elapsed > told + 10:
                 told = elapsed
-                simulated, growth = self._latest_ns * 1e-9, self._memory() - first if first else 0.0
+                simulated, growth = (
+                    self._latest_ns * 1e-9,
+                    self._simulator.memory - first if first else 0.0,
+                )
                 print(
                     f"{elapsed:5.0f} s, simulated {simulated:.0f} s, {growth:+.1f} MB", flush=True
                 )
-        growth = self._memory() - first
+        growth = self._simulator.memory - first
         print(f"memory {growth:+.1f} MB; done:", self._counts)
         assert growth < MOST_GROWTH, f"memory grew by {growth:.1f} MB"
 
@@ -240,12 +242,6 @@ class Soak:
     def _change_speed(self) -> None:
         factor = self._rng.choice([0.0, 0.0, 1.0, 20.0])
         assert self.client.set_parameter("real_time_factor", factor).successful
-
-    def _memory(self) -> float:
-        """Of the simulator [MB]."""
-        status = Path(f"/proc/{self._simulator.process.pid}/status").read_text()
-        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
-        return int(line.split()[1]) / 1024
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.aerodynamics import AIR_DENSITY, downwash, ground_effect
 from crazyflow_ros.dynamics.components import BodyState, split, stack
-from crazyflow_ros.dynamics.contact import Force
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.dynamics.forces import Force
 
 DRONE = "cf21B_500"
 FIGURES = load_drone(DRONE)

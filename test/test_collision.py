@@ -13,11 +13,21 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.collision import contact_spheres, drone_contact, obstacle_contact
-from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Wrench,
+    no_wrench,
+    split,
+    stack,
+)
 from crazyflow_ros.dynamics.contact import floor_contact, rest_height
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.dynamics.impulses import FRICTION
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.pipeline import insert_after
+from crazyflow_ros.sim.stages import move_obstacles
 
 DRONE, FREQ, G = "cf21B_500", 500, 9.81
 MASS = load_drone(DRONE)["mass"]
@@ -56,7 +66,8 @@ def test_obstacles_that_would_stop_nothing_are_refused() -> None:
 
     def own(state: BodyState, params: Params) -> Wrench:
         """Somebody else's law for obstacles."""
-        return obstacle_contact(DRONE, FREQ)(state, params)
+        assert params.obstacles is not None
+        return no_wrench(state.pos[0])
 
     assert Sim(drone=DRONE, forces=(own,), obstacles=wall).data.params.obstacles is not None
 
@@ -128,15 +139,21 @@ def state_at(pos: np.ndarray, quat: np.ndarray, vel: np.ndarray, ang_vel: np.nda
     return BodyState(*(split(jnp.asarray(f, float)) for f in fields))
 
 
-def wrench_on(obstacles: Obstacles | None, state: BodyState) -> Wrench:
-    params = Params.create(DRONE).replace(obstacles=obstacles)
-    return obstacle_contact(DRONE, FREQ)(state, params)
+def wrench_on(
+    obstacles: Obstacles | None, state: BodyState, params: Params | None = None
+) -> Wrench:
+    """On drones in free fall."""
+    params = (params or Params.create(DRONE)).replace(obstacles=obstacles)
+    zero = jnp.zeros_like(state.pos[0])
+    still, falls = (zero, zero, zero), (zero, zero, zero - G)
+    free = BodyDerivative(state.vel, state.ang_vel, falls, still, (*still, zero))
+    return obstacle_contact(DRONE, FREQ)(state, free, params)
 
 
 def test_a_drone_stands_on_a_box_as_on_the_floor_whichever_way_that_is_turned() -> None:
     turned = Rotation.from_euler("z", 40, degrees=True).as_quat()
     box = Obstacles.create(["box"], [[0.4, 0.3, 0.2]], [[0.2, -0.1, 0.7]], [turned], slots=4)
-    height = 0.9 + rest_height(DRONE, FREQ)
+    height = 0.9 + rest_height(DRONE)
     sim = drones(box, np.array([[[0.15, -0.1, height + 0.1]], [[0.15, -0.1, height]]]))
     sim.step(1000)
     np.testing.assert_allclose(sim.data.states.pos[:, 0, 2], height, atol=1e-6)
@@ -157,15 +174,13 @@ def test_moved_and_new_obstacles_compile_nothing_and_worlds_may_have_their_own()
                            [[3, 0, 0], [0, 0, -1]], slots=4)  # fmt: skip
     sim = drones(two, pos)
     sim.step(1000)
-    np.testing.assert_allclose(
-        sim.data.states.pos[:, 0, 2], -0.9 + rest_height(DRONE, FREQ), atol=1e-5
-    )
+    np.testing.assert_allclose(sim.data.states.pos[:, 0, 2], -0.9 + rest_height(DRONE), atol=1e-5)
     assert list(sim._steps.values()) == [step]
     assert step._advance._cache_size() == compiled  # type: ignore[attr-defined]
     own = jax.tree.map(lambda a, b: jnp.stack([a, b])[:, None], below, two)
     sim = drones(own, pos)
     sim.step(1000)
-    heights = np.array([0.1, -0.9]) + rest_height(DRONE, FREQ)
+    heights = np.array([0.1, -0.9]) + rest_height(DRONE)
     np.testing.assert_allclose(sim.data.states.pos[:, 0, 2], heights, atol=1e-5)
 
 
@@ -208,11 +223,8 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
             vel=tuple(v + c for v, c in zip(state.vel, change["vel"])),
         )
         params = Params.create(DRONE)
-        params = params.replace(
-            mass=params.mass + change["mass"],
-            obstacles=shapes.replace(pos=shapes.pos + change["moved"]),
-        )
-        wrench = obstacle_contact(DRONE, FREQ)(now, params)
+        params = params.replace(mass=params.mass + change["mass"])
+        wrench = wrench_on(shapes.replace(pos=shapes.pos + change["moved"]), now, params)
         f, t = jnp.stack(wrench.force), jnp.stack(wrench.torque)
         return (f[:, 0] * jnp.array([1.0, 2, 3])).sum() + 50 * t.sum()
 
@@ -266,10 +278,124 @@ def test_drones_that_meet_keep_their_momentum_and_lose_energy() -> None:
     sim.step(200)
     after = np.asarray(sim.data.states.vel)
     np.testing.assert_allclose(after.sum(1), vel.sum(1), atol=1e-9)
-    np.testing.assert_allclose(angular_momentum(), turning, atol=2e-4 * MASS)
+    np.testing.assert_allclose(angular_momentum(), turning, atol=5e-4 * MASS)
     assert (kinetic_energy(sim).sum(1) < energy.sum(1)).all()
     assert (after[0, 0, 0] < after[0, 1, 0]) and (after[1, 0, 2] < after[1, 1, 2])
     np.testing.assert_array_equal(after[:, 2], 0)  # the one that is elsewhere does not notice
+
+
+def on_platforms(integrator: str = "euler", **moves: np.ndarray) -> Sim:
+    """A drone on a moving box of its own in each world, where that has been for a second."""
+    n = len(next(iter(moves.values())))
+    boxes = Obstacles.create(["box"], [[0.4, 0.4, 0.1]], [[0.0, 0.0, 0.5]], vel=[[0.0] * 3])
+    each = jax.tree.map(lambda x: jnp.tile(x, (n, 1, *[1] * x.ndim)), boxes)
+    each = each.replace(**{name: jnp.asarray(v)[:, None, None] for name, v in moves.items()})
+    sim = Sim(
+        n, drone=DRONE, control="rotor_vel", freq=FREQ, integrator=integrator,
+        forces=(obstacle_contact(DRONE, FREQ),), obstacles=each,
+    )  # fmt: skip
+    sim.step_pipeline = insert_after(sim.step_pipeline, "integrate", move_obstacles)
+    pos = np.tile([0.2, 0.0, 0.6 + rest_height(DRONE)], (n, 1, 1))
+    still = sim.data.params.replace(drag_matrix=jnp.zeros((3, 3)))
+    states = sim.data.states.replace(pos=jnp.asarray(pos))
+    sim.data = sim.data.replace(states=states, params=still)
+    sim.step(FREQ)
+    return sim
+
+
+def platforms(sim: Sim) -> Obstacles:
+    """One for each world."""
+    obstacles = sim.data.params.obstacles
+    assert obstacles is not None
+    return jax.tree.map(lambda x: np.asarray(x)[:, 0, 0], obstacles)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "symplectic_euler", "rk4"])
+def test_a_moving_platform_carries_what_stands_on_it(integrator: str) -> None:
+    """Along, up, down, and round: after a second it stands where it has come to stand."""
+    vel = np.array([[0.5, 0, 0], [0.3, -0.4, 0], [0, 0, 0.4], [0.2, 0, -0.3], [0, 0, 0]])
+    turning = np.array([[0, 0, 0]] * 4 + [[0, 0, 2.0]], float)
+    sim = on_platforms(integrator, vel=vel, ang_vel=turning)
+    seen = []
+    for _ in range(2):
+        box, states = platforms(sim), jax.tree.map(np.asarray, sim.data.states)
+        to_box = Rotation.from_quat(box.quat).inv()
+        seen.append(
+            (
+                to_box.apply(states.pos[:, 0] - box.pos),
+                (to_box * Rotation.from_quat(states.quat[:, 0])).as_rotvec(),
+            )
+        )
+        arms = states.pos[:, 0] - box.pos
+        expected = box.vel + np.cross(box.ang_vel, arms)
+        # The stages of an RK4 step find the box where it is at the beginning of the tick.
+        tolerance = 8e-3 if integrator == "rk4" else 2e-3
+        np.testing.assert_allclose(states.vel[:, 0], expected, atol=tolerance)
+        sim.step(FREQ)
+    (place, attitude), (later, attitude_later) = seen
+    np.testing.assert_allclose(later[:4], place[:4], atol=5e-5)
+    np.testing.assert_allclose(attitude_later, attitude, atol=2e-3)
+    # On a turntable an explicit step leads along the tangent.
+    np.testing.assert_allclose(later[4], place[4], atol=3e-3)
+    np.testing.assert_allclose(box.pos - [0, 0, 0.5], 2 * vel, atol=1e-9)
+    np.testing.assert_allclose(Rotation.from_quat(box.quat[4]).as_rotvec(), [0, 0, 4 - 2 * np.pi])
+
+
+def test_a_platform_that_starts_faster_than_friction_leaves_the_drone_behind() -> None:
+    sim = on_platforms(vel=np.array([[0.0, 0, 0]]))
+    sim.build_default_data()
+    for rise, lags in ((0.5 * FRICTION * G, False), (2 * FRICTION * G, True)):
+        sim.reset()
+        start = np.asarray(sim.data.states.pos)[0, 0, 0] - platforms(sim).pos[0, 0]
+        for tick in range(100):
+            obstacles = sim.data.params.obstacles
+            assert obstacles is not None
+            vel = jnp.zeros((1, 1, 1, 3)).at[..., 0].set(rise * (tick + 1) / FREQ)
+            moving = sim.data.params.replace(obstacles=obstacles.replace(vel=vel))
+            sim.data = sim.data.replace(params=moving)
+            sim.step()
+        left = start - np.asarray(sim.data.states.pos)[0, 0, 0] + platforms(sim).pos[0, 0]
+        if lags:  # by half of what the platform has gone
+            assert left == pytest.approx((rise - FRICTION * G) * (100 / FREQ) ** 2 / 2, rel=0.1)
+        else:
+            assert abs(left) < 0.003
+
+
+def test_platforms_move_only_if_they_have_velocities() -> None:
+    still = Obstacles.create(["box"], [[0.4] * 3], [[0.0] * 3])
+    assert still.moved(1.0) is still
+    forces = (obstacle_contact(DRONE, FREQ),)
+    sim = Sim(drone=DRONE, control="rotor_vel", forces=forces, obstacles=still)
+    sim.step_pipeline = insert_after(sim.step_pipeline, "integrate", move_obstacles)
+    with pytest.raises(ValueError, match="needs obstacles that have velocities"):
+        sim.step()
+
+
+def test_a_push_below_the_friction_limit_does_not_shift_a_drone_on_two_boxes() -> None:
+    boxes = Obstacles.create(["box"] * 2, [[0.2, 0.2, 0.1]] * 2, [[0.2, 0, 0.5], [-0.2, 0, 0.5]])
+    pos = np.array([[[0.0, 0, 0.6 + rest_height(DRONE)]]])
+    push = 0.5 * FRICTION * MASS * G
+    sim = drones(boxes, pos, force=np.array([[[0.6 * push, -0.8 * push, 0]]]))
+    sim.step(100)
+    before = np.array(sim.data.states.pos)
+    sim.step(FREQ)
+    np.testing.assert_allclose(sim.data.states.pos, before, atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [Shape.plane, Shape.box, Shape.cylinder])
+def test_a_drop_of_a_metre_onto_a_shape_sinks_in_by_less_than_10_mm(shape: Shape) -> None:
+    top = {Shape.plane: 0.0, Shape.box: SIZES[shape][2], Shape.cylinder: SIZES[shape][1]}[shape]
+    wall = Obstacles.create([shape], [SIZES[shape]], [[0.0, 0, 0]], slots=4)
+    height = top + rest_height(DRONE)
+    sim = drones(wall, np.array([[[0.0, 0, height + 1.0]], [[0.02, 0.03, height + 1.003]]]))
+    lowest, highest = np.inf, 0.0
+    for _ in range(FREQ):
+        sim.step()
+        z = np.asarray(sim.data.states.pos)[:, 0, 2]
+        highest = max(highest, z.max()) if lowest < height + 0.01 else 0.0
+        lowest = min(lowest, z.min())
+    assert height - 10e-3 < lowest < height + 0.01
+    assert highest < height + 0.2
 
 
 def test_nothing_thin_slips_in_between_the_spheres() -> None:

@@ -10,7 +10,8 @@ from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 
 T = 30.0  # s
 NAMES = ("below", "above")
-DEEPEST, RESTING = -13e-3, -3e-3  # m, at 2 m/s and at rest; through each other they reach -26e-3
+# m, at 2 m/s and at rest, where it slides off the other; through each other they reach -26e-3
+DEEPEST, RESTING = -13e-3, -6e-3
 
 
 def distance(physics: PhysicsThread) -> float:
@@ -26,7 +27,7 @@ def distance(physics: PhysicsThread) -> float:
 
 
 def test_a_drone_that_falls_onto_another_does_not_pass_through_it() -> None:
-    height = rest_height("cf2x_L250", 500)
+    height = rest_height("cf2x_L250")
     poses = np.array([[0.0, 0.0, height, 0, 0, 0, 1], [0.01, 0.0, 0.3, 0, 0, 0, 1]])
     config = SimulationConfig(drone_collisions=True, initial_poses=poses, start_paused=True)
     physics = PhysicsThread(config, NAMES)
@@ -41,4 +42,4 @@ def test_a_drone_that_falls_onto_another_does_not_pass_through_it() -> None:
     assert before > 0.2
     assert DEEPEST < min(distances) < 0  # they have met
     assert distances[-1] > RESTING
-    assert np.abs(after.vel).max() < 1e-2
+    assert np.abs(after.vel).max() < 2e-2  # it slides off slowly: neither drone stands still

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from crazyflow_ros.envs import FigureEight, Landing, QuadrotorVectorEnv, Reach
+from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.randomize import randomize_mass
 
 N = 6
 GRAVITY = 9.81
@@ -75,6 +79,40 @@ def test_worlds_that_ended_start_anew_in_the_next_step(env: QuadrotorVectorEnv) 
     np.testing.assert_array_equal(obs[0, 6:], [0, 0, 0, 1, 0, 0, 0])  # level, at rest
     assert (obs[0, :3] != before[0, :3]).all()
     assert env.sim.data.core.steps[0, 0] == 0
+
+
+def test_stages_added_to_the_pipelines_act_in_steps_and_in_every_reset() -> None:
+    env = QuadrotorVectorEnv(N, Reach(), drone="cf21B_500", dynamics="so_rpy", freq=100)
+    env.reset(seed=0)
+    falling = np.tile([0.0, 0, 0, -1], (N, 1))
+    env.step(falling)
+    env.sim.reset_pipeline += (randomize_mass(0.3),)
+
+    def tow(data: SimData) -> SimData:
+        """Pulls to the east with the weight of the drone."""
+        force = jnp.zeros_like(data.states.force).at[..., 0].set(GRAVITY * data.params.mass[..., 0])
+        return data.replace(states=data.states.replace(force=force))
+
+    env.reset()
+    nominal = np.array(env.sim.default_data.params.mass).item()
+    drawn = np.array(env.sim.data.params.mass).ravel()
+    assert len(np.unique(drawn)) == N and (abs(drawn / nominal - 1) <= 0.3).all()
+    ended = np.zeros(N, bool)
+    while not ended.all():
+        _, _, terminated, _, _ = env.step(falling)
+        ended = ended | terminated
+    env.step(falling)
+    anew = np.array(env.sim.data.params.mass).ravel()
+    assert (anew != drawn).all() and (abs(anew / nominal - 1) <= 0.3).all()
+    assert len(np.unique(anew)) == N
+
+    env.reset(seed=1)
+    env.step(0 * falling)
+    assert (abs(np.array(env.sim.data.states.vel[:, 0, 0])) < 0.1).all()
+    env.sim.step_pipeline = insert_before(env.sim.step_pipeline, "integrate", tow)
+    for _ in range(10):
+        env.step(0 * falling)
+    assert (np.array(env.sim.data.states.vel[:, 0, 0]) > 1).all()
 
 
 def test_a_plain_controller_solves_the_task(env: QuadrotorVectorEnv) -> None:

@@ -110,14 +110,18 @@ def test_a_lost_drone_is_held_and_the_others_fly_on_bit_for_bit(physics, parts, 
     np.testing.assert_array_equal(*flights)
 
 
-def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(physics, monkeypatch):
+def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(
+    physics, parts, monkeypatch
+):
     flights = []
     for broken in (False, True):
         events, epoch = [], physics.reset(ResetScope.all).result(T).epoch
         hover(physics)
         physics.step(200).result(T)
         if broken:
-            physics.set_drone_states({"cf0": DroneState(vel=(2000.0, 0.0, 0.0))}).result(T)
+            parts.wrench = np.inf
+            physics.set_drone_states({"cf0": DroneState()}).result(T)
+            parts.wrench = None
             physics.step(10).result(T)
             assert list(physics.statistics().faults) == ["cf0"]
             monkeypatch.setattr(physics._changes, "reset_callbacks", [events.append])
@@ -144,9 +148,10 @@ def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(physics
 
 def test_the_clock_can_be_rewound_while_the_drones_fly_on(physics):
     flights = []
-    trajectory = Trajectory(
-        [2_000_000_000], [(0.5, 0.0, 1.0)], [0.0], np.zeros((1, 3)), np.zeros((1, 3)), 1_000_000
-    )
+    # Up at first: a drone that is led sideways while its feet stand on the floor rolls about them.
+    points, still = [(-0.5, -0.5, 0.5), (0.5, 0.0, 1.0)], np.zeros((2, 3))
+    times = [800_000_000, 3_000_000_000]
+    trajectory = Trajectory(times, points, [0.0, 0.0], still, still, 1_000_000)
     for rewind in (False, True):
         epoch = physics.reset(ResetScope.all).result(T).epoch
         physics.command("cf0", trajectory)
@@ -175,6 +180,10 @@ def test_states_of_single_drones_are_set_at_once_or_not_at_all(physics):
         "pos of cf1 must be 3 finite numbers": {"cf1": DroneState(pos=(0, np.nan, 1))},
         "quat of cf1 is the zero quaternion": {"cf1": DroneState(quat=(0, 0, 0, 0))},
         "vel of cf1 must be 3": {"cf1": DroneState(vel=(0, 1))},
+        "pos of cf1 must be within 10000 m, got": {"cf1": DroneState(pos=(0, 0, 1e12))},
+        "vel of cf1 must be within 1000 m/s, got": {"cf1": DroneState(vel=(0, 0, -1001))},
+        "rotor_vel of cf1 must be within 100000 rad/s": {"cf1": DroneState(rotor_vel=[1e300] * 4)},
+        "ang_vel of cf1 must be 3 finite numbers, got x": {"cf1": DroneState(ang_vel="x")},
     }
     for message, states in wrong.items():
         good = {"cf0": DroneState(pos=(0, 0, 3))}

@@ -83,7 +83,8 @@ def test_any_array_will_do_and_becomes_the_dtype_of_the_data(control: str, kind:
 @pytest.mark.parametrize("control", list(SETTERS))
 def test_a_command_for_another_mode_is_refused(control: str) -> None:
     other = "rotor_vel" if control != "rotor_vel" else "state"
-    message = f"a {control} command needs control={control}, this one has {other}"
+    article = "an" if control == "attitude" else "a"
+    message = f"^{article} {control} command needs control={control}, this one has {other}"
     with pytest.raises(ValueError, match=message):
         SETTERS[control](data_of(other), command_of(control))
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 
+from crazyflow_ros import compiler
 from crazyflow_ros.kernels import apart, fits_one_kernel, one_kernel, separate_kernels, zero
+from crazyflow_ros.sensors import mjx_backend
+from crazyflow_ros.sim import Sim, contacts, stepping
 
 
 def parts(x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
@@ -78,3 +84,92 @@ def test_one_kernel(unread: jax.Array) -> None:
 )
 def test_fits_one_kernel(fn: Callable[[jax.Array], jax.Array], fits: bool) -> None:
     assert fits_one_kernel(jax.make_jaxpr(fn)(X).jaxpr) is fits
+
+
+# What XLA may lose.
+
+
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """What has been tried is tried again, now and afterwards."""
+    for tried in (compiler.has_one_kernel, compiler._has_option):
+        tried.cache_clear()
+    yield
+    for tried in (compiler.has_one_kernel, compiler._has_option):
+        tried.cache_clear()
+
+
+def lose_attribute(patch: pytest.MonkeyPatch) -> None:
+    patch.delattr("jax.experimental.xla_metadata.set_xla_metadata")
+
+
+def lose_module(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(sys.modules, "jax.experimental.xla_metadata", None)
+
+
+def ignore_attribute(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("jax.experimental.xla_metadata.set_xla_metadata", lambda **_: nullcontext())
+
+
+def refuse_option(patch: pytest.MonkeyPatch) -> None:
+    """XLA refuses what it does not know, when it compiles."""
+    patch.setattr(stepping, "_COMPILER_OPTIONS", {"xla_cpu_that_was_dropped": 512})
+
+
+def flown() -> np.ndarray:
+    """States of 200 drones, some of which are in another block."""
+    sim = Sim(n_worlds=100, n_drones=2, control="state")
+    command = np.zeros((100, 2, 13))
+    command[..., 2] = np.linspace(0.5, 2.0, 100)[:, None]
+    sim.state_control(command)
+    for n in (1, 50):
+        sim.step(n)
+    states = sim.data.states
+    return np.concatenate([states.pos, states.quat, states.rotor_vel], axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("lose", "what"),
+    [
+        (lose_attribute, "the attributes inlineable, xla_cpu_small_call of the compiler"),
+        (lose_module, "the attributes inlineable, xla_cpu_small_call of the compiler"),
+        (ignore_attribute, "xla_cpu_small_call of the compiler as it was (it has no effect)"),
+        (refuse_option, "the option xla_cpu_that_was_dropped of the compiler"),
+    ],
+)
+def test_what_the_compiler_has_lost_is_one_warning_and_right_results(
+    forgetful: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    lose: Callable[[pytest.MonkeyPatch], None],
+    what: str,
+) -> None:
+    expected = flown()
+    assert not caplog.records
+    for tried in (compiler.has_one_kernel, compiler._has_option):
+        tried.cache_clear()
+    lose(monkeypatch)
+    for _ in range(2):
+        np.testing.assert_allclose(flown(), expected, rtol=1e-4, atol=1e-5)
+    (record,) = caplog.records
+    assert what in record.getMessage() and f"jax {jax.__version__}" in record.getMessage()
+
+
+def test_computation_is_not_pruned_without_the_function_of_jax(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    jaxpr = jax.make_jaxpr(lambda a, b, c, d: a + c)(X, X, X, X)
+    pruned, used = contacts._pruned(jaxpr.jaxpr, 1)
+    assert used == [True, False, True, False] and len(pruned.invars) == 2
+    monkeypatch.delattr("jax.interpreters.partial_eval.dce_jaxpr")
+    assert contacts._pruned(jaxpr.jaxpr, 1) == (jaxpr.jaxpr, [True] * 4)
+    (record,) = caplog.records
+    assert "dce_jaxpr" in record.getMessage()
+
+
+def test_forces_that_another_mjx_does_not_tell_are_refused_by_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("mujoco.mjx._src.support.contact_force_dim")
+    with pytest.raises(NotImplementedError, match=f"MJX {mujoco.__version__} does not tell"):
+        mjx_backend._contact_forces(None, None)

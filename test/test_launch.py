@@ -14,6 +14,7 @@ ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
     "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
     "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate", "sensors",
+    "dynamics", "control",
 }  # fmt: skip
 
 
@@ -50,6 +51,8 @@ def test_arguments_become_parameters_of_their_type(launched: Launcher) -> None:
         start_paused="true",
         scene="floor",
         freq="1000",
+        dynamics="so_rpy",
+        control="attitude",
         **{"ros2_control.mode": "off", "publish_rates.joint_states": "0"},
     )
     assert parameters["drones"] == ["cf0", "cf1"]
@@ -59,6 +62,7 @@ def test_arguments_become_parameters_of_their_type(launched: Launcher) -> None:
     assert parameters["start_paused"] is True
     assert parameters["scene"] == "floor"
     assert parameters["freq"] == 1000
+    assert (parameters["dynamics"], parameters["control"]) == ("so_rpy", "attitude")
     assert parameters["ros2_control.mode"] == "off"
     assert parameters["publish_rates.joint_states"] == 0
 

@@ -38,6 +38,10 @@ class Physics:
         self.log.append("reset")
         self.mirror.notify_reset(True)
 
+    def notify_reset(self) -> None:
+        self.log.append("notify")
+        self.mirror.notify_reset(False)
+
 
 @pytest.fixture
 def mirror() -> Mirror:
@@ -441,7 +445,7 @@ def test_capture_and_reset(mirror: Mirror, physics: Physics) -> None:
     mirror.reset_world_state()
     assert physics.log == ["capture", "reset"]
     mirror.reset_world_state(fill_initial_state=False)
-    assert physics.log == ["capture", "reset"]
+    assert physics.log == ["capture", "reset", "notify"]
     assert calls == [(True, True), (False, True)]
     mirror.set_reset_callback(None)
     mirror.reset_world_state()

@@ -197,6 +197,10 @@ def quaternion_of_zero() -> FreeJointState:
             free_joint("cf1", (math.nan, 0.0, 0.0)),
             "Entry 1 ('cf1'): The position is not finite: [nan, 0.0, 0.0].",
         ),
+        (
+            free_joint("cf1", (0.0, 1e12, 0.0)),
+            "Entry 1 ('cf1'): The position is not within 10000 m: [0.0, 1000000000000.0, 0.0].",
+        ),
         (quaternion_of_zero(), "Entry 1 ('cf1'): The orientation is the zero quaternion."),
     ],
 )

@@ -1,9 +1,12 @@
 """The physics thread: exact ticks, requests, commands, faults. Speed is not tested here."""
 
 import contextlib
+import re
 import threading
 import time
 from concurrent.futures import CancelledError, wait
+from dataclasses import dataclass
+from dataclasses import fields as fields_of
 
 import mujoco
 import numpy as np
@@ -11,16 +14,19 @@ import pytest
 from physics_helpers import hover, until
 
 from crazyflow_ros.dynamics.contact import rest_height
+from crazyflow_ros.flight import Course, Plan
 from crazyflow_ros.runtime import (
     InvalidState,
     PhysicsThread,
     Pose,
     Raw,
     ResetScope,
+    Setpoint,
     SimulationConfig,
     StepAborted,
     Velocity,
 )
+from crazyflow_ros.scene import MirrorState
 
 T = 20.0  # s, no wait of a test is longer
 
@@ -56,7 +62,7 @@ def state_of(snapshot):
 def test_drones_stand_still_on_the_floor_until_told(running):
     physics = running(start_paused=True)
     snapshot = physics.step(500).result(T)
-    np.testing.assert_allclose(snapshot.pos[:, 2], rest_height("cf2x_L250", 500), atol=1e-5)
+    np.testing.assert_allclose(snapshot.pos[:, 2], rest_height("cf2x_L250"), atol=1e-5)
     assert np.abs(snapshot.vel).max() < 1e-4 and not snapshot.rotor_vel.any()
     imu = physics.mirror.imu()
     np.testing.assert_allclose(imu.linear_acceleration, [[0, 0, 9.81]] * 2, atol=1e-2)
@@ -81,7 +87,7 @@ def test_observers_see_in_bursts_what_others_see_one_by_one(running):
         physics.every(250, seen.append, "more", observes=True)
         running.started.append(physics)
         physics.start()
-        physics.command("cf0", Pose((0.3, 0.0, 1.0), 0.0))
+        physics.command("cf0", Raw([0.1, 0.0, 0.3, *[0.0] * 10]))  # which does not change
         physics.step(600, lambda ticks: bursts.append(ticks)).result(T)
         assert bursts.pop() == 600
         flights[observes] = seen[2:]  # without those at the start
@@ -140,9 +146,9 @@ def test_step_is_exact_and_needs_a_pause(running):
         physics.step(1).result(T)
 
 
-def test_a_step_is_aborted_by_resume_and_by_reset(running):
+def test_a_step_is_aborted_by_whatever_stops_or_starts_time(running):
     physics = running(start_paused=True)
-    for interrupt in ("resume", "reset"):
+    for interrupt in ("resume", "reset", "pause"):
         before = physics.snapshot.tick
         step = physics.step(10_000_000)
         until(lambda step=step: step.ticks_done, "the first ticks")
@@ -150,7 +156,7 @@ def test_a_step_is_aborted_by_resume_and_by_reset(running):
         with pytest.raises(StepAborted, match="step aborted: the simulation was") as aborted:
             step.result(T)
         assert f", after {step.ticks_done} of 10000000 ticks" in str(aborted)
-        if interrupt == "reset":
+        if interrupt != "resume":
             assert after.tick == before + step.ticks_done
         physics.pause().result(T)
         tick = physics.snapshot.tick
@@ -257,12 +263,48 @@ def test_the_real_time_factor_can_be_changed_while_running(running, factor):
     assert physics.statistics().requested_factor == factor
     start, wall = physics.snapshot.tick, time.monotonic()
     until(lambda: physics.snapshot.tick > start + 100 * factor, "some ticks")
-    # Not faster than asked; how much slower depends on the machine and is no matter of a test.
-    assert (physics.snapshot.tick - start - 10) / 500 <= factor * (time.monotonic() - wall)
-    for wrong in (-1.0, np.nan, np.inf):
-        with pytest.raises(ValueError, match=f"got {wrong}"):
+    # Not faster than asked, but for the 0.1 s of lateness that are caught up; how much slower
+    # depends on the machine and is no matter of a test.
+    assert (physics.snapshot.tick - start - 10) / 500 <= factor * (time.monotonic() - wall + 0.1)
+    for wrong in (-1.0, np.nan, np.inf, 1e-12, 1e12):
+        with pytest.raises(ValueError, match=re.escape(f"got {wrong:g}")):
             physics.set_real_time_factor(wrong)
     assert physics.statistics().requested_factor == factor
+
+
+def test_no_tick_follows_a_pause_during_steps(running):
+    seen = []
+    physics = running(events=[(500, seen.append)], start_paused=True)
+    for _ in range(100):
+        steps = [physics.step(30_000) for _ in range(2)]
+        until(lambda steps=steps: steps[0].ticks_done, "the first ticks")
+        changed, at = physics.switch(paused=True).result(T)
+        assert not changed and seen[-1].tick == at.tick
+        with pytest.raises(StepAborted, match=f"paused, after {steps[0].ticks_done} of 30000"):
+            steps[0].result(T)
+        with pytest.raises(StepAborted, match="after 0 of 30000"):
+            steps[1].result(T)
+        physics.pause().result(T)  # another round through the thread
+        assert physics.snapshot.tick == seen[-1].tick == at.tick
+
+
+def test_time_of_the_thread_that_does_not_advance(monkeypatch, running):
+    """The clock of the thread's time has a resolution of its own."""
+    monkeypatch.setattr(time, "thread_time", lambda: 1.0)
+    physics = running(events=[(100, lambda s: None)], start_paused=True)
+    assert physics.step(500).result(T).tick == 501
+
+
+def test_a_request_that_fails_is_survived(running):
+    physics = running(start_paused=True)
+
+    def plan():
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        physics.edit_state(plan).result(T)
+    assert physics.statistics().failures["a request"].count == 1
+    assert physics.step(5).result(T).tick == 6
 
 
 def test_a_request_interrupts_a_slow_simulation(running):
@@ -360,9 +402,92 @@ def test_the_mirror_can_set_and_keep_states(running):
     physics.mirror.reset_world_state()
     np.testing.assert_allclose(physics.snapshot.pos[0], (0.3, -0.4, 2.0), atol=1e-6)
     assert calls == [True]
+    physics.mirror.set_reset_callback(lambda _: calls.append(threading.current_thread().name))
+    physics.mirror.reset_world_state(fill_initial_state=False)
+    assert calls == [True, "physics"]
+    physics.mirror.set_reset_callback(None)
     assert physics.mirror.apply_keyframe("home")
     assert physics.snapshot.pos[0, 2] < 0.02
     assert not physics.mirror.apply_keyframe("nowhere")
+
+
+def test_a_reset_with_an_edit_is_seen_once(running):
+    seen, resets = [], []
+    physics = running(events=[(500, seen.append)], start_paused=True)
+    physics.step(10).result(T)
+    physics.on_reset(resets.append)
+    seen.clear()
+
+    def above(state):
+        fields = {f.name: np.array(getattr(state, f.name)) for f in fields_of(MirrorState)}
+        fields["pos"][:, 2] += 1.0
+        return MirrorState(**fields | {"time_ns": state.time_ns})
+
+    after = physics.edit_state(lambda: above, reset=True).result(T)
+    assert len(seen) == len(resets) == 1 and seen[0].tick == after.tick == 11
+    for state in (after, seen[0], resets[0].snapshot):
+        assert state.pos[:, 2].min() > 1.0 and state.epoch == 1
+
+
+def test_a_captured_state_keeps_its_command(running):
+    """As MuJoCo's keyframes keep ctrl: rotors go on turning after the reset."""
+    physics = running(("cf0", "cf1"), start_paused=True, control="rotor_vel")
+    physics.command("cf0", Raw([15000.0] * 4))
+    captured = physics.step(1000).result(T)
+    physics.mirror.capture_initial_state()
+    goes_on = physics.step(300).result(T)
+    physics.mirror.reset_world_state()
+    after = physics.step(300).result(T)
+    np.testing.assert_array_equal(state_of(after), state_of(goes_on))
+    assert captured.rotor_vel[0].min() > 1000 and not after.rotor_vel[1].any()
+    physics.command("cf0", Raw([0.0] * 4))
+    physics.step(3000).result(T)
+    again = physics.reset().result(T)
+    np.testing.assert_allclose(again.rotor_vel, captured.rotor_vel)
+
+
+@dataclass(frozen=True)
+class Breaks(Setpoint):
+    """A setpoint that gives no plan, or no command at some time."""
+
+    problem: float | Exception
+
+    def check(self, control):
+        pass
+
+    def plan(self, start, rules):
+        if isinstance(self.problem, Exception):
+            raise self.problem
+        x, y, z, yaw = ([(0.1, (value,))] for value in start.reference.pos)
+        return Plan(Course.of_pieces((x, y, [*z, (0.1, (self.problem,))], yaw), (0.0,) * 4))
+
+
+@pytest.mark.parametrize("problem", [KeyError("a bug"), np.nan, np.inf])
+def test_a_drone_whose_setpoint_fails_is_lost_alone(running, problem):
+    flights = []
+    for broken in (True, False):
+        physics = running(("cf0", "cf1"), start_paused=True)
+        x, y, _ = physics.snapshot.pos[1]
+        physics.command("cf1", Pose((x, y, 1.0), 0.0))
+        if broken:
+            physics.command("cf0", Breaks(problem))
+        snapshot = physics.step(1000).result(T)
+        flights.append([state_of(snapshot)[1], snapshot.rotor_vel[1]])
+        faults = physics.statistics().faults
+        assert set(faults) == ({"cf0"} if broken else set())
+        if broken:
+            if isinstance(problem, Exception):
+                assert "lost by 0.0" in faults["cf0"]
+                assert "its setpoint failed with KeyError: 'a bug'" in faults["cf0"]
+            else:
+                assert "lost by 0.1" in faults["cf0"]
+            assert not snapshot.rotor_vel[0].any() and not snapshot.vel[0].any()
+            physics.reset(drones=["cf0"]).result(T)
+            assert not physics.statistics().faults
+            physics.command("cf0", Pose((*snapshot.pos[0, :2], 1.0), 0.0))
+            assert physics.step(2000).result(T).pos[0, 2] == pytest.approx(1.0, abs=0.1)
+    for one, other in zip(*flights):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_forces_staged_in_the_mirror_reach_the_physics(running):

@@ -12,7 +12,9 @@ import pytest
 from images import need_images
 
 from crazyflow_ros import Sim
-from crazyflow_ros.scene import RenderingUnavailable
+from crazyflow_ros.scene import RenderingUnavailable, build_spec
+from crazyflow_ros.scene.renderers import Renderers, draw_depth
+from crazyflow_ros.sensors.rendering import View, draw
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,52 @@ def test_depth_is_along_the_axis_of_the_camera(sim: Sim):
     np.testing.assert_array_equal(same, depth)
     alone = sim.render("rgb_array", camera="down", width=60, height=40)
     np.testing.assert_array_equal(picture, alone)
+
+
+@pytest.mark.usefixtures("needs_opengl")
+@pytest.mark.parametrize("extent", [0.1, 0.3, 1.0, 2.0, 2.7, 10.0])
+def test_nothing_is_infinitely_far_whatever_the_planes_are(extent: float) -> None:
+    """Pictures that are half floor and half nothing, the border where the horizon is drawn."""
+    for near in (1e-4, 0.001, 0.004, 0.01, 0.02, 0.05):
+        spec = mujoco.MjSpec()
+        spec.stat.extent, spec.visual.map.znear = extent, near
+        height, far = 2 * extent * near, spec.visual.map.zfar * extent
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+        spec.worldbody.add_camera(name="ahead", pos=[0, 0, height], zaxis=[0, -1, 0], fovy=90)
+        model = spec.compile()
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        renderers = Renderers(model)
+        renderer = renderers.get(60, 40)
+        renderer.update_scene(data, "ahead")
+        for _ in range(2):  # the scene stays as it was
+            depth = draw_depth(renderer)
+            assert np.isinf(depth[:20]).all() and np.isfinite(depth[-1]).all()
+            expected = height / np.arange(0.5, 20) * 20  # of rows below the horizon
+            seen = expected < 0.9 * far
+            np.testing.assert_allclose(
+                depth[20:][seen], np.tile(expected[seen, None], 60), rtol=0.02
+            )
+        renderers.close()
+
+
+@pytest.mark.usefixtures("needs_opengl")
+@pytest.mark.parametrize("scene", ["floor", "room"])
+def test_nothing_is_infinitely_far_in_our_scenes(scene: str) -> None:
+    model = build_spec("cf2x_L250", ["cf0"], scene=scene, mocap=False).compile()
+    data = mujoco.MjData(model)
+    data.qpos[2] = 20.0  # above everything
+    mujoco.mj_forward(model, data)
+    view = View(
+        camera=model.camera("fpv_cam:cf0").id, width=64, height=48, groups=(0, 1, 2),
+        textures=False, shadows=False,
+    )  # fmt: skip
+    renderers = Renderers(model)
+    depth = draw(renderers, data, view, "depth")
+    kinds = draw(renderers, data, view, "segmentation")[..., 1]
+    renderers.close()
+    assert (kinds == -1).any()
+    np.testing.assert_array_equal(np.isinf(depth), kinds == -1)
 
 
 @pytest.mark.usefixtures("needs_opengl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from rclpy.serialization import serialize_message
-from ros_client import TIMEOUT, Client, SimulatorProcess, own_domain, time_ns
+from ros_client import TIMEOUT, Client, RosProcess, SimulatorProcess, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 
@@ -152,3 +153,88 @@ def test_scene_that_cannot_be_read_is_refused(
     log = simulator.log
     assert "FATAL" in log and reason in log and str(scene) in log
     assert "Traceback" not in log
+
+
+# What is wrong with the place where it runs.
+
+
+def limited(limits: str, *arguments: str, cache: Path | None = None) -> RosProcess:
+    """A simulator whose shell has done something before."""
+    command = [sys.executable, "-m", "crazyflow_ros", "--ros-args", *arguments]
+    shell = ["sh", "-c", f'{limits}; exec "$@"', "sh", *command]
+    folder = os.environ.get("CRAZYFLOW_ROS_TEST_CACHE", "") if cache is None else str(cache)
+    return RosProcess(shell, DOMAIN, {"XDG_CACHE_HOME": folder})
+
+
+def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_flying(
+    tmp_path: Path,
+) -> None:
+    """All at once; each is named once."""
+    cache = tmp_path / "crazyflow_ros"
+    cache.mkdir()
+    cache.chmod(0o777)  # from where others could have it run their code
+    arguments = [f"checkpoint:={tmp_path}", "record:=/dev/full"]
+    parameters = [word for argument in arguments for word in ("-p", argument)]
+    limits = "unset HOME ROS_HOME ROS_LOG_DIR; ulimit -n 64"
+    with limited(limits, *parameters, cache=tmp_path) as simulator:
+        simulator.wait_for("ready: ").wait_for("the simulation goes on")
+        client = Client(DOMAIN)
+        check_clock(client)
+        saved = client.call(Trigger, "crazyflow/save_checkpoint")
+        assert not saved.success and f"not a regular file: '{tmp_path}'" in saved.message
+        status = client.latest(DiagnosticArray, "crazyflow/status").status[0]
+        said = {value.key: value.value for value in status.values}
+        assert "No space left on device" in said["record_error"]
+        check_clock(client)
+        client.close()
+        assert simulator.end()[0] == 0
+        log = simulator.log
+    assert not list(cache.iterdir())
+    for expected in (
+        "no logs can be written to",
+        f"the folder of compiled code, {cache}, can be written by everybody, and is not used",
+        "record: /dev/full is given up, the simulation goes on: [Errno 28]",
+    ):
+        assert log.count(expected) == 1, log
+    assert "Traceback" not in log
+
+
+def test_too_few_addresses_are_named_instead_of_an_abort() -> None:
+    with limited("ulimit -v 1000000") as simulator:
+        assert simulator.wait() == 2
+        assert "may use 976 MiB of addresses (ulimit -v), it needs" in simulator.log
+        assert "Traceback" not in simulator.log
+
+
+def test_something_else_in_place_of_its_shared_memory_is_named(tmp_path: Path) -> None:
+    name = f"test.{os.getpid()}"
+    path = Path(f"/dev/shm/crazyflow_ros.{name}")
+    path.symlink_to(tmp_path / "nothing")
+    arguments = ["ros2_control.mode:=free_running", f"ros2_control.shared_memory:={name}"]
+    try:
+        simulator = SimulatorProcess(DOMAIN, [w for a in arguments for w in ("-p", a)])
+        assert simulator.wait() == 2
+    finally:
+        path.unlink()
+    assert "FATAL" in simulator.log and "ros2_control.shared_memory" in simulator.log
+    assert str(path) in simulator.log and "Traceback" not in simulator.log
+
+
+INTERRUPTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+sys.meta_path.insert(0, Finder())
+from crazyflow_ros.__main__ import main
+main([])
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("module", ["rclpy.executors", "crazyflow_ros.ros.middleware"])
+def test_signal_during_the_imports_ends_it_without_a_word(number: str, module: str) -> None:
+    with RosProcess([sys.executable, "-c", INTERRUPTED, module, number], DOMAIN) as process:
+        assert process.wait() == 0
+        assert process.log == ""

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from crazyflow_ros_interfaces.srv import SetBattery, SetMotorEfficiency
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point, Pose, PoseStamped, TwistStamped, WrenchStamped
 from mcap.reader import make_reader
 from mcap.writer import Writer
+from nav_msgs.msg import Odometry
+from rclpy.logging import get_logger
+from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
 from ros_client import Client, SimulatorProcess, own_domain
 from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, SpawnEntity
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.ros.declaration import values_of
+from crazyflow_ros.flight import Emergency, GoTo, Land, Setpoint, Takeoff, Velocity
+from crazyflow_ros.ros import setpoints
+from crazyflow_ros.ros.declaration import from_values, values_of
 from crazyflow_ros.ros.parameters import Parameters
-from crazyflow_ros.ros.replay import ReplayError, Report, replay
+from crazyflow_ros.ros.recorded_effects import RecordedEffects
+from crazyflow_ros.ros.recorder import Channel, Recorder
+from crazyflow_ros.ros.replay import ReplayError, Report, _messages, replay
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
 
 DOMAIN = own_domain("test_replay")
+T = 60.0  # s, no wait of a test is longer
 CHANGES = "/crazyflow/changes"
 START, RESET, RESET_ALL, BALL, SPAWNED, RESTORED = range(6)
 """The first changes of the flight, in their order."""
@@ -48,6 +63,7 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "drones:=[cf0,cf1]",
         "max_drones:=3",
         "real_time_factor:=5.0",
+        "battery:=true",
     ]
     parameters = [word for argument in arguments for word in ("-p", argument)]
     with SimulatorProcess(DOMAIN, parameters) as simulator:
@@ -112,11 +128,23 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shelf = Resource(resource_string=WORLD.format(SHELF))
         client.call(LoadWorld, "crazyflow/load_world", world_resource=shelf)
         client.publish("cf0/cmd_pose", target)
+        client.publish("cf1/cmd_pose", target)
         client.advance(300)
+        assert client.set_parameter("wind", [1.0, 0.5, 0.0]).successful
+        failure = {"motor": 1, "efficiency": 0.9}
+        assert client.call(SetMotorEfficiency, "cf0/set_motor_efficiency", **failure).success
+        assert client.call(SetBattery, "cf1/set_battery", charge=0.04).success
+        client.advance(200)
         client.close()
         assert simulator.end(signal.SIGTERM)[0] == 0
         assert "Traceback" not in simulator.log
     return path
+
+
+def messages_of(path: Path) -> list[tuple[str, int, bytes]]:
+    """Topic, time and content of each message of a recording."""
+    _, *messages = _messages(path)
+    return messages
 
 
 def rewritten(path: Path, to: Path, keep: Callable[[str, int], bool]) -> Path:
@@ -144,9 +172,84 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
     report = replay(flight)
     print(report)
     assert report.difference == ""
-    assert report.commands == 9
-    assert report.ticks == 301  # since it began again
+    assert report.commands == 10
+    assert report.ticks == 501  # since it began again
     assert report.states > 500
+
+
+class Told:
+    """A simulation that other threads tell things, some of them by messages, and records it."""
+
+    def __init__(self, path: Path) -> None:
+        values = values_of(Parameters()) | {"drones": ["cf0", "cf1"], "start_paused": True}
+        parameters = from_values(Parameters, values)
+        self.physics = physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+        self.recorder = Recorder(path, values, get_logger("test"))
+        effects = RecordedEffects(self.recorder, physics, lambda topic: topic.replace("~", "/node"))
+        self._pose = {
+            drone: effects.with_messages(setpoints.pose, f"/{drone}/cmd_pose", PoseStamped)
+            for drone in parameters.drones
+        }
+        self._odom = Channel("/cf0/odom", Odometry, QoSProfile(depth=1))
+        for name, rate in values_of(parameters.publish_rates).items():
+            if rate:
+                physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
+        physics.every(100, self._record, "odometry", observes=True)
+        self.recorder.start()
+        physics.start()
+
+    def _record(self, now: Snapshot) -> None:
+        message = Odometry()
+        pose, twist = message.pose.pose, message.twist.twist
+        for part, values in zip(
+            (pose.position, pose.orientation, twist.linear, twist.angular),
+            (now.pos[0], now.quat[0], now.body_vel[0], now.ang_vel[0]),
+        ):
+            for axis, value in zip("xyzw", values.tolist()):
+                setattr(part, axis, value)
+        self.recorder.put(self._odom, serialize_message(message))
+
+    def message(self, drone: str, *pos: float) -> Setpoint:
+        """A message comes for a drone."""
+        pose = PoseStamped()
+        pose.pose.position.x, pose.pose.position.y, pose.pose.position.z = pos
+        return self._pose[drone](pose, drone)
+
+    def end(self) -> None:
+        """Complete the file."""
+        self.physics.stop()
+        assert not self.physics.statistics().failures
+        self.recorder.close(T)
+
+
+def test_what_drones_are_told_without_messages_is_replayed_bit_for_bit(tmp_path: Path) -> None:
+    path = tmp_path / "flight.mcap"
+    told = Told(path)
+    physics, step = told.physics, lambda n: told.physics.step(n).result(T)
+    step(3)
+    physics.fly({"cf0": Takeoff(0.6, 1.0), "cf1": Takeoff(0.4)}).result(T)
+    step(601)
+    told.message("cf0", 9.0, 9.0, 9.0)  # comes, and is overtaken before the next tick
+    physics.command("cf0", told.message("cf0", 0.5, 0.0, 1.0))
+    step(18)
+    waiting = told.message("cf1", 0.5, 1.0, 1.0)
+    physics.fly({"cf1": GoTo((0.0, 0.3, 0.2), 1.0, relative=True)}).result(T)
+    step(100)
+    physics.command("cf1", waiting)  # its message must not be lost meanwhile
+    physics.command("cf0", Velocity((0.5, 0.2, 0.0), 0.3))  # and lapses
+    step(407)
+    physics.fly({"cf0": Land(), "cf1": Emergency()}).result(T)
+    step(1401)
+    assert physics.flight_states == {"cf0": "landed", "cf1": "locked"}
+    told.end()
+    report = replay(path)
+    assert report.difference == ""
+    assert report.commands == 8 and report.ticks == physics.snapshot.tick
+    assert report.states > 400
+    for missing in (4, 5):  # the velocity, and the landing
+        less = tmp_path / f"{missing}.mcap"
+        rewritten(path, less, lambda *message, n=missing: message != ("/node/changes", n))
+        assert "became" in replay(less).difference
 
 
 @pytest.mark.parametrize(
@@ -163,6 +266,16 @@ def test_replay_without_one_of_its_causes_differs(
     flight: Path, tmp_path: Path, missing: tuple[str, int]
 ) -> None:
     path = rewritten(flight, tmp_path / "less.mcap", lambda *message: message != missing)
+    assert "became" in replay(path).difference
+
+
+@pytest.mark.parametrize("missing", range(3))
+def test_replay_without_a_disturbance_differs(flight: Path, tmp_path: Path, missing: int) -> None:
+    changes = [payload for topic, _, payload in messages_of(flight) if topic == CHANGES]
+    disturbances = [i for i, change in enumerate(changes) if b"disturbance" in change]
+    assert len(disturbances) == 3
+    less = (CHANGES, disturbances[missing])
+    path = rewritten(flight, tmp_path / "less.mcap", lambda *message: message != less)
     assert "became" in replay(path).difference
 
 
@@ -201,3 +314,68 @@ def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match="other parameters than there are: colour"):
         replay(with_parameters(path, colour="red"))
     assert replay(with_parameters(path)) == Report(ticks=1)
+
+
+def test_random_damage_is_found_before_anything_is_compared(flight: Path, tmp_path: Path) -> None:
+    """A flipped bit is an error of its place; a file that breaks off ends there."""
+    rng, content, path = random.Random(11), flight.read_bytes(), tmp_path / "damaged.mcap"
+    counts = {"damaged": 0, "read": 0}
+    everything = len(list(_messages(flight)))
+    for i in range(24):
+        changed = bytearray(content)
+        if i % 4:
+            bit = rng.randrange(8 * len(content))
+            changed[bit // 8] ^= 1 << bit % 8
+        else:
+            del changed[rng.randrange(9, len(changed)) :]
+        path.write_bytes(changed)
+        try:
+            n = len(list(_messages(path)))
+            counts["read"] += 1
+        except ReplayError:
+            assert i % 4, "a file that breaks off is no damage"
+            counts["damaged"] += 1
+        else:
+            assert n == everything if i % 4 else n <= everything  # else it was in the index
+    assert min(counts.values()) > 3, counts
+
+
+def test_damaged_recording_is_no_difference(flight: Path, tmp_path: Path) -> None:
+    content, path = flight.read_bytes(), tmp_path / "damaged.mcap"
+    with flight.open("rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None
+    chunk = summary.chunk_indexes[len(summary.chunk_indexes) // 2]  # what is read of it
+    middle = chunk.chunk_start_offset + chunk.chunk_length // 2
+    path.write_bytes(content[:middle] + b"\xff" * 9 + content[middle + 9 :])
+    end = subprocess.run(
+        [sys.executable, "-m", "crazyflow_ros.ros.replay", path], capture_output=True, text=True
+    )
+    assert end.returncode == 2 and "Traceback" not in end.stderr
+    assert f"replay: {path}: damaged before byte" in end.stderr
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload"),
+    [
+        ("/cf0/cmd_vel", b"\0\1\0\0\xff\xff"),
+        (CHANGES, serialize_message(String(data="[1, 2"))),
+        (CHANGES, serialize_message(String(data='{"names": 3}'))),
+        (CHANGES, serialize_message(String(data='{"checkpoint": "AAAA"}'))),
+        (CHANGES, serialize_message(String(data="[" * 100_000))),
+    ],
+)
+def test_message_that_says_what_cannot_be_is_refused_with_its_place(
+    tmp_path: Path, topic: str, payload: bytes
+) -> None:
+    path = tmp_path / "damaged.mcap"
+    with path.open("wb") as file:
+        writer = Writer(file)
+        writer.start("ros2")
+        values = json.dumps(values_of(Parameters()))
+        writer.add_metadata("crazyflow_ros", {"parameters": values})
+        channel = writer.register_channel(topic, "cdr", 0)
+        writer.add_message(channel, 10_000_000, payload, 10_000_000)
+        writer.finish()
+    with pytest.raises(ReplayError, match=rf"cannot be done: {topic} at 0\.010 s: "):
+        replay(path)

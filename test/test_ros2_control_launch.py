@@ -10,6 +10,7 @@ import yaml
 from launching import Launcher, description, visit
 
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.launch_support import READY
 
 CONTROLLERS = resource("config", "controllers.yaml")
 FILE = "ros2_control.launch.py"
@@ -98,6 +99,35 @@ def test_each_drone_has_a_manager_in_its_namespace(launched: Launcher) -> None:
 def test_wrong_argument_is_named(argument: str, value: str, message: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError, RuntimeError), match=message):
         visit(FILE, **{argument: value})
+
+
+@pytest.mark.parametrize("file", [FILE, "sim.launch.py"])
+def test_an_argument_that_nobody_knows_is_refused(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = ["dynamic:=so_rpy", "n_drones:=2"]
+    monkeypatch.setattr("sys.argv", ["ros2", "launch", "crazyflow_ros", file, *argv])
+    message = rf"{file} has no argument 'dynamic' \(did you mean 'dynamics'\?\); it has control, "
+    with pytest.raises(ValueError, match=message):
+        visit(file, argv, n_drones="2", dynamic="so_rpy")
+    # Those of another launch file, which includes ours, may be more.
+    monkeypatch.setattr("sys.argv", ["ros2", "launch", "my_drones", file, *argv])
+    visit(file, argv, n_drones="2", dynamic="so_rpy")
+
+
+def test_managers_wait_for_the_description(
+    launched: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulator publishes it before it is ready: without, a manager complains each second."""
+    simulator = tmp_path / "lib" / "crazyflow_ros" / "simulator"
+    said = tmp_path / "said"
+    simulator.write_text(f"#!/bin/sh\nsleep 1\ntouch {said}\necho '[INFO] {READY}' >&2\nsleep 60\n")
+    manager = tmp_path / "lib" / "controller_manager" / "ros2_control_node"
+    early = tmp_path / "early"
+    manager.write_text(f"#!/bin/sh\ntest -e {said} || touch {early}\nexec sleep 60\n")
+    processes = launched(3)
+    assert {process.executable for process in processes} == set(ORDER)
+    assert not early.exists()
 
 
 def test_file_without_controllers_is_refused(tmp_path: Path) -> None:

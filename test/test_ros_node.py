@@ -43,7 +43,12 @@ HALF = math.sqrt(0.5)
 
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(DOMAIN, ["-p", f"drones:=[{','.join(DRONES)}]"]) as process:
+    arguments = [
+        f"drones:=[{','.join(DRONES)}]",
+        "flight.velocity_timeout:=5.0",  # a test sends a velocity once
+        "flight.takeoff_height:=1.0",
+    ]
+    with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
         yield process
 
 
@@ -481,7 +486,7 @@ def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) ->
         client.publish(f"{drone}/cmd_pose", above(odometry[drone][-1]))
     client.advance(300)
     push = WrenchStamped()
-    push.header.frame_id, push.wrench.force.x = "map", 1e9  # N, more than a drone survives
+    push.header.frame_id, push.wrench.force.x = "map", 1e3  # N, more than a drone survives
     client.publish("cf1/wrench", push)
     tick = client.advance(200)
 
@@ -680,7 +685,11 @@ def test_readme_lists_the_parameters(client: Client) -> None:
     expected = {}
     for declaration in declarations(Parameters):
         default = declaration.default
-        text = f"[{', '.join(default)}]" if isinstance(default, tuple) and default else default
+        text = (
+            f"[{', '.join(map(str, default))}]"
+            if isinstance(default, tuple) and default
+            else default
+        )
         expected[declaration.name] = (kinds[declaration.kind], "" if text == () else str(text))
     assert listed == expected
     every_node = {"use_sim_time", "start_type_description_service"}

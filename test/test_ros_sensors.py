@@ -381,6 +381,7 @@ def test_the_battery_runs_down(client: Client) -> None:
     client.until(lambda: client.advance(50) and told, "full battery")
     assert told[-1].percentage == 1.0 and told[-1].current == 0.0
     assert told[-1].voltage == pytest.approx(4.2, abs=1e-5)
+    client.advance(500)  # it begins in the air, and falls
     client.publish("cf0/cmd_vel", TwistStamped(twist=Twist(linear=Vector3(z=0.5))))
     client.newest(told, client.advance(1000) // 50 * 50)
     first, last = told[-8], told[-1]

@@ -153,8 +153,8 @@ TRAJECTORY: Callable[..., Any] = setpoints.trajectory
         (POSE, pose((1.0, NAN, 3.0)), "nan"),
         (POSE, pose((1.0, INF, 3.0)), "inf"),
         (POSE, pose(quat=(0.0, 0.0, 0.0, 0.0)), "orientation is the zero quaternion"),
-        (POSE, pose(quat=(0.0, 0.0, NAN, 1.0)), "orientation must be finite, got"),
-        (VELOCITY, twist(frame_id="map"), "frame_id must be '' or 'cf0/base_link', got 'map'"),
+        (POSE, pose(quat=(0.0, 0.0, NAN, 1.0)), "orientation must be 4 finite numbers, got"),
+        (VELOCITY, twist(frame_id="map"), "frame_id must be empty or 'cf0/base_link', got 'map'"),
         (VELOCITY, twist((NAN, 0.0, 0.0)), "nan"),
         (VELOCITY, twist(angular=(0.0, 0.0, INF)), "inf"),
         (VELOCITY, twist(angular=(0.1, 0.0, 0.0)), "angular x and y must be 0, got 0.1 and 0"),
@@ -189,7 +189,7 @@ def test_what_cannot_be_flown_is_refused(
 @pytest.mark.parametrize(
     ("control", "values", "reason"),
     [
-        (Control.attitude, [0.0] * 5, "a attitude command has 4 numbers, got 5"),
+        (Control.attitude, [0.0] * 5, "an attitude command has 4 numbers, got 5"),
         (Control.state, [0.0] * 12, "13 or 16 numbers, got 12"),
         (Control.state, [0.0] * 16, "zero quaternion"),
         (Control.rotor_vel, [0.0, NAN, 0.0, 0.0], "nan"),

@@ -1,10 +1,12 @@
 """Drones that come and go while the others fly, and scenes that are exchanged."""
 
 import asyncio
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from physics_helpers import until
 
 from crazyflow_ros.runtime import (
     DroneState,
@@ -106,7 +108,7 @@ def test_beyond_the_slots_it_compiles_anew_and_nothing_moves(physics, caplog):
     before = physics.step(100).result(T)
     assert not caplog.text
     after = physics.spawn("fourth").result(T)
-    assert "no room for 4 drones: time stands while 6 are compiled" in caplog.text
+    assert "no room for 4 drones: compiling for 6, time goes on" in caplog.text
     assert after.tick == before.tick and after.names == ("cf0", "cf1", "third", "fourth")
     for name in before.names:
         np.testing.assert_array_equal(state_of(after, name), state_of(before, name))
@@ -198,27 +200,60 @@ def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):
     np.testing.assert_allclose(physics.step(50).result(T).pos, back.pos, atol=1e-6)
 
 
-def test_states_are_edited_as_the_drones_are_when_it_is_done(physics):
+class Overtaking:
+    """Has changes of the drones carried out directly before what is asked for next."""
+
+    def __init__(self, physics, monkeypatch):
+        self._physics, self._gate, self._entered = physics, threading.Event(), threading.Event()
+        assembly = physics._changes._assembly
+        prepare = assembly.prepare
+
+        def prepare_and_hold(*args):
+            prepared = prepare(*args)
+            physics.show_to(self._hold)
+            return prepared
+
+        monkeypatch.setattr(assembly, "prepare", prepare_and_hold)
+
+    def _hold(self, _):
+        self._entered.set()
+        assert self._gate.wait(T)
+
+    def begin(self, change):
+        """Ask for a change, and wait until all of it but the change itself is done."""
+        self._gate.clear()
+        self._entered.clear()
+        future = change()
+        assert self._entered.wait(T)
+        until(self._physics._requests.pending, "the change to be prepared")
+        return future
+
+    async def result(self, future, timeout):
+        self._gate.set()
+        return future.result(timeout)
+
+
+def test_states_are_edited_as_the_drones_are_when_it_is_done(physics, monkeypatch):
     """By the services of mujoco_ros2_control, whose drone goes while they are asked for."""
     services = pytest.importorskip("crazyflow_ros.ros.mujoco_services", reason="not installed")
     messages = pytest.importorskip("mujoco_ros2_control_msgs.msg", reason="not installed")
 
-    async def result(future, timeout):
-        return future.result(timeout)
-
+    overtaking = Overtaking(physics, monkeypatch)
     server = services.MujocoServices(
         SimpleNamespace(
             physics=physics,
-            waiting=SimpleNamespace(group=None, result=result),
+            waiting=SimpleNamespace(group=None, result=overtaking.result),
             create_service=lambda *_, **__: None,
         )
     )
     request = SimpleNamespace(free_joints=[messages.FreeJointState(name="cf1")])
-    physics.despawn("cf0")
-    assert asyncio.run(server._set_free_joints(request, SimpleNamespace())).success
+    overtaking.begin(lambda: physics.despawn("cf0"))
+    assert "Successfully" in asyncio.run(server._set_free_joints(request, SimpleNamespace()))
     np.testing.assert_array_equal(physics.snapshot.pos, np.zeros((1, 3)))
+    overtaking._gate.set()
     before = physics.spawn("cf2")
-    physics.despawn("cf1")
-    answer = asyncio.run(server._set_free_joints(request, SimpleNamespace()))
-    assert not answer.success and answer.message == "Entry 0 ('cf1'): Unknown body name."
+    before.result(T)
+    overtaking.begin(lambda: physics.despawn("cf1"))
+    with pytest.raises(ValueError, match=r"Entry 0 \('cf1'\): Unknown body name\."):
+        asyncio.run(server._set_free_joints(request, SimpleNamespace()))
     np.testing.assert_array_equal(physics.snapshot.pos, before.result(T).pos[1:])

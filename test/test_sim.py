@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
+import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -87,9 +89,13 @@ def test_a_step_count_has_to_be_positive(sim: Sim) -> None:
     for count in (0, -1):
         with pytest.raises(ValueError, match=f"n_steps must be at least 1, got {count}"):
             sim.step(count)
-    for part in (2.5, np.nan):
-        with pytest.raises(ValueError, match=f"n_steps has to be a whole number, got {part}"):
+    for part in (2.5, np.nan, "3", None, [1], 1j):
+        with pytest.raises(ValueError, match="n_steps has to be a whole number, got "):
             sim.step(part)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="n_steps must be at most 2147483647, got 2147483648"):
+        sim.step(2**31)
+    with pytest.raises(ValueError, match="n_steps has to be a whole number, got '3'"):
+        sim.build_step_fn()(sim.data, "3")  # type: ignore[arg-type]
     assert_equal(sim.data, before)
 
 
@@ -472,3 +478,61 @@ def test_the_drones_stand_on_a_grid() -> None:
 def test_the_same_seed_gives_the_same_key() -> None:
     keys = [jax.random.key_data(Sim(rng_key=k).data.core.rng_key) for k in (1, 1, 2)]
     assert (keys[0] == keys[1]).all() and (keys[0] != keys[2]).any()
+
+
+def test_a_second_thread_is_told_that_there_is_one() -> None:
+    sim, begun, go_on = Sim(control="rotor_vel"), threading.Event(), threading.Event()
+
+    def slow(data: SimData) -> SimData:  # while it is compiled, which is a part of the first step
+        begun.set()
+        assert go_on.wait(60)
+        return data
+
+    sim.step_pipeline = (slow, *sim.step_pipeline)
+    first = threading.Thread(target=sim.step, name="first")
+    first.start()
+    try:
+        assert begun.wait(60)
+        for use in (sim.step, lambda: sim.data, lambda: sim.rotor_vel_control(np.zeros((1, 1, 4)))):
+            with pytest.raises(RuntimeError, match="the thread 'first' is working on this Sim"):
+                use()
+    finally:
+        go_on.set()
+        first.join()
+    sim.step()  # one after the other they may
+    assert sim.data.core.steps.max() == 2
+
+
+def test_a_simulation_is_not_pickled_but_its_data_are(sim: Sim) -> None:
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="a Sim cannot be pickled or copied, for it holds comp"):
+            take(sim)
+    assert_equal(pickle.loads(pickle.dumps(jax.device_get(sim.data))).states, sim.data.states)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            np.ones((N, M, 4)) + 1j,
+            "a rotor_vel command holds real numbers, got .* complex",
+        ),
+        (np.full((N, M, 4), "1"), "a rotor_vel command holds real numbers, got an array of <U1"),
+        (
+            np.full((N, M, 4), None),
+            "a rotor_vel command holds real numbers, got .* object",
+        ),
+        ([[[1.0, 2.0], [3.0]]], "a rotor_vel command is an array of numbers: .*inhomogeneous"),
+    ],
+)
+def test_a_command_of_other_things_than_numbers_is_refused(
+    sim: Sim, command: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        sim.rotor_vel_control(command)
+    sim.step()
+    with pytest.raises(ValueError, match=message):
+        sim.rotor_vel_control(command)
+    if isinstance(command, np.ndarray) and command.dtype.kind == "c":
+        with pytest.raises(ValueError, match=message):
+            jax.jit(functional.rotor_vel_control)(sim.data, command)

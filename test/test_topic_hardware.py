@@ -273,8 +273,12 @@ def test_bad_command_changes_nothing(
 ) -> None:
     publisher = client.publisher(JointState, "/robot_joint_commands")
     follow(client, ROTORS, [HOVER] * 4)  # ends an earlier outage, too
-    publisher.publish(JointState(name=names, velocity=velocity))
-    client.until(lambda: warning in simulator.log, warning)
+
+    def said() -> bool:  # which it is once a second for each drone
+        publisher.publish(JointState(name=names, velocity=velocity))
+        return warning in simulator.log
+
+    client.until(said, warning)
     states = client.collect(JointState, "/robot_joint_states")
     client.until(lambda: len(states) > 20, "states")
     assert states[-1].velocity[4:].tolist() == pytest.approx([HOVER] * 4, rel=1e-3)

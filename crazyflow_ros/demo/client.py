@@ -21,11 +21,12 @@ from rosgraph_msgs.msg import Clock
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from crazyflow_ros.demo.messages import NS, nanoseconds, read_pose, trajectory_message
+from crazyflow_ros.demo.messages import read_pose, trajectory_message
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.spin import make_executor, spin_for
 from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, Flight, plan_flight
+from crazyflow_ros.ros.times import NS, nanoseconds
 
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
 MOST_READ = 30_000  # poses of all drones; of more, only every second or so is looked at

@@ -9,9 +9,8 @@ from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.demo.trajectory import Flight
+from crazyflow_ros.ros.times import NS, nanoseconds
 
-NS = 1_000_000_000
-"""Nanoseconds per second."""
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
 
 
@@ -40,11 +39,6 @@ def read_pose(message: bytes) -> tuple[int, np.ndarray]:
     pose = deserialize_message(message, PoseStamped)
     position = pose.pose.position
     return nanoseconds(pose.header.stamp), np.array([position.x, position.y, position.z])
-
-
-def nanoseconds(stamp: Time) -> int:
-    """A time as a whole number of ns."""
-    return int(stamp.sec) * NS + int(stamp.nanosec)
 
 
 def _vector(values: np.ndarray) -> Vector3:

@@ -16,16 +16,20 @@ from crazyflow_ros.dynamics.components import (
     add,
     cross,
     drag_force,
+    no_wrench,
     rotation_matrix,
     scale,
     transform,
 )
-from crazyflow_ros.dynamics.contact import DroneForce, each_of
+from crazyflow_ros.dynamics.forces import DroneForce, each_of
 from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 AIR_DENSITY = 1.225  # kg/m^3, at sea level
 _LOWEST = 0.5  # rotor radii: closer to the floor the formula of the ground effect does not hold
+_HIGHEST = 25.0  # rotor radii: higher the ground effect is left out
+_NARROW, _WIDE = 9.0, 0.5  # rotor radii, and share of the depth: further out is no jet, to 1e-8
+_LEAST = 1e-6  # N, of a jet
 _JET_SPREAD = 0.094  # of a round jet: half of its speed at that distance from its axis per length
 
 
@@ -44,7 +48,7 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
     # Thrust f at (x, y) turns by (y f, -x f).
     places = [(-mixing[1, i] * figures["L"], mixing[0, i] * figures["L"]) for i in range(4)]
 
-    def force(state: BodyState, params: RigidBody) -> Wrench:
+    def near(state: BodyState, params: RigidBody) -> Wrench:
         R, dtype = rotation_matrix(state.quat), state.pos[0].dtype
         up = (R[0][2], R[1][2], R[2][2])
         height, radius = (jnp.asarray(figures[k], dtype) for k in ("rotor_z", "rotor_radius"))
@@ -57,7 +61,14 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
             total, torque = add(total, extra), add(torque, cross(arm, extra))
         return Wrench(total, torque)
 
-    return DroneForce("ground_effect", each_of(drone), force)
+    def force(state: BodyState, params: RigidBody) -> Wrench:
+        # In the air this is a comparison, and else a sixth of the tick of a lone drone.
+        is_near = state.pos[2] < jnp.asarray(_HIGHEST * figures["rotor_radius"], state.pos[2].dtype)
+        return jax.lax.cond(
+            jnp.any(is_near), lambda: near(state, params), lambda: no_wrench(state.pos[0])
+        )
+
+    return DroneForce("ground_effect", each_of(drone), None, force)
 
 
 def downwash(drone: str | Sequence[str]) -> DroneForce:
@@ -78,23 +89,29 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
     def force(state: BodyState, params: RigidBody) -> Wrench:
         dtype = state.pos[0].dtype
         a, b, c, d = params.rotor_thrust(state)
-        # Of drone [..., i, :] on drone [..., :, j]; rotors at rest make a jet too weak to notice.
-        thrust = jnp.broadcast_to(jnp.maximum(a + b + c + d, 1e-9), state.pos[2].shape)[..., None]
-        area = jnp.asarray(4 * pi * figures["rotor_radius"] ** 2, dtype)[..., None]
+        # Of drone [..., i, :] on drone [..., :, j].
+        thrust = jnp.broadcast_to(a + b + c + d, state.pos[2].shape)[..., None]
+        radius = jnp.asarray(figures["rotor_radius"], dtype)[..., None]
         x, y, z = (p[..., :, None] - p[..., None, :] for p in state.pos)
-        above = z > 0
-        momentum = 2 * thrust / (pi * AIR_DENSITY)
-        far = jnp.sqrt(momentum) * decay / jnp.where(above, z, 1.0)
-        axis = jnp.minimum(far, jnp.sqrt(2 * thrust / (AIR_DENSITY * area)))
-        # The width with which the jet has the momentum of the thrust.
-        fraction = jnp.exp(-(x * x + y * y) * axis * axis / momentum)
-        speed = jnp.where(above, axis * fraction, 0.0).sum(-2)
-        zero = jnp.zeros_like(speed)
-        drag = jnp.asarray(figures["drag_matrix"], dtype)
-        # Air that goes down at rest is the same as to go up in air at rest.
-        return Wrench(drag_force(state.quat, (zero, zero, speed), drag), (zero, zero, zero))
+        reach = _NARROW * radius + _WIDE * z
+        # Never one with a drone that got lost, whose numbers may be none.
+        meets = (z > 0) & (x * x + y * y < reach * reach) & (thrust > _LEAST)
 
-    return DroneForce("downwash", each_of(drone), force)
+        def blown() -> Wrench:
+            momentum = 2 * jnp.where(meets, thrust, 1.0) / (pi * AIR_DENSITY)
+            far = jnp.sqrt(momentum) * decay / jnp.where(meets, z, 1.0)
+            axis = jnp.minimum(far, jnp.sqrt(momentum) / (2 * radius))
+            # The width with which the jet has the momentum of the thrust.
+            fraction = jnp.exp(-(x * x + y * y) * axis * axis / momentum)
+            speed = jnp.where(meets, axis * fraction, 0.0).sum(-2)
+            zero = jnp.zeros_like(speed)
+            drag = jnp.asarray(figures["drag_matrix"], dtype)
+            # Air that goes down at rest is the same as to go up in air at rest.
+            return Wrench(drag_force(state.quat, (zero, zero, speed), drag), (zero, zero, zero))
+
+        return jax.lax.cond(jnp.any(meets), blown, lambda: no_wrench(state.pos[0]))
+
+    return DroneForce("downwash", each_of(drone), None, force)
 
 
 def _figures(drone: str | Sequence[str]) -> dict[str, np.ndarray]:

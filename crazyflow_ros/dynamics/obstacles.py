@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from crazyflow_ros.dynamics.components import Vec3, dot
+from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
 from crazyflow_ros.struct import Struct
 
 
@@ -46,6 +47,11 @@ class Obstacles(Struct):
     """(K, 3) centre, world frame, m."""
     quat: Array
     """(K, 4) attitude, xyzw."""
+    vel: Array | None = None
+    """(K, 3) velocity of the centre, world frame, m/s; None stands still. What touches a shape is
+    carried along. The shape itself goes where it is put, by `moved` for example."""
+    ang_vel: Array | None = None
+    """(K, 3) angular velocity, world frame, rad/s."""
 
     @classmethod
     def create(
@@ -55,6 +61,8 @@ class Obstacles(Struct):
         pos: ArrayLike,
         quat: ArrayLike | None = None,
         *,
+        vel: ArrayLike | None = None,
+        ang_vel: ArrayLike | None = None,
         slots: int = 0,
     ) -> Self:
         """Obstacles of the same kind, or of several.
@@ -64,6 +72,8 @@ class Obstacles(Struct):
             size: (K, 1 to 3) see `Shape`; what a shape does not have may be anything.
             pos: (K, 3) m.
             quat: (K, 4) xyzw, of any norm but zero; upright if None.
+            vel: (K, 3) m/s, with which they move; None for obstacles that never do.
+            ang_vel: (K, 3) rad/s, world frame, the same.
             slots: For how many there is room at least; the others are `Shape.none`.
 
         Raises:
@@ -74,11 +84,15 @@ class Obstacles(Struct):
         n, n_slots = len(kinds), max(len(kinds), slots)
         upright = np.tile([0.0, 0.0, 0.0, 1.0], (n, 1))
         values = {"size": size, "pos": pos, "quat": upright if quat is None else quat}
+        moving = vel is not None or ang_vel is not None
+        still = np.zeros((n, 3))
+        values["vel"] = still if vel is None else vel
+        values["ang_vel"] = still if ang_vel is None else ang_vel
         given = {k: np.asarray(v, float).reshape(n, -1 if n else 3) for k, v in values.items()}
         given["size"] = np.pad(given["size"], ((0, 0), (0, max(0, 3 - given["size"].shape[1]))))
         if not n:
             given["quat"] = upright
-        for name, k in (("size", 3), ("pos", 3), ("quat", 4)):
+        for name, k in (("size", 3), ("pos", 3), ("quat", 4), ("vel", 3), ("ang_vel", 3)):
             if given[name].shape != (n, k):
                 raise ValueError(f"{name} of {n} obstacles has the shape {given[name].shape}")
             if not np.isfinite(given[name]).all():
@@ -100,6 +114,8 @@ class Obstacles(Struct):
             padded(given["size"], 1.0),
             padded(given["pos"], 0.0),
             padded(given["quat"], (0.0, 0.0, 0.0, 1.0)),
+            padded(given["vel"], 0.0) if moving else None,
+            padded(given["ang_vel"], 0.0) if moving else None,
         )
 
     @property
@@ -107,9 +123,26 @@ class Obstacles(Struct):
         """K."""
         return self.shape.shape[-1]
 
+    @property
+    def slots_first(self) -> Self:
+        """With the axis of the slots as the first of each array."""
+        return jax.tree.map_with_path(
+            lambda path, x: jnp.moveaxis(x, -FIGURE_NDIM[path[-1].name], 0), self
+        )
 
-SLOT_AXES = Obstacles(*(-1, -2, -2, -2))  # type: ignore[arg-type]
-"""Of each array the axis of the slots, from the last."""
+    def moved(self, seconds: Array | float) -> Self:
+        """Where the obstacles are after some time, if they go on as they move."""
+        if self.vel is None or self.ang_vel is None:
+            return self
+        # An angular velocity in world axes turns from the left, as its inverse does from the right.
+        x, y, z, w = split(self.quat)
+        back = rotate_quat((-x, -y, -z, w), scale(vector(self.ang_vel), -seconds))
+        turned = stack((-back[0], -back[1], -back[2], back[3]))
+        return self.replace(pos=self.pos + self.vel * seconds, quat=turned)
+
+
+FIGURE_NDIM = {"shape": 1, "size": 2, "pos": 2, "quat": 2, "vel": 2, "ang_vel": 2}
+"""Axes of each array, the slots' among them, without those of worlds."""
 
 _FAR = 1e9  # m; what is infinite has no gradient
 _N_SIZES = {Shape.sphere: 1, Shape.capsule: 2, Shape.cylinder: 2, Shape.box: 3}

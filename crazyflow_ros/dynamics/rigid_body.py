@@ -11,7 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Vec4, Wrench
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Vec4,
+    Wrench,
+    add,
+    matrix_rows,
+    rotation_matrix,
+    scale,
+    transform,
+    transpose,
+)
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.struct import Struct
@@ -51,6 +62,15 @@ class RigidBody(Struct):
             external: Wrench on the centre of mass, world frame.
         """
         raise NotImplementedError
+
+    def pushed(self, state: BodyState, rate: BodyDerivative, wrench: Wrench) -> BodyDerivative:
+        """Time derivative of the state if one more wrench acts on the centre of mass."""
+        to_body = transpose(rotation_matrix(state.quat))
+        turn = transform(matrix_rows(self.J_inv), transform(to_body, wrench.torque))
+        return rate._replace(
+            acc=add(rate.acc, scale(wrench.force, 1 / self.mass[..., 0])),
+            ang_acc=add(rate.ang_acc, turn),
+        )
 
     @property
     def hover_thrust(self) -> Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import pi
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
@@ -19,8 +21,17 @@ from crazyflow_ros.envs.tasks import Flight, Task, Verdict
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.functional import attitude_control
+from crazyflow_ros.sim.reset import ResetFn
+from crazyflow_ros.sim.stepping import StepFn
 
 _GOAL = "goal"
+
+
+class _Built(NamedTuple):
+    """A compiled function, and the pipelines that it was made of."""
+
+    pipelines: tuple[tuple[Any, ...], ...]
+    advance: Callable[..., tuple[SimData, tuple[Array, ...]]]
 
 
 class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -35,7 +46,8 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     (`AutoresetMode.NEXT_STEP`). `info["is_success"]` says which worlds do their task.
 
     Attributes:
-        sim: The simulation.
+        sim: The simulation. Stages that are added to its pipelines are part of the next step and
+            of the next reset, by `reset` or of a world that has ended.
         task: The task.
     """
 
@@ -104,8 +116,8 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         hover = float(data.params.hover_thrust[0])
         self._scale = np.array([max_tilt, max_tilt, pi, thrust_range * hover], np.float32)
         self._offset = np.array([0, 0, 0, hover], np.float32)
-        self._fly, self._reset = self.sim.build_step_fn(), self.sim.build_reset_fn()
-        self._compiled, self._observed = jax.jit(self._advance), jax.jit(self._observation)
+        self._built: _Built | None = None
+        self._observed = jax.jit(self._observation)
         self._ended: np.ndarray | None = None
 
     def reset(
@@ -156,7 +168,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise ValueError(f"actions hold {actions[where]} at index {where}")
         command = np.clip(actions, -1, 1) * self._scale + self._offset
         ended = self._ended
-        data, results = self._compiled(
+        data, results = self._of_present_pipelines()(
             self.sim.data, self.sim.default_data, command[:, None], ended, self._ticks
         )
         self.sim.data = data
@@ -201,14 +213,31 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         rest = (data.states.quat[:, 0], data.states.ang_vel[:, 0])
         return jnp.concatenate([flight.error, vel - flight.vel, *rest], axis=-1)
 
+    def _of_present_pipelines(self) -> Callable[..., tuple[SimData, tuple[Array, ...]]]:
+        """`_advance`, compiled anew after somebody has changed a pipeline of the simulation."""
+        pipelines = (self.sim.step_pipeline, self.sim.reset_pipeline)
+        built = self._built
+        if built is None or any(now is not then for now, then in zip(pipelines, built.pipelines)):
+            fly, reset = self.sim.build_step_fn(), self.sim.build_reset_fn()
+            # A new function each time: JAX knows what it has traced by the function.
+            built = self._built = _Built(pipelines, jax.jit(partial(self._advance, fly, reset)))
+        return built.advance
+
     def _advance(
-        self, data: SimData, default: SimData, command: Array, ended: Array, ticks: Array
+        self,
+        fly: StepFn,
+        reset: ResetFn,
+        data: SimData,
+        default: SimData,
+        command: Array,
+        ended: Array,
+        ticks: Array,
     ) -> tuple[SimData, tuple[Array, ...]]:
         before, _ = self._flight(data)
-        flown = self._fly(attitude_control(data, command), ticks)
+        flown = fly(attitude_control(data, command), ticks)
         verdict = Verdict(*self.task.judge(before, self._flight(flown)[0]))
         late = flown.core.steps[:, 0] >= round(self.task.seconds * data.core.freq)
-        data = self._reset(flown, default, ended)
+        data = reset(flown, default, ended)
         results = (
             self._observation(data),
             jnp.where(ended, 0.0, verdict.reward),

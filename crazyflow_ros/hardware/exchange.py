@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import sysconfig
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.compiler import works
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.hardware.commands import Commands
 from crazyflow_ros.hardware.shared_memory import SharedMemory
@@ -37,6 +38,7 @@ class _Loop(ctypes.Structure):
         ("values", ctypes.c_void_p),
         ("range", ctypes.c_void_p),
         ("level", ctypes.c_void_p),
+        ("most", ctypes.c_void_p),
         ("counts", ctypes.c_void_p),
         ("sessions", ctypes.c_void_p),
         ("tick", ctypes.c_uint64),
@@ -47,12 +49,24 @@ class _Loop(ctypes.Structure):
         ("rpm", ctypes.c_double),
         ("interrupted", ctypes.c_uint32),
         ("shown", ctypes.c_uint32),
+        ("n_drones", ctypes.c_uint32),
+        ("freq", ctypes.c_uint32),
     )
 
 
+@cache
 def is_available() -> bool:
-    """Whether the library is there."""
-    return _LIBRARY.exists()
+    """Whether the library is there, and JAX compiles calls of it."""
+
+    def compiles() -> bool:
+        numbers, address = (
+            jax.ShapeDtypeStruct((n,), dtype) for n, dtype in ((8, np.float32), (2, np.uint32))
+        )
+        call = partial(_call, n_state=1, n_inputs=1, n_columns=1)
+        jax.jit(call).lower(numbers, numbers, address).compile()
+        return True
+
+    return _LIBRARY.exists() and works(compiles, "jax.ffi")
 
 
 @cache
@@ -62,11 +76,21 @@ def _register() -> None:
     jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(function), platform="cpu")
 
 
+def _call(results: Array, arguments: Array, address: Array, **sizes: int) -> tuple[Array, Array]:
+    """See `Exchange.call`."""
+    _register()
+    # To XLA it looks like a pure function. With effects each loop would take 0.1 ms more.
+    function = jax.ffi.ffi_call(_TARGET, (arguments, jax.ShapeDtypeStruct((), bool)))
+    attributes = {name: np.int64(size) for name, size in sizes.items()}
+    return cast("tuple[Array, Array]", function(results, arguments, address, **attributes))
+
+
 class CompiledExchange:
     """An `Exchange` for the drones of a shared memory.
 
     Args:
         memory: With the states and the commands.
+        freq: Physics ticks per second.
         commands: In force, of which the numbers change.
         range_: (M, 1) what the range sensors have measured.
         counts: (M,) commands seen so far.
@@ -77,6 +101,7 @@ class CompiledExchange:
     def __init__(
         self,
         memory: SharedMemory,
+        freq: int,
         commands: Commands,
         range_: np.ndarray,
         counts: np.ndarray,
@@ -88,10 +113,12 @@ class CompiledExchange:
         self.rotor_angle, self.rotor_vel = np.zeros((2, *self.values.shape))
         self._arrays = (  # kept, for the library has their addresses
             *(self.rotor_angle, self.rotor_vel, self.values),
-            *(range_, commands.level, counts, sessions),
+            *(range_, commands.level, commands.most, counts, sessions),
         )
         addresses = (array.ctypes.data for array in self._arrays)
-        self._loop = _Loop(memory.address, *addresses, rpm=RPM)
+        self._loop = _Loop(
+            memory.address, *addresses, rpm=RPM, n_drones=len(self.values), freq=freq
+        )
         self.address = np.array([ctypes.addressof(self._loop)], np.uint64).view(np.uint32)
 
     def begin(self, tick: int, epoch: int, n_periods: int) -> None:
@@ -104,11 +131,7 @@ class CompiledExchange:
         self, results: Array, arguments: Array, address: Array, **sizes: int
     ) -> tuple[Array, Array]:
         """See `Exchange`."""
-        _register()
-        # To XLA it looks like a pure function. With effects each loop would take 0.1 ms more.
-        function = jax.ffi.ffi_call(_TARGET, (arguments, jax.ShapeDtypeStruct((), bool)))
-        attributes = {name: np.int64(size) for name, size in sizes.items()}
-        return cast("tuple[Array, Array]", function(results, arguments, address, **attributes))
+        return _call(results, arguments, address, **sizes)
 
     @property
     def done(self) -> int:

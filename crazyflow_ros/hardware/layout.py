@@ -6,12 +6,13 @@ same hash over all names, offsets and sizes, and refuse each other if they diffe
 
 from __future__ import annotations
 
+import re
 import struct
 
 import numpy as np
 
 MAGIC = b"crazyflw"
-VERSION = 1
+VERSION = 2
 
 HEADER = np.dtype(
     [
@@ -69,7 +70,12 @@ DRONE_STATE = np.dtype(
         ("reserved", "f8", 7),
     ]
 )
+NAME_RULE = "1 to 200 letters, digits, '_', '.' or '-'"
+"""What the name of a segment has."""
 MAX_NAME = 59  # bytes, with a zero after them
+WAITING = 5
+"""Level of a command, beside those of `Level`, from who has just begun and has none yet: the drone
+goes on as it does."""
 
 _TYPES = {
     "Header": HEADER,
@@ -79,6 +85,11 @@ _TYPES = {
     "State": STATE,
     "DroneState": DRONE_STATE,
 }
+
+
+def is_name(name: str) -> bool:
+    """Whether a segment can be called so, see `NAME_RULE`."""
+    return re.fullmatch(r"[\w.-]{1,200}", name, re.ASCII) is not None
 
 
 def layout_hash() -> int:

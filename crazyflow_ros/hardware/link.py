@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -11,15 +10,17 @@ import numpy as np
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.hardware import exchange
-from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger
+from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger, refusal, usable
 from crazyflow_ros.hardware.futex import Futex, fence
-from crazyflow_ros.hardware.layout import COMMAND_SLOT, DRONE_STATE, HEADER
+from crazyflow_ros.hardware.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING
 from crazyflow_ros.hardware.shared_memory import SharedMemory
 from crazyflow_ros.hardware.states import of_rotor_velocity
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
 _LONGEST = 1000  # control periods without an eye for anything else
+_TRIES = 100  # to copy the commands while none of them changes
+_LOG_PERIOD = 1.0  # s of wall time between two entries that a drone's controller is there
 _LOOK = 0.1  # s of wall time after which it is seen whether controllers are still there
 
 
@@ -97,6 +98,7 @@ class SharedMemoryLink:
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
         self._counts = np.zeros(n, np.uint64)  # commands seen
+        self._told = np.full(n, -np.inf)  # when it was said that a controller is there
         self._epoch = 0
         # What the drones' slots have to show for nothing but numbers to have changed: who commands
         # them; and tick, epoch and level of the commands, where the tick is filled in.
@@ -110,6 +112,7 @@ class SharedMemoryLink:
         if lock_step and exchange.is_available():
             self.exchange = exchange.CompiledExchange(
                 memory,
+                freq,
                 self._commands,
                 self._range,
                 self._counts,
@@ -181,7 +184,7 @@ class SharedMemoryLink:
             latest = self._latest(words)
             self._attach(words, latest)
             values = latest[:, 3:7].view(np.float64)
-            if self._is_usual(snapshot.tick, latest) and math.isfinite(np.vdot(values, values)):
+            if self._is_usual(snapshot.tick, latest) and self._are_within_limits(values):
                 self._note_answers()
                 self._commands.values[:] = values
                 break
@@ -225,12 +228,17 @@ class SharedMemoryLink:
             self._states.wake()
 
     def _slots(self) -> np.ndarray:
-        """Copy of all slots, of which each latest command is complete, as words of 64 bits."""
-        while True:
+        """Copy of all slots, of which each latest command is complete, as words of 64 bits.
+
+        But for those of who writes without end, and not in answer to a state: they are checked as
+        all others are.
+        """
+        for _ in range(_TRIES):
             words = self._words.copy()
             fence()
             if self._words[:, 1].tobytes() == words[:, 1].tobytes():
-                return words
+                break
+        return words
 
     def _latest(self, words: np.ndarray) -> np.ndarray:
         """The latest command of each drone, as words."""
@@ -262,7 +270,8 @@ class SharedMemoryLink:
             for i in np.flatnonzero(changed).tolist():
                 if self._attached[i]:
                     self._commands.lose(i)
-                if attached[i]:
+                if attached[i] and now >= self._told[i] + _LOG_PERIOD:
+                    self._told[i] = now
                     self._logger.info(f"{self._drones[i]}: its controller is active")
             self._attached, self._sessions[:], self._usual = attached, sessions, None
             self._awaited[:] = attached & self._lock_step
@@ -274,6 +283,10 @@ class SharedMemoryLink:
         told = self._usual[1]
         told[:, 0] = tick
         return told.tobytes() == latest[:, :3].tobytes()
+
+    def _are_within_limits(self, values: np.ndarray) -> bool:
+        """Whether all numbers are finite and within the limits of the levels in force."""
+        return bool((np.abs(values) <= self._commands.most).all())
 
     def _usual_periods(self, tick: int) -> int:
         """Control periods until a range is measured that somebody reads, if all is as before."""
@@ -319,14 +332,11 @@ class SharedMemoryLink:
         if not fresh.any():
             return
         levels = latest[:, 2]
-        held = levels == Level.held
-        good = ~held & np.isfinite(values).all(axis=1) & (levels <= max(Level))
-        # A controller that has just been started knows no command yet.
-        silent = ~held & np.isnan(values).all(axis=1) & (levels != commands.level)
+        held, waiting, good = levels == Level.held, levels == WAITING, usable(levels, values)
         for i in np.flatnonzero(fresh & held).tolist():
             commands.lose(i)
-        for i in np.flatnonzero(fresh & ~(good | held | silent)).tolist():
-            commands.refuse(i, f"command {values[i].tolist()} of level {levels[i]}")
+        for i in np.flatnonzero(fresh & ~(good | held | waiting)).tolist():
+            commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
         take = fresh & good
         commands.take(take, levels[take], values[take])
         self._usual = (words[:, 0:3:2].tobytes(), latest[:, :3].copy()) if take.all() else None

@@ -9,23 +9,30 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-import re
+import pwd
+import stat
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
 from crazyflow_ros.hardware import layout
+from crazyflow_ros.limits import shown
 
 FOLDER = Path("/dev/shm")
 _PREFIX = "crazyflow_ros."
+_ATTEMPTS = 100
 _FLOCK = "hhqqi4x"  # struct flock of 64 bit Linux: type, whence, start, length, pid
 
 
+_ADVICE = "choose another one with the parameter ros2_control.shared_memory"
+
+
 class NameInUse(ValueError):
-    """Another simulator that runs has a segment of this name."""
+    """Another simulator that runs, or something else, has the name of the segment."""
 
 
 def _lock(file: int, byte: int, kind: int = fcntl.F_WRLCK) -> bool:
@@ -41,6 +48,13 @@ def _is_locked(file: int, byte: int) -> bool:
     request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
     answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, request)
     return struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK
+
+
+def _user(number: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"the user number {number}"
 
 
 class SharedMemory:
@@ -59,21 +73,30 @@ class SharedMemory:
         address: Where it is mapped.
 
     Raises:
-        NameInUse: A simulator that runs has the name.
-        ValueError: A name is not usable.
+        ValueError: A name is not usable, or there is no room for the memory.
     """
 
     def __init__(self, name: str, drones: Sequence[str]) -> None:
-        if not re.fullmatch(r"[\w.-]{1,200}", name, re.ASCII):
-            raise ValueError(f"a segment's name has letters, digits, '_', '.', '-', got {name!r}")
+        if not layout.is_name(name):
+            expected = f"expected {layout.NAME_RULE}, got {shown(name)!r}"
+            raise ValueError(f"ros2_control.shared_memory: {expected}")
         for drone in drones:
             if len(drone.encode()) > layout.MAX_NAME:
                 raise ValueError(f"a drone's name has {layout.MAX_NAME} bytes at most: {drone!r}")
         self.name, self._path = name, FOLDER / f"{_PREFIX}{name}"
         dtype = layout.segment(len(drones))
-        self._file = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            os.ftruncate(self._file, dtype.itemsize)
+            self._file = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ValueError(
+                f"no shared memory can be made in {FOLDER}: {error.strerror}"
+            ) from None
+        try:
+            try:  # now, for whoever writes where there is no room is killed
+                os.posix_fallocate(self._file, 0, dtype.itemsize)
+            except OSError as error:
+                size = f"{dtype.itemsize} bytes of shared memory in {FOLDER}"
+                raise ValueError(f"no room for {size}: {error.strerror}") from None
             self.bytes = mmap.mmap(self._file, dtype.itemsize)
             self.view = np.frombuffer(self.bytes, dtype).reshape(())
             self.address = int(self.view.__array_interface__["data"][0])
@@ -88,8 +111,12 @@ class SharedMemory:
             raise
 
     def publish(self) -> None:
-        """Give the segment its name, in place of what a dead simulator has left there."""
-        while True:
+        """Give the segment its name, in place of what a dead simulator has left there.
+
+        Raises:
+            NameInUse: A simulator that runs has the name, or there is something else.
+        """
+        for _ in range(_ATTEMPTS):  # as many simulators may do the same at the same time
             with suppress(FileExistsError):
                 source = f"/proc/self/fd/{self._file}"
                 # With a folder, which an absolute path ignores, Python follows the link.
@@ -97,6 +124,7 @@ class SharedMemory:
                 return
             with suppress(FileNotFoundError):
                 self._remove_leftover()
+        raise NameInUse(f"others take the name {self.name!r} again and again; {_ADVICE}")
 
     def has_controller(self, drone: int) -> bool:
         """Whether a process has taken the drone of this index."""
@@ -111,21 +139,34 @@ class SharedMemory:
 
     def _remove_leftover(self) -> None:
         """Remove a dead simulator's file; only while holding its lock, so that one does it."""
-        file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        found = self._path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            self._refuse(f"there is something that is no memory at {self._path}")
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except PermissionError:
+            self._refuse(f"{self._path} belongs to {_user(found.st_uid)}")
         try:
             if not _lock(file, 0):
                 raise NameInUse(
                     f"a simulator that runs{self._owner(file)} has the name {self.name!r} for its "
-                    "shared memory; choose another one"
+                    f"shared memory; {_ADVICE}"
                 )
             if self._is_at_path(file):
-                self._path.unlink()
+                try:
+                    self._path.unlink()
+                except PermissionError:  # readable, in a folder where only its owner removes it
+                    self._refuse(f"{self._path} belongs to {_user(found.st_uid)}")
         finally:
             os.close(file)
 
+    def _refuse(self, why: str) -> NoReturn:
+        advice = f"remove it, or {_ADVICE}"
+        raise NameInUse(f"the name {self.name!r} of the shared memory is taken: {why}; {advice}")
+
     def _is_at_path(self, file: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(file), self._path.stat())
+            return os.path.samestat(os.fstat(file), self._path.lstat())
         except FileNotFoundError:
             return False
 

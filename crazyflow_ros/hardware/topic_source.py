@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger
+from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger, refusal, usable
 from crazyflow_ros.runtime import Exchange, Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
@@ -56,27 +56,27 @@ class TopicSource:
         Args:
             drone: Its index.
             speeds: Of the rotors [rad/s], shape (4,). All NaN means that nobody commands it, one
-                that is not finite that the command is refused.
+                that is not finite or too large that the command is refused.
             stamp_ns: Simulation time of the command [ns], 0 if that is not known. One that is not
                 later than the last reset is dropped, for it answers a state before.
         """
         with self._lock:
             if 0 < stamp_ns <= self._reset_ns[drone]:
                 return
-            if np.isfinite(speeds).all():
+            if usable(np.array([Level.rotor_velocity]), speeds[None])[0]:
                 if not self._attached[drone]:
                     self._attached[drone] = True
                     self._logger.info(f"{self._drones[drone]}: its controller is active")
                 self._commands.take(drone, Level.rotor_velocity, speeds)
             elif np.isnan(speeds).all():
                 self._lose(drone)
-            else:
-                self._commands.refuse(drone, f"command {speeds.tolist()}")
+            else:  # anybody can send a message: the last one of its controller holds
+                self._commands.refuse(drone, *refusal(Level.rotor_velocity, speeds))
 
-    def refuse(self, drone: int, what: str) -> None:
+    def refuse(self, drone: int, what: str, why: str) -> None:
         """Count and report a command that cannot be read, from any thread."""
         with self._lock:
-            self._commands.refuse(drone, what)
+            self._commands.refuse(drone, what, why)
 
     def lose(self, drone: int) -> None:
         """Nobody commands a drone any more, from any thread."""

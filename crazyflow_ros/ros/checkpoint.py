@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.runtime import Checkpoint, InvalidState
+from crazyflow_ros.runtime import Checkpoint
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
-
-_TIMEOUT = 10.0  # s of wall time
 
 
 class CheckpointServices:
@@ -19,34 +17,22 @@ class CheckpointServices:
 
     def __init__(self, simulator: Simulator) -> None:
         self._simulator, self._physics = simulator, simulator.physics
-        group = simulator.waiting.group
-        for name, callback in (("save", self._save), ("load", self._load)):
-            simulator.create_service(
-                Trigger, f"~/{name}_checkpoint", callback, callback_group=group
-            )
+        simulator.create_service(Trigger, "~/save_checkpoint", self._save)
+        simulator.create_service(Trigger, "~/load_checkpoint", self._load)
 
-    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            path = self._path()
-            future = self._physics.checkpoint()
-            checkpoint = await self._simulator.waiting.result(future, _TIMEOUT)
-            checkpoint.save(path)
-            response.success = True
-            response.message = f"{path} written, at tick {checkpoint.about['tick']}"
-        except (InvalidState, ValueError, OSError) as error:
-            response.message = str(error)
-        return response
+    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> str:
+        path, waiting = self._path(), self._simulator.waiting
+        checkpoint = await waiting.result(self._physics.checkpoint())
+        await waiting.result(self._simulator.worker.ask(lambda: checkpoint.save(path)))
+        return f"{path} written, at tick {checkpoint.about['tick']}"
 
-    async def _load(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            path = self._path()
-            future = self._physics.restore(Checkpoint.load(path))
-            snapshot = await self._simulator.waiting.result(future, _TIMEOUT)
-            response.success = True
-            response.message = f"{path} loaded, at tick {snapshot.tick}"
-        except (InvalidState, ValueError, OSError) as error:
-            response.message = str(error)
-        return response
+    async def _load(self, request: Trigger.Request, response: Trigger.Response) -> str:
+        path, waiting = self._path(), self._simulator.waiting
+        read = self._simulator.worker.ask(lambda: Checkpoint.load(path))
+        checkpoint = await waiting.result(read)
+        snapshot = await waiting.result(self._physics.restore(checkpoint))
+        self._simulator.wind.follow_checkpoint()
+        return f"{path} loaded, at tick {snapshot.tick}"
 
     def _path(self) -> str:
         path = str(self._simulator.get_parameter("checkpoint").value)

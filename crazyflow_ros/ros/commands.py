@@ -1,19 +1,19 @@
-"""What is done to drones: <drone>/cmd_pose, cmd_vel, cmd_trajectory, command and wrench."""
+"""What drones are told by topic, from <drone>/cmd_pose to <drone>/wrench."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from geometry_msgs.msg import PointStamped, PoseStamped, Twist, TwistStamped, WrenchStamped
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.ros import setpoints
+from crazyflow_ros.ros.other_types import OtherTypes
 from crazyflow_ros.runtime import Setpoint, Wrench
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ Apply = Callable[[str, Any], None]
 
 # The latest command counts, so none is kept for later.
 _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-_WARNING_PERIOD = 1.0  # s of wall time between two warnings about the same topic
 
 
 def inputs(control: Control) -> dict[str, tuple[Any, Conversion]]:
@@ -33,6 +32,8 @@ def inputs(control: Control) -> dict[str, tuple[Any, Conversion]]:
     return {
         "cmd_pose": (PoseStamped, setpoints.pose),
         "cmd_vel": (TwistStamped, setpoints.velocity),
+        "goal_pose": (PoseStamped, setpoints.goal_pose),
+        "clicked_point": (PointStamped, setpoints.clicked_point),
         "cmd_trajectory": (MultiDOFJointTrajectory, setpoints.trajectory),
         "command": (Float64MultiArray, partial(setpoints.raw, control=control)),
     }
@@ -43,9 +44,9 @@ class Commands:
 
     def __init__(self, simulator: Simulator) -> None:
         self._simulator, self._physics = simulator, simulator.physics
-        self._logger = simulator.get_logger()
-        self._warned: dict[str, float] = {}
+        self._velocity: dict[str, Callable[[Any], None]] = {}
         simulator.for_each_drone(self._add_drone)
+        simulator.on_close(OtherTypes(simulator, self._types(), self._twist).close)
 
     def _add_drone(self, drone: str) -> None:
         effects = self._simulator.recorded_effects
@@ -53,13 +54,23 @@ class Commands:
             if effects is not None:
                 name = f"{drone}/{topic}"
                 conversion = effects.with_messages(conversion, name, message_type)
-            self._subscribe(drone, topic, message_type, partial(self._command, conversion))
+            apply = partial(self._command, conversion)
+            if message_type is TwistStamped:
+                self._velocity[drone] = partial(apply, drone)
+            self._subscribe(drone, topic, message_type, apply)
         self._subscribe(drone, "wrench", WrenchStamped, self._push)
 
     def _subscribe(self, drone: str, topic: str, message_type: Any, apply: Apply) -> None:
-        name = f"{drone}/{topic}"
-        receive = partial(self._receive, drone, name, apply)
-        self._simulator.create_subscription(message_type, name, receive, _QOS)
+        receive = partial(apply, drone)
+        self._simulator.create_subscription(message_type, f"{drone}/{topic}", receive, _QOS)
+
+    def _types(self) -> dict[str, Any]:
+        """Types of the topics of a drone."""
+        kinds = {topic: kind for topic, (kind, _) in inputs(self._physics.control).items()}
+        return kinds | {"wrench": WrenchStamped}
+
+    def _twist(self, drone: str, message: Twist) -> None:
+        self._velocity[drone](TwistStamped(twist=message))
 
     def _command(self, conversion: Conversion, drone: str, message: Any) -> None:
         self._physics.command(drone, conversion(message, drone))
@@ -67,18 +78,6 @@ class Commands:
     def _push(self, drone: str, message: WrenchStamped) -> None:
         wrench: Wrench = setpoints.wrench(message, drone)
         self._physics.apply_wrench(drone, wrench, key=("topic", drone))
-
-    def _receive(self, drone: str, topic: str, apply: Apply, message: Any) -> None:
-        try:
-            apply(drone, message)
-        except ValueError as error:
-            self._warn(topic, f"{topic} is ignored: {error}")
-
-    def _warn(self, topic: str, text: str) -> None:
-        now = time.monotonic()
-        if now - self._warned.get(topic, -_WARNING_PERIOD) >= _WARNING_PERIOD:
-            self._warned[topic] = now
-            self._logger.warning(text)
 
 
 def declare(simulator: Simulator) -> None:

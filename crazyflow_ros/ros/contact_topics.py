@@ -10,15 +10,12 @@ from geometry_msgs.msg import Vector3, WrenchStamped
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Bool
 
-from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 from crazyflow_ros.ros.declaration import ParameterError
 from crazyflow_ros.ros.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensor_config import Device, SensorFile
 from crazyflow_ros.ros.sensor_markers import MARKERS, marker_array
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.runtime.compiled import contact_forces
 from crazyflow_ros.scene.frames import world_to_body
-from crazyflow_ros.scene.obstacles import obstacles_of
 from crazyflow_ros.sensors import (
     ContactMatch,
     ContactSensor,
@@ -55,18 +52,7 @@ class ContactTopics(DeviceTopics):
         return [(WrenchStamped, "", SENSOR_QOS), (Bool, "/in_contact", SENSOR_QOS), MARKERS]
 
     def _initialize(self, scene: Scene) -> None:
-        parameters = self._simulator.parameters
-        self._backend = MirrorBackend(
-            scene.mirrored,
-            scene.names,
-            forces=contact_forces(
-                parameters.drone_model, parameters.freq, drones=parameters.drone_collisions
-            ),
-            params=RigidBody(
-                **body_figures(parameters.drone_model),
-                obstacles=obstacles_of(scene.mirrored).obstacles,
-            ),
-        )
+        self._backend = MirrorBackend(scene.mirrored, scene.names)
         self._sensors = {drone: self._sensor(drone, drawn=False) for drone in self._drones}
         self._drawn = {drone: self._sensor(drone, drawn=True) for drone in self._drones}
 
@@ -88,7 +74,7 @@ class ContactTopics(DeviceTopics):
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Look what touches, and publish what somebody listens to."""
         (snapshot,) = snapshots
-        self._backend.update(snapshot)
+        self._backend.update(snapshot, snapshot.contact)
         listeners = self.listeners
         for drone in self._drones:
             row = scene.names.index(drone)

@@ -6,12 +6,14 @@ parameters with its name and a dot in front.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.parameter import Parameter
+
+from crazyflow_ros import limits
 
 if TYPE_CHECKING:
     from rclpy.node import Node
@@ -29,6 +31,7 @@ _KINDS = {
     Names: "a list of names such as [cf0, cf1]",
     Numbers: "a list of numbers",
 }
+_SHOWN = 600  # characters of what was expected, and of a refused value
 _OF_EVERY_NODE = {"use_sim_time", "start_type_description_service"}
 
 
@@ -36,7 +39,11 @@ class ParameterError(ValueError):
     """A parameter has a value that cannot be used; the message names both, and what can."""
 
     def __init__(self, name: str, expected: str, value: Any) -> None:
-        super().__init__(f"{name}: expected {expected}, got {value!r}")
+        super().__init__(f"{name}: expected {_cut(expected)}, got {_cut(repr(value))}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class Spec:
     choices: Sequence[str] = ()
     read_only: bool = True
     """Can be set at the start only."""
+    check: Callable[[Any], object] | None = None
+    """Raises ValueError for values that the range allows and that cannot be used all the same."""
 
 
 class Declaration(NamedTuple):
@@ -75,11 +84,16 @@ class Declaration(NamedTuple):
         Raises:
             ParameterError: It is not allowed.
         """
-        converted = self._converted(value)
+        try:
+            converted = self._converted(value)
+        except OverflowError:  # of an int that no float holds
+            raise ParameterError(self.name, self.expected, value) from None
         low, high = self.spec.minimum, self.spec.maximum
         inside = low is None or high is None or low <= converted <= high
         if not inside or (self.spec.choices and converted not in self.spec.choices):
             raise ParameterError(self.name, self.expected, value)
+        if self.spec.check is not None:
+            self.spec.check(converted)
         return converted
 
     def descriptor(self) -> ParameterDescriptor:
@@ -105,7 +119,7 @@ class Declaration(NamedTuple):
             if is_list and all(type(item) in element for item in value):
                 return tuple(element[-1](item) for item in value)
         elif type(value) is self.kind:
-            return value
+            return limits.text(self.name, value) if self.kind is str else value
         elif self.kind is float and type(value) is int:
             return float(value)
         raise ParameterError(self.name, self.expected, value)

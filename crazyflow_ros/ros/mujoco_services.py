@@ -6,7 +6,6 @@ done when they are answered, and what was not done in time is not done later.
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from mujoco_ros2_control_msgs.srv import (
@@ -18,6 +17,7 @@ from mujoco_ros2_control_msgs.srv import (
 )
 
 from crazyflow_ros.ros.mujoco_states import Edit, StateEditor
+from crazyflow_ros.ros.waiting import SLOWEST_TICK
 from crazyflow_ros.runtime import InvalidState, Wrench
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _NODE = "mujoco_ros2_control_node"
 _PLUGIN = "external_wrench"  # as in its documentation; whoever loads it chooses the name
 _TIMEOUT = 30.0  # s of wall time, at least
 _ABORTED = "step aborted: "  # how `StepAborted` begins
-_STEP_TIMEOUT = 0.01  # s of wall time a tick
 
 
 class MujocoServices:
@@ -42,41 +41,33 @@ class MujocoServices:
             (SetFreeJointState, f"{_NODE}/set_free_joint_state", self._set_free_joints),
             (ApplyExternalWrench, f"{_PLUGIN}/apply_wrench", self._apply_wrench),
         ):
-            simulator.create_service(kind, name, callback, callback_group=self._waiting.group)
+            simulator.create_service(kind, name, callback)
 
-    async def _set_pause(
-        self, request: SetPause.Request, response: SetPause.Response
-    ) -> SetPause.Response:
-        if self._physics.paused == request.paused:
-            state = "paused" if request.paused else "running"
-            return _answer(response, f"Simulation is already {state}.")
-        future = self._physics.pause() if request.paused else self._physics.resume()
-        done = "paused" if request.paused else "resumed"
-        return await self._when(future, response, f"Simulation {done}.")
+    async def _set_pause(self, request: SetPause.Request, response: SetPause.Response) -> str:
+        switch = self._physics.switch(paused=request.paused)
+        changed, _ = await self._waiting.result(switch, _TIMEOUT)
+        if not changed:
+            return f"Simulation is already {'paused' if request.paused else 'running'}."
+        return f"Simulation {'paused' if request.paused else 'resumed'}."
 
-    async def _step(
-        self, request: StepSimulation.Request, response: StepSimulation.Response
-    ) -> StepSimulation.Response:
+    async def _step(self, request: StepSimulation.Request, _: StepSimulation.Response) -> str:
         n = request.steps
         if not self._physics.paused:
-            text = "Cannot step simulation: simulation is not paused."
-            return _answer(response, text, success=False)
+            raise ValueError("Cannot step simulation: simulation is not paused.")
         if n == 0:
-            return _answer(response, "Number of steps must be positive, got: 0", success=False)
+            raise ValueError("Number of steps must be positive, got: 0")
         steps, resumed = self._physics.step(n), "simulation was resumed while steps were pending"
         try:
-            await self._waiting.result(steps, max(_TIMEOUT, n * _STEP_TIMEOUT))
+            await self._waiting.result(steps, max(_TIMEOUT, n * SLOWEST_TICK))
         except TimeoutError:
-            steps.cancel()
-            return _answer(response, f"Timeout waiting for {n} simulation step(s).", success=False)
+            text = f"Timeout waiting for {n} simulation step(s)."
+            raise TimeoutError(text) from None
         except InvalidState as error:
             reason = resumed if "resumed" in str(error) else str(error).removeprefix(_ABORTED)
-            return _answer(response, f"Steps aborted: {reason}.", success=False)
-        return _answer(response, f"Completed {n} simulation step(s).")
+            raise InvalidState(f"Steps aborted: {reason}.") from None
+        return f"Completed {n} simulation step(s)."
 
-    async def _reset_world(
-        self, request: ResetWorld.Request, response: ResetWorld.Response
-    ) -> ResetWorld.Response:
+    async def _reset_world(self, request: ResetWorld.Request, _: ResetWorld.Response) -> str:
         name, overrides = request.keyframe, request.state_overrides
         joints, free_joints = overrides.joint_states, overrides.free_joints
         mirror = self._physics.mirror
@@ -92,63 +83,47 @@ class MujocoServices:
                 raise ValueError(f"{error} Not resetting world.") from None
             return lambda state: set_free(set_joints(state if keyframe is None else keyframe))
 
+        await self._waiting.result(self._physics.edit_state(plan, reset=True), _TIMEOUT)
         state = f"'{name}'" if name else "initial"
         text = f"Successfully reset the MuJoCo world to the {state} state."
         if joints.name or free_joints:
             text += f" Applied {len(joints.name)} joint and {len(free_joints)}"
             text += " free-joint override(s)."
-        return await self._when(self._physics.edit_state(plan, reset=True), response, text)
+        return text
 
     async def _set_free_joints(
-        self, request: SetFreeJointState.Request, response: SetFreeJointState.Response
-    ) -> SetFreeJointState.Response:
-        n = len(request.free_joints)
+        self, request: SetFreeJointState.Request, _: SetFreeJointState.Response
+    ) -> str:
+        free_joints = request.free_joints
+        if free_joints:
+            edit = self._physics.edit_state(
+                lambda: StateEditor(self._physics.mirror).free_joints(free_joints)
+            )
+            await self._waiting.result(edit, _TIMEOUT)
+        n = len(free_joints)
         bodies = f"{n} {'body' if n == 1 else 'bodies'}"
-        text = f"Successfully set free joint state for {bodies}."
-        if not n:
-            return _answer(response, text)
-
-        def plan() -> Edit:
-            return StateEditor(self._physics.mirror).free_joints(request.free_joints)
-
-        return await self._when(self._physics.edit_state(plan), response, text)
+        return f"Successfully set free joint state for {bodies}."
 
     async def _apply_wrench(
-        self, request: ApplyExternalWrench.Request, response: ApplyExternalWrench.Response
-    ) -> ApplyExternalWrench.Response:
+        self, request: ApplyExternalWrench.Request, _: ApplyExternalWrench.Response
+    ) -> str:
         messages = request.wrenches.external_wrenches
         if not messages:
-            return _answer(response, "No wrenches provided; nothing applied.")
+            return "No wrenches provided; nothing applied."
         editor = StateEditor(self._physics.mirror)
-        try:
-            wrenches = [(editor.drone(m.wrench.header.frame_id), _wrench(m)) for m in messages]
-            futures = [self._physics.apply_wrench(name, wrench) for name, wrench in wrenches]
-        except ValueError as error:
-            return _answer(response, str(error), success=False)
+        wrenches = [(editor.drone(m.wrench.header.frame_id), _wrench(m)) for m in messages]
+        futures = [self._physics.apply_wrench(name, wrench) for name, wrench in wrenches]
         longest = max(wrench.duration for _, wrench in wrenches)
         try:
             for future in futures:
                 await self._waiting.result(future, max(_TIMEOUT, 10 * longest))
         except TimeoutError:
-            return _answer(response, f"Applied {len(futures)} wrench(es), which still act.")
+            for future in futures:
+                future.cancel()
+            raise TimeoutError("Timeout waiting for the wrench(es), which have ended.") from None
         except InvalidState as error:
-            return _answer(response, f"Wrenches aborted: {error}.", success=False)
-        return _answer(response, f"Applied {len(futures)} wrench(es) successfully.")
-
-    async def _when(self, future: Future[Any], response: Any, text: str) -> Any:
-        """Answer with a text once something is done."""
-        try:
-            await self._waiting.result(future, _TIMEOUT)
-        except (InvalidState, ValueError) as error:
-            return _answer(response, str(error), success=False)
-        except TimeoutError:
-            return _answer(response, f"Not done within {_TIMEOUT:g} s.", success=False)
-        return _answer(response, text)
-
-
-def _answer(response: Any, text: str, *, success: bool = True) -> Any:
-    response.success, response.message = success, text
-    return response
+            raise InvalidState(f"Wrenches aborted: {error}.") from None
+        return f"Applied {len(futures)} wrench(es) successfully."
 
 
 def _wrench(message: Any) -> Wrench:

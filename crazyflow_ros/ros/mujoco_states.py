@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 from sensor_msgs.msg import JointState
 
+from crazyflow_ros import limits
 from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.scene import Mirror, MirrorState
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
@@ -77,7 +78,8 @@ class StateEditor:
                 pos, quat = poses[self._body(message.pose.header.frame_id)]
                 edited.pos[i] = pos + body_to_world(quat, _vector(pose.position))
                 attitude = _vector(pose.orientation)
-                edited.quat[i] = multiply(quat, attitude / np.linalg.norm(attitude))
+                attitude = limits.unit_quaternion("orientation", attitude)
+                edited.quat[i] = multiply(quat, attitude)
                 _, axes = poses[self._body(message.twist.header.frame_id)]
                 edited.vel[i] = body_to_world(axes, _vector(twist.linear))
                 ang_vel = body_to_world(axes, _vector(twist.angular))
@@ -95,7 +97,10 @@ class StateEditor:
         n = len(message.name)
         if len(message.effort):
             raise ValueError("Joint state effort is not supported; leave 'effort' empty.")
-        for field in ("position", "velocity"):
+        for field, limit in (
+            ("position", limits.ROTOR_ANGLE),
+            ("velocity", limits.ROTOR_VELOCITY),
+        ):
             values = getattr(message, field)
             if len(values) not in (0, n):
                 rule = "it must be empty or the same length."
@@ -104,6 +109,8 @@ class StateEditor:
                 )
             if not np.isfinite(values).all():
                 raise ValueError(f"Joint state '{field}' is not finite: {list(values)}.")
+            if any(abs(value) > limit.most for value in values):
+                raise ValueError(f"Joint state '{field}' is not within {limit}: {list(values)}.")
         for i, name in enumerate(message.name):
             if name not in self._rotors:
                 raise ValueError(f"Entry {i} ('{name}'): {self._why_no_joint(name)}")
@@ -129,14 +136,17 @@ class StateEditor:
             if self._body(frame) < 0:
                 return f"Unknown {field} frame_id body name: '{frame}'."
         pose, twist = message.pose.pose, message.twist.twist
-        for name, vector in (
-            ("position", pose.position),
-            ("orientation", pose.orientation),
-            ("linear velocity", twist.linear),
-            ("angular velocity", twist.angular),
+        for name, vector, limit in (
+            ("position", pose.position, limits.POSITION),
+            ("orientation", pose.orientation, limits.QUATERNION),
+            ("linear velocity", twist.linear, limits.VELOCITY),
+            ("angular velocity", twist.angular, limits.ANGULAR_VELOCITY),
         ):
-            if not np.isfinite(_vector(vector)).all():
-                return f"The {name} is not finite: {_vector(vector).tolist()}."
+            values = _vector(vector)
+            if not np.isfinite(values).all():
+                return f"The {name} is not finite: {values.tolist()}."
+            if np.abs(values).max() > limit.most:
+                return f"The {name} is not within {limit}: {values.tolist()}."
         if not _vector(pose.orientation).any():
             return "The orientation is the zero quaternion."
         return ""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import resource
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from contextlib import suppress
@@ -25,6 +27,7 @@ from rclpy.signals import SignalHandlerOptions
 from crazyflow_ros.ros.middleware import configure_middleware
 
 if TYPE_CHECKING:
+    from crazyflow_ros.ros.code_cache import CodeCache
     from crazyflow_ros.ros.simulator import Simulator
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
@@ -34,6 +37,7 @@ _STOP_TIMEOUT = 0.6  # s for each of the other threads
 _SPIN_PERIOD = 0.1  # s after which the node's thread looks whether it shall end
 _SWITCH_INTERVAL = 5e-4  # s
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
+_ADDRESS_SPACE = 5 * 2**29  # bytes that one drone needs, most of them never touched
 _BIG_BLOCK = 128 * 1024  # bytes, where glibc begins
 
 
@@ -51,7 +55,9 @@ def main(args: list[str] | None = None) -> NoReturn:
     process = _Process()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
+    _check_address_space()
     configure_middleware()
+    _ensure_log_folder()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:  # rclpy has no public type for all that is wrong with arguments
@@ -76,11 +82,35 @@ def _give_memory_back() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BIG_BLOCK)
 
 
+def _check_address_space() -> None:
+    """End it with a reason where XLA would abort the process, as it does without memory."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
+        allowed, needed = limit >> 20, _ADDRESS_SPACE >> 20
+        reason = f"may use {allowed} MiB of addresses (ulimit -v), it needs {needed} MiB at least"
+        print(f"simulator: the process {reason}", file=sys.stderr)
+        sys.exit(WRONG_USAGE)
+
+
+def _ensure_log_folder() -> None:
+    """Give ROS a folder for its logs, without which it does not start, where there is no home."""
+    home = os.environ.get("ROS_HOME") or os.path.join(os.environ.get("HOME", ""), ".ros")
+    folder = os.environ.get("ROS_LOG_DIR") or os.path.join(home, "log")
+    with suppress(OSError):
+        if os.path.isabs(folder):
+            os.makedirs(folder, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return
+    os.environ["ROS_LOG_DIR"] = other = tempfile.mkdtemp(prefix="crazyflow_ros_log_")
+    print(f"simulator: no logs can be written to {folder!r}, they are in {other}", file=sys.stderr)
+
+
 class _Process:
     """The threads of the process, and how it ends."""
 
     def __init__(self) -> None:
         self._simulator: Simulator | None = None
+        self._cache: CodeCache | None = None
         self._exit_code = STOPPED
         self._ended = threading.Event()
         self._worker = threading.Thread(target=self._work, name="node", daemon=True)
@@ -95,21 +125,27 @@ class _Process:
         """Run until `end` is called, by whomever."""
         self._worker.start()
         self._ended.wait()
+        may_compile = False
         if self._simulator is not None:
-            with suppress(TimeoutError):
+            try:
                 self._simulator.physics.stop(_STOP_TIMEOUT)  # no callback waits for it any longer
+            except TimeoutError:
+                may_compile = True
         self._worker.join(_STOP_TIMEOUT)
         if self._simulator is not None:
             self._simulator.close(_STOP_TIMEOUT)
+        if self._cache is not None and not (may_compile or self._worker.is_alive()):
+            self._cache.close()
         return self._exit_code
 
     def _work(self) -> None:
         """Build the node, and run its callbacks."""
         try:
+            get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Only here, for they take seconds to import.
             from crazyflow_ros.ros.simulator import Simulator, configure_jax
 
-            configure_jax()
+            self._cache = configure_jax(get_logger("crazyflow").warning)
             try:
                 self._simulator = simulator = Simulator()
             except ValueError as error:

@@ -8,15 +8,21 @@ from typing import Annotated
 
 import numpy as np
 
+from crazyflow_ros import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Drone, Dynamics
+from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.hardware.layout import NAME_RULE, is_name
 from crazyflow_ros.ros.declaration import Names, Numbers, ParameterError, Spec
 from crazyflow_ros.runtime import OnLoss, SimulationConfig
+from crazyflow_ros.runtime.config import FASTEST_FACTOR, check_real_time_factor
+from crazyflow_ros.runtime.disturbances import ALTITUDES, check_wind
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
 
 _MAX_RATE = 100_000  # Hz
-_MAX_FACTOR = 1e6
+_LEAST_BOUND = 0.05  # of the motion of drones, in m and s
+_WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # which feel wind
 _WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # whose battery is known
 
 
@@ -72,6 +78,36 @@ class Ros2Control:
     ] = str(OnLoss.hold)
 
 
+def _check_bound(value: float) -> None:
+    if 0 < value < _LEAST_BOUND:
+        raise ValueError(f"expected 0 or at least {_LEAST_BOUND:g}, got {value:g}")
+
+
+def _bound(what: str, unit: str, most: float) -> Spec:
+    text = f"{what} [{unit}] of poses and velocities; 0: what suits the drone"
+    return Spec(text, 0.0, most, check=_check_bound)
+
+
+@dataclass(frozen=True)
+class Flight:
+    """How drones are led where they are told to fly; `command` and `cmd_trajectory` are not led."""
+
+    speed: Annotated[float, _bound("Greatest horizontal speed", "m/s", 50.0)] = 0.0
+    climb: Annotated[float, _bound("Greatest vertical speed", "m/s", 50.0)] = 0.0
+    acceleration: Annotated[float, _bound("Greatest horizontal acceleration", "m/s^2", 50.0)] = 0.0
+    jerk: Annotated[float, _bound("Greatest jerk", "m/s^3", 1000.0)] = 0.0
+    yaw_rate: Annotated[float, _bound("Greatest yaw rate", "rad/s", 20.0)] = 0.0
+    velocity_timeout: Annotated[
+        float, Spec("A cmd_vel that is not repeated for so long ends in hovering [s]", 0.02, 10.0)
+    ] = 0.5
+    takeoff_height: Annotated[
+        float, Spec("To which cmd_vel and goal_pose lift a drone from the floor [m]", 0.2, 100.0)
+    ] = 0.5
+    auto_arm: Annotated[
+        bool, Spec("Commands arm a drone; without, <drone>/arm has to be called first")
+    ] = True
+
+
 @dataclass(frozen=True)
 class Parameters:
     """All parameters."""
@@ -97,14 +133,39 @@ class Parameters:
     body_rate_freq: Annotated[int, _rate("the body rate controller")] = 500
     force_torque_freq: Annotated[int, _rate("the motor mixer")] = 500
     true_mass: Annotated[
-        bool, Spec("The position controller knows the drone's mass; the firmware's does not quite")
-    ] = False
+        bool,
+        Spec("The position controller knows what the drone weighs; the firmware's does not quite"),
+    ] = True
     battery: Annotated[
         bool, Spec("Rotors slow down as the batteries run down, see drone_model and dynamics")
     ] = False
+    wind: Annotated[
+        Numbers,
+        Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),
+    ] = (0.0, 0.0, 0.0)
+    gust_intensity: Annotated[
+        float,
+        Spec(
+            "Gusts of the Dryden model: standard deviation of the vertical ones [m/s]",
+            0,
+            limits.GUST.most,
+            read_only=False,
+        ),
+    ] = 0.0
+    gust_altitude: Annotated[
+        float, Spec("Height over ground to which gusts belong [m]", *ALTITUDES, read_only=False)
+    ] = 6.0
+    ground_effect: Annotated[bool, Spec("Rotors have more thrust near the floor")] = True
+    downwash: Annotated[bool, Spec("Drones feel the air of those that fly above them")] = True
     real_time_factor: Annotated[
         float,
-        Spec("Simulated over wall time; 0 is as fast as possible", 0, _MAX_FACTOR, read_only=False),
+        Spec(
+            "Simulated over wall time; 0 is as fast as possible, the slowest is 0.000001",
+            0,
+            FASTEST_FACTOR,
+            read_only=False,
+            check=check_real_time_factor,
+        ),
     ] = 1.0
     start_paused: Annotated[bool, Spec("Stand still until ~/pause is called with false")] = False
     step_ticks: Annotated[
@@ -139,6 +200,7 @@ class Parameters:
         str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
     ] = ""
     publish_rates: PublishRates = PublishRates()
+    flight: Flight = Flight()
     ros2_control: Ros2Control = Ros2Control()
 
     def __post_init__(self) -> None:
@@ -146,14 +208,21 @@ class Parameters:
 
         Raises:
             ParameterError: Such a name, or no name, or the same twice; or such a clock; or a
-                battery, or rotors to command, where there are none.
+                battery, rotors to command, or wind, where there are none, or no drag.
         """
+        is_windy = any(self.wind) or self.gust_intensity > 0
+        if is_windy and self.dynamics not in _WITH_DRAG:
+            expected = f"{' or '.join(_WITH_DRAG)} with wind"
+            raise ParameterError("dynamics", expected, self.dynamics)
         if self.battery:
             if self.dynamics != Dynamics.first_principles:
                 raise ParameterError("dynamics", "first_principles with a battery", self.dynamics)
             if self.drone_model not in _WITH_BATTERY:
                 expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
                 raise ParameterError("drone_model", expected, self.drone_model)
+        memory = self.ros2_control.shared_memory
+        if memory and not is_name(memory):
+            raise ParameterError("ros2_control.shared_memory", NAME_RULE, memory)
         mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
         if mode != "off" and self.dynamics != Dynamics.first_principles:
             expected = f"first_principles in ros2_control.mode {mode}"
@@ -180,8 +249,9 @@ class Parameters:
         Raises:
             ParameterError: The initial poses do not fit the drones.
         """
-        shared = {field.name for field in fields(SimulationConfig)} - {"initial_poses"}
+        shared = {field.name for field in fields(SimulationConfig)} - {"initial_poses", "flight"}
         values = {name: getattr(self, name) for name in shared}
+        values["flight"] = FlightConfig(**vars(self.flight))
         return SimulationConfig(**values, initial_poses=self._poses())
 
     def _poses(self) -> np.ndarray | None:

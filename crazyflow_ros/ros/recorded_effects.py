@@ -1,4 +1,4 @@
-"""What takes effect in a simulation, recorded: commands, external forces, and changes by hand.
+"""What takes effect in a simulation, recorded: commands, forces, disturbances, changes by hand.
 
 With the parameters they are all that a flight depends on, see `replay`.
 """
@@ -10,7 +10,6 @@ from base64 import b64encode
 from collections import deque
 from collections.abc import Callable
 from dataclasses import fields
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,15 @@ from crazyflow_ros.ros.frame_ids import MAP
 from crazyflow_ros.ros.recorder import Channel, Recorder
 from crazyflow_ros.runtime import (
     Checkpoint,
+    Disturbance,
     PhysicsThread,
     ResetEvent,
     ResetScope,
     Setpoint,
     Snapshot,
 )
+from crazyflow_ros.runtime.disturbances import from_disturbance
+from crazyflow_ros.runtime.kept import from_setpoint
 
 WRENCH, CHANGES = "external_wrench", "~/changes"
 """Topics that are only in the file: `<drone>/external_wrench`, and one of the node."""
@@ -69,6 +71,8 @@ class RecordedEffects:
         physics.on_change(self._note_change)
         physics.on_reset(self._note_reset)
         physics.on_restore(self._note_restore)
+        self._disturbance: Disturbance | None = None
+        physics.on_disturbance(self._note_disturbance)
 
     def with_messages(self, conversion: _Conversion, topic: str, kind: Any) -> _Conversion:
         """A conversion whose messages are recorded when their setpoints take effect.
@@ -89,7 +93,12 @@ class RecordedEffects:
         return convert
 
     def _note_command(self, name: str, setpoint: Setpoint, _tick: int) -> None:
+        """By its message, or as a change where it came from a service."""
         told = self._told.get(name, deque())
+        if not any(posted is setpoint for posted, _, _ in list(told)):
+            command = {"drone": name, "setpoint": from_setpoint(setpoint)}
+            self._put_change({"command": command})
+            return
         while told:
             posted, channel, message = told.popleft()
             if posted is setpoint:  # else another one has followed before the next tick
@@ -115,25 +124,29 @@ class RecordedEffects:
                     self._note_wrench(event.snapshot, name, np.zeros(6))
         self._reset = event  # which is noted with the state after it
 
+    def _note_disturbance(self, disturbance: Disturbance) -> None:
+        self._disturbance = disturbance  # which is noted with the state after it
+
     def _note_change(self, now: Snapshot) -> None:
         change: dict[str, Any] = {"names": now.names}
         if self._reset is not None:
             change["reset"] = [part.name for part in self._reset.scope]
             change["drones"] = self._reset.drones if now.epoch == self._epoch else None
+        if self._disturbance is not None:
+            change["disturbance"] = from_disturbance(self._disturbance)
         change["state"] = {field: getattr(now, field).tolist() for field in STATE}
         obstacles = _plain(self._physics.obstacles)
         if obstacles != self._obstacles:
             self._obstacles = change["obstacles"] = obstacles
         self._put_change(change)
-        self._reset, self._epoch = None, now.epoch
+        self._reset, self._disturbance, self._epoch = None, None, now.epoch
         for name in self._acting.keys() - set(now.names):
             del self._acting[name]
 
     def _note_restore(self, checkpoint: Checkpoint) -> None:
         # Before anything is sent with the time of then. Forces are noted with the next tick.
-        file = BytesIO()
-        Checkpoint(checkpoint.arrays, {**checkpoint.about, "wrenches": []}).write(file)
-        self._put_change({"checkpoint": b64encode(file.getvalue()).decode()})
+        content = Checkpoint(checkpoint.arrays, {**checkpoint.about, "wrenches": []}).to_bytes()
+        self._put_change({"checkpoint": b64encode(content).decode()})
         self._acting.clear()
 
     def _put_change(self, change: dict[str, Any]) -> None:
@@ -144,7 +157,8 @@ def _plain(obstacles: Obstacles | None) -> dict[str, Any] | None:
     """Obstacles as JSON can hold them."""
     if obstacles is None:
         return None
-    return {field.name: getattr(obstacles, field.name).tolist() for field in fields(obstacles)}
+    values = {field.name: getattr(obstacles, field.name) for field in fields(obstacles)}
+    return {name: None if value is None else value.tolist() for name, value in values.items()}
 
 
 def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:

@@ -69,6 +69,8 @@ class Recorder:
     def __init__(self, path: Path, parameters: Mapping[str, Any], logger: RcutilsLogger) -> None:
         if path.is_file() and path.stat().st_size:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        if path.is_fifo():  # to open one waits for a reader
+            raise OSError(errno.EINVAL, "a FIFO cannot be one", str(path))
         self._path, self._logger = path, logger
         self._file = path.open("wb")
         self._writer = Writer(self._file)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import struct
+import os
+import signal
 import sys
 from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
-from mcap.exceptions import McapError
+from mcap.exceptions import InvalidMagic, RecordLengthLimitExceeded
 from mcap.records import Channel, Message, Metadata
 from mcap.stream_reader import StreamReader
 from nav_msgs.msg import Odometry
@@ -32,15 +32,20 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.limits import shown
 from crazyflow_ros.ros.cdr import XYZ, XYZW
 from crazyflow_ros.ros.commands import inputs
 from crazyflow_ros.ros.declaration import ParameterError, from_values, values_of
 from crazyflow_ros.ros.parameters import Parameters
 from crazyflow_ros.ros.recorded_effects import CHANGES, STATE, WRENCH
-from crazyflow_ros.runtime import Checkpoint, InvalidState, PhysicsThread, ResetScope, Wrench
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
+from crazyflow_ros.runtime.disturbances import to_disturbance
+from crazyflow_ros.runtime.kept import to_setpoint
 from crazyflow_ros.scene import MirrorState
 
 _TIMEOUT = 600.0  # s of wall time, of one step
+_REASON = 300  # characters
+_MAGIC = b"\x89MCAP0\r\n"  # first and last bytes of a file
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")
 
@@ -74,13 +79,16 @@ def replay(path: Path) -> Report:
     flight = _Flight(next(messages, None))
     try:
         for topic, time_ns, payload in messages:
-            flight.take(topic, time_ns, payload)
+            try:
+                flight.take(topic, time_ns, payload)
+            except Exception as error:  # a damaged message may say anything
+                place = f"{shown(topic)} at {time_ns * 1e-9:.3f} s"
+                reason = str(error)[:_REASON] or type(error).__name__
+                raise ReplayError(f"what was recorded cannot be done: {place}: {reason}") from error
             if flight.report.difference:
                 break
         else:
             flight.compare()
-    except (InvalidState, ValueError) as error:
-        raise ReplayError(f"what was recorded cannot be done: {error}") from None
     finally:
         flight.physics.stop()
     return flight.report
@@ -101,7 +109,10 @@ class _Flight:
             raise ReplayError(f"the commands of ros2_control.mode {mode} are not recorded")
         paused = {"start_paused": True, "real_time_factor": 0.0}
         parameters = from_values(Parameters, values_of(parameters) | paused)
-        self.physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+        try:
+            self.physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+        except ValueError as error:
+            raise ReplayError(f"recorded with what is not here: {error}") from None
         # Where ticks are put together is part of how rotor angles are integrated.
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
@@ -129,11 +140,15 @@ class _Flight:
         elif drone in self.physics.names:
             self._take_of(drone, name, payload)
 
+    def _tell(self, drone: str, setpoint: Setpoint) -> None:
+        # At once, so that of two that took effect at the same tick neither is dropped.
+        self.physics.fly({drone: setpoint}).result(_TIMEOUT)
+        self.report.commands += 1
+
     def _take_of(self, drone: str, name: str, payload: bytes) -> None:
         if name in self._inputs:
             kind, conversion = self._inputs[name]
-            self.physics.command(drone, conversion(deserialize_message(payload, kind), drone))
-            self.report.commands += 1
+            self._tell(drone, conversion(deserialize_message(payload, kind), drone))
         elif name == WRENCH:
             message = deserialize_message(payload, WrenchStamped).wrench
             wrench = Wrench(_numbers(message.force), _numbers(message.torque), math.inf)
@@ -166,6 +181,10 @@ class _Flight:
         self._recorded.clear()
 
     def _change(self, change: dict[str, Any]) -> None:
+        if "command" in change:
+            command = change["command"]
+            self._tell(command["drone"], to_setpoint(command["setpoint"]))
+            return
         if "checkpoint" in change:
             self.compare()
             checkpoint = Checkpoint.load(BytesIO(b64decode(change["checkpoint"])))
@@ -182,9 +201,12 @@ class _Flight:
             self._change_drones(names, np.hstack((state["pos"], state["quat"])))
         if names != self.physics.names:
             raise ValueError(f"drones are {', '.join(self.physics.names)}, not {', '.join(names)}")
+        if "disturbance" in change:
+            disturbance = to_disturbance(change["disturbance"])
+            self.physics.disturb(disturbance).result(_TIMEOUT)
         if "obstacles" in change:
             given = change["obstacles"]
-            obstacles = given and Obstacles(**{k: jnp.asarray(v) for k, v in given.items()})
+            obstacles = given and Obstacles(**_arrays(given))
             self.physics.set_obstacles(obstacles).result(_TIMEOUT)
         # What was recorded before the change is either compared or replaced by now.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
@@ -203,20 +225,58 @@ class _Flight:
                 self.physics.spawn(name, pose).result(_TIMEOUT)
 
 
+def _arrays(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if v is None else jnp.asarray(v) for name, v in values.items()}
+
+
 def _messages(path: Path) -> Iterator[Any]:
     """The parameters, if there are any, then topic, time [ns] and content of each message.
 
     Ends where a file breaks off that was not completed.
     """
     topics: dict[int, str] = {}
-    with path.open("rb") as file, suppress(McapError, struct.error):
-        for record in StreamReader(file).records:
-            if isinstance(record, Metadata) and record.name == "crazyflow_ros":
+    for record in _records(path):
+        if isinstance(record, Metadata) and record.name == "crazyflow_ros":
+            try:
                 yield json.loads(record.metadata["parameters"])
-            elif isinstance(record, Channel):
-                topics[record.id] = record.topic
-            elif isinstance(record, Message):
-                yield topics[record.channel_id], record.log_time, record.data
+            except (KeyError, ValueError, RecursionError) as error:
+                raise ReplayError(f"damaged: parameters cannot be read: {error}") from None
+        elif isinstance(record, Channel):
+            topics[record.id] = record.topic
+        elif isinstance(record, Message):
+            if record.channel_id not in topics:
+                raise ReplayError(f"damaged: there is no channel {record.channel_id}")
+            yield topics[record.channel_id], record.log_time, record.data
+
+
+def _records(path: Path) -> Iterator[Any]:
+    """What is in a file, up to where it breaks off, if it was not completed.
+
+    Raises:
+        ReplayError: It is damaged before.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_MAGIC)))
+        is_complete = file.read() == _MAGIC
+        file.seek(0)
+        # Sizes in it are not believed beyond its own, and checksums are compared.
+        records = StreamReader(file, validate_crcs=True, record_size_limit=size).records
+        while True:
+            try:
+                record = next(records)
+            except StopIteration:
+                return
+            except InvalidMagic:
+                raise ReplayError("not a recording of this simulator: no MCAP file") from None
+            except Exception as error:  # of MCAP's reader, and of what unpacks for it
+                # A record that would be longer than the file is one in which that breaks off.
+                breaks_off = isinstance(error, RecordLengthLimitExceeded) or file.tell() >= size
+                if is_complete or not breaks_off:
+                    place, reason = f"byte {file.tell()} of {size}", str(error)[:_REASON]
+                    raise ReplayError(f"damaged before {place}: {reason}") from None
+                return
+            yield record
 
 
 def _numbers(message: Any) -> np.ndarray:
@@ -226,22 +286,31 @@ def _numbers(message: Any) -> np.ndarray:
 
 def main() -> None:
     """Replay the file of the command line; exit code 1 if something differs, 2 without a replay."""
+    try:
+        sys.exit(_main())
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def _main() -> int:
     parser = argparse.ArgumentParser(prog="replay", description="Flies a recorded flight again.")
     parser.add_argument("file", type=Path, help="MCAP file of the simulator, see parameter record")
     path = parser.parse_args().file
     from crazyflow_ros.ros.simulator import configure_jax
 
-    configure_jax()
+    cache = configure_jax(lambda text: print(f"replay: {text}", file=sys.stderr))
     try:
         report = replay(path)
     except (ReplayError, OSError) as error:
         print(f"replay: {path}: {error}", file=sys.stderr)
-        sys.exit(2)
+        return 2
+    cache.close()
     print(f"{report.ticks} ticks, {report.commands} commands, {report.states} states compared")
     if report.difference:
         print(report.difference)
-        sys.exit(1)
+        return 1
     print("bit for bit the same" if report.states else "there is nothing to compare")
+    return 0
 
 
 if __name__ == "__main__":

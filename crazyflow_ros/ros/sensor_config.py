@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
-import yaml
 
+from crazyflow_ros import limits
 from crazyflow_ros.hardware import description
 from crazyflow_ros.hardware.description import FixedFrame
 from crazyflow_ros.ros import frame_ids
@@ -29,11 +28,13 @@ from crazyflow_ros.scene.frames import (
 from crazyflow_ros.sensors import SensorCfg
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sensors.sampled import SampledSensorCfg
+from crazyflow_ros.yaml_files import load_yaml
 
 ALL = "all"
 """In place of a drone's name: every drone that has no sensor of this name of its own."""
 MOST_SAMPLES = 10_000
 """That a delay may keep."""
+_LARGEST_ANGLE = limits.Limit(3600.0, "degrees")
 BEAMS = dict(zip(("front", "back", "left", "right", "up"), MULTI_RANGER))
 """Directions of the beams of a Multi-ranger deck by name."""
 
@@ -124,20 +125,6 @@ class SensorFile:
         return spec.compile()
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses what comes twice under one name, of which YAML would keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """As the base class does."""
-        seen: set[str] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                problem = f"{key.value} is there twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     """Read the file.
 
@@ -152,8 +139,8 @@ def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     content: Any = {}
     if path:
         try:
-            content = yaml.load(Path(path).expanduser().read_text(), _Loader)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            content = load_yaml(path)
+        except ValueError as error:
             raise ParameterError("sensors", f"a YAML file ({error})", path) from None
     devices = []
     links = description.drone(drone_model, DRONE)
@@ -196,7 +183,7 @@ def _device(owner: str, name: str, values: dict[str, Any]) -> Device:
     try:
         cfg = KINDS[kind].configuration(where, site, values)
         cfg.build()  # which looks at what its parts can be
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError("sensors", f"what {where} can be ({error})", values) from None
     if isinstance(cfg, SampledSensorCfg):
         _check_delay(where, cfg.delay, rate)
@@ -216,14 +203,13 @@ def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
     if not {"pos", "rpy"} & values.keys():
         return None
     vectors = []
-    for key in ("pos", "rpy"):
+    for key, limit in (("pos", limits.POSITION), ("rpy", _LARGEST_ANGLE)):
         value = values.pop(key, [0.0, 0.0, 0.0])
         try:
-            vectors.append(vector := np.array(value, float))
-        except (TypeError, ValueError):
-            vector = np.array(math.nan)
-        if vector.shape != (3,) or not np.isfinite(vector).all():
-            raise ParameterError("sensors", f"{key} of {where} as three numbers", value)
+            vectors.append(limits.vector(key, value, (3,), limit))
+        except ValueError:
+            expected = f"{key} of {where} as three numbers within {limit}"
+            raise ParameterError("sensors", expected, value) from None
     pos, rpy = vectors
     quat = quat_from_rpy(np.radians(rpy))
     return FixedFrame(frame_ids.base_link(DRONE), f"{DRONE}/{where}", pos, quat)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.ros.device_topics import SENSOR_QOS
+from crazyflow_ros.ros.times import duration_of
 from crazyflow_ros.sensors import ShapeRecorder
 
 MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
@@ -34,13 +35,13 @@ def marker_array(shapes: ShapeRecorder, time_ns: int, rate: int) -> MarkerArray:
     ends = [end for arrow in arrows for end in (arrow.start, arrow.end)]
     colors = [color for arrow in arrows for color in (arrow.color, arrow.color)]
     lines = _marker(Marker.LINE_LIST, time_ns, ends, colors)
-    seconds, part = divmod(max(_SHORTEST, 2 / rate), 1)
+    lifetime = duration_of(max(_SHORTEST, 2 / rate))
     for marker, size in (
         (points, max((2 * sphere.radius for sphere in spheres), default=0.0)),
         (lines, max((arrow.width for arrow in arrows), default=0.0)),
     ):
         marker.scale.x = marker.scale.y = marker.scale.z = size
-        marker.lifetime = Duration(sec=int(seconds), nanosec=round(part * 1e9))
+        marker.lifetime = lifetime
     return MarkerArray(markers=[points, lines])
 
 

@@ -2,79 +2,55 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
 
 from std_srvs.srv import SetBool, Trigger
 
-from crazyflow_ros.runtime import InvalidState, Snapshot
+from crazyflow_ros.ros.waiting import SLOWEST_TICK, TIMEOUT
+from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
-
-_TIMEOUT = 10.0  # s of wall time; requests are carried out within one period of the topics
-_SLOWEST_TICK = 0.01  # s of wall time
 
 
 class Services:
     """Requests to the physics thread, each answered when it has been carried out."""
 
     def __init__(self, simulator: Simulator) -> None:
-        self._simulator = simulator
+        self._simulator, self._waiting = simulator, simulator.waiting
         self._physics = simulator.physics
-        group = simulator.waiting.group
-        simulator.create_service(SetBool, "~/pause", self._pause, callback_group=group)
-        simulator.create_service(Trigger, "~/step", self._step, callback_group=group)
-        simulator.create_service(Trigger, "~/reset", self._reset, callback_group=group)
+        simulator.create_service(SetBool, "~/pause", self._pause)
+        simulator.create_service(Trigger, "~/step", self._step)
+        simulator.create_service(Trigger, "~/reset", self._reset)
         simulator.for_each_drone(self._add_drone)
 
     def _add_drone(self, drone: str) -> None:
-        reset, group = partial(self._reset_drone, drone), self._simulator.waiting.group
-        self._simulator.create_service(Trigger, f"{drone}/reset", reset, callback_group=group)
+        reset = partial(self._reset_drone, drone)
+        self._simulator.create_service(Trigger, f"{drone}/reset", reset)
 
-    async def _pause(
-        self, request: SetBool.Request, response: SetBool.Response
-    ) -> SetBool.Response:
-        already = self._physics.paused == request.data
-        future = self._physics.pause() if request.data else self._physics.resume()
+    async def _pause(self, request: SetBool.Request, _: SetBool.Response) -> str:
+        switch = self._physics.switch(paused=request.data)
+        changed, snapshot = await self._waiting.result(switch)
         state = "paused" if request.data else "running"
-        return await self._answer(response, future, f"already {state}" if already else state)
+        return _at(state if changed else f"already {state}", snapshot)
 
-    async def _step(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        ticks = self._simulator.get_parameter("step_ticks").value
-        ticks = ticks or self._physics.control_period
-        timeout = _TIMEOUT + ticks * _SLOWEST_TICK
+    async def _step(self, _: Trigger.Request, response: Trigger.Response) -> str:
+        ticks = self._simulator.get_parameter("step_ticks").value or self._physics.control_period
         steps = self._physics.step(ticks)
-        return await self._answer(response, steps, f"{ticks} ticks done", timeout)
+        snapshot = await self._waiting.result(steps, TIMEOUT + ticks * SLOWEST_TICK)
+        return _at(f"{ticks} ticks done", snapshot)
 
-    async def _reset(
-        self, request: Trigger.Request, response: Trigger.Response
-    ) -> Trigger.Response:
-        return await self._answer(response, self._physics.reset(), "all drones reset")
+    async def _reset(self, _: Trigger.Request, response: Trigger.Response) -> str:
+        return _at("all drones reset", await self._waiting.result(self._physics.reset()))
 
-    async def _reset_drone(
-        self, drone: str, request: Trigger.Request, response: Trigger.Response
-    ) -> Trigger.Response:
-        future = self._physics.reset(drones=[drone])
-        return await self._answer(response, future, f"{drone} reset")
+    async def _reset_drone(self, drone: str, _: Trigger.Request, response: Trigger.Response) -> str:
+        reset = self._physics.reset(drones=[drone])
+        return _at(f"{drone} reset", await self._waiting.result(reset))
 
-    async def _answer(
-        self,
-        response: SetBool.Response | Trigger.Response,
-        future: Future[Snapshot],
-        done: str,
-        timeout: float = _TIMEOUT,
-    ) -> SetBool.Response | Trigger.Response:
-        try:
-            snapshot = await self._simulator.waiting.result(future, timeout)
-            response.success = True
-            response.message = f"{done}, at tick {snapshot.tick} ({snapshot.time_ns * 1e-9:.3f} s)"
-        except (InvalidState, ValueError) as error:
-            response.message = str(error)
-        except TimeoutError:
-            response.message = f"not done within {timeout:.0f} s"
-        return response
+
+def _at(done: str, snapshot: Snapshot) -> str:
+    return f"{done}, at tick {snapshot.tick} ({snapshot.time_ns * 1e-9:.3f} s)"
 
 
 def declare(simulator: Simulator) -> None:

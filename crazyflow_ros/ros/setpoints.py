@@ -6,13 +6,22 @@ import math
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, Quaternion, TwistStamped, WrenchStamped
+from geometry_msgs.msg import (
+    PointStamped,
+    PoseStamped,
+    Quaternion,
+    TwistStamped,
+    WrenchStamped,
+)
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from crazyflow_ros import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.flight import Goal
 from crazyflow_ros.ros import frame_ids
+from crazyflow_ros.ros.times import nanoseconds
 from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
 from crazyflow_ros.scene import frames
 
@@ -30,23 +39,48 @@ def pose(message: PoseStamped, drone: str) -> Pose:
 
 
 def velocity(message: TwistStamped, drone: str) -> Velocity:
-    """Fly at a velocity and yaw rate, until the next command.
+    """Fly at a velocity and yaw rate; without another message in time the drone hovers.
 
     The velocity is given in the heading frame: x ahead, y left, z up, level however the drone
-    tilts. `<drone>/base_link` is accepted as its name, for there is no frame of its own.
+    tilts. There is no name for it, so any frame is accepted but those that mean another one.
 
     Raises:
-        ValueError: Another frame, NaN or infinity, rates of roll or pitch.
+        ValueError: A frame of the world or of another drone, NaN or infinity, rates of roll or
+            pitch.
     """
-    _check_frame(message, "", frame_ids.base_link(drone))
+    frame = message.header.frame_id
+    is_other = frame.endswith("/base_link") and frame != frame_ids.base_link(drone)
+    if frame == frame_ids.MAP or frame.endswith("/odom") or is_other:
+        own = frame_ids.base_link(drone)
+        raise ValueError(f"frame_id must be empty or {own!r}, got {limits.shown(frame)!r}")
     rates = _xyz(message.twist.angular)
     if rates[0] != 0 or rates[1] != 0:
         raise ValueError(f"angular x and y must be 0, got {rates[0]:g} and {rates[1]:g}")
     return Velocity(_xyz(message.twist.linear), rates[2])
 
 
+def goal_pose(message: PoseStamped, drone: str) -> Goal:
+    """Fly to a place at the present height, and turn to a heading; for RViz, which knows no height.
+
+    Raises:
+        ValueError: Another frame than the map, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    return Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
+
+
+def clicked_point(message: PointStamped, drone: str) -> Goal:
+    """Fly above a point at the present height.
+
+    Raises:
+        ValueError: Another frame than the map, NaN or infinity.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    return Goal(_xyz(message.point)[:2], math.nan)
+
+
 def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
-    """Pass points in the map at given times, and hold the last one.
+    """Pass points in the map at given times, and hold the last one; at most some 1,000.
 
     Times count from the stamp, or from when the message arrives if there is none. Velocities and
     accelerations are in map axes. Where all points lack them, they are differences of neighbouring
@@ -59,14 +93,15 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
     joints = list(message.joint_names)
     if joints not in ([], [drone], ["base_link"], [frame_ids.base_link(drone)]):
-        raise ValueError(f"joint_names must be empty or ['{drone}'], got {joints}")
+        got = limits.shown(joints)
+        raise ValueError(f"joint_names must be empty or ['{drone}'], got {got}")
     points = message.points
     if not points:
         raise ValueError("points is empty")
     for i, point in enumerate(points):
         if len(point.transforms) != 1:
             raise ValueError(f"point {i} has {len(point.transforms)} transforms, must have 1")
-    times_ns = np.array([_nanoseconds(point.time_from_start) for point in points])
+    times_ns = np.array([nanoseconds(point.time_from_start) for point in points])
     transforms = [point.transforms[0] for point in points]
     pos = np.array([_xyz(transform.translation) for transform in transforms])
     yaw = np.array([_yaw(transform.rotation) for transform in transforms])
@@ -75,7 +110,7 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
     if (np.diff(times_ns) > 0).all():  # or the setpoint refuses them
         vel = _differences(pos, times_ns) if vel is None else vel
         acc = _differences(vel, times_ns) if acc is None else acc
-    start_ns = _nanoseconds(message.header.stamp) or None
+    start_ns = nanoseconds(message.header.stamp) or None
     zeros = np.zeros_like(pos)
     return Trajectory(
         times_ns, pos, yaw, zeros if vel is None else vel, zeros if acc is None else acc, start_ns
@@ -114,7 +149,7 @@ def _check_frame(message: Any, *accepted: str) -> None:
     frame = message.header.frame_id
     if frame not in accepted:
         names = " or ".join(repr(name) for name in accepted)
-        raise ValueError(f"frame_id must be {names}, got {frame!r}")
+        raise ValueError(f"frame_id must be {names}, got {limits.shown(frame)!r}")
 
 
 def _xyz(vector: Any) -> np.ndarray:
@@ -122,17 +157,8 @@ def _xyz(vector: Any) -> np.ndarray:
 
 
 def _yaw(orientation: Quaternion) -> float:
-    quat = np.array([orientation.x, orientation.y, orientation.z, orientation.w])
-    norm = math.hypot(*quat)
-    if not math.isfinite(norm):
-        raise ValueError(f"orientation must be finite, got {quat.tolist()}")
-    if norm == 0:
-        raise ValueError("orientation is the zero quaternion, w = 1 means no rotation")
-    return float(frames.yaw(quat / norm))
-
-
-def _nanoseconds(time: Any) -> int:
-    return int(time.sec) * 1_000_000_000 + int(time.nanosec)
+    quat = (orientation.x, orientation.y, orientation.z, orientation.w)
+    return float(frames.yaw(limits.unit_quaternion("orientation", quat)))
 
 
 def _derivative(points: list[Any], name: str) -> np.ndarray | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
@@ -17,16 +19,22 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.hardware.topic_source import TopicSource
 from crazyflow_ros.ros import sensor_config
-from crazyflow_ros.ros.declaration import ParameterError, declare, values_of
+from crazyflow_ros.ros.code_cache import CodeCache
+from crazyflow_ros.ros.declaration import ParameterError, declarations, declare, values_of
+from crazyflow_ros.ros.door import SERVICE_QOS, Door
+from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.parameters import Parameters
+from crazyflow_ros.ros.start_up import StartUp, process_age
 from crazyflow_ros.ros.topics import StateSender
 from crazyflow_ros.ros.waiting import Waiting
 from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.worker import Worker
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.recorded_effects import RecordedEffects
     from crazyflow_ros.ros.recorder import Recorder
     from crazyflow_ros.ros.viewer import Viewer
+    from crazyflow_ros.ros.wind import WindParameters
 
 # In the order in which the physics thread serves them: time first, then what carries its stamp.
 _FEATURES = (
@@ -41,8 +49,11 @@ _FEATURES = (
     "status",
     "reset_event",
     "commands",
+    "flight",
     "sensors",
     "services",
+    "disturbances",
+    "wind",
     "checkpoint",
     "mujoco_services",
     "viewer",
@@ -64,19 +75,26 @@ class Simulator(Node):
         recorder: Of all that is published, if it shall be recorded.
         recorded_effects: Of all that takes effect, likewise.
         viewer: The window, if there shall be one.
-        waiting: For services that wait for the physics.
+        door: Guards all callbacks.
+        waiting: For services that wait for the physics or the worker.
+        worker: Does what would keep the executor from other callbacks, one thing after the other.
         physics: The running simulation.
         on_quit: Ends the process; whoever runs the node sets it.
         senders: Of the state of the drones, by rate [Hz].
+        wind: Follows the parameters.
         latched: Publishers of what is said once for all who come, by topic.
 
     Raises:
         ValueError: A parameter cannot be used; the message names it, and what can.
     """
 
+    wind: WindParameters
     recorder: Recorder | None = None  # already while the base class makes its publishers
 
     def __init__(self) -> None:
+        self.door = Door(get_logger("crazyflow"))  # rclpy's own services need them, too
+        self.waiting = Waiting()
+        self.worker = Worker("worker")
         super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
         self.parameters = declare(self, Parameters)
         self.drones = self.parameters.drones
@@ -86,8 +104,16 @@ class Simulator(Node):
         config, self.link = p.simulation_config(), self._link()
         if self.parameters.record:
             self.recorder = self._recorder()
-        self.get_logger().info("compiling, unless an earlier run has done it")
-        self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
+        shape = (
+            len(self.drones),
+            p.max_drones,
+            p.ros2_control.mode,
+            replace(config, initial_poses=None, real_time_factor=0.0, start_paused=False),
+        )
+        kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        start_up = StartUp(Path(kept) if kept else None, self.get_logger().info)
+        with start_up.compiling(*shape):
+            self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
         self.recorded_effects: RecordedEffects | None = None
         if self.recorder is not None:
             from crazyflow_ros.ros.recorded_effects import RecordedEffects
@@ -95,11 +121,11 @@ class Simulator(Node):
             effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
             self.recorded_effects = effects
         self.viewer: Viewer | None = None
-        self.waiting = Waiting()
         self.on_quit: Callable[[], None] = lambda: None
         self.senders: dict[int, StateSender] = {}
         self.latched: dict[str, Any] = {}
         self._per_drone: list[Callable[[str], None]] = []
+        self._on_close: list[Callable[[], None]] = []
         # Whoever adds a drone calls it, too; a reset may do so as well.
         self.create_timer(_FOLLOW_PERIOD, self.follow_drones)
         on_topics = self.parameters.ros2_control.mode == "topic"
@@ -118,9 +144,9 @@ class Simulator(Node):
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
         self.get_logger().info(
-            f"ready: {len(self.drones)} x {p.drone_model} ({names}), "
+            f"{READY}{len(self.drones)} x {p.drone_model} ({names}), "
             f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
-            f"{', paused' if p.start_paused else ''}"
+            f"{', paused' if p.start_paused else ''}, in {process_age():.1f} s"
         )
 
     def for_each_drone(self, add: Callable[[str], None]) -> None:
@@ -165,8 +191,14 @@ class Simulator(Node):
         for group in (self.default_callback_group, self.waiting.group):
             group.entities = {entity for entity in group.entities if entity() is not None}
 
+    def on_close(self, close: Callable[[], None]) -> None:
+        """Call `close` when the node ends."""
+        self._on_close.append(close)
+
     def close(self, timeout: float) -> None:
         """Close the window and complete what is being recorded; all else has ended."""
+        for close in self._on_close:
+            close()
         if self.viewer is not None:
             self.viewer.close()
         if self.recorder is not None:
@@ -180,6 +212,45 @@ class Simulator(Node):
         if self.recorder is None:
             return publisher
         return self.recorder.tap(publisher)
+
+    def create_subscription(
+        self,
+        msg_type: Any,
+        topic: str,
+        callback: Any,
+        qos_profile: QoSProfile | int,
+        **options: Any,
+    ) -> Any:
+        """Create a subscription. Its callback may raise ValueError to refuse a message."""
+        receive = self.door.on_message(callback, msg_type, topic)
+        return super().create_subscription(
+            msg_type, topic, receive, qos_profile, raw=True, **options
+        )
+
+    def create_service(
+        self,
+        srv_type: Any,
+        srv_name: str,
+        callback: Any,
+        *,
+        callback_group: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Create a service, see `Door.on_request`; others are served while one waits."""
+        return super().create_service(
+            srv_type,
+            srv_name,
+            self.door.on_request(callback, srv_name),
+            callback_group=self.waiting.group if callback_group is None else callback_group,
+            **{"qos_profile": SERVICE_QOS, **options},
+        )
+
+    def create_timer(
+        self, timer_period_sec: float, callback: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Create a timer. An exception of its callback is logged."""
+        guarded = self.door.on_timer(callback)
+        return super().create_timer(timer_period_sec, guarded, *args, **options)
 
     def _recorder(self) -> Recorder:
         path = self.parameters.record
@@ -228,9 +299,12 @@ class Simulator(Node):
             if not package.endswith(("_msgs", "_interfaces")):
                 raise
             distribution = os.environ.get("ROS_DISTRO", "<distribution>")
+            install = f"'apt install ros-{distribution}-{package.replace('_', '-')}'"
+            if package.startswith("crazyflow_ros"):
+                install = f"'colcon build --base-paths <this repository>/interfaces/{package}'"
             self.get_logger().warning(
-                f"{feature} is off, for there is no package {package}; install it with "
-                f"'apt install ros-{distribution}-{package.replace('_', '-')}', or run 'make setup'"
+                f"{feature} is off, for there is no package {package}; install it with {install}, "
+                "or run 'make setup'"
             )
         else:
             module.declare(self)
@@ -241,11 +315,20 @@ class Simulator(Node):
             self.set_parameters([Parameter("use_sim_time", value=False)])
 
     def _check_changes(self, changes: list[Parameter]) -> SetParametersResult:
+        known = {declaration.name: declaration for declaration in declarations(Parameters)}
         for change in changes:
+            reason = ""
             if change.name == "use_sim_time" and change.value:
-                return SetParametersResult(
-                    successful=False, reason="use_sim_time: this node publishes the time"
-                )
+                reason = "use_sim_time: this node publishes the time"
+            elif change.name in known:
+                try:
+                    value = known[change.name].checked(change.value)
+                    if "." not in change.name:  # else it is read-only
+                        replace(self.parameters, **{change.name: value})  # with the others
+                except ValueError as error:
+                    reason = str(error)
+            if reason:
+                return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
 
     def _apply_changes(self, changes: list[Parameter]) -> None:
@@ -254,10 +337,17 @@ class Simulator(Node):
                 self.physics.set_real_time_factor(change.value)
 
 
-def configure_jax() -> None:
-    """Keep compiled code between runs, and call it without a detour through other threads."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crazyflow_ros"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+def configure_jax(warn: Callable[[str], object]) -> CodeCache:
+    """Keep compiled code between runs, and call it without a detour through other threads.
+
+    Args:
+        warn: Is told what is wrong with the folder of the code.
+    """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    return CodeCache(cache_folder(), warn)
+
+
+def cache_folder() -> Path:
+    """The folder of compiled code."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "crazyflow_ros"

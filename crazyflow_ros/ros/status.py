@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ class StatusTopic:
 
     def __init__(self, simulator: Simulator) -> None:
         self._physics, self._link = simulator.physics, simulator.link
+        self._door = simulator.door
         self._recorder = simulator.recorder
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
@@ -53,7 +55,16 @@ class StatusTopic:
             )
             for name, failure in now.failures.items()
         ]
-        return lost + failing
+        down = [
+            DiagnosticStatus(
+                level=DiagnosticStatus.ERROR,
+                name=f"{node}: {drone}",
+                message=f"{state}; it lies there until it is reset",
+            )
+            for drone, state in self._physics.flight_states.items()
+            if state.is_out and drone not in now.faults
+        ]
+        return lost + down + failing
 
     def _status(self, now: Statistics) -> DiagnosticStatus:
         holds = self._physics.mirror.mutex.hold_times() * 1e6
@@ -70,9 +81,14 @@ class StatusTopic:
             "tick": str(now.tick),
             "epoch": str(now.epoch),
             "paused": str(now.paused).lower(),
+            "refused_inputs": str(self._door.refused),
+            "failed_inputs": str(self._door.failed),
             "lock_hold_median_us": f"{median:.1f}",
             "lock_hold_longest_us": f"{longest:.1f}",
         }
+        states = Counter(map(str, self._physics.flight_states.values()))
+        states["idle"] = len(self._physics.names) - sum(states.values()) + states["idle"]
+        values["flight_states"] = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
         if self._link is not None:
             link = self._link.status()
             values["controlled_drones"] = ", ".join(link.attached)

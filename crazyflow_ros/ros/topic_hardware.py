@@ -21,6 +21,7 @@ from crazyflow_ros.hardware.interfaces import ROTORS
 from crazyflow_ros.hardware.states import States
 from crazyflow_ros.hardware.topic_source import TopicSource
 from crazyflow_ros.ros.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.times import nanoseconds
 from crazyflow_ros.ros.topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
@@ -58,16 +59,17 @@ class RobotJointCommands:
         if len(message.velocity) != len(message.name):
             # Fields are packed, so it is not known which speed is whose.
             what = f"message with {len(message.velocity)} velocities for {len(message.name)} joints"
+            why = "each takes one"
             for drone in {self._places[name][0] for name in message.name if name in self._places}:
-                self._source.refuse(drone, what)
+                self._source.refuse(drone, what, why)
             return
         if not speeds:
             self._simulator.get_logger().warning(
                 f"{COMMANDS_TOPIC}: no rotor of a drone among {', '.join(message.name)}", once=True
             )
-        stamp = message.header.stamp
+        stamp = nanoseconds(message.header.stamp)
         for drone, values in speeds.items():
-            self._source.put(drone, values, stamp.sec * 1_000_000_000 + stamp.nanosec)
+            self._source.put(drone, values, stamp)
 
     def _look(self) -> None:
         """Lose the drones whose publisher is gone.

@@ -1,23 +1,31 @@
 """The running simulation: a thread that advances the drones in step with wall time. No ROS."""
 
+from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource, Exchange, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
+from crazyflow_ros.runtime.disturbances import (
+    BatteryCharge,
+    Disturbance,
+    MotorEfficiency,
+    Wind,
+)
 from crazyflow_ros.runtime.health import Failure
 from crazyflow_ros.runtime.levels import Level
 from crazyflow_ros.runtime.lives import DroneLives, Life
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
-from crazyflow_ros.runtime.setpoints import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.statistics import Statistics
 from crazyflow_ros.runtime.steps import StepAborted, Steps
 from crazyflow_ros.runtime.wrenches import Wrench
 
 __all__ = [
+    "BatteryCharge",
     "Checkpoint",
     "CommandSource",
+    "Disturbance",
     "DroneLives",
     "DroneState",
     "Exchange",
@@ -25,6 +33,7 @@ __all__ = [
     "InvalidState",
     "Level",
     "Life",
+    "MotorEfficiency",
     "OnLoss",
     "PhysicsThread",
     "Pose",
@@ -39,5 +48,6 @@ __all__ = [
     "Steps",
     "Trajectory",
     "Velocity",
+    "Wind",
     "Wrench",
 ]

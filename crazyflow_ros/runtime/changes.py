@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros import limits
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.runtime.assembly import Assembly, SceneEdit
+from crazyflow_ros.runtime.assembly import Assembly, Plan, Prepared, Reassembly, Scene, SceneEdit
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
+from crazyflow_ros.runtime.disturbances import Disturbance, Wind
 from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Health
@@ -21,12 +26,15 @@ from crazyflow_ros.runtime.poses import checked_pose, free_place
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
 from crazyflow_ros.runtime.simulation import FIRST_TICK, Simulation
-from crazyflow_ros.runtime.snapshot import SIZES, DroneState
+from crazyflow_ros.runtime.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.scene import MirrorState
 
 T = TypeVar("T")
 ResetCallback = Callable[[ResetEvent], None]
 RestoreCallback = Callable[[Checkpoint], None]
+DisturbanceCallback = Callable[[Disturbance], None]
+StateEdit = Callable[[Snapshot], MirrorState]
+"""Makes of a state the one to go on from."""
 
 
 class Changes:
@@ -44,6 +52,8 @@ class Changes:
         reset_callbacks: Are called after each reset, before anybody sees the state after it.
         change_callbacks: Are called after each change, also after those of a reset.
         restore_callbacks: Are called before the state is that of a checkpoint.
+        disturbance_callbacks: Are called when something begins to disturb the drones, before
+            anybody sees the state.
     """
 
     def __init__(
@@ -60,12 +70,15 @@ class Changes:
         self.reset_callbacks: list[ResetCallback] = []
         self.change_callbacks: list[SnapshotCallback] = []
         self.restore_callbacks: list[RestoreCallback] = []
+        self.disturbance_callbacks: list[DisturbanceCallback] = []
 
     def reset(
         self,
         scope: ResetScope,
         drones: Sequence[str] | None = None,
         states: Mapping[str, DroneState] | None = None,
+        edit: StateEdit | None = None,
+        assembly: Prepared | None = None,
     ) -> None:
         """Put things back, in one step: nobody sees anything in between.
 
@@ -73,6 +86,8 @@ class Changes:
             scope: What.
             drones: Only these, whose state it is then; the epoch stays, as does time.
             states: What drones are put into afterwards.
+            edit: Makes of the state after that the one of all drones to go on from.
+            assembly: Of `to_start`, if the scope has `spawned`.
 
         Raises:
             ValueError: There is no such drone, or the scope is not one of single drones.
@@ -85,8 +100,8 @@ class Changes:
         if ResetScope.spawned in scope:
             names = tuple(self._assembly.start)
         fields = self._checked({} if states is None else states, names)
-        if ResetScope.spawned in scope:
-            self._assemble(self._assembly.start)
+        if assembly is not None:
+            self._assemble(assembly)
         tick = FIRST_TICK if ResetScope.time in scope else simulation.snapshot.tick
         if drones is None:
             simulation.epoch += 1
@@ -99,6 +114,8 @@ class Changes:
             simulation.wrenches.rewind(simulation.snapshot.tick - tick)
         for name, values in fields.items():
             self._engine.put([name], values)
+        if edit is not None:
+            self._put(edit(simulation.evaluate(tick)))
         simulation.refresh(tick)
         event = ResetEvent(simulation.snapshot, scope, names)
         simulation.lives.note_reset(event)
@@ -120,67 +137,139 @@ class Changes:
 
     def set_state(self, state: MirrorState) -> None:
         """Put all drones into a state."""
-        fields = {name: getattr(state, name) for name in SIZES}
-        self._engine.put(self._simulation.snapshot.names, fields)
+        self._put(state)
         self.show()
 
-    def spawn(self, name: str, pose: ArrayLike | None) -> None:
-        """Add a drone; with no slot free, compile anew.
+    def spawn(self, name: str, pose: ArrayLike | None) -> Reassembly:
+        """Add a drone.
 
         Args:
             name: Of no other drone.
             pose: (7,) position and attitude (xyzw), also after a reset; None: on the floor.
 
-        Raises:
-            ValueError: The name or the pose is not usable.
-            InvalidState: The drones are commanded from outside.
+        The change raises ValueError if the name or the pose is not usable, or there are too many
+        drones, and InvalidState if they are commanded from outside.
         """
-        self._check_roster_is_open()
-        if name in self._engine.names:
-            raise ValueError(f"there is a drone {name!r} already")
-        if pose is None:
-            place = free_place(self._config, self._simulation.snapshot.pos)
-        else:
-            place = checked_pose("pose", pose)
-        self._assemble({**self._assembly.roster(), name: place})
-        self.show()
 
-    def despawn(self, name: str) -> None:
+        def wanted() -> Plan:
+            self._check_roster_is_open()
+            present = self._assembly.plan()
+            if name in present.roster:
+                raise ValueError(f"there is a drone {name!r} already")
+            most = max(limits.DRONES, self._config.max_drones)
+            if len(present.roster) >= most:
+                raise ValueError(f"there are {most} drones already, no more can be added")
+            if pose is None:
+                place = free_place(self._config, self._simulation.snapshot.pos)
+            else:
+                place = checked_pose("pose", pose)
+            return replace(present, roster={**present.roster, name: place})
+
+        return Reassembly(self._assembly, wanted, self._assemble_and_show)
+
+    def despawn(self, name: str) -> Reassembly:
         """Remove a drone.
 
-        Raises:
-            ValueError: There is no such drone.
-            InvalidState: It is the last one, or the drones are commanded from outside.
+        The change raises ValueError if there is none, and InvalidState if it is the last one or the
+        drones are commanded from outside.
         """
-        self._check_roster_is_open()
-        self._simulation.known([name])
-        roster = self._assembly.roster()
-        if len(roster) == 1:
-            raise InvalidState(f"{name} is the last drone, it cannot be removed")
-        del roster[name]
-        self._assemble(roster)
-        self.show()
 
-    def set_scene(self, scene: str | Path | None, edit: SceneEdit | None) -> None:
-        """Put the drones, as they are, into another scene; see `Assembly.use_scene`."""
-        self._assembly.use_scene(scene, edit)
-        self.show()
+        def wanted() -> Plan:
+            self._check_roster_is_open()
+            present = self._assembly.plan()
+            self._simulation.known([name], tuple(present.roster))
+            rest = {other: pose for other, pose in present.roster.items() if other != name}
+            if not rest:
+                raise InvalidState(f"{name} is the last drone, it cannot be removed")
+            return replace(present, roster=rest)
 
-    def set_obstacles(self, obstacles: Obstacles | None) -> None:
-        """Let the drones collide with other things; see `Assembly.use_obstacles`."""
-        self._assembly.use_obstacles(obstacles)
-        self.show()
+        return Reassembly(self._assembly, wanted, self._assemble_and_show)
 
-    def restore(self, checkpoint: Checkpoint) -> None:
+    def set_scene(self, path: str | Path | None, edit: SceneEdit | None) -> Reassembly:
+        """Put the drones, as they are, into another scene.
+
+        Args:
+            path: As in `SimulationConfig`; None is the present one.
+            edit: Changes the specification that it is compiled from, now and each time that drones
+                come or go; it may refuse with ValueError.
+
+        The change raises ValueError if there is no such scene, or it does not compile.
+        """
+        wanted_path = self._assembly.plan().scene.path if path is None else str(path)
+        scene = Scene(wanted_path) if edit is None else Scene(wanted_path, edit)
+
+        def wanted() -> Plan:
+            return replace(self._assembly.plan(), scene=scene)
+
+        return Reassembly(self._assembly, wanted, self._assemble_and_show)
+
+    def set_obstacles(self, obstacles: Obstacles | None) -> Reassembly:
+        """Let the drones collide with these, instead of what is in the scene, now and later."""
+        arrays = jax.tree.map(jnp.asarray, obstacles)
+
+        def wanted() -> Plan:
+            return replace(self._assembly.plan(), obstacles=arrays, heeds_scene=False)
+
+        return Reassembly(self._assembly, wanted, self._assemble_and_show)
+
+    def to_start(self, then: Callable[[Prepared], Snapshot]) -> Reassembly:
+        """Make the drones those of the start; `then` does so, in a reset."""
+
+        def wanted() -> Plan:
+            return replace(self._assembly.plan(), roster=self._assembly.start)
+
+        return Reassembly(self._assembly, wanted, then)
+
+    def disturb(self, disturbance: Disturbance) -> Reassembly:
+        """Let something disturb the drones. The first gusts have to be compiled for.
+
+        The change raises ValueError if there is no such drone, or it has no effect.
+        """
+
+        def wanted() -> Plan:
+            present = self._assembly.plan()
+            if not isinstance(disturbance, Wind):
+                self._simulation.known([disturbance.drone])
+                return present
+            self._engine.check_wind(disturbance)
+            return replace(present, gusts=present.gusts or disturbance.gust_intensity > 0)
+
+        def then(prepared: Prepared) -> Snapshot:
+            self._exchange_world(prepared)
+            self._engine.disturb(disturbance)
+            self._tell("disturbance callback", self.disturbance_callbacks, disturbance)
+            self.show()
+            return self._simulation.snapshot
+
+        return Reassembly(self._assembly, wanted, then)
+
+    def to_checkpoint(self, gusts: bool, then: Callable[[Prepared], Snapshot]) -> Reassembly:
+        """Make ready for a checkpoint with or without gusts; `then` restores it."""
+
+        def wanted() -> Plan:
+            return replace(self._assembly.plan(), gusts=gusts)
+
+        return Reassembly(self._assembly, wanted, then)
+
+    def restore(self, checkpoint: Checkpoint, prepared: Prepared) -> None:
         """Go on from a checkpoint; time and epoch are those of then.
 
+        Args:
+            checkpoint: To go on from.
+            prepared: Of `to_checkpoint`.
+
         Raises:
-            ValueError: It is not one of these drones; then nothing has changed.
+            ValueError: It is not one of these drones, or says what cannot be; then nothing has
+                changed.
         """
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
-        checkpoint.check(self._config, engine.names, engine.capture())
+        checkpoint.check(self._config, simulation.control, engine.names, engine.capture())
+        wind = Wind(**kept["wind"])
+        engine.check_wind(wind)
         self._tell("restore callback", self.restore_callbacks, checkpoint)
+        self._exchange_world(prepared)
         engine.restore(checkpoint.arrays)
+        engine.disturb(wind)
         simulation.orders.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
         simulation.lives.restore(kept["lives"])
@@ -191,8 +280,9 @@ class Changes:
         self._show(kept["tick"])
 
     def capture_initial_state(self) -> None:
-        """Make the present state the initial one."""
-        self._engine.capture_initial_state(self._simulation.snapshot)
+        """Make the present state, and the commands in force, the initial ones."""
+        self._simulation.take_commands()
+        self._engine.capture_initial_state(self._simulation.snapshot, commands=self._source is None)
 
     def show(self) -> None:
         """Hand out the state of the present tick, at the start and after a change by hand."""
@@ -211,15 +301,29 @@ class Changes:
         if self._source is not None:
             raise InvalidState("drones that ros2_control flies cannot be added or removed")
 
-    def _assemble(self, roster: Mapping[str, np.ndarray]) -> None:
-        """Make these the drones."""
-        simulation = self._simulation
+    def _assemble(self, prepared: Prepared) -> None:
+        """Make these the drones, in their scene."""
+        simulation, roster = self._simulation, prepared.plan.roster
         gone = [name for name in simulation.snapshot.names if name not in roster]
-        self._assembly.assemble(roster)
+        self._assembly.exchange(prepared)
         simulation.orders.clear(gone)
         simulation.wrenches.clear(gone)
         simulation.refresh(simulation.snapshot.tick)
         simulation.lives.note_drones(simulation.snapshot)
+
+    def _exchange_world(self, prepared: Prepared) -> None:
+        """Go on in the world that is prepared; nothing else is another."""
+        if prepared.world is not self._engine.world:
+            self._assembly.exchange(prepared)
+
+    def _assemble_and_show(self, prepared: Prepared) -> Snapshot:
+        self._assemble(prepared)
+        self.show()
+        return self._simulation.snapshot
+
+    def _put(self, state: MirrorState) -> None:
+        fields = {name: getattr(state, name) for name in SIZES}
+        self._engine.put(self._simulation.snapshot.names, fields)
 
     def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
         """Put drones back to their initial state, and forget what they were told."""

@@ -6,22 +6,34 @@ In a file it is NumPy's archive of arrays, of which one holds JSON.
 from __future__ import annotations
 
 import json
-import os
-import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from crazyflow_ros.control import Control
+from crazyflow_ros.files import write_file
+from crazyflow_ros.flight import Rules
+from crazyflow_ros.limits import open_file, shown
+from crazyflow_ros.runtime.archive import read_arrays, write_arrays
 from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.setpoints import Pose, Raw, Setpoint, Trajectory, Velocity
+from crazyflow_ros.runtime.kept import check_kept, check_orders
 
-_FORMAT = "crazyflow_ros checkpoint 2"
-_KINDS = {kind.__name__: kind for kind in (Pose, Velocity, Trajectory, Raw)}
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a file, and of its arrays: that of 10,000 drones has 10 MiB."""
+
+_FORMAT = "crazyflow_ros checkpoint 3"
+_NEVER = -1  # tick by which a drone that is not lost got lost
+_REASON = 300  # characters; some errors quote all that they are about
+_LARGEST = 1e9  # of the numbers of a drone that is not lost
 # How it runs, not what runs.
-_FREE = ("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones")
+_FREE = (
+    *("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones"),
+    *("wind", "gust_intensity", "gust_altitude"),  # of the start
+)
 
 
 @dataclass(frozen=True)
@@ -39,64 +51,118 @@ class Checkpoint:
         Raises:
             OSError: It cannot be written.
         """
-        part = Path(f"{path}.part")
-        try:
-            with part.open("wb") as file:
-                self.write(file)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_file(path, self.to_bytes())
 
-    def write(self, file: BinaryIO) -> None:
-        """Write into an open file."""
-        arrays: dict[str, Any] = {"about": np.array(json.dumps(self.about)), **self.arrays}
-        np.savez(file, **arrays)
+    def to_bytes(self) -> bytes:
+        """The content of a file."""
+        return write_arrays({"about": np.array(json.dumps(self.about)), **self.arrays})
 
     @staticmethod
     def load(path: str | Path | BinaryIO) -> Checkpoint:
-        """Read a file, open or not.
+        """Read a file, open or not, with any bytes in it.
 
         Raises:
-            ValueError: It is not there, or not that of a checkpoint.
+            ValueError: It is not there, or not that of a checkpoint; the message says what is wrong
+                with it.
         """
+        name = path if isinstance(path, str | Path) else "what was given"
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            about = json.loads(str(arrays.pop("about")))
-        except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is not a checkpoint that can be read: {error}") from None
-        if not isinstance(about, dict) or about.get("format") != _FORMAT:
-            raise ValueError(f"{path} is not a {_FORMAT}")
-        return Checkpoint(arrays, about)
+            with _opened(path) as file:
+                arrays = read_arrays(file, MOST_BYTES)
+            checkpoint = Checkpoint(arrays, _read_about(arrays.pop("about", None)))
+            check_kept(checkpoint.about, checkpoint._check_head())
+        except (OSError, ValueError) as error:
+            reason = str(error)[:_REASON]
+            raise ValueError(f"{name} is not a checkpoint that can be read: {reason}") from None
+        return checkpoint
+
+    def _check_head(self) -> int:
+        """Refuse what is of no simulation; gives the ticks per second of the one it is of."""
+        config, names = self.about.get("config"), self.about.get("names")
+        freq = config.get("freq") if isinstance(config, dict) else None
+        if type(freq) is not int or not 0 < freq <= 1_000_000:
+            raise ValueError(f"config: expected values by name, with a freq, got {shown(config)}")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"names: expected those of the drones, got {shown(names)}")
+        return freq
 
     def check(
-        self, config: SimulationConfig, names: tuple[str, ...], arrays: Mapping[str, np.ndarray]
+        self,
+        config: SimulationConfig,
+        control: Control,
+        names: tuple[str, ...],
+        arrays: Mapping[str, np.ndarray],
     ) -> None:
         """See whether a simulation can go on from here.
 
         Args:
             config: Of the simulation.
+            control: What commands mean there.
             names: Of its drones.
             arrays: Its own `arrays`.
 
         Raises:
             ValueError: It cannot; the message tells the first thing that differs.
         """
+        self._check_head()
         ours, theirs = described(config), self.about["config"]
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):
-                raise ValueError(
-                    f"the checkpoint is of {name}={theirs.get(name)}, this is {ours.get(name)}"
-                )
+                kept = f"{shown(name)}={shown(theirs.get(name))}"
+                raise ValueError(f"the checkpoint is of {kept}, this is {ours.get(name)}")
         if tuple(self.about["names"]) != names:
             raise ValueError(
-                f"the checkpoint is of the drones {', '.join(self.about['names'])}, "
-                f"here are {', '.join(names)}"
+                f"the checkpoint is of the drones {shown(', '.join(self.about['names']))}, "
+                f"here are {shown(', '.join(names))}"
             )
         for name in sorted(arrays.keys() | self.arrays.keys()):
             here, there = arrays.get(name), self.arrays.get(name)
             if here is None or there is None or _layout(here) != _layout(there):
-                raise ValueError(f"the checkpoint is of another version: {name} differs")
+                raise ValueError(f"the checkpoint is of another version: {shown(name)} differs")
+        check_kept(self.about, config.freq)
+        self._check_numbers()
+        rules = Rules.of(config.drone_model, config.flight)
+        check_orders(self.about, control, rules, self.about["tick"] * 1_000_000_000 // config.freq)
+
+    def _check_numbers(self) -> None:
+        """Refuse numbers that no drone has. Only controllers of one that is lost may have any."""
+        is_lost = self.arrays["lost"] >= 0
+        for name, array in self.arrays.items():
+            if array.dtype.kind != "f":
+                continue
+            usable = np.abs(array) <= _LARGEST
+            is_state = array.ndim == 3 and name.startswith("state/states.")
+            if name == "inputs" or (array.ndim == 3 and not is_state):
+                usable |= is_lost[:, None]
+            if not usable.all():
+                where = np.unravel_index(np.flatnonzero(~usable)[0], array.shape)
+                raise ValueError(f"{name} of the checkpoint holds {array[where]}")
+        lost, tick = self.arrays["lost"], self.about["tick"]
+        if not ((lost >= _NEVER) & (lost <= tick)).all():
+            raise ValueError(f"lost of the checkpoint holds {shown(lost)}, it is of tick {tick}")
+
+
+def _opened(path: str | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    if isinstance(path, str | Path):
+        return open_file(path, MOST_BYTES)
+    return nullcontext(path)
+
+
+def _read_about(array: np.ndarray | None) -> dict[str, Any]:
+    """What an array of a text in JSON says.
+
+    Raises:
+        ValueError: It says nothing, or is of another format.
+    """
+    if array is None or array.dtype.kind != "U" or array.ndim:
+        raise ValueError("there is no text 'about' in it")
+    try:
+        about = json.loads(str(array))
+    except RecursionError as error:
+        raise ValueError(f"'about' is nested too deeply: {error}") from None
+    if not isinstance(about, dict) or about.get("format") != _FORMAT:
+        raise ValueError(f"it is not a {_FORMAT}")
+    return about
 
 
 def about(config: SimulationConfig, names: tuple[str, ...], **rest: Any) -> dict[str, Any]:
@@ -107,30 +173,6 @@ def about(config: SimulationConfig, names: tuple[str, ...], **rest: Any) -> dict
 def described(config: SimulationConfig) -> dict[str, Any]:
     """What a configuration simulates."""
     return {name: value for name, value in asdict(config).items() if name not in _FREE}
-
-
-def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
-    """A setpoint as JSON can hold it.
-
-    Raises:
-        ValueError: It is of a kind of its own.
-    """
-    kind = type(setpoint).__name__
-    if kind not in _KINDS:
-        raise ValueError(f"a setpoint of the kind {kind} cannot be kept in a checkpoint")
-    names = [field.name for field in fields(_KINDS[kind]) if field.init]
-    return {"kind": kind} | {name: _plain(getattr(setpoint, name)) for name in names}
-
-
-def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
-    """Inverse of `from_setpoint`."""
-    rest = dict(values)
-    setpoint: Setpoint = _KINDS[rest.pop("kind")](**rest)
-    return setpoint
-
-
-def _plain(value: Any) -> Any:
-    return np.asarray(value).tolist() if value is not None else None
 
 
 def _layout(array: np.ndarray) -> tuple[tuple[int, ...], np.dtype]:

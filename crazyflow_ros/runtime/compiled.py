@@ -7,7 +7,8 @@ state and results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,28 +18,55 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.collision import drone_contact, obstacle_contact
-from crazyflow_ros.dynamics.contact import Force, floor_contact
+from crazyflow_ros.dynamics.contact import floor_contact
+from crazyflow_ros.dynamics.forces import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.kernels import one_kernel, separate_kernels
+from crazyflow_ros.runtime.air import GUSTS, WIND, Blow, counted, with_calm_wind, with_wind
 from crazyflow_ros.runtime.command_source import Exchange
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
+from crazyflow_ros.runtime.memory import readable_by_jax
+from crazyflow_ros.runtime.ticks import holding_step
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
-from crazyflow_ros.sim.packing import MovingLeaves, Vectors, path_name
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
+from crazyflow_ros.sim.packing import MovingLeaves, Vectors, layout, path_name
 from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.sim.wind import N_NUMBERS
 
 Leaves = dict[str, np.ndarray]
 """What changes from tick to tick, by path in `SimData`; drones are on the second of three axes."""
 
+SHARED = f"plugins.{GUSTS}"
+"""Path of the leaf that all drones share, though it has three axes; only there with gusts."""
+
 LOST = 29
 """Column of the output that tells drones that got lost in this stretch, see `isolation`."""
+CONTACT = slice(LOST + 1, LOST + 7)
+"""Columns of the wrench of all contacts on each drone."""
 
+_BESIDE_COMMAND = 11  # columns of the inputs: armed or level, wrench, what each motor lacks
 _LONGEST_OUTPUT = 512  # rows per call
-_ALIGNMENT = 64  # bytes; XLA on the CPU copies what is not
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is compiled for obstacles of one layout."""
+
+    layout: object
+    """Of the obstacles, see `packing.layout`."""
+    advance: Callable[..., Any]
+    follow: Callable[..., Any] | None
+    """None if there is no exchange, or if it was not needed so far."""
+
+    def is_for(self, obstacles: Obstacles | None) -> bool:
+        """Whether it works with these."""
+        return self.layout == layout(obstacles)
 
 
 class CompiledWorld:
@@ -52,7 +80,13 @@ class CompiledWorld:
         has_rotors: The model has rotors that turn.
         max_stretches: Into how many parts the ticks of a call may be divided.
         exchange: With which `follow` works, if there is one; it needs a CPU.
-        inputs: Command, armed or level, and wrench, shape (M, k + 7), to write into; first zeros.
+        feels_wind: The model has drag.
+        gusts: As given.
+        inputs: Command, armed or level, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write
+            into; first zeros.
+        wind: `Dryden.numbers`, to write into.
+        obstacles: What the drones collide with, see `use`; first nothing.
+        present_program: In use; None before the first call.
     """
 
     def __init__(
@@ -61,6 +95,7 @@ class CompiledWorld:
         n_drones: int,
         *,
         levels: bool = False,
+        gusts: bool = False,
         exchange: Exchange | None = None,
     ) -> None:
         """Build the simulation; it is compiled when it is called for the first time.
@@ -69,6 +104,7 @@ class CompiledWorld:
             config: What is simulated; the control mode does not count with `levels`.
             n_drones: How many.
             levels: Each drone is commanded at a `Level` of its own.
+            gusts: The wind has gusts, which make a tick of a lone drone a third slower.
             exchange: For `follow`.
 
         Raises:
@@ -87,7 +123,7 @@ class CompiledWorld:
             body_rate_freq=config.body_rate_freq,
             force_torque_freq=config.force_torque_freq,
             scene=config.scene,
-            forces=contact_forces(config.drone_model, config.freq, drones=config.drone_collisions),
+            forces=_forces(config, n_drones),
             rng_key=config.seed,
             true_mass=config.true_mass,
         )
@@ -95,71 +131,137 @@ class CompiledWorld:
         if levels:
             follow_levels(self._sim, config)
         self._has_battery = config.battery
-        self._n_columns = LOST + 1 + 3 * config.battery
-        if config.battery:
-            stages = insert_before(self._sim.step_pipeline, "integrate", CRAZYFLIE_BATTERY)
-            self._sim.step_pipeline = stages
-        make_holdable(self._sim)
-        self._step = self._sim.build_step_fn()
+        self._n_columns = CONTACT.stop + 3 * config.battery
         self.has_rotors = self._sim.dynamics.has_rotors
+        self.feels_wind, self.gusts = hasattr(self._sim.data.params, "wind"), gusts
+        stages: list[Stage] = [
+            *([CRAZYFLIE_BATTERY] if config.battery else []),
+            *([WeakMotors()] if self.has_rotors else []),
+            *([Blow()] if gusts else []),
+        ]
+        self._sim.step_pipeline = insert_before(self._sim.step_pipeline, "integrate", *stages)
+        make_holdable(self._sim)
+        self._step = holding_step(self._sim)
         self.n_drones, self.freq, self.control = n_drones, config.freq, self._sim.control
         self.control_period = self.freq // self._sim.control_freq
         self.max_stretches = max(1, min(_LONGEST_OUTPUT // n_drones, 16))
-        inputs = jnp.zeros((n_drones, self.control.sizes[0] + 7), self._sim.data.states.pos.dtype)
-        step = partial(self._step_with_inputs, inputs=inputs, phase=0, n_ticks=1)
+        dtype = self._sim.data.states.pos.dtype
+        inputs = jnp.zeros((n_drones, self.control.sizes[0] + _BESIDE_COMMAND), dtype)
+        wind = jnp.zeros(N_NUMBERS, dtype)
+        step = partial(self._step_with_inputs, inputs=inputs, wind=wind, phase=0, n_ticks=1)
         # Fixed leaves, the parameters among them, enter the compiled function as constants.
         self._split = MovingLeaves(step, self._sim.data)
         self._fixed = self._split.fixed(self._sim.data)
         self._pack = jax.jit(self._split.pack)
         vectors = self._pack(self._sim.data)
         self._numbers = [vector.dtype for vector in vectors].index(inputs.dtype)
-        sizes = (vectors[self._numbers].size, inputs.size, 2 + self.max_stretches)
-        self._arguments, self._seen = _readable_by_jax(sum(sizes), inputs.dtype)
-        self._state, told, self._counts = np.split(self._arguments, np.cumsum(sizes)[:-1])
+        sizes = (vectors[self._numbers].size, inputs.size, 2 + self.max_stretches, N_NUMBERS)
+        self._arguments, self._seen = readable_by_jax(sum(sizes), inputs.dtype)
+        parts = np.split(self._arguments, np.cumsum(sizes)[:-1])
+        self._state, told, self._counts, self.wind = parts
         self.inputs = told.reshape(inputs.shape)
         self._rest: Vectors = ()
-        self._kernel = one_kernel(self._advance_packed)
-        self._advance, self._follow = jax.jit(self._kernel), jax.jit(self._follow_packed)
+        self.obstacles: Obstacles | None = None
+        self.present_program: Program | None = None
         self.exchange = exchange if jax.default_backend() == "cpu" else None
         self._address = None if exchange is None else jnp.asarray(exchange.address)
         self.leaves = self.fresh()
+        self._ndim = {path: leaf.ndim for path, leaf in self.fresh().items()}
 
-    def advance(
-        self, tick: int, stretches: Sequence[int], obstacles: Obstacles | None
-    ) -> np.ndarray:
+    def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
+        """Whether nothing has to be compiled to use these."""
+        return self.present_program is not None and self.present_program.is_for(obstacles)
+
+    def program(self, obstacles: Obstacles | None, *, follow: bool) -> Program:
+        """What `use` takes for such obstacles, compiled. From any thread.
+
+        It is compiled, and called once so that nothing is left to do, unless it is the present one.
+
+        Args:
+            obstacles: The shapes; None are none.
+            follow: `follow` is needed, too.
+        """
+        present = self.present_program
+        if present is not None and present.is_for(obstacles):
+            return present
+        made = self._compiled(obstacles)
+        if follow:
+            made = replace(made, follow=self._compiled_follow(obstacles))
+        no_ticks = jnp.zeros(self._arguments.size, self._arguments.dtype)
+        made.advance(no_ticks, self._rest, obstacles)
+        return made
+
+    def use(self, obstacles: Obstacles | None, program: Program | None = None) -> None:
+        """Let the drones collide with these.
+
+        Args:
+            obstacles: The shapes; None are none.
+            program: Of `program`; by default the present one, if it is for obstacles of this
+                layout; else the next call compiles.
+        """
+        if program is not None:
+            self.present_program = program
+        elif not self.is_compiled_for(obstacles):
+            self.present_program = None
+        self.obstacles = obstacles
+
+    def advance(self, tick: int, stretches: Sequence[int]) -> np.ndarray:
         """Advance by some ticks, and some more.
 
         Args:
             tick: The present one.
             stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
-            obstacles: What the drones collide with; with another number of slots it compiles.
 
         Returns:
-            For the end of each stretch, (n, M, 30): position, attitude, velocity, angular velocity,
+            For the end of each stretch, (n, M, 36): position, attitude, velocity, angular velocity,
             both accelerations, velocity and specific force in body axes, rotor speeds in RPM,
-            `LOST`; with batteries three more, as in a snapshot.
+            `LOST`, `CONTACT`; with batteries three more, as in a snapshot.
         """
+        if self.present_program is None:
+            self.present_program = self._compiled(self.obstacles)
         counts, n = self._counts, len(stretches)
-        # Every period divides freq, and this never becomes too large to be exact.
-        counts[0], counts[1], counts[2 : 2 + n] = tick % self.freq, n, stretches
-        packed, self._rest = self._advance(self._seen, self._rest, obstacles)
+        counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
+        packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
         return self._rows(packed)[:n]
 
-    def follow(self, tick: int, n_ticks: int, obstacles: Obstacles | None) -> np.ndarray:
+    def follow(self, tick: int, n_ticks: int) -> np.ndarray:
         """Advance by control periods of `n_ticks`, for as long as the exchange goes on.
 
         Returns:
-            The rows of `advance` for the end of the last period, (M, 30).
+            The rows of `advance` for the end of the last period, (M, 36).
         """
-        self._counts[:3] = tick % self.freq, 1, n_ticks
-        packed, self._rest = self._follow(self._seen, self._rest, obstacles, self._address)
+        if self.present_program is None:
+            self.present_program = self._compiled(self.obstacles)
+        if self.present_program.follow is None:
+            follow = self._compiled_follow(self.obstacles)
+            self.present_program = replace(self.present_program, follow=follow)
+        assert self.present_program.follow is not None
+        self._counts[:3] = tick % counted(self.freq), 1, n_ticks
+        arguments = self._seen, self._rest, self.obstacles, self._address
+        packed, self._rest = self.present_program.follow(*arguments)
         return self._rows(packed)[0]
+
+    # Functions of their own for each program: JAX keeps what it compiles for one as long as that.
+
+    def _compiled(self, obstacles: Obstacles | None) -> Program:
+        kernel = jax.jit(one_kernel(self._advance_packed))
+        advance = kernel.lower(self._seen, self._rest, obstacles).compile()
+        return Program(layout(obstacles), advance, None)
+
+    def _compiled_follow(self, obstacles: Obstacles | None) -> Callable[..., Any]:
+        follow = jax.jit(partial(self._follow_packed, one_kernel(self._advance_packed)))
+        lowered = follow.lower(self._seen, self._rest, obstacles, self._address)
+        return lowered.compile()
 
     def _rows(self, packed: Array) -> np.ndarray:
         """Keep the state; the rest are rows."""
         results = np.asarray(packed)
         self._state[:] = results[: self._state.size]
         return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)
+
+    def is_own(self, path: str) -> bool:
+        """Whether each drone has a leaf of its own, on the second of three axes."""
+        return path != SHARED and self._ndim[path] == 3
 
     def fresh(self) -> Leaves:
         """The state of drones side by side, with fresh controllers."""
@@ -201,16 +303,14 @@ class CompiledWorld:
         self,
         data: SimData,
         inputs: Array,
+        wind: Array,
         phase: Array | int,
         n_ticks: Array | int,
         obstacles: Obstacles | None = None,
     ) -> SimData:
-        params, controls, k = data.params, data.controls, self.control.sizes[0]
-        command, armed, wrench = (
-            inputs[None, :, :k],
-            inputs[None, :, k : k + 1],
-            inputs[None, :, k + 1 :],
-        )
+        params, plugins, controls = data.params, data.plugins, data.controls
+        k = self.control.sizes[0]
+        command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
         assert isinstance(controls, HoldableControls)
         if isinstance(controls, LevelControls):
             controls = controls.told(command, armed)
@@ -225,26 +325,34 @@ class CompiledWorld:
             params=params.replace(obstacles=obstacles),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
-        return self._step(data, n_ticks).replace(params=params)
+        if self.has_rotors:
+            data = data.replace(plugins=data.plugins | {WeakMotors.LOSS: loss})
+        if self.feels_wind:
+            data = with_wind(data, wind) if self.gusts else with_calm_wind(data, wind)
+        data = self._step(data, n_ticks)
+        told = {name: plugins[name] for name in plugins.keys() & {WIND, WeakMotors.LOSS}}
+        return data.replace(params=params, plugins=data.plugins | told)
 
     def _advance_packed(
         self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
     ) -> tuple[Array, Vectors]:
         k, n_state = self.control.sizes[0], self._state.size
-        numbers, inputs = arguments[:n_state], arguments[n_state : -self._counts.size]
-        inputs = inputs.reshape(self.inputs.shape)
-        counts = arguments[-self._counts.size :].astype(jnp.int32)
+        ends = np.cumsum([n_state, self.inputs.size, self._counts.size])
+        numbers, inputs, counts, wind = jnp.split(arguments, ends)
+        inputs, counts = inputs.reshape(self.inputs.shape), counts.astype(jnp.int32)
 
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
             vectors, phase, armed, results = carry
             told, n_ticks = inputs.at[:, k : k + 1].set(armed), counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 data = self._split.unpack(vectors, self._fixed)
-                data = self._step_with_inputs(data, told, phase, n_ticks, obstacles)
+                data = self._step_with_inputs(data, told, wind, phase, n_ticks, obstacles)
+                contact = self._contact(data)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(armed[None]))[0]
-            readings = [*self._readings(data), lost.astype(inputs.dtype), *self._battery(data)]
+            told_lost = lost.astype(inputs.dtype)
+            readings = [*self._readings(data), told_lost, contact, *self._battery(data)]
             row = jnp.concatenate(readings, axis=-1)
             return (
                 self._split.pack(data),
@@ -261,7 +369,12 @@ class CompiledWorld:
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
 
     def _follow_packed(
-        self, arguments: Array, rest: Vectors, obstacles: Obstacles | None, address: Array
+        self,
+        kernel: Callable[..., tuple[Array, Vectors]],
+        arguments: Array,
+        rest: Vectors,
+        obstacles: Obstacles | None,
+        address: Array,
     ) -> tuple[Array, Vectors]:
         assert self.exchange is not None
         exchange = partial(
@@ -273,11 +386,11 @@ class CompiledWorld:
 
         def period(carry: tuple[Any, ...]) -> tuple[Any, ...]:
             arguments, rest, _, _ = carry
-            results, rest = self._kernel(arguments, rest, obstacles)
+            results, rest = kernel(arguments, rest, obstacles)
             arguments, goes_on = exchange(results, arguments, address)
             return arguments, rest, results, goes_on
 
-        results, _ = jax.eval_shape(self._kernel, arguments, rest, obstacles)
+        results, _ = jax.eval_shape(kernel, arguments, rest, obstacles)
         start = (arguments, rest, jnp.zeros(results.shape, results.dtype), jnp.array(True))
         _, rest, results, _ = jax.lax.while_loop(lambda carry: carry[3], period, start)
         return results, rest
@@ -297,6 +410,12 @@ class CompiledWorld:
         ]
         return [x[0] for x in readings]
 
+    def _contact(self, data: SimData) -> Array:
+        """The columns `CONTACT`."""
+        assert isinstance(data.controls, HoldableControls)
+        wrench = self._sim.contact_wrench(data)
+        return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
+
     def _battery(self, data: SimData) -> list[Array]:
         """The columns of the output behind `LOST`, if the drones have batteries."""
         if not self._has_battery:
@@ -305,26 +424,23 @@ class CompiledWorld:
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
 
 
-def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[Force, ...]:
-    """What the drones of the runtime collide with; `drones`: also one another."""
-    kinds = (floor_contact, obstacle_contact, *([drone_contact] if drones else []))
-    return tuple(kind(drone_model, freq) for kind in kinds)
+def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
+    """All that acts on the drones."""
+    drone = config.drone_model
+    return (
+        *([ground_effect(drone)] if config.ground_effect else []),
+        *([downwash(drone)] if config.downwash and n_drones > 1 else []),
+        *contact_forces(drone, config.freq, drones=config.drone_collisions),
+    )
 
 
-def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:
-    """An array of zeros, and what hands its numbers of then to a compiled function.
+def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[External, ...]:
+    """What the drones of the runtime collide with; `drones`: also one another.
 
-    On the CPU that is a JAX array over the same memory: whoever writes must have awaited the last
-    call. Elsewhere it is the array itself, of which JAX makes a copy in each call.
+    What cannot give way comes last, and has the last word.
     """
-    memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    array = memory[start : start + size * dtype.itemsize].view(dtype)
-    if jax.default_backend() != "cpu":
-        return array, array
-    alias = jax.device_put(array, may_alias=True)
-    same = alias.unsafe_buffer_pointer() == array.ctypes.data
-    return array, alias if same else array
+    kinds = (*([drone_contact] if drones else []), obstacle_contact, floor_contact)
+    return tuple(kind(drone_model, freq) for kind in kinds)
 
 
 def _without(vectors: Vectors, i: int) -> Vectors:

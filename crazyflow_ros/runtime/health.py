@@ -81,7 +81,7 @@ class Health:
             self.note_failure(name, error)
 
     def note_failure(self, name: str, error: Exception) -> None:
-        """A callback has failed."""
+        """A callback, or something else that the thread survives, has failed."""
         before, now = self.failures.get(name), time.monotonic()
         count = before.count + 1 if before else 1
         text = f"{type(error).__name__}: {error}"
@@ -96,6 +96,10 @@ class Health:
         for name in faults.keys() - self.faults.keys():
             self._logger.error(f"{name}: {faults[name]}")
         self.faults = faults
+
+    def inform(self, text: str) -> None:
+        """Something to know."""
+        self._logger.info(text)
 
     def warn(self, text: str) -> None:
         """Something that somebody might wonder about."""

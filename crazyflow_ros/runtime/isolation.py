@@ -18,7 +18,6 @@ from jax import Array
 from crazyflow_ros.dynamics.components import BodyState, split
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.data import SimControls
-from crazyflow_ros.sim.stages import Stage
 
 OUT_OF_SERVICE = -1
 """In place of `armed` or of a level: the drone is held, and follows nothing."""
@@ -49,47 +48,38 @@ def _is_sane(state: BodyState, controls: SimControls) -> Array:
     return (reduce(jnp.maximum, parts) < 1) & jnp.isfinite(reduce(jnp.add, numbers))
 
 
-def isolate(pipeline: tuple[Stage, ...]) -> Stage:
-    """The stages of a tick as one, for drones that are not held. One that gets lost is from now on.
+def keep_held(data: SimData, before: BodyState) -> SimData:
+    """Data after a tick, with drones that are held where they were.
 
-    The rotors of a drone that gets lost stop.
+    One that gets lost is held from now on, and its rotors stop.
     """
+    after, controls = data.states.components, data.controls
+    assert isinstance(controls, HoldableControls)
+    was_held = controls.held[..., 0]
+    lost = ~was_held & ~_is_sane(after, controls)
+    held = was_held | lost
 
-    def tick(data: SimData) -> SimData:
-        before = data.states.components
-        for stage in pipeline:
-            data = stage(data)
-        after, controls = data.states.components, data.controls
-        assert isinstance(controls, HoldableControls)
-        was_held = controls.held[..., 0]
-        lost = ~was_held & ~_is_sane(after, controls)
-        held = was_held | lost
+    def kept(name: str) -> Any:
+        pairs = zip(getattr(before, name), getattr(after, name))
+        return tuple(jnp.where(held, old, new) for old, new in pairs)
 
-        def kept(name: str) -> Any:
-            pairs = zip(getattr(before, name), getattr(after, name))
-            return tuple(jnp.where(held, old, new) for old, new in pairs)
-
-        state = BodyState(
-            pos=kept("pos"),
-            quat=kept("quat"),
-            vel=jax.tree.map(lambda x: jnp.where(held, 0, x), after.vel),
-            ang_vel=jax.tree.map(lambda x: jnp.where(held, 0, x), after.ang_vel),
-            rotor_vel=jax.tree.map(lambda x: jnp.where(lost, 0, x), kept("rotor_vel")),
-        )
-        return data.replace(
-            states=data.states.with_components(state),
-            controls=controls.replace(held=held[..., None]),
-        )
-
-    tick.stages = pipeline  # type: ignore[attr-defined]  # see `pipeline.parts`
-    return tick
+    state = BodyState(
+        pos=kept("pos"),
+        quat=kept("quat"),
+        vel=jax.tree.map(lambda x: jnp.where(held, 0, x), after.vel),
+        ang_vel=jax.tree.map(lambda x: jnp.where(held, 0, x), after.ang_vel),
+        rotor_vel=jax.tree.map(lambda x: jnp.where(lost, 0, x), kept("rotor_vel")),
+    )
+    return data.replace(
+        states=data.states.with_components(state),
+        controls=controls.replace(held=held[..., None]),
+    )
 
 
 def make_holdable(sim: Sim) -> None:
-    """Let the drones of a simulation be held, and isolate those that get lost."""
+    """Let the drones of a simulation be held."""
     controls = sim.data.controls
     if not isinstance(controls, HoldableControls):
         values = {field.name: getattr(controls, field.name) for field in fields(controls)}
         held = jnp.asarray(np.zeros((sim.n_worlds, sim.n_drones, 1), bool))
         sim.data = sim.data.replace(controls=HoldableControls(**values, held=held))
-    sim.step_pipeline = (isolate(sim.step_pipeline),)

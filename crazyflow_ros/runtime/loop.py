@@ -6,25 +6,36 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.flight import FlightState
 from crazyflow_ros.runtime.assembly import Assembly
-from crazyflow_ros.runtime.changes import Changes, ResetCallback, RestoreCallback
+from crazyflow_ros.runtime.changes import (
+    Changes,
+    DisturbanceCallback,
+    ResetCallback,
+    RestoreCallback,
+)
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Health, Logger
 from crazyflow_ros.runtime.lives import Life
-from crazyflow_ros.runtime.orders import CommandCallback
+from crazyflow_ros.runtime.orders import CommandCallback, EventCallback
 from crazyflow_ros.runtime.pacing import Pacer
+from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.runtime.steps import StepQueue, Steps
 from crazyflow_ros.runtime.wrenches import WrenchCallback
 from crazyflow_ros.scene import Mirror
+
+T = TypeVar("T")
 
 _IDLE_CHECK = 0.5  # s, how often a waiting thread looks around without having been woken
 
@@ -77,7 +88,8 @@ class Loop:
         self.failed: BaseException | None = None
         self._failure_callbacks: list[Callable[[BaseException], None]] = []
         self._steps = StepQueue()
-        self._requests = Requests()
+        self._requests = Requests(health.note_failure)
+        self._preparation = Preparation(self._ask)
         self._thread = threading.Thread(target=self._main, name="physics", daemon=True)
 
     @property
@@ -144,6 +156,15 @@ class Loop:
         """Call `callback` before the state, and the time, are those of a checkpoint."""
         self._changes.restore_callbacks.append(callback)
 
+    @property
+    def flight_states(self) -> Mapping[str, FlightState]:
+        """Of drones that were told something; the others are idle."""
+        return self._simulation.orders.states
+
+    def on_flight_event(self, callback: EventCallback) -> None:
+        """Call `callback` in the physics thread when a drone falls, hits something or the like."""
+        self._simulation.orders.event_callbacks.append(callback)
+
     def on_command(self, callback: CommandCallback) -> None:
         """Call `callback` when a setpoint takes effect."""
         self._simulation.orders.callbacks.append(callback)
@@ -151,6 +172,10 @@ class Loop:
     def on_wrench(self, callback: WrenchCallback) -> None:
         """Call `callback` when what acts on the drones from outside changes."""
         self._simulation.wrenches.callbacks.append(callback)
+
+    def on_disturbance(self, callback: DisturbanceCallback) -> None:
+        """Call `callback` when something begins to disturb the drones; `on_change` follows."""
+        self._changes.disturbance_callbacks.append(callback)
 
     def on_failure(self, callback: Callable[[BaseException], None]) -> None:
         """Call `callback` when an exception ends the thread."""
@@ -171,12 +196,19 @@ class Loop:
         self._requests.stop()
         self._interrupt_source()
         if self._thread.ident is None:
+            self._preparation.close("the simulation has ended")
             if self._source is not None:
                 self._source.close()
             return
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError(f"the physics thread did not end within {timeout} s")
+
+    def _ask(self, action: Callable[[], T]) -> Future[T]:
+        """Have `action` carried out between two ticks; the future has its result."""
+        future = self._requests.ask(action)
+        self._interrupt_source()
+        return future
 
     def _interrupt_source(self) -> None:
         if self._source is not None:
@@ -208,6 +240,7 @@ class Loop:
         finally:
             self._steps.abort("the simulation has ended")
             self._requests.close("the simulation has ended")
+            self._preparation.close("the simulation has ended")
             self._health.stop()
             if self._source is not None:
                 self._source.close()
@@ -217,7 +250,8 @@ class Loop:
         wait = self._pacer.wait(simulation.next_event())
         if wait > 0:
             self._health.doing = ""
-            if not self._requests.sleep(wait):
+            # At a small factor the next event may be hours away, longer than a thread can wait.
+            if not self._requests.sleep(min(wait, _IDLE_CHECK)) or wait > _IDLE_CHECK:
                 return
         if simulation.collect(self._requests.pending):
             n_ticks = simulation.advance(self._pacer.due())
@@ -233,6 +267,7 @@ class Loop:
         self._steps.settle(self.snapshot)
 
     def _pause(self) -> None:
+        self._steps.abort("the simulation was paused")
         self._set_paused(True)
         self._pacer.pause()
 

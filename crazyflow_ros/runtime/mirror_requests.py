@@ -29,3 +29,7 @@ class MirrorRequests:
     def reset(self) -> None:
         """Reset all drones."""
         self._physics.reset().result(_TIMEOUT)
+
+    def notify_reset(self) -> None:
+        """Drop staged controls and run the mirror's reset callback."""
+        self._physics.notify_reset().result(_TIMEOUT)

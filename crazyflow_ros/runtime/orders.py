@@ -4,81 +4,114 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.control import Control
-from crazyflow_ros.runtime.checkpoint import from_setpoint, to_setpoint
+from crazyflow_ros.flight import (
+    Commander,
+    FlightEvent,
+    FlightState,
+    Order,
+    Plan,
+    Rules,
+    Setpoint,
+    Sight,
+    Supervisor,
+)
+from crazyflow_ros.flight.course import AXES, ORDER, evaluate
+from crazyflow_ros.flight.setpoints import state_commands
 from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.setpoints import Setpoint, Start
+from crazyflow_ros.runtime.kept import from_commander, to_commander
 from crazyflow_ros.runtime.snapshot import Snapshot
-from crazyflow_ros.scene.frames import yaw
 
 CommandCallback = Callable[[str, Setpoint, int], None]
 """Is told which drone follows which setpoint, from which tick on."""
+EventCallback = Callable[[FlightEvent], None]
 
 
-@dataclass
-class Order:
-    """A setpoint in force, with what the drone was told before it."""
+class Told(NamedTuple):
+    """What has become of setpoints, by the names of the drones."""
 
-    setpoint: Setpoint
-    start: Start
-    ahead_ns: int = 0
-    """By how much its time is ahead of the clock, which was rewound."""
-
-    def command(self, time_ns: int) -> np.ndarray:
-        """The command at a time."""
-        return self.setpoint.command(self.start, time_ns + self.ahead_ns)
-
-    def settled(self, time_ns: int) -> bool:
-        """From this time on the command is always the same."""
-        return self.setpoint.settled(self.start) <= time_ns + self.ahead_ns
+    refused: list[str]
+    """Those that cannot be followed as things are, and why."""
+    notes: list[str]
+    """What is done in another way than it was told, for example slower."""
 
 
 class Orders:
-    """The latest setpoint of each drone. One thread follows, any thread posts.
+    """The latest setpoint of each drone, and its commander. One thread follows, any thread posts.
 
     Args:
-        control: Control mode of the drones.
-        health: Takes note of callbacks that fail.
+        rules: Of all drones.
+        weight: Of a drone [N].
+        period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, at
+            multiples of it alone: in between it depends on whoever steps when `take` is called.
+        health: Takes note of callbacks that fail, and tells of drones that fell.
     """
 
-    def __init__(self, control: Control, health: Health) -> None:
-        self._control, self._health = control, health
-        self._in_force: dict[str, Order] = {}
-        self._moving: set[str] = set()
+    def __init__(self, rules: Rules, weight: float, period: int, health: Health) -> None:
+        self._rules, self._period, self._health = rules, period, health
+        self._supervisor = Supervisor(weight)
+        self._commanders: dict[str, Commander] = {}
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[str, Setpoint] = {}
         self.callbacks: list[CommandCallback] = []
         """Are called when a setpoint takes effect."""
+        self.event_callbacks: list[EventCallback] = []
+        """Are called when something has happened to a drone."""
+        self._failed: dict[str, str] = {}
+        self._stopped: set[str] = set()
+        self._courses = _Courses()
+        self._changes_ns: float = 0  # when something else than the time changes a course
+        self.states: dict[str, FlightState] = {}
+        """Of drones that were told something; another dictionary after each change."""
 
     @property
     def moving(self) -> bool:
         """Some command changes with time."""
-        return bool(self._moving)
+        return bool(self._courses.names)
 
     def post(self, name: str, setpoint: Setpoint) -> None:
         """Tell a drone something; the latest setpoint wins. From any thread."""
         with self._lock:
             self._posted[name] = setpoint
 
+    def tell(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Told:
+        """Put setpoints into force, all at once. What a drone cannot follow changes nothing."""
+        told, sight = Told([], []), _sight(now)
+        for name, setpoint in setpoints.items():
+            commander = self._commander(name)
+            try:
+                plan = commander.tell(setpoint, sight.start(now.names.index(name)))
+            except ValueError as error:
+                told.refused.append(f"{name}: {error}")
+                continue
+            if plan is not None and plan.note:
+                told.notes.append(f"{name} {plan.note}")
+            with self._lock:
+                self._posted.pop(name, None)  # it was posted before
+            self._note(name, setpoint, plan, now)
+        return told
+
     def clear(self, names: Iterable[str]) -> None:
         """Forget what drones are told, what was posted too: it was meant for the flight so far."""
         with self._lock:
             for name in names:
                 self._posted.pop(name, None)
-                self._in_force.pop(name, None)
-                self._moving.discard(name)
+                self._commanders.pop(name, None)
+                self._courses.drop(name)
+                self._stopped.discard(name)
+        self._show_states()
 
     def rewind(self, time_ns: int) -> None:
         """The clock goes back by so much: what is in force goes on, what was posted is dropped."""
         with self._lock:
             self._posted.clear()
-        for order in self._in_force.values():
-            order.ahead_ns += time_ns
+        for commander in self._commanders.values():
+            commander.rewind(time_ns)
+        self._changes_ns = 0
 
     def capture(self) -> dict[str, Any]:
         """What is in force, as JSON can hold it; `take` has been called for the present state.
@@ -87,53 +120,206 @@ class Orders:
             ValueError: A setpoint is of a kind of its own.
         """
         return {
-            name: {
-                "setpoint": from_setpoint(order.setpoint),
-                "start": [order.start.time_ns, *map(float, order.start.pos), order.start.yaw],
-                "ahead_ns": order.ahead_ns,
-                "moving": name in self._moving,
-            }
-            for name, order in self._in_force.items()
+            name: from_commander(commander) | {"moving": name in self._courses.names}
+            for name, commander in self._commanders.items()
         }
 
     def restore(self, orders: Mapping[str, Any]) -> None:
         """Follow what `capture` gave, and nothing else."""
         with self._lock:
             self._posted.clear()
-        self._moving = {name for name, order in orders.items() if order["moving"]}
-        self._in_force = {}
-        for name, order in orders.items():
-            time_ns, *pos, yaw_angle = order["start"]
-            start = Start(time_ns, np.array(pos), yaw_angle)
-            setpoint = to_setpoint(order["setpoint"])
-            self._in_force[name] = Order(setpoint, start, order["ahead_ns"])
+        self.clear(list(self._commanders))
+        for name, values in orders.items():
+            self._commanders[name] = to_commander(values, self._rules)
+            if values["moving"]:
+                self._courses.add(name)
+        self._changes_ns = 0
+        self._show_states()
 
-    def take(self, now: Snapshot) -> dict[str, np.ndarray]:
+    def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
         """Put into force what was posted.
 
         Returns:
-            The commands that are new or have changed, by drone.
+            The drones whose commands are new or have changed, and their commands, a row each.
         """
-        if not self._posted and not self._moving:
-            return {}
+        if not self._posted and not self._courses.names:
+            return [], _NONE
         with self._lock:
             posted, self._posted = self._posted, {}
-        for name, setpoint in posted.items():
-            if name not in now.names:  # it went while somebody told it something
-                continue
-            self._in_force[name] = Order(setpoint, self._told(name, now))
-            self._moving.add(name)
-            for callback in self.callbacks:
-                self._health.call("command callback", callback, name, setpoint, now.tick)
-        told = {name: self._in_force[name].command(now.time_ns) for name in self._moving}
-        self._moving = {n for n in self._moving if not self._in_force[n].settled(now.time_ns)}
-        return told
+        if posted:
+            sight = _sight(now)
+            for name, setpoint in posted.items():
+                if name in now.names:  # else it went while somebody told it something
+                    self._put_into_force(name, setpoint, sight, now)
+        if now.tick % self._period == 0:
+            self._supervisor.feel(now.contact, now.names, now.pos, self._commanders)
+        if now.time_ns >= self._changes_ns:
+            self._refresh(now)
+        names, commands = self._courses.commands(now.time_ns, self._rules.drag)
+        for name in self._courses.settled:
+            self._courses.drop(name)
+        return names, commands
 
-    def _told(self, name: str, now: Snapshot) -> Start:
-        """Where the drone was told to be, or is, if it was not told."""
-        order = self._in_force.get(name)
-        if order is not None and self._control is Control.state:
-            command = order.command(now.time_ns)
-            return Start(now.time_ns, command[:3].copy(), float(yaw(command[9:13])))
-        i = now.names.index(name)
-        return Start(now.time_ns, now.pos[i], float(yaw(now.quat[i])))
+    def take_failed(self) -> dict[str, str]:
+        """Drones whose setpoint could not be followed, and why, each once."""
+        failed, self._failed = self._failed, {}
+        return failed
+
+    def take_stopped(self) -> set[str]:
+        """Drones whose rotors are to stop, each once."""
+        stopped, self._stopped = self._stopped, set()
+        return stopped
+
+    def supervise(self, now: Snapshot) -> None:
+        """See which drones fell, and let those that lost their course begin it anew."""
+        if all(commander.order is None for commander in self._commanders.values()):
+            return
+        events = self._supervisor.look(_sight(now), self._commanders)
+        for event in events:
+            self._health.warn(f"{event.drone}: {event.text}")
+            for callback in self.event_callbacks:
+                self._health.call("flight event callback", callback, event)
+            self._follow(event.drone)
+        if events:
+            self._show_states()
+
+    def _commander(self, name: str) -> Commander:
+        if name not in self._commanders:
+            self._commanders[name] = Commander(self._rules)
+        return self._commanders[name]
+
+    def _put_into_force(self, name: str, setpoint: Setpoint, sight: Sight, now: Snapshot) -> None:
+        try:
+            plan = self._commander(name).tell(setpoint, sight.start(now.names.index(name)))
+        except ValueError as error:
+            self._health.warn(f"{name} ignores a {type(setpoint).__name__.lower()}: {error}")
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+        else:
+            if plan is not None and plan.note:
+                self._health.inform(f"{name} {plan.note}")
+            self._note(name, setpoint, plan, now)
+
+    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, now: Snapshot) -> None:
+        """A setpoint has taken effect."""
+        if plan is not None:
+            self._follow(name)
+        for callback in self.callbacks:
+            self._health.call("command callback", callback, name, setpoint, now.tick)
+        self._show_states()
+
+    def _follow(self, name: str) -> None:
+        """Have what a commander does looked at in the next `take`."""
+        if self._commanders[name].order is None:
+            self._courses.drop(name)
+            self._stopped.add(name)
+        else:
+            self._courses.add(name)
+            self._stopped.discard(name)
+        self._changes_ns = 0
+
+    def _refresh(self, now: Snapshot) -> None:
+        """Look up the pieces that the time falls into, and when the next ones begin."""
+        changes: float = inf
+        time_ns, is_due = now.time_ns, now.tick % self._period == 0
+        for name in list(self._courses.names):
+            commander = self._commanders[name]
+            state = commander.state
+            try:
+                if is_due:
+                    commander.update(time_ns)
+            except Exception as error:
+                self._fail(name, error)
+                continue
+            if commander.state is not state:
+                self._show_states()
+            if (order := commander.order) is None:
+                self._courses.drop(name)
+                self._stopped.add(name)
+                continue
+            until = self._courses.put(name, order, time_ns)
+            change = min(until, commander.next_change_ns(time_ns))
+            if change == inf:
+                self._courses.settled.append(name)
+            changes = min(changes, change)
+        self._changes_ns = changes
+
+    def _fail(self, name: str, error: Exception) -> None:
+        self._health.note_failure(f"the setpoint of {name}", error)
+        self._commanders[name].stop(FlightState.crashed, "its setpoint failed")
+        self._courses.drop(name)
+        self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
+
+    def _show_states(self) -> None:
+        self.states = {name: commander.state for name, commander in self._commanders.items()}
+
+
+_NONE = np.zeros((0, 0))
+
+
+class _Courses:
+    """The pieces of the courses that drones are on, in rows.
+
+    Attributes:
+        names: Of drones whose command changes with time.
+        settled: Those whose command stays, once they were told it.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}  # a set that keeps its order
+        self.settled: list[str] = []
+        self._pieces: dict[str, tuple[np.ndarray, np.ndarray, int]] = {}
+        self._bare: dict[str, np.ndarray] = {}
+        self._rows: tuple[list[str], np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def add(self, name: str) -> None:
+        """A drone is on a course, which `put` gives."""
+        self.drop(name)
+        self.names[name] = None
+
+    def drop(self, name: str) -> None:
+        """A drone is on a course no longer."""
+        self.names.pop(name, None)
+        self._pieces.pop(name, None)
+        self._bare.pop(name, None)
+        if name in self.settled:
+            self.settled = [other for other in self.settled if other != name]
+        self._rows = None
+
+    def put(self, name: str, order: Order, time_ns: int) -> float:
+        """Use the pieces of a drone's course that a time falls into.
+
+        Returns:
+            Until when they hold [ns]; infinite for the last ones.
+        """
+        course = order.plan.course
+        if course is None:
+            assert order.plan.bare is not None
+            self._bare[name] = order.plan.bare
+            return inf
+        coefficients, begins, until = course.pieces_at(order.seconds(time_ns))
+        self._pieces[name] = coefficients, begins, order.begin_ns
+        self._rows = None
+        return order.begin_ns + until * 1e9
+
+    def commands(self, time_ns: int, drag: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """Names of drones, and what they are told."""
+        if self._rows is None:
+            names = list(self._pieces)
+            coefficients = np.array([self._pieces[n][0] for n in names]).reshape(-1, AXES, ORDER)
+            begins = np.array([self._pieces[n][1] for n in names]).reshape(-1, AXES)
+            origins = np.array([self._pieces[n][2] for n in names], np.int64)
+            self._rows = names, coefficients, begins, origins
+        names, coefficients, begins, origins = self._rows
+        bare = self._bare
+        if not names:
+            return list(bare), np.array(list(bare.values()))
+        times = ((time_ns - origins) * 1e-9)[:, None] - begins
+        commands = state_commands(evaluate(coefficients, times), drag)
+        if not bare:
+            return names, commands
+        return [*names, *bare], np.concatenate((commands, np.array(list(bare.values()))))
+
+
+def _sight(now: Snapshot) -> Sight:
+    return Sight(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery)

@@ -10,16 +10,19 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.runtime.assembly import SceneEdit
+from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.runtime.assembly import Prepared, SceneEdit
+from crazyflow_ros.runtime.changes import StateEdit
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_factor
+from crazyflow_ros.runtime.disturbances import Disturbance, Wind
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.mirror_requests import MirrorRequests
+from crazyflow_ros.runtime.orders import Told
 from crazyflow_ros.runtime.reset import ResetScope
-from crazyflow_ros.runtime.setpoints import Setpoint
 from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.statistics import Statistics
 from crazyflow_ros.runtime.steps import Progress, Steps
@@ -58,6 +61,20 @@ class PhysicsThread(Loop):
         setpoint.check(self.control)
         self._simulation.orders.post(name, setpoint)
 
+    def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Told]:
+        """Tell drones what to do, all between the same two ticks, and hear what they do about it.
+
+        Raises:
+            ValueError: There is no such drone, or its control mode cannot follow the setpoint.
+        """
+        self._simulation.known(setpoints)
+        if self._source is not None:
+            raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
+        for setpoint in setpoints.values():
+            setpoint.check(self.control)
+        orders = self._simulation.orders
+        return self._ask(lambda: orders.tell(setpoints, self.snapshot))
+
     def apply_wrench(self, name: str, wrench: Wrench, key: Hashable = None) -> Future[None]:
         """Let an external force and torque act on a drone from the next tick on.
 
@@ -80,12 +97,25 @@ class PhysicsThread(Loop):
         self._simulation.wrenches.end(key)
 
     def pause(self) -> Future[Snapshot]:
-        """Stop time. No tick follows the completion of the future."""
+        """Stop time. No tick follows the completion of the future; steps under way are aborted."""
         return self._request(self._pause)
 
     def resume(self) -> Future[Snapshot]:
         """Let time run; steps that are not done yet fail."""
         return self._request(self._resume)
+
+    def switch(self, *, paused: bool) -> Future[tuple[bool, Snapshot]]:
+        """Pause or resume; the result also says whether that changed anything."""
+
+        def carry_out() -> tuple[bool, Snapshot]:
+            changes = self.paused != paused
+            if paused:
+                self._pause()
+            elif changes:
+                self._resume()
+            return changes, self.snapshot
+
+        return self._ask(carry_out)
 
     def step(self, n_ticks: int, progress: Progress | None = None) -> Steps:
         """Advance by exactly `n_ticks`, at full speed. Only while paused.
@@ -95,8 +125,8 @@ class PhysicsThread(Loop):
             progress: Is told in the physics thread how many are done, after each stretch.
 
         Returns:
-            A future that can be cancelled half-way. It fails with `StepAborted` if time is let run
-            or the drones are reset meanwhile.
+            A future that can be cancelled half-way. It fails with `StepAborted` if time is let run,
+            the simulation is paused once more, or the drones are reset meanwhile.
 
         Raises:
             ValueError: There is nothing to do.
@@ -125,7 +155,14 @@ class PhysicsThread(Loop):
 
         The future raises ValueError if a drone, or a state, is not one.
         """
-        return self._request(lambda: self._reset(scope, drones, states))
+        if ResetScope.spawned not in scope:
+            return self._request(lambda: self._reset(scope, drones, states))
+
+        def put_back(assembly: Prepared) -> Snapshot:
+            self._reset(scope, drones, states, assembly=assembly)
+            return self.snapshot
+
+        return self._preparation.put(self._changes.to_start(put_back))
 
     def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
         """Put drones into states, all at once.
@@ -138,9 +175,7 @@ class PhysicsThread(Loop):
         """Put all drones into a state."""
         return self._request(lambda: self._changes.set_state(state))
 
-    def edit_state(
-        self, plan: Callable[[], Callable[[Snapshot], MirrorState]], *, reset: bool = False
-    ) -> Future[Snapshot]:
+    def edit_state(self, plan: Callable[[], StateEdit], *, reset: bool = False) -> Future[Snapshot]:
         """Put all drones into a state that depends on the present one, or on that after a reset.
 
         Args:
@@ -152,15 +187,17 @@ class PhysicsThread(Loop):
         def carry_out() -> None:
             edit = plan()
             if reset:
-                self._reset(ResetScope.state, None, None)
-            self._changes.set_state(edit(self.snapshot))
+                self._reset(ResetScope.state, edit=edit)
+            else:
+                self._changes.set_state(edit(self.snapshot))
 
         return self._request(carry_out)
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
         """Add a drone between two ticks; the others do not notice.
 
-        Beyond `SimulationConfig.max_drones` time stands still while it is compiled for more.
+        It is prepared beside the simulation, which flies on; beyond `SimulationConfig.max_drones`
+        that takes some seconds, for it is compiled for more.
 
         Args:
             name: Letters, digits, underscores.
@@ -170,7 +207,7 @@ class PhysicsThread(Loop):
         The future raises ValueError if the name or the pose is not usable, and InvalidState if the
         drones are commanded from outside.
         """
-        return self._request(lambda: self._changes.spawn(name, pose))
+        return self._preparation.put(self._changes.spawn(name, pose))
 
     def despawn(self, name: str) -> Future[Snapshot]:
         """Remove a drone between two ticks.
@@ -178,17 +215,24 @@ class PhysicsThread(Loop):
         The future raises ValueError if there is none, and InvalidState if it is the last one or the
         drones are commanded from outside.
         """
-        return self._request(lambda: self._changes.despawn(name))
+        return self._preparation.put(self._changes.despawn(name))
 
     def set_scene(
         self, scene: str | Path | None = None, edit: SceneEdit | None = None
     ) -> Future[Snapshot]:
-        """Put the drones, as they are, into another scene. See `Assembly.use_scene`."""
-        return self._request(lambda: self._changes.set_scene(scene, edit))
+        """Put the drones, as they are, into another scene. See `Changes.set_scene`.
+
+        It is prepared beside the simulation, `edit` is called in another thread. With more shapes
+        to collide with than there is room for that takes some seconds, to compile.
+        """
+        return self._preparation.put(self._changes.set_scene(scene, edit))
 
     def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
-        """Let the drones collide with these, and no longer with what is in the scene."""
-        return self._request(lambda: self._changes.set_obstacles(obstacles))
+        """Let the drones collide with these, and no longer with what is in the scene.
+
+        With another number of slots that takes some seconds, in which the simulation flies on.
+        """
+        return self._preparation.put(self._changes.set_obstacles(obstacles))
 
     def checkpoint(self) -> Future[Checkpoint]:
         """All that the future of the simulation depends on, but for what is commanded from outside.
@@ -208,7 +252,27 @@ class PhysicsThread(Loop):
 
         The future raises ValueError if it is one of other drones or of another configuration.
         """
-        return self._request(lambda: self._restore(checkpoint))
+
+        def restore(prepared: Prepared) -> Snapshot:
+            self._restore(checkpoint, prepared)
+            return self.snapshot
+
+        gusts = bool(checkpoint.about.get("gusts"))
+        return self._preparation.put(self._changes.to_checkpoint(gusts, restore))
+
+    @property
+    def wind(self) -> Wind:
+        """That blows."""
+        return self._simulation.wind
+
+    def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
+        """Let something disturb the drones from the next tick on.
+
+        The first gusts take some seconds, to compile, in which the simulation flies on.
+
+        The future raises ValueError if there is no such drone, or it has no effect on it.
+        """
+        return self._preparation.put(self._changes.disturb(disturbance))
 
     def hold(self, reason: str) -> Future[Snapshot]:
         """Pause, and refuse to resume and to step, with a reason, until `release`."""
@@ -227,8 +291,13 @@ class PhysicsThread(Loop):
         return self._request(show)
 
     def capture_initial_state(self) -> Future[Snapshot]:
-        """Make the present state the initial one."""
+        """Make the present state, and the commands in force, the initial ones."""
         return self._request(self._changes.capture_initial_state)
+
+    def notify_reset(self) -> Future[Snapshot]:
+        """Drop the mirror's staged controls and run its reset callback; the state stays."""
+        notify, name = self.mirror.notify_reset, "reset callback of the mirror"
+        return self._request(lambda: self._health.call(name, notify, False))
 
     def set_real_time_factor(self, factor: float) -> Future[Snapshot]:
         """Change the speed; 0 runs as fast as possible.
@@ -264,26 +333,23 @@ class PhysicsThread(Loop):
 
         return self._ask(carry_out)
 
-    def _ask(self, action: Callable[[], T]) -> Future[T]:
-        future = self._requests.ask(action)
-        self._interrupt_source()
-        return future
-
     # In the thread itself.
 
     def _reset(
         self,
         scope: ResetScope,
-        drones: Sequence[str] | None,
-        states: Mapping[str, DroneState] | None,
+        drones: Sequence[str] | None = None,
+        states: Mapping[str, DroneState] | None = None,
+        edit: StateEdit | None = None,
+        assembly: Prepared | None = None,
     ) -> None:
-        self._changes.reset(scope, drones, states)
+        self._changes.reset(scope, drones, states, edit, assembly)
         if drones is None:
             self._steps.abort("the simulation was reset")
             self._pacer.restart(self.snapshot.tick)
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        self._changes.restore(checkpoint)
+    def _restore(self, checkpoint: Checkpoint, prepared: Prepared) -> None:
+        self._changes.restore(checkpoint, prepared)
         self._steps.abort("the simulation was restored")
         self._pacer.restart(self.snapshot.tick)
 

@@ -21,7 +21,7 @@ def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
     if config.initial_poses is None:
         poses = np.zeros((n_drones, 7))
         poses[:, :2], poses[:, 6] = grid_2d(n_drones), 1.0
-        poses[:, 2] = rest_height(config.drone_model, config.freq)
+        poses[:, 2] = rest_height(config.drone_model)
         return poses
     poses = np.array(config.initial_poses, float)
     if poses.shape != (n_drones, 7):
@@ -33,7 +33,7 @@ def free_place(config: SimulationConfig, pos: np.ndarray) -> np.ndarray:
     """(7,) on the floor, as near to the origin as there is room beside drones at (n, 3)."""
     points = grid_2d((2 * len(pos) + 1) ** 2)  # more than the drones can be near to
     distance = np.linalg.norm(points[:, None] - pos[:, :2], axis=-1).min(axis=1)
-    height = rest_height(config.drone_model, config.freq)
+    height = rest_height(config.drone_model)
     return np.array([*points[np.argmax(distance > _NEAR)], height, 0.0, 0.0, 0.0, 1.0])
 
 

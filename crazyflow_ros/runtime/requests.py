@@ -18,11 +18,16 @@ class InvalidState(RuntimeError):
 class Requests:
     """A queue that one thread serves, sleeps on, and closes.
 
+    Args:
+        note_failure: Called when an action fails with something else than a refusal, with what
+            failed and the exception. The thread goes on.
+
     Attributes:
         stopping: The thread is to end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, note_failure: Callable[[str, Exception], None]) -> None:
+        self._note_failure = note_failure
         self._wake = threading.Condition()  # guards the three below
         self._queue: deque[tuple[Callable[[], None], Future[Any]]] = deque()
         self._closed = ""
@@ -31,17 +36,24 @@ class Requests:
     # From any thread.
 
     def ask(self, action: Callable[[], T]) -> Future[T]:
-        """Have `action` carried out; the future has its result, or its refusal."""
+        """Have `action` carried out; the future has its result, or its exception.
+
+        Until it has begun, cancelling the future drops it.
+        """
         future: Future[T] = Future()
 
         def carry_out() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(action())
-                except BaseException as error:
-                    future.set_exception(error)
-                    if not isinstance(error, InvalidState | ValueError):
-                        raise
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = action()
+            except (InvalidState, ValueError) as refusal:
+                future.set_exception(refusal)
+            except Exception as error:
+                self._note_failure("a request", error)
+                future.set_exception(error)
+            else:
+                future.set_result(result)
 
         self.put(carry_out, future)
         return future

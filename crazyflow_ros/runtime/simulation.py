@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from functools import partial
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.flight import Rules
+from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.config import SimulationConfig
+from crazyflow_ros.runtime.disturbances import Wind
 from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import Events
 from crazyflow_ros.runtime.health import Health
@@ -25,6 +30,8 @@ from crazyflow_ros.scene import Mirror
 
 FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
 _BURST = 4e-3  # s of the thread's own time without an eye for requests and commands
+_NO_DRONE = "its state was no longer that of a drone"
+_SHORTEST = 1e-6  # s that a burst takes at least
 
 
 class Simulation:
@@ -58,7 +65,8 @@ class Simulation:
         health: Health,
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
-        self._source, self._mass = source, load_drone(config.drone_model)["mass"]
+        figures = load_drone(config.drone_model)
+        self._source, self._mass = source, figures["mass"]
         self.control: Control = engine.control
         self.control_period = source.period if source else engine.control_period
         self.mirror = mirror
@@ -66,7 +74,10 @@ class Simulation:
         (self.snapshot,) = engine.advance(FIRST_TICK, [0], self.epoch)
         self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
-        self.orders = Orders(self.control, health)
+        self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
+        weight = -float(self._mass * figures["gravity_vec"][2])
+        rules = Rules.of(config.drone_model, config.flight)
+        self.orders = Orders(rules, weight, self.control_period, health)
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
 
@@ -74,6 +85,11 @@ class Simulation:
     def obstacles(self) -> Obstacles | None:
         """What the drones collide with, but for the floor z = 0 and one another."""
         return self._engine.obstacles
+
+    @property
+    def wind(self) -> Wind:
+        """That blows."""
+        return self._engine.wind
 
     def next_event(self) -> int:
         """The tick up to which nobody wants to know or to change anything."""
@@ -119,7 +135,7 @@ class Simulation:
             Number of ticks.
         """
         began = time.thread_time()
-        self._take_commands()
+        self.take_commands()
         start = self.snapshot.tick
         if (n_periods := self._left_to_exchange(due, start + limit)) > 1:
             self._follow(n_periods, self.control_period)
@@ -130,15 +146,24 @@ class Simulation:
         for snapshot in self._evaluate(start, stretches):
             self._accept(snapshot)
             self._hand_out(every=snapshot.tick == start + limit)
-        per_event = (time.thread_time() - began) / len(ticks)
-        self._burst = max(1, int(_BURST / per_event))
+        # The thread's clock may not have advanced: its resolution is not that of the monotonic one.
+        took = max(time.thread_time() - began, _SHORTEST)
+        self._burst = max(1, int(_BURST * len(ticks) / took))
         return ticks[-1] - start
 
     def prepare(self) -> None:
         """Compile what will be needed besides, once all events are known."""
+        if self._source is None:
+            rate = next(rate for rate in range(RATE, 0, -1) if self._config.freq % rate == 0)
+            self.events.add(rate, partial(self._supervise, self._config.freq // rate), "supervisor")
         periods = self.events.periods
         if self._engine.exchange and min(periods, default=math.inf) > self.control_period:
             self._follow(1, n_ticks=0)
+
+    def _supervise(self, period: int, now: Snapshot) -> None:
+        # Events also fire where somebody steps to or changes a state, on which no flight depends.
+        if now.tick % period == 0:
+            self.orders.supervise(now)
 
     def _left_to_exchange(self, due: float, last: float) -> int:
         """Control periods that need nobody but the source's exchange."""
@@ -178,7 +203,7 @@ class Simulation:
         Raises:
             ValueError: A drone follows a setpoint of a kind that cannot be kept.
         """
-        self._take_commands()  # they count from this tick on in any case
+        self.take_commands()
         return Checkpoint(
             self._engine.capture(),
             about(
@@ -189,12 +214,45 @@ class Simulation:
                 orders=self.orders.capture(),
                 wrenches=self.wrenches.capture(),
                 lives=self.lives.capture(),
+                wind=asdict(self._engine.wind),
+                gusts=self._engine.world.gusts,
             ),
         )
 
+    def take_commands(self) -> None:
+        """Put into force what was posted; it counts from this tick on in any case."""
+        engine = self._engine
+        names, commands = self.orders.take(self.snapshot)
+        if names:
+            engine.tell(names, commands)
+        for name in self.orders.take_stopped():
+            engine.disarm(name)
+        for name, why in self.orders.take_failed().items():
+            self._failed[name] = why
+            engine.withdraw(name, self.snapshot.tick)
+        controls = self.mirror.staged_controls()
+        if controls is not None:
+            for name, wrench in zip(self.snapshot.names, controls.wrench):
+                if wrench.any():
+                    lasting = Wrench(wrench[:3], wrench[3:], math.inf)
+                    self.wrenches.post(name, lasting, ("mirror", name))
+                else:
+                    self.wrenches.end(("mirror", name))
+            if self.control is Control.rotor_vel and self._source is None:
+                engine.command[engine.rows] = controls.rotor_speed / RPM
+                engine.armed[engine.rows] = True
+        wrench = self.wrenches.take(self.snapshot)
+        if wrench is not None:
+            engine.wrench[engine.rows] = wrench
+
     def refresh(self, tick: int) -> None:
         """Make what the engine has, at some tick, the state that the world sees."""
-        self._accept(*self._evaluate(tick, [0]))
+        self._accept(self.evaluate(tick))
+
+    def evaluate(self, tick: int) -> Snapshot:
+        """The state that the engine has, at some tick; nobody else sees it yet."""
+        (snapshot,) = self._evaluate(tick, [0])
+        return snapshot
 
     def hand_out(self) -> None:
         """Let everybody know the state."""
@@ -202,12 +260,15 @@ class Simulation:
 
     def note_lost(self) -> None:
         """Report the drones that are lost."""
-        why = (
-            "lost by {:.3f} s: its state was no longer that of a drone. "
-            "It is held where it was before, rotors stopped, until it is reset"
-        )
         lost, freq = self._engine.lost, self._engine.freq
-        self._health.note_faults({name: why.format(tick / freq) for name, tick in lost.items()})
+        self._failed = {name: why for name, why in self._failed.items() if name in lost}
+        self._health.note_faults(
+            {
+                name: f"lost by {tick / freq:.3f} s: {self._failed.get(name, _NO_DRONE)}. "
+                "It is held where it was before, rotors stopped, until it is reset"
+                for name, tick in lost.items()
+            }
+        )
 
     def known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
         """Drones by name, each once; by default those that there are.
@@ -230,7 +291,7 @@ class Simulation:
         return snapshots
 
     def _see_lost(self) -> None:
-        if len(self._engine.lost) != len(self._health.faults):
+        if self._engine.lost.keys() != self._health.faults.keys():
             self.note_lost()
 
     def _accept(self, snapshot: Snapshot) -> None:
@@ -238,25 +299,6 @@ class Simulation:
         self.snapshot = snapshot
         self._health.doing = "the mirror"
         self.mirror.write(snapshot)
-
-    def _take_commands(self) -> None:
-        engine = self._engine
-        for name, command in self.orders.take(self.snapshot).items():
-            engine.tell(name, command)
-        controls = self.mirror.staged_controls()
-        if controls is not None:
-            for name, wrench in zip(self.snapshot.names, controls.wrench):
-                if wrench.any():
-                    lasting = Wrench(wrench[:3], wrench[3:], math.inf)
-                    self.wrenches.post(name, lasting, ("mirror", name))
-                else:
-                    self.wrenches.end(("mirror", name))
-            if self.control is Control.rotor_vel and self._source is None:
-                engine.command[engine.rows] = controls.rotor_speed / RPM
-                engine.armed[engine.rows] = True
-        wrench = self.wrenches.take(self.snapshot)
-        if wrench is not None:
-            engine.wrench[engine.rows] = wrench
 
     def _hand_out(self, *, every: bool = False) -> None:
         """Give the state to the source, then to all others, the clock first among them."""

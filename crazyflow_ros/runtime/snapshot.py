@@ -7,10 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros import limits
 from crazyflow_ros.scene import MirrorState
 
 SIZES = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "rotor_angle": 4, "rotor_vel": 4}
 """The numbers that make up the state of a drone, with the units and frames of `MirrorState`."""
+
+_LIMITS = {
+    "pos": limits.POSITION,
+    "vel": limits.VELOCITY,
+    "ang_vel": limits.ANGULAR_VELOCITY,
+    "rotor_angle": limits.ROTOR_ANGLE,
+    "rotor_vel": limits.ROTOR_VELOCITY,
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,9 @@ class Snapshot(MirrorState):
     specific_force: np.ndarray
     """What an accelerometer in the centre of mass reads, body axes [m/s^2], +g upwards at rest,
     shape (M, 3)."""
+    contact: np.ndarray
+    """What all contacts do to the centre of mass: force [N] and torque [N m], world axes, shape
+    (M, 6)."""
     tick: int
     """Physics ticks, from 1 at the start. Goes on through a reset."""
     epoch: int
@@ -57,20 +69,15 @@ class DroneState:
             name: Of the drone.
 
         Raises:
-            ValueError: A shape is wrong, a number not finite, or the attitude zero.
+            ValueError: A shape is wrong, a number not finite or too large, or the attitude zero.
         """
-        fields = {
-            key: np.array(value, float) for key, value in vars(self).items() if value is not None
-        }
-        for key, value in fields.items():
-            size = SIZES[key]
-            if value.shape != (size,) or not np.isfinite(value).all():
-                raise ValueError(
-                    f"{key} of {name} must be {size} finite numbers, got {value.tolist()}"
-                )
-        if "quat" in fields:
-            norm = np.linalg.norm(fields["quat"])
-            if norm == 0:
-                raise ValueError(f"quat of {name} is the zero quaternion, w = 1 means no rotation")
-            fields["quat"] /= norm
+        fields: dict[str, np.ndarray] = {}
+        for key, value in vars(self).items():
+            if value is None:
+                continue
+            what = f"{key} of {name}"
+            if key == "quat":
+                fields[key] = limits.unit_quaternion(what, value)
+            else:
+                fields[key] = limits.vector(what, value, (SIZES[key],), _LIMITS[key])
         return fields

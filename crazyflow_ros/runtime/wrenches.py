@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros import limits
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene.frames import body_to_world
+
+_MOST = 1000  # wrenches at a time
 
 WrenchCallback = Callable[[Snapshot, np.ndarray], None]
 """Is told what acts on the drones from a snapshot on, as `Wrenches.take` returns it."""
@@ -43,16 +46,28 @@ class Wrench:
     """The last part of the duration [s], over which both fall to zero."""
 
     def __post_init__(self) -> None:
-        for name in ("force", "torque", "point"):
-            value = np.array(getattr(self, name), float)
-            if value.shape != (3,) or not np.isfinite(value).all():
-                raise ValueError(f"{name} must be 3 finite numbers, got {value.tolist()}")
+        for name, limit in (
+            ("force", limits.FORCE),
+            ("torque", limits.TORQUE),
+            ("point", limits.POSITION),
+        ):
+            value = limits.vector(name, getattr(self, name), (3,), limit)
             object.__setattr__(self, name, value)
         if not self.duration >= 0:
             raise ValueError(f"duration must be 0 s or more, got {self.duration}")
         if not 0 <= self.ramp_down <= self.duration:
-            limit = f"from 0 s to the duration of {self.duration:g} s"
-            raise ValueError(f"ramp_down must be {limit}, got {self.ramp_down}")
+            expected = f"from 0 s to the duration of {self.duration:g} s"
+            raise ValueError(f"ramp_down must be {expected}, got {self.ramp_down}")
+
+
+def _end(future: Future[None], error: Exception | None = None) -> None:
+    """Complete the future of a wrench, unless it was cancelled."""
+    if not future.set_running_or_notify_cancel():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
 
 
 class _Active(NamedTuple):
@@ -96,8 +111,14 @@ class Wrenches:
             key: Whose wrench it is.
 
         Returns:
-            Done when it has ended. Fails with `InvalidState` if a reset ends it.
+            Done when it has ended. Fails with `InvalidState` if a reset ends it. Cancelling it
+            ends the wrench.
+
+        Raises:
+            InvalidState: Too many act already.
         """
+        if len(self._posted) + len(self._active) >= _MOST:
+            raise InvalidState(f"{_MOST} external wrenches act already")
         return self._replace(name, wrench, key)
 
     def end(self, key: Hashable) -> None:
@@ -109,7 +130,7 @@ class Wrenches:
         with self._lock:
             replaced, self._posted[key] = self._posted.get(key), (name, wrench, future)
         if replaced is not None:
-            replaced[2].set_result(None)
+            _end(replaced[2])
         return future
 
     def clear(self, names: Collection[str]) -> None:
@@ -120,7 +141,7 @@ class Wrenches:
         active = [key for key, active in self._active.items() if active.name in names]
         ended += [self._active.pop(key).future for key in active]
         for future in ended:
-            future.set_exception(InvalidState("the simulation was reset"))
+            _end(future, InvalidState("the simulation was reset"))
 
     def capture(self) -> list[dict[str, Any]]:
         """What acts, as JSON can hold it; `take` has been called for the present state."""
@@ -161,14 +182,18 @@ class Wrenches:
             return None
         with self._lock:
             posted, self._posted = self._posted, {}
-        over = {key for key, active in self._active.items() if not active.end > now.tick}
+        over = {
+            key
+            for key, active in self._active.items()
+            if not active.end > now.tick or active.future.cancelled()
+        }
         for key in over | (posted.keys() & self._active.keys()):
-            self._active.pop(key).future.set_result(None)
+            _end(self._active.pop(key).future)
         for key, (name, wrench, future) in posted.items():
-            if wrench is None:
+            if wrench is None or future.cancelled():
                 continue
             if name not in now.names:  # it went while somebody pushed it
-                future.set_exception(InvalidState(f"{name} has gone"))
+                _end(future, InvalidState(f"{name} has gone"))
                 continue
             ticks = max(1.0, wrench.duration * self._freq)
             end = now.tick + round(ticks) if math.isfinite(ticks) else ticks

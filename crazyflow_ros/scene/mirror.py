@@ -43,6 +43,9 @@ class PhysicsRequests(Protocol):
     def reset(self) -> None:
         """Reset all drones to the initial state, then call `Mirror.notify_reset(True)`."""
 
+    def notify_reset(self) -> None:
+        """Call `Mirror.notify_reset(False)` between two ticks."""
+
 
 class Imu(NamedTuple):
     """Readings of all IMUs at one instant."""
@@ -53,6 +56,14 @@ class Imu(NamedTuple):
     """Angular velocity in sensor axes [rad/s], shape (M, 3)."""
     linear_acceleration: np.ndarray
     """Specific force in sensor axes [m/s^2], +g upwards at rest, shape (M, 3)."""
+
+
+class MadeModel(NamedTuple):
+    """A model with where in it is what, and data for readers and for what is being worked out."""
+
+    mirrored: MirroredModel
+    front: mujoco.MjData
+    back: mujoco.MjData
 
 
 class Mirror:
@@ -71,31 +82,29 @@ class Mirror:
         self._reset_callback: ResetCallback | None = None
         self.requests: PhysicsRequests | None = None
         """The physics thread, set by whoever runs it."""
-        self._mirrored, self._front, self._back = _made(model, names)
+        self._mirrored, self._front, self._back = made_model(model, names)
         initial = self._front
         self.write(
             self._mirrored.index.read(initial.qpos, initial.qvel, initial.qacc, initial.time)
         )
 
-    def use(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+    def use(self, made: MadeModel) -> MadeModel:
         """Mirror another model from the next `write` on. Physics thread only.
 
         Data of the model before are refused from now on; whoever has some sees by `model` that
         there is another one. What was staged is dropped.
 
         Args:
-            model: As for the constructor.
-            names: As for the constructor.
+            made: By `made_model`, which takes long, for this mirror alone.
 
-        Raises:
-            ValueError: The model lacks a part of a drone; then nothing has changed.
+        Returns:
+            What was used before. To free it takes long, too.
         """
-        made = _made(model, names)
         with self._working, self._mutex.unprepared():
-            before = self._mirrored, self._front, self._back
+            before = MadeModel(self._mirrored, self._front, self._back)
             self._mirrored, self._front, self._back = made
             self._shown = self._latest  # which is one of the drones before
-        del before  # takes longer than the lock may be held
+        return before
 
     @property
     def model(self) -> mujoco.MjModel:
@@ -258,7 +267,7 @@ class Mirror:
         return list(zip(data.xpos, wxyz_to_xyzw(data.xquat)))
 
     def capture_initial_state(self) -> None:
-        """Make the current state the one that a reset restores."""
+        """Make the current state, and the commands in force, those that a reset restores."""
         self._physics().capture_initial_state()
 
     def reset_world_state(self, fill_initial_state: bool = True) -> None:
@@ -271,7 +280,7 @@ class Mirror:
         if fill_initial_state:
             self._physics().reset()
         else:
-            self.notify_reset(False)
+            self._physics().notify_reset()
 
     def set_reset_callback(self, callback: ResetCallback | None) -> None:
         """Have `callback` run after each reset, in the physics thread, with the lock held."""
@@ -286,7 +295,14 @@ class Mirror:
         return self.requests
 
 
-def _made(
-    model: mujoco.MjModel, names: Sequence[str]
-) -> tuple[MirroredModel, mujoco.MjData, mujoco.MjData]:
-    return MirroredModel(model, names), mujoco.MjData(model), mujoco.MjData(model)
+def made_model(model: mujoco.MjModel, names: Sequence[str]) -> MadeModel:
+    """A model for `Mirror.use`. From any thread.
+
+    Args:
+        model: As for the constructor of the mirror.
+        names: As for it.
+
+    Raises:
+        ValueError: The model lacks a part of a drone.
+    """
+    return MadeModel(MirroredModel(model, names), mujoco.MjData(model), mujoco.MjData(model))

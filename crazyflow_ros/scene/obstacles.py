@@ -43,19 +43,19 @@ def obstacles_of(
         data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, data)
     quats = quat_from_matrix(data.geom_xmat.reshape(-1, 3, 3))
-    found, ignored = [], []
-    for geom in range(model.ngeom):
-        mask = model.geom_contype[geom] | model.geom_conaffinity[geom]
-        root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
-        if not mask & _DRONES_COLLIDE_AS or root.startswith(_DRONE):
-            continue
-        kind, pos, quat = model.geom_type[geom], data.geom_xpos[geom], quats[geom]
-        if kind not in set(Shape):
-            name = model.geom(geom).name or f"{geom} of {root!r}"
-            what = mujoco.mjtGeom(kind).name.removeprefix("mjGEOM_").lower()
-            ignored.append(f"drones fly through geom {name}: it is a {what}, not a primitive shape")
-        elif not (kind == Shape.plane and pos[2] == 0 and not quat[:2].any()):
-            found.append(geom)
+    kinds, owners = model.geom_type, model.body_rootid[model.geom_bodyid]
+    roots = {int(root): model.body(int(root)).name for root in np.unique(owners)}
+    drones = [root for root, name in roots.items() if name.startswith(_DRONE)]
+    collides = (model.geom_contype | model.geom_conaffinity) & _DRONES_COLLIDE_AS != 0
+    collides &= ~np.isin(owners, drones)
+    is_shape = np.isin(kinds, [int(shape) for shape in Shape])
+    ignored = []
+    for geom in np.flatnonzero(collides & ~is_shape).tolist():
+        name = model.geom(geom).name or f"{geom} of {roots[int(owners[geom])]!r}"
+        what = mujoco.mjtGeom(kinds[geom]).name.removeprefix("mjGEOM_").lower()
+        ignored.append(f"drones fly through geom {name}: it is a {what}, not a primitive shape")
+    is_floor = (kinds == Shape.plane) & (data.geom_xpos[:, 2] == 0) & ~quats[:, :2].any(axis=1)
+    found = np.flatnonzero(collides & is_shape & ~is_floor)
     obstacles = Obstacles.create(
         [Shape(kind) for kind in model.geom_type[found]],
         np.where(model.geom_size[found] > 0, model.geom_size[found], 1.0),

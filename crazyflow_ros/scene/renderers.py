@@ -8,6 +8,7 @@ from functools import cache
 from weakref import WeakSet
 
 import mujoco
+import numpy as np
 
 from crazyflow_ros.opengl import advice
 
@@ -81,6 +82,28 @@ class Renderers:
             limits.offwidth, limits.offheight = before
         _close_at_exit()
         return renderer
+
+
+def draw_depth(renderer: mujoco.Renderer) -> np.ndarray:
+    """Draw the scene that a renderer has been given as distances.
+
+    Returns:
+        (height, width) float32, along the optical axis [m]; infinite where there is nothing before
+        the far plane.
+    """
+    scene, n_geoms = renderer.scene, renderer.scene.ngeom
+    renderer.enable_depth_rendering()
+    try:
+        picture = renderer.render()
+        # What nothing looks like, to the bit: MuJoCo works out some distance near the far plane,
+        # in single precision in part.
+        scene.ngeom = 0
+        nothing = renderer.render()[0, 0]
+    finally:
+        scene.ngeom = n_geoms
+        renderer.disable_depth_rendering()
+    picture[picture >= nothing] = np.inf
+    return picture
 
 
 @cache

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import mujoco
 import numpy as np
 
-from crazyflow_ros.dynamics.components import BodyState, split, stack
-from crazyflow_ros.dynamics.contact import Force
-from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.scene.state import DroneIndex, MirrorState
 from crazyflow_ros.sensors.backend import Contacts
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
@@ -23,52 +17,37 @@ class MirrorBackend(MujocoBackend):
     """One world that follows a `MirrorState`: frames, rays, pictures and contacts.
 
     Where things touch is MuJoCo's finding, and how hard is the physics': forces of contacts add up
-    to the wrenches that its contact forces exert on the drones, and deeper contacts bear more of
-    them. What the physics does not know, it does not push: then a contact has no force.
+    to the wrenches of its contacts on the drones, and deeper contacts bear more of them. What the
+    physics does not know, it does not push: then a contact has no force.
 
     Args:
         model: Compiled from `build_spec(..., mocap=False)`, as that of a `Mirror`.
         names: Names of the drones, in the order of the rows of the states.
-        forces: The contact forces of the physics, for example `floor_contact(...)`.
-        params: Figures of the drones.
     """
 
-    def __init__(
-        self,
-        model: mujoco.MjModel,
-        names: Sequence[str],
-        forces: Sequence[Force],
-        params: RigidBody,
-    ) -> None:
+    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         super().__init__(model, mujoco.MjData(model))
         self._index = DroneIndex(model, names)
         self._drone_of = np.full(model.ngeom, -1)
         for row, body in enumerate(self._index.body):
             self._drone_of[np.isin(model.geom_bodyid, subtree(model, body))] = row
-
-        def wrench(*arrays: jax.Array) -> jax.Array:
-            still = jnp.zeros_like(arrays[1])  # the rotors, which contacts ask nothing of
-            parts: list[Any] = [split(array) for array in (*arrays, still)]
-            state = BodyState(*parts)
-            wrenches = [force(state, params) for force in forces]
-            sums = jax.tree.map(lambda *each: sum(each), *wrenches)
-            return stack((*sums.force, *sums.torque))
-
-        self._wrench = jax.jit(wrench)
         self._wrenches = np.zeros((len(names), 6))
         self._contacts: Contacts | None = None
 
-    def update(self, state: MirrorState) -> None:
-        """Follow a state; call it before the sensors' `update`."""
+    def update(self, state: MirrorState, wrenches: np.ndarray) -> None:
+        """Follow a state; call it before the sensors' `update`.
+
+        Args:
+            state: Of the drones.
+            wrenches: What the contacts of the physics do to them, as in a `Snapshot`, (M, 6).
+        """
         model, (data,) = self.model, self.data
         self._index.write(state, data)
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_camlight(model, data)
         mujoco.mj_collision(model, data)
-        arrays = (state.pos, state.quat, state.vel, state.ang_vel)
-        self._wrenches = np.asarray(self._wrench(*arrays), float)
-        self._contacts = None
+        self._wrenches, self._contacts = np.asarray(wrenches, float), None
 
     def contacts(self) -> Contacts:
         """What touches, with the forces of the physics."""

@@ -10,7 +10,6 @@ import mujoco
 import numpy as np
 from jax import Array
 from mujoco import mjx
-from mujoco.mjx._src.support import contact_force_dim
 
 from crazyflow_ros.sensors.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.mjx_normals import SHAPES, surface_normals
@@ -169,7 +168,16 @@ class MjxBackend:
 
 
 def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
-    """Force and torque of each contact in its axes, (C, 6); zero where the solver has none."""
+    """Force and torque of each contact in its axes, (C, 6); zero where the solver has none.
+
+    Raises:
+        NotImplementedError: This version of MJX does not tell.
+    """
+    try:
+        from mujoco.mjx._src.support import contact_force_dim
+    except ImportError as error:
+        version = f"MJX {mujoco.__version__} does not tell the forces of contacts as 3.17 does"
+        raise NotImplementedError(f"{version} ({error}); use C MuJoCo, or that version") from None
     found = data._impl.contact
     wrenches = jnp.zeros((len(found.dist), 6))
     for dim in set(found.dim.tolist()):

@@ -8,7 +8,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.renderers import Renderers
+from crazyflow_ros.scene.renderers import Renderers, draw_depth
 
 DataType = Literal["rgb", "depth", "segmentation"]
 
@@ -36,9 +36,8 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
 
     Returns:
         "rgb": (height, width, 3) uint8. "depth": (height, width) float32, distance along the
-        optical axis [m], infinite where there is nothing before the far plane (MuJoCo gives the
-        distance of that plane). "segmentation": (height, width, 2) int32, id and `mjtObj`
-        of the object, -1 where there is none.
+        optical axis [m], infinite where there is nothing before the far plane. "segmentation":
+        (height, width, 2) int32, id and `mjtObj` of the object, -1 where there is none.
 
     Raises:
         RenderingUnavailable: There is nothing to draw with.
@@ -60,9 +59,4 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
         picture = renderer.render()
         renderer.disable_segmentation_rendering()
         return picture
-    renderer.enable_depth_rendering()
-    picture = renderer.render()
-    renderer.disable_depth_rendering()
-    far = renderer.model.vis.map.zfar * renderer.model.stat.extent
-    picture[picture >= far * (1 - 1e-6)] = np.inf
-    return picture
+    return draw_depth(renderer)

@@ -98,6 +98,31 @@ class MotorFailure:
         return data.replace(controls=data.controls.replace(actuators=stack(tuple(commands))))
 
 
+class WeakMotors:
+    """Rotors that are slower than they are told to be: by `LOSS` in `data.plugins`, (N, M, 4).
+
+    It is the share of the speed that is missing: 0 is a sound motor, 1 one that stands still.
+    """
+
+    LOSS = "motor_loss"
+
+    def begin(self, data: SimData) -> SimData:
+        """Data with sound motors.
+
+        Raises:
+            ValueError: The drones have no rotors.
+        """
+        _rotor_params(data, "WeakMotors")
+        loss = jnp.zeros_like(data.states.rotor_vel)
+        return data.replace(plugins=data.plugins | {self.LOSS: loss})
+
+    def __call__(self, data: SimData) -> SimData:
+        """Slow the commands down."""
+        pairs = zip(split(data.controls.actuators), split(data.plugins[self.LOSS]))
+        slower = tuple(command - loss * command for command, loss in pairs)
+        return data.replace(controls=data.controls.replace(actuators=stack(slower)))
+
+
 @dataclass(frozen=True)
 class Battery:
     """Rotors that slow down as the battery's voltage falls, with its charge and under load.

@@ -8,9 +8,12 @@ from typing import Any
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone
-from crazyflow_ros.dynamics.contact import DroneForce, Force
+from crazyflow_ros.dynamics.forces import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
+
+MOST_STEPS = 2**31 - 1
+"""Ticks of one step, which counts them in 32 bits."""
 
 
 def whole(name: str, value: Any) -> int:
@@ -33,6 +36,19 @@ def whole(name: str, value: Any) -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
     return number
+
+
+def steps_of(n_steps: Any) -> int:
+    """A number of ticks that a step can have.
+
+    Raises:
+        ValueError: It is not a whole number from 1 to `MOST_STEPS`.
+    """
+    if type(n_steps) is not int or n_steps < 1:
+        n_steps = whole("n_steps", n_steps)
+    if n_steps > MOST_STEPS:
+        raise ValueError(f"n_steps must be at most {MOST_STEPS}, got {n_steps}")
+    return n_steps
 
 
 def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, ...]:
@@ -70,7 +86,7 @@ def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> d
     return {level: rates[level] for level in used}
 
 
-def check_obstacles(obstacles: Any, forces: Iterable[Force]) -> None:
+def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
     """Refuse obstacles that would not stop anything.
 
     Raises:
@@ -81,13 +97,14 @@ def check_obstacles(obstacles: Any, forces: Iterable[Force]) -> None:
     if not isinstance(obstacles, Obstacles):
         raise ValueError(f"obstacles have to be Obstacles, got {obstacles!r}")
     # What a function that somebody has written looks at is not known.
-    if all(isinstance(force, DroneForce) and force.name != "obstacle_contact" for force in forces):
+    made = (DroneForce, DroneContact)
+    if all(isinstance(force, made) and force.name != "obstacle_contact" for force in forces):
         raise ValueError(
             "obstacles without obstacle_contact in forces: drones would fly through them"
         )
 
 
-def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[Force, ...]:
+def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[External, ...]:
     """External influences that were made for these drones and this step frequency.
 
     Raises:
@@ -96,6 +113,6 @@ def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[Force,
     if not isinstance(forces, Sequence) or not all(map(callable, forces)):
         raise ValueError(f"forces have to be a tuple of functions, got {forces!r}")
     for force in forces:
-        if isinstance(force, DroneForce):
+        if isinstance(force, DroneForce | DroneContact):
             force.check(models, freq)
     return tuple(forces)

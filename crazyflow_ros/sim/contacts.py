@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters.partial_eval import dce_jaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 
+from crazyflow_ros.compiler import works
 from crazyflow_ros.scene import frames
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class ContactQuery:
             return _find(pos, quat, ids, *jax.tree.unflatten(treedef, leaves))
 
         jaxpr = jax.make_jaxpr(find)(pos, quat, ids, leaves)
-        outputs, poses = [True] * len(jaxpr.out_avals), [True] * 3
-        pruned, used = dce_jaxpr(jaxpr.jaxpr, outputs, poses + [False] * len(leaves))
+        pruned, used = _pruned(jaxpr.jaxpr, 3)
         self._used, self._ids = used[3:], ids
         self._call = jax.jit(jaxpr_as_fun(ClosedJaxpr(pruned, jaxpr.consts)))
         self.take(model, mjx_data)
@@ -85,6 +84,22 @@ class ContactQuery:
     def __call__(self, pos: Array, quat: Array) -> ContactSlots:
         """The contacts with the drones at these poses."""
         return ContactSlots(*self._call(pos, quat, self._ids, *self._leaves))
+
+
+def _pruned(jaxpr: Jaxpr, n_kept: int) -> tuple[Jaxpr, list[bool]]:
+    """A computation without the arguments that it does not read, but for the first ones."""
+    found: list[tuple[Jaxpr, list[bool]]] = []
+
+    def prune() -> bool:
+        from jax.interpreters.partial_eval import dce_jaxpr
+
+        kept = [i < n_kept for i in range(len(jaxpr.invars))]
+        found.append(dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), kept))
+        return True
+
+    if works(prune, "jax.interpreters.partial_eval.dce_jaxpr"):
+        return found[0]
+    return jaxpr, [True] * len(jaxpr.invars)
 
 
 def with_drones(pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data) -> mjx.Data:

@@ -76,7 +76,7 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
     """
     if cmd.shape[-1] not in control.sizes:
         lengths = " or ".join(str(n) for n in sorted(control.sizes))
-        raise ValueError(f"a {control} command has {lengths} numbers, got {cmd.shape[-1]}")
+        raise ValueError(f"{_a(control)} command has {lengths} numbers, got {cmd.shape[-1]}")
     # All at once, and one by one only if that looks bad: checks take as long as a tick.
     numbers = cmd.ravel()
     if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= _LARGEST**2:
@@ -112,17 +112,40 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | 
     """
     mode = data.controls.mode
     if mode is not control:
-        raise ValueError(f"a {control} command needs control={control}, this one has {mode}")
+        raise ValueError(f"{_a(control)} command needs control={control}, this one has {mode}")
+    cmd = _numbers(control, cmd)
     lead = (data.core.n_worlds, data.core.n_drones)
-    shape = np.shape(cmd)
+    shape = cmd.shape
     if shape[:-1] != lead or shape[-1] not in control.sizes:
         expected = " or ".join(str((*lead, n)) for n in control.sizes)
-        raise ValueError(f"a {control} command has the shape {expected}, got {shape}")
+        raise ValueError(f"{_a(control)} command has the shape {expected}, got {shape}")
     dtype = data.states.pos.dtype
     if isinstance(cmd, jax.core.Tracer):
         return full_command(control, jnp.asarray(cmd, dtype))
-    check_command(control, np.asarray(cmd))
+    assert isinstance(cmd, np.ndarray)
+    check_command(control, cmd)
     return full_command(control, np.array(cmd, dtype))
+
+
+def _numbers(control: Control, cmd: ArrayLike) -> Array | np.ndarray:
+    """A command as an array of real numbers, of NumPy unless it is being traced.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        array: Any = cmd if isinstance(cmd, jax.core.Tracer) else np.asarray(cmd)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{_a(control)} command is an array of numbers: {error}") from None
+    kind = array.dtype
+    if kind.kind not in "fiub" and not jnp.issubdtype(kind, jnp.floating):
+        raise ValueError(f"{_a(control)} command holds real numbers, got an array of {kind}")
+    return array
+
+
+def _a(control: Control) -> str:
+    """The mode with its article."""
+    return f"an {control}" if control is Control.attitude else f"a {control}"
 
 
 def stored_command(data: SimData) -> Array:

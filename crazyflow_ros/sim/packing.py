@@ -111,22 +111,42 @@ def repeat(fn: Callable[[T], T], tree: T, n: Array | int, changed: Sequence[bool
         n: How often.
         changed: For each leaf of `tree`: does `fn` change it?
     """
+    split, join = in_components(tree, changed)
+    return join(jax.lax.fori_loop(0, n, lambda _, carry: split(fn(join(carry))), split(tree)))
+
+
+Components = list[tuple[Array, ...]]
+
+
+def in_components(
+    tree: T, changed: Sequence[bool]
+) -> tuple[Callable[[T], Components], Callable[[Components], T]]:
+    """How to carry some leaves of a tree through a loop, component by component.
+
+    Contiguous arrays vectorise, and stacking them would have XLA work out everything anew for each
+    component.
+
+    Args:
+        tree: Has the other leaves.
+        changed: For each leaf: is it one of them?
+
+    Returns:
+        From a tree to components, and back.
+    """
     leaves, treedef = jax.tree.flatten(tree)
     moving = [i for i, is_changed in enumerate(changed) if is_changed]
 
-    # Carried component by component: contiguous arrays vectorise, and stacking them would have XLA
-    # work out everything anew for each component.
-    def split(tree: T) -> list[tuple[Array, ...]]:
+    def split(tree: T) -> Components:
         out = [jax.tree.leaves(tree)[i] for i in moving]
         return [components(x) if x.ndim > 1 else (x,) for x in out]
 
-    def join(carry: list[tuple[Array, ...]]) -> T:
+    def join(carry: Components) -> T:
         merged = list(leaves)
         for i, parts in zip(moving, carry):
             merged[i] = stack(parts) if leaves[i].ndim > 1 else parts[0]
         return jax.tree.unflatten(treedef, merged)
 
-    return join(jax.lax.fori_loop(0, n, lambda _, carry: split(fn(join(carry))), split(tree)))
+    return split, join
 
 
 class MovingLeaves(Generic[T]):

@@ -15,7 +15,7 @@ from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.assembly import build_spec, unweld
-from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable
+from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable, draw_depth
 from crazyflow_ros.sim.contacts import (
     Contact,
     ContactQuery,
@@ -179,7 +179,8 @@ class SimScene:
             height: Pixels.
 
         Returns:
-            (height, width, 3) uint8 and (height, width) float32 planar metres, as `mode` asks.
+            (height, width, 3) uint8 and (height, width) float32, as `mode` asks: metres along the
+            optical axis, infinite where there is nothing.
 
         Raises:
             ValueError: Unknown mode, world or camera, or no size.
@@ -210,9 +211,7 @@ class SimScene:
         if mode != "depth_array":
             pictures.append(renderer.render())
         if mode != "rgb_array":
-            renderer.enable_depth_rendering()
-            pictures.append(renderer.render())
-            renderer.disable_depth_rendering()
+            pictures.append(draw_depth(renderer))
         return pictures[0] if len(pictures) == 1 else (pictures[0], pictures[1])
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import jax
 from jax import Array
 from jax.tree_util import GetAttrKey
 
-from crazyflow_ros.dynamics.obstacles import SLOT_AXES
+from crazyflow_ros.dynamics.obstacles import FIGURE_NDIM
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.packing import described, layout, path_name
 
@@ -104,7 +104,7 @@ class Shapes:
     def _figure_ndim(self, path: Path, leaf: Array) -> int:
         """Axes of a parameter without leading ones."""
         if _is_obstacle(path):
-            return -int(getattr(SLOT_AXES, _names(path)[-1]))
+            return FIGURE_NDIM[_names(path)[-1]]
         first = self._first.get(path)
         return len(first.shape) - self._mixed if first is not None else leaf.ndim
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -13,15 +14,32 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Drone, Dynamics
-from crazyflow_ros.dynamics.contact import Force
+from crazyflow_ros.dynamics.components import (
+    matrix_rows,
+    rotation_matrix,
+    scale,
+    stack,
+    subtract,
+    transform,
+    vector,
+)
+from crazyflow_ros.dynamics.forces import DroneContact, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
-from crazyflow_ros.sim.arguments import check_obstacles, forces_of, models_of, rates_of, whole
+from crazyflow_ros.sim.arguments import (
+    check_obstacles,
+    forces_of,
+    models_of,
+    rates_of,
+    steps_of,
+    whole,
+)
 from crazyflow_ros.sim.cascade import control_stages, levels
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.memories import Memories
+from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.packing import layout
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn
@@ -58,7 +76,7 @@ class Sim(SimScene):
         body_rate_freq: int = 500,
         force_torque_freq: int = 500,
         scene: str = "floor",
-        forces: tuple[Force, ...] | None = None,
+        forces: tuple[External, ...] | None = None,
         rng_key: int = 0,
         true_mass: bool = False,
         obstacles: Obstacles | None = None,
@@ -93,6 +111,7 @@ class Sim(SimScene):
         Raises:
             ValueError: An argument is out of range; the message names it.
         """
+        self._one_thread = OneThread()
         models = models_of(drone, n_drones)
         n_worlds, n_drones, freq = whole("n_worlds", n_worlds), len(models), whole("freq", freq)
         if mesh is not None and not hasattr(mesh, "devices"):
@@ -158,12 +177,14 @@ class Sim(SimScene):
         Raises:
             ValueError: Something assigned has another shape or dtype; the message names it.
         """
-        return self._data if self._flown is None else self._flown.data
+        with self._one_thread:
+            return self._data if self._flown is None else self._flown.data
 
     @data.setter
     def data(self, data: SimData) -> None:
-        self._worlds.shapes.check(data, self._data)
-        self._data, self._flown = self._worlds.placed(_unsynced(data)), None
+        with self._one_thread:
+            self._worlds.shapes.check(data, self._data)
+            self._data, self._flown = self._worlds.placed(_unsynced(data)), None
 
     def _is_synced(self) -> bool:
         return bool(self._data.core.mjx_synced) if self._flown is None else self._flown.is_synced
@@ -198,19 +219,24 @@ class Sim(SimScene):
         self._reset_pipeline, self._reset = tuple(pipeline), None
 
     def step(self, n_steps: int = 1) -> None:
-        """Advance all worlds by `n_steps` ticks. A new count does not compile anew."""
-        if n_steps < 1:
-            raise ValueError(f"n_steps must be at least 1, got {n_steps}")
-        if self._flown is None:
-            data = jax.tree.map(lambda x: x, self._data)  # all of it, if it was not unpacked yet
-            data = self._worlds.placed(_unsynced(data))
-            key = layout(data)
-            if key not in self._steps:
-                self._steps[key] = PackedStep(
-                    tick_of(self._step_pipeline), self.derivative, data, self._worlds
-                )
-            self._flown = PackedData(self._steps[key], data)
-        self._flown.advance(n_steps)
+        """Advance all worlds by `n_steps` ticks. A new count does not compile anew.
+
+        Raises:
+            ValueError: `n_steps` is not a whole number from 1 to `MOST_STEPS`.
+            RuntimeError: Another thread is working on this simulation.
+        """
+        n_steps = steps_of(n_steps)
+        with self._one_thread:
+            if self._flown is None:
+                data = jax.tree.map(lambda x: x, self._data)  # all of it, if it was not unpacked
+                data = self._worlds.placed(_unsynced(data))
+                key = layout(data)
+                if key not in self._steps:
+                    self._steps[key] = PackedStep(
+                        tick_of(self._step_pipeline), self.derivative, data, self._worlds
+                    )
+                self._flown = PackedData(self._steps[key], data)
+            self._flown.advance(n_steps)
 
     def reset(self, mask: ArrayLike | None = None) -> None:
         """Take worlds back to `default_data`.
@@ -253,12 +279,24 @@ class Sim(SimScene):
         self._command(Control.rotor_vel, cmd)
 
     def _command(self, control: Control, cmd: ArrayLike) -> None:
-        if self._flown is None:
-            setter = getattr(functional, f"{control}_control")
-            self._data = self._worlds.placed(setter(self._data, cmd))
-        else:
-            value = functional.checked_command(self._data, control, cmd)
-            self._flown.command(self._worlds.placed_array(value))
+        with self._one_thread:
+            if self._flown is None:
+                setter = getattr(functional, f"{control}_control")
+                self._data = self._worlds.placed(setter(self._data, cmd))
+            else:
+                value = functional.checked_command(self._data, control, cmd)
+                self._flown.command(self._worlds.placed_array(value))
+
+    def __reduce__(self) -> NoReturn:
+        """A simulation holds compiled functions, and what others have put into its pipelines.
+
+        Raises:
+            TypeError: Always; it says what can be pickled or copied instead.
+        """
+        raise TypeError(
+            "a Sim cannot be pickled or copied, for it holds compiled functions: make another one "
+            "with the same arguments, and give it the data, e.g. jax.device_get(sim.data)"
+        )
 
     def seed(self, seed: int) -> None:
         """Set `data.core.rng_key`."""
@@ -292,6 +330,20 @@ class Sim(SimScene):
         check_precision(data)
         rate = stages.derivative(data, data.states.components, self.forces)
         return SimStateDeriv.from_components(rate)
+
+    def contact_wrench(self, data: SimData) -> Array:
+        """What the contacts among `forces` do to drones, by `data.states_deriv`.
+
+        Returns:
+            (N, M, 6) force [N] and torque [N m] on the centre of mass, world frame.
+        """
+        state, params, rate = data.states.components, data.params, data.states_deriv
+        others = tuple(force for force in self.forces if not isinstance(force, DroneContact))
+        free = stages.derivative(data, state, others)
+        force = scale(subtract(vector(rate.acc), free.acc), params.mass[..., 0])
+        turned = subtract(vector(rate.ang_acc), free.ang_acc)
+        torque = transform(rotation_matrix(state.quat), transform(matrix_rows(params.J), turned))
+        return stack((*force, *torque))
 
     def build_step_fn(self) -> StepFn:
         """The present pipeline as a pure function of data and number of ticks.

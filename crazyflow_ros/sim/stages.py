@@ -24,7 +24,7 @@ from crazyflow_ros.dynamics.components import (
     split,
     stack,
 )
-from crazyflow_ros.dynamics.contact import Force
+from crazyflow_ros.dynamics.forces import DroneContact, External
 from crazyflow_ros.sim.data import SimControls, SimData
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.packing import changed_leaves, read_leaves, traced
@@ -236,7 +236,7 @@ def _actuated(data: SimData, actuators: tuple[Array, ...]) -> SimData:
     return data.replace(controls=data.controls.replace(actuators=stack(actuators)))
 
 
-def derivative(data: SimData, state: BodyState, forces: tuple[Force, ...]) -> BodyDerivative:
+def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) -> BodyDerivative:
     """Time derivative at a state, under the commands, wrench and parameters of `data`.
 
     Args:
@@ -246,12 +246,17 @@ def derivative(data: SimData, state: BodyState, forces: tuple[Force, ...]) -> Bo
     """
     external = Wrench(split(data.states.force), split(data.states.torque))  # type: ignore[arg-type]
     for force in forces:
-        external = add_wrenches(external, force(state, data.params))
+        if not isinstance(force, DroneContact):
+            external = add_wrenches(external, force(state, data.params))
     command = split(data.controls.actuators)
-    return data.params.derivative(state, command, external)  # type: ignore[arg-type]
+    rate = data.params.derivative(state, command, external)  # type: ignore[arg-type]
+    for contact in forces:
+        if isinstance(contact, DroneContact):
+            rate = data.params.pushed(state, rate, contact(state, rate, data.params))
+    return rate
 
 
-def integration(integrator: Integrator, forces: tuple[Force, ...]) -> Stage:
+def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
     """The stage that advances the state by one tick."""
 
     def integrate(data: SimData) -> SimData:
@@ -263,6 +268,19 @@ def integration(integrator: Integrator, forces: tuple[Force, ...]) -> Stage:
         return data.replace(states=data.states.with_components(state))
 
     return integrate
+
+
+def move_obstacles(data: SimData) -> SimData:
+    """Let obstacles go on as they move; belongs behind `integrate`.
+
+    Raises:
+        ValueError: There are no obstacles, or they have no velocities.
+    """
+    obstacles = data.params.obstacles
+    if obstacles is None or obstacles.vel is None:
+        raise ValueError("move_obstacles needs obstacles that have velocities")
+    moved = obstacles.moved(1 / data.core.freq)
+    return data.replace(params=data.params.replace(obstacles=moved))
 
 
 def clip_floor_pos(data: SimData) -> SimData:

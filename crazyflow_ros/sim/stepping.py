@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.compiler import known_options
 from crazyflow_ros.kernels import separate_kernels, separation
-from crazyflow_ros.sim.arguments import whole
+from crazyflow_ros.sim.arguments import steps_of
 from crazyflow_ros.sim.blocks import Arrays, Packed
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.packing import changed_leaves, repeat, traced
@@ -64,6 +65,8 @@ def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
     compiled = jax.jit(pure)
 
     def step(data: SimData, n_steps: Array | int = 1) -> SimData:
+        if not hasattr(n_steps, "dtype"):
+            n_steps = steps_of(n_steps)
         traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data))
         return (pure if traced else compiled)(data, n_steps)
 
@@ -103,7 +106,7 @@ class PackedStep:
         def derive(data: SimData) -> SimStateDeriv:
             return worlds.placed(data.replace(states_deriv=derivative(data))).states_deriv
 
-        @partial(jax.jit, donate_argnums=0, compiler_options=_COMPILER_OPTIONS)
+        @partial(jax.jit, donate_argnums=0, compiler_options=known_options(_COMPILER_OPTIONS))
         def advance(
             moving: Arrays, fixed: Arrays, n_steps: Array | int
         ) -> tuple[Arrays, list[Array]]:
@@ -129,7 +132,7 @@ class PackedStep:
 
         Uses up the arrays that ticks change.
         """
-        n = whole("n_steps", n_steps) if self._on_mesh else _count(n_steps)
+        n = n_steps if self._on_mesh else _count(n_steps)
         moving, states = self._advance(*packed, n)
         return Packed(moving, packed.fixed), states
 
@@ -237,7 +240,6 @@ def _copied(arrays: Arrays) -> Arrays:
 @lru_cache(maxsize=64)
 def _count(n: int) -> Array:
     """A number as an array: taking one takes a compiled function a third of the time."""
-    whole("n_steps", n)
     with jax.ensure_compile_time_eval():
         return jnp.asarray(n, jnp.int32)
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from scipy.special import gammainc
 
-from crazyflow_ros.dynamics.components import stack
+from crazyflow_ros.dynamics.components import Vec3, split, stack
 from crazyflow_ros.sim.data import SimData
+
+N_FILTERS = 5
+"""Numbers that the shaping filters of the gusts remember, and random numbers that they take."""
+N_NUMBERS = 19
+"""Length of `Dryden.numbers`."""
+INTENSITY = 5
+"""Where among these the strength of the vertical gusts is; 0: there are none."""
 
 _FEET = 0.3048  # m
 _MEMORY = "dryden"
+_SLOWEST = 1e-3  # m/s, of the air that carries the gusts
 
 
 @dataclass(frozen=True)
@@ -24,34 +34,45 @@ class Dryden:
     past with the mean wind. They are sampled exactly. A model without drag does not feel them.
 
     Attributes:
-        wind: x and y of the mean wind in the world, m/s; also its speed at 6 m, to which the
-            strength of the gusts is proportional.
+        wind: x and y of the mean wind in the world, m/s, and z, if it has one.
         altitude: Height over ground, m; 3 to 300.
+        intensity: Standard deviation of the vertical gusts, m/s. None: a tenth of the mean wind, as
+            the standard has it, whose wind is that at 6 m. Gusts that are stronger than that blow
+            past with the wind that would have them.
     """
 
-    wind: tuple[float, float]
+    wind: tuple[float, float] | tuple[float, float, float]
     altitude: float = 6.0
+    intensity: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what the model is not made for.
 
         Raises:
-            ValueError: No wind, or an altitude out of range.
+            ValueError: No wind that would tell how strong its gusts are, or a figure that is out of
+                range.
         """
-        if not np.isfinite(self.wind).all() or self.speed <= 0:
+        if not np.isfinite(self.wind).all() or (self.intensity is None and self.speed <= 0):
             raise ValueError(f"wind has to be finite and blow, got {self.wind}")
         if not 3 <= self.altitude <= 300:
             raise ValueError(f"altitude has to be from 3 to 300 m, got {self.altitude}")
+        if self.intensity is not None and not 0 <= self.intensity < np.inf:
+            raise ValueError(f"intensity has to be 0 m/s or more, got {self.intensity}")
 
     @property
     def speed(self) -> float:
-        """Of the mean wind, m/s."""
-        return float(np.hypot(*self.wind))
+        """Of the mean wind over the ground, m/s."""
+        return float(np.hypot(*self.wind[:2]))
+
+    @property
+    def carrier(self) -> float:
+        """Speed with which the gusts blow past, m/s."""
+        return max(self.speed, 10 * self.intensities[2], _SLOWEST)
 
     @property
     def intensities(self) -> tuple[float, float, float]:
         """Standard deviation along the wind, across it and vertically, m/s."""
-        vertical = 0.1 * self.speed
+        vertical = 0.1 * self.speed if self.intensity is None else self.intensity
         horizontal = vertical / (0.177 + 0.000823 * self.altitude / _FEET) ** 0.4
         return horizontal, horizontal, vertical
 
@@ -67,9 +88,8 @@ class Dryden:
         Raises:
             ValueError: The dynamics have no drag.
         """
-        if not hasattr(data.params, "wind"):
-            raise ValueError("wind needs dynamics with drag: first_principles, so_rpy_rotor_drag")
-        filters = jnp.zeros((data.core.n_worlds, 1, 5), data.states.pos.dtype)
+        check_feels_wind(data)
+        filters = jnp.zeros((data.core.n_worlds, 1, N_FILTERS), data.states.pos.dtype)
         data = data.replace(plugins=data.plugins | {_MEMORY: filters})
         return self._blow(data, (filters[..., 0],) * 3)
 
@@ -84,9 +104,7 @@ class Dryden:
         )
         return self._blow(data, gust)
 
-    def gust(
-        self, filters: Array, noise: Array, dt: float
-    ) -> tuple[Array, tuple[Array, Array, Array]]:
+    def gust(self, filters: Array, noise: Array, dt: float) -> tuple[Array, Vec3]:
         """The gust a time `dt` [s] later.
 
         Args:
@@ -97,34 +115,84 @@ class Dryden:
         Returns:
             The new state, and the speeds along the wind, across it and vertically, m/s.
         """
-        along, across, vertical = self.intensities
-        times = [length / self.speed for length in self.lengths]
-        decay = float(np.exp(-dt / times[0]))
-        state = [filters[..., 0] * decay + noise[..., 0] * float(np.sqrt(1 - decay**2))]
-        for i, time in ((1, times[1]), (3, times[2])):
-            # Two lags one after the other, whose outputs have these covariances.
-            e, covariance = np.exp(-dt / time), np.array([[0.5, 0.25], [0.25, 0.25]])
-            turn = np.array([[e, 0], [e * dt / time, e]])
-            (a, _), (b, c) = np.linalg.cholesky(covariance - turn @ covariance @ turn.T).tolist()
-            first, second = filters[..., i], filters[..., i + 1]
-            state += [
-                float(e) * first + a * noise[..., i],
-                float(turn[1, 0]) * first
-                + float(e) * second
-                + b * noise[..., i]
-                + c * noise[..., i + 1],
-            ]
-        root = float(np.sqrt(3))
-        gust = (
-            along * state[0],
-            across * (root * state[1] + (1 - root) * state[2]),
-            vertical * (root * state[3] + (1 - root) * state[4]),
-        )
-        return stack(tuple(state)), gust
+        numbers = self.numbers(dt).tolist()
+        filters = filtered(filters, noise, numbers)
+        return filters, gust_of(filters, numbers)
 
-    def _blow(self, data: SimData, gust: tuple[Array, Array, Array]) -> SimData:
-        x, y = (component / self.speed for component in self.wind)
-        along, across, vertical = gust
-        mean = self.speed + along
-        wind = stack((x * mean - y * across, y * mean + x * across, vertical))
-        return data.replace(params=data.params.replace(wind=wind))
+    def numbers(self, dt: float) -> np.ndarray:
+        """All that `filtered`, `gust_of` and `blow` have to know, (19,), for ticks of `dt` [s].
+
+        The mean wind (3), its direction over the ground (2), the intensities of vertical and
+        horizontal gusts (2), and what a tick does to the filters: along the wind (2), across it
+        and vertically (5 each).
+        """
+        x, y, *z = self.wind
+        direction = (x / self.speed, y / self.speed) if self.speed else (1.0, 0.0)
+        along, _, vertical = self.intensities
+        times = [length / self.carrier for length in self.lengths]
+        decay = np.exp(-dt / times[0])
+        kick = np.sqrt(-np.expm1(-2 * dt / times[0]))
+        filters = [decay, kick, *_two_lags(dt / times[1]), *_two_lags(dt / times[2])]
+        return np.array([x, y, *(z or [0.0]), *direction, vertical, along, *filters])
+
+    def _blow(self, data: SimData, gust: Vec3) -> SimData:
+        numbers = self.numbers(1 / data.core.freq).tolist()
+        return data.replace(params=data.params.replace(wind=stack(blow(gust, numbers))))
+
+
+def filtered(filters: Array, noise: Array, numbers: Sequence[Array] | Sequence[float]) -> Array:
+    """The filters a tick later, see `Dryden.gust` and `Dryden.numbers`, which may be data."""
+    decay, kick, *lags = numbers[INTENSITY + 2 :]
+    state = [filters[..., 0] * decay + noise[..., 0] * kick]
+    for i, (e, u, a, b, c) in ((1, lags[:5]), (3, lags[5:])):
+        # Two lags one after the other.
+        first, second = filters[..., i], filters[..., i + 1]
+        state += [
+            e * first + a * noise[..., i],
+            e * (u * first + second) + b * noise[..., i] + c * noise[..., i + 1],
+        ]
+    return stack(tuple(state))
+
+
+def gust_of(filters: Array, numbers: Sequence[Array] | Sequence[float]) -> Vec3:
+    """The gust along the wind, across it and vertically, m/s."""
+    vertical, horizontal = numbers[INTENSITY : INTENSITY + 2]
+    along, across, across_late, up, up_late = split(filters)
+    root = float(np.sqrt(3))
+    return (
+        horizontal * along,
+        horizontal * (root * across + (1 - root) * across_late),
+        vertical * (root * up + (1 - root) * up_late),
+    )
+
+
+def blow(gust: Vec3, numbers: Sequence[Array] | Sequence[float]) -> Vec3:
+    """The wind in the world, of a mean wind and a gust along it, across it and vertically, m/s."""
+    (mean_x, mean_y, mean_z, x, y), (along, across, vertical) = numbers[:INTENSITY], gust
+    return (
+        mean_x + x * along - y * across,
+        mean_y + y * along + x * across,
+        mean_z + vertical,
+    )
+
+
+def check_feels_wind(data: SimData) -> None:
+    """Refuse a model of the dynamics on which wind has no effect.
+
+    Raises:
+        ValueError: The dynamics have no drag.
+    """
+    if not hasattr(data.params, "wind"):
+        raise ValueError("wind needs dynamics with drag: first_principles, so_rpy_rotor_drag")
+
+
+def _two_lags(u: float) -> tuple[float, float, float, float, float]:
+    """What a tick of `u` time constants does to two lags, one after the other.
+
+    Decay, `u`, and the factors of two random numbers: the Cholesky factors of the covariance that
+    the outputs, whose own is [[1/2, 1/4], [1/4, 1/4]], gain in a tick.
+    """
+    one, two, three = gammainc((1, 2, 3), 2 * u)  # 1 - exp(-x) (1 + x + x^2/2 ...), exact near 0
+    a = np.sqrt(one / 2)
+    b = two / 4 / a
+    return float(np.exp(-u)), u, a, b, float(np.sqrt(three / 4 - b * b))

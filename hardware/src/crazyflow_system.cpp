@@ -78,8 +78,7 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_configure(const LifecycleSta
   }
   // Without simulated time, read sees it.
   if (get_node() != nullptr && get_clock()->get_clock_type() == RCL_ROS_TIME) {
-    const std::lock_guard<std::mutex> lock(watched_);
-    watcher_ = get_node()->create_wall_timer(kLook, [this] {watch();});
+    watcher_.start(kLook, [this] {return watch();});
   }
   return CallbackReturn::SUCCESS;
 }
@@ -89,6 +88,13 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_activate(const LifecycleStat
   if (!simulator_.alive()) {
     RCLCPP_ERROR(get_logger(), "the simulator '%s' has ended", memory_name_.c_str());
     return CallbackReturn::ERROR;
+  }
+  for (const auto & drone : drones_) {
+    if (drone.level != nullptr) {
+      RCLCPP_INFO(
+        get_logger(), "%s: its controllers, active all the time, go on with %s",
+        drone.name.c_str(), drone.level->description);
+    }
   }
   active_ = true;
   simulator_.set_active(true);
@@ -105,8 +111,7 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_deactivate(const LifecycleSt
 CrazyflowSystem::CallbackReturn CrazyflowSystem::on_cleanup(const LifecycleState &)
 {
   active_ = false;
-  const std::lock_guard<std::mutex> lock(watched_);
-  watcher_.reset();
+  watcher_.stop();
   simulator_.close();
   return CallbackReturn::SUCCESS;
 }
@@ -118,6 +123,10 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_shutdown(const LifecycleStat
 
 CrazyflowSystem::CallbackReturn CrazyflowSystem::on_error(const LifecycleState & previous)
 {
+  for (auto & drone : drones_) {  // the manager stops their controllers, without telling us
+    drone.claims = 0;
+    drone.level = nullptr;
+  }
   return on_cleanup(previous);  // then it can be configured again, with another simulator
 }
 
@@ -137,6 +146,11 @@ void CrazyflowSystem::read_parameters()
       return std::chrono::milliseconds(std::stol(value));
     };
   memory_name_ = text("shared_memory", "crazyflow");
+  if (!shared_memory::is_name(memory_name_)) {
+    throw std::invalid_argument(
+            std::string("shared_memory: expected ") + shared_memory::kNameRule + ", got '" +
+            memory_name_ + "'");
+  }
   timeout_ = milliseconds("timeout_ms", "1000");
   connect_timeout_ = milliseconds("connect_timeout_ms", "30000");
   lock_step_ = text("lock_step", "");
@@ -192,10 +206,11 @@ CrazyflowSystem::Drone & CrazyflowSystem::drone_of(
 void CrazyflowSystem::find_handles()
 {
   std::string part;
+  // Claims stay: if this component was unconfigured under active controllers, these are not started
+  // again, and go on commanding.
   for (auto & drone : drones_) {
     drone.states.clear();
-    drone.claims = 0;
-    drone.level = nullptr;
+    drone.heading = kNaN;
   }
   for (const auto * states : {&joint_states_, &sensor_states_, &gpio_states_}) {
     for (const auto & state : *states) {
@@ -208,6 +223,9 @@ void CrazyflowSystem::find_handles()
       Drone & drone = drone_of(command->get_prefix_name(), part);
       drone.commands[index_of(kCommands, part + "/" + command->get_interface_name())] = command;
     }
+  }
+  for (auto & drone : drones_) {  // what was commanded before is of the past
+    forget(drone, drone.claims);
   }
 }
 
@@ -254,16 +272,31 @@ void CrazyflowSystem::connect()
     simulation.simulator_pid, rate, mode);
 }
 
-/// Where time is the simulator's, no cycle comes that would see its end.
-void CrazyflowSystem::watch()
+/// Where time is the simulator's, no cycle comes that would see its end; false once it is seen.
+bool CrazyflowSystem::watch()
 {
-  const std::lock_guard<std::mutex> lock(watched_);
-  if (watcher_ != nullptr && !simulator_.alive()) {
-    watcher_->cancel();
-    RCLCPP_ERROR(
-      get_logger(), "the simulator '%s' has ended, and the clock with it; restart this controller "
-      "manager when there is a new one", memory_name_.c_str());
+  if (simulator_.alive()) {
+    return true;
   }
+  RCLCPP_ERROR(
+    get_logger(), "the simulator '%s' has ended, and the clock with it; restart this controller "
+    "manager when there is a new one", memory_name_.c_str());
+  return false;
+}
+
+/// Some commands of a drone are unknown until their controllers command anew.
+void CrazyflowSystem::forget(Drone & drone, Claims claims)
+{
+  for (std::size_t i = 0; i < kCommands.size(); ++i) {
+    const auto & command = drone.commands[i];
+    for (int k = 0; command && (claims >> i & 1) != 0 && k < kAttempts; ++k) {
+      if (command->set_value(kNaN)) {
+        break;
+      }
+    }
+  }
+  drone.fresh |= claims;
+  drone.told = false;
 }
 
 CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
@@ -301,17 +334,13 @@ CrazyflowSystem::return_type CrazyflowSystem::perform_command_mode_switch(
 {
   for (auto & drone : drones_) {
     // A controller that starts knows no command yet; what another one left here is none of its.
-    for (const auto & name : start) {
-      const std::size_t i = command_index(drone.name, name);
-      const auto command = i == kNone ? nullptr : drone.commands[i];
-      for (int k = 0; command && k < kAttempts && !command->set_value(kNaN); ++k) {
-      }
-    }
+    forget(drone, after(drone.name, 0, start, {}));
     drone.claims = after(drone.name, drone.claims, start, stop);
+    drone.fresh &= drone.claims;
     const auto * level = level_of(drone.claims);
     if (level != drone.level) {
       drone.level = level;
-      drone.heading = drone.values[kYaw];
+      drone.heading = kNaN;
     }
   }
   return return_type::OK;
@@ -362,29 +391,53 @@ CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const 
     return return_type::OK;
   }
   for (std::size_t i = 0; i < drones_.size(); ++i) {
-    const Drone & drone = drones_[i];
-    double values[4] = {};
-    int known = 0;
-    for (std::size_t k = 0; k < 4 && drone.level != nullptr; ++k) {
-      const std::size_t index = drone.level->commands[k];
-      const auto & command = drone.commands[index];
-      std::optional<double> value;
-      for (int attempt = 0; command && attempt < kAttempts && !value; ++attempt) {
-        value = command->get_optional();
-      }
-      values[k] = value.value_or(kNaN);
-      known += std::isnan(values[k]) ? 0 : 1;
-    }
-    // A controller that was just started knows nothing yet; one without heading knows the rest.
-    for (std::size_t k = 0; k < 4 && known == 3; ++k) {
-      if (drone.level->commands[k] == drone.level->heading && std::isnan(values[k])) {
-        values[k] = drone.heading;
-      }
-    }
-    simulator_.post(i, drone.level == nullptr ? Level::held : drone.level->level, values);
+    post(i);
   }
   simulator_.send();
   return return_type::OK;
+}
+
+/// Command the drone of an index, in answer to the state that was read.
+void CrazyflowSystem::post(std::size_t i)
+{
+  Drone & drone = drones_[i];
+  if (drone.level == nullptr) {
+    constexpr double kNothing[4] = {};
+    simulator_.post(i, Level::held, kNothing);
+    return;
+  }
+  if (std::isnan(drone.heading)) {
+    drone.heading = drone.values[kYaw];
+  }
+  double values[4];
+  Claims unknown = 0;
+  for (std::size_t k = 0; k < 4; ++k) {
+    const std::size_t index = drone.level->commands[k];
+    const auto & command = drone.commands[index];
+    std::optional<double> value;
+    for (int attempt = 0; command && attempt < kAttempts && !value; ++attempt) {
+      value = command->get_optional();
+    }
+    values[k] = value.value_or(kNaN);
+    const Claims claim = Claims{1} << index;
+    if (!std::isnan(values[k])) {
+      drone.fresh &= ~claim;
+    } else if (index == drone.level->heading && (drone.claims & ~drone.fresh & claim) == 0) {
+      values[k] = drone.heading;  // not claimed, or not yet commanded
+    } else {
+      unknown |= claim;
+    }
+  }
+  // Unknown is what has not been commanded since its controller was started, and otherwise wrong,
+  // which is the simulator's to refuse.
+  const bool waiting = (unknown & drone.fresh) != 0;
+  if (waiting && unknown != drone.level->needed() && !drone.told) {
+    RCLCPP_INFO(
+      get_logger(), "%s: only some of %s have been commanded; it goes on as it does until all are",
+      drone.name.c_str(), drone.level->description);
+  }
+  drone.told = waiting && unknown != drone.level->needed();
+  simulator_.post(i, waiting ? Level::waiting : drone.level->level, values);
 }
 
 CrazyflowSystem::CallbackReturn CrazyflowSystem::fail(const std::exception & error) const

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +11,7 @@
 #include "crazyflow_ros/shared_memory.hpp"
 #include "hardware_interface/system_interface.hpp"
 #include "interfaces.hpp"
-#include "rclcpp/timer.hpp"
+#include "watcher.hpp"
 
 namespace crazyflow_ros
 {
@@ -48,7 +47,9 @@ private:
     std::string name;
     Claims claims = 0;
     const LevelCommands * level = nullptr;  ///< null: held
-    double heading = 0.0;                   ///< when the level began [rad]
+    Claims fresh = 0;       ///< those whose controllers have not commanded anything yet
+    bool told = false;      ///< that only some of them have
+    double heading = 0.0;   ///< when the level began [rad]; NaN: not yet known
     Values values{};
     /// State interfaces and which of the values they have.
     std::vector<std::pair<hardware_interface::StateInterface::SharedPtr, std::size_t>> states;
@@ -59,14 +60,14 @@ private:
   void read_parameters();
   void find_drones();
   void find_handles();
+  static void forget(Drone & drone, Claims claims);
   void connect();
-  void watch();
+  bool watch();
+  void post(std::size_t i);
   Drone & drone_of(const std::string & component, std::string & part);
   CallbackReturn fail(const std::exception & error) const;
 
   shared_memory::Controller simulator_;
-  std::mutex watched_;                   ///< from its closing, while it is watched
-  rclcpp::TimerBase::SharedPtr watcher_;
   std::vector<Drone> drones_;
   std::string memory_name_;
   std::string lock_step_;  ///< "true", "false", or empty: as the simulator wants
@@ -74,6 +75,7 @@ private:
   std::chrono::milliseconds connect_timeout_{};
   bool active_ = false;
   bool answers_ = false;  ///< a state was read, and not yet answered
+  Watcher watcher_;       ///< of the simulator's end; it ends before all of the above
 };
 
 }  // namespace crazyflow_ros

@@ -23,6 +23,7 @@ struct Loop
   double * values;          ///< [n][4] the commands in force
   const double * range;     ///< [n] m
   const double * level;     ///< [n] the `Level` in force
+  const double * most;      ///< [n][4] largest magnitudes of commands of that level
   std::uint64_t * counts;   ///< [n] commands seen
   const std::uint64_t * sessions;  ///< [n] of the controllers that are obeyed
   std::uint64_t tick;       ///< of the last exchange
@@ -33,6 +34,8 @@ struct Loop
   double rpm;               ///< rad/s in an RPM
   std::atomic<std::uint32_t> interrupted;  ///< set from outside: end the loop
   std::uint32_t shown;      ///< the state at `tick` has been shown, and not been answered
+  std::uint32_t n_drones;   ///< not read from the segment, where others can write
+  std::uint32_t freq;       ///< likewise [Hz]
 };
 
 namespace
@@ -45,6 +48,7 @@ constexpr std::size_t kPosition = 0, kOrientation = 3, kVelocity = 7, kAngularVe
                       kSpecificForce = 22, kRotorVelocity = 25, kLost = 29;
 
 constexpr std::chrono::microseconds kWaking{20};
+constexpr int kTries = 100;  // to copy a command that is not changed meanwhile
 
 /// Leave the core to its other thread.
 inline void relax()
@@ -62,7 +66,7 @@ public:
   explicit Simulator(Loop & loop)
   : loop_(loop),
     header_(*reinterpret_cast<Header *>(loop.segment)),
-    n_(header_.n_drones),
+    n_(loop.n_drones),
     slots_(reinterpret_cast<CommandSlot *>(loop.segment + sizeof(Header) + n_ * sizeof(Drone))),
     states_(reinterpret_cast<char *>(slots_ + n_)),
     commands_(n_),
@@ -71,13 +75,13 @@ public:
   }
 
   std::size_t n_drones() const { return n_; }
-  std::uint32_t freq() const { return header_.freq; }
+  std::uint32_t freq() const { return loop_.freq; }
 
   /// Note that some ticks are over, and what the rotors have done; false if a drone got lost.
   bool follow(const float * rows, std::size_t columns, std::uint32_t n_ticks)
   {
     // As in crazyflow_ros/runtime/engine.py, to the last bit.
-    const double half = static_cast<double>(n_ticks) / static_cast<double>(header_.freq) / 2.0;
+    const double half = static_cast<double>(n_ticks) / static_cast<double>(loop_.freq) / 2.0;
     bool all_well = true;
     for (std::size_t i = 0; i < 4 * n_; ++i) {
       const double now =
@@ -104,7 +108,7 @@ public:
     auto & state = *reinterpret_cast<State *>(to);
     state.tick = loop_.tick;
     state.epoch = loop_.epoch;
-    state.time_ns = static_cast<std::int64_t>(loop_.tick * 1000000000u / header_.freq);
+    state.time_ns = static_cast<std::int64_t>(loop_.tick * 1000000000u / loop_.freq);
     auto * drone = reinterpret_cast<DroneState *>(to + sizeof(State));
     for (std::size_t i = 0; i < n_; ++i, ++drone, rows += columns) {
       std::copy_n(rows + kPosition, 3, drone->position);
@@ -167,13 +171,24 @@ private:
     return true;
   }
 
+  /// Whether four numbers are finite and not absurdly large.
+  static bool is_within(const double * values, const double * most)
+  {
+    return std::equal(
+      values, values + 4, most, [](double value, double limit) {return std::fabs(value) <= limit;});
+  }
+
   /// Take over the commands, if each drone has a usual one of this tick.
   Answer look()
   {
     for (std::size_t i = 0; i < n_; ++i) {
       const CommandSlot & slot = slots_[i];
       Command & command = commands_[i];
+      int tries = 0;
       do {
+        if (++tries > kTries) {
+          return Answer::unusual;
+        }
         counts_[i] = slot.count.load(std::memory_order_acquire);
         std::memcpy(&command, &slot.buffers[counts_[i] % 2], sizeof(Command));
         std::atomic_thread_fence(std::memory_order_acquire);
@@ -186,7 +201,7 @@ private:
         return Answer::missing;
       }
       if (command.epoch != loop_.epoch || static_cast<double>(command.level) != loop_.level[i] ||
-        !std::all_of(command.values, command.values + 4, [](double x) {return std::isfinite(x);}))
+        !is_within(command.values, loop_.most + 4 * i))
       {
         return Answer::unusual;
       }
@@ -235,7 +250,10 @@ ffi::Error exchange(
   float * inputs = to + n_state;
   float * counts = inputs + simulator.n_drones() * n_inputs;
   const float n_ticks = counts[2];
-  counts[0] = std::fmod(counts[0] + n_ticks, static_cast<float>(simulator.freq()));
+  // As `counted` in crazyflow_ros/runtime/air.py: the largest that is exact.
+  const std::uint32_t repeats = (1u << 24) / simulator.freq() * simulator.freq();
+  const double passed = static_cast<double>(counts[0]) + static_cast<double>(n_ticks);
+  counts[0] = static_cast<float>(std::fmod(passed, static_cast<double>(repeats)));
 
   bool & goes_on = go_on->typed_data()[0];
   goes_on = simulator.follow(rows, columns, static_cast<std::uint32_t>(n_ticks)) && loop.left > 0 &&

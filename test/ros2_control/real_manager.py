@@ -46,14 +46,16 @@ from controller_manager_msgs.srv import (  # noqa: E402
     ListControllers,
     ListHardwareInterfaces,
     LoadController,
+    SetHardwareComponentState,
     SwitchController,
 )
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from geometry_msgs.msg import PoseStamped  # noqa: E402
+from lifecycle_msgs.msg import State  # noqa: E402
 
 __all__ = [
-    "ACCURACY", "CHAIN", "PREFIX", "DynamicJointState", "Flight", "Manager", "controller_states",
-    "flight", "memory_name", "positions_of",
+    "ACCURACY", "CHAIN", "PREFIX", "DynamicJointState", "Flight", "Manager", "State",
+    "controller_states", "flight", "memory_name", "positions_of",
 ]  # fmt: skip
 
 _LAUNCH_FILE = runpy.run_path(str(resource("launch", "ros2_control.launch.py")))
@@ -97,10 +99,17 @@ class Manager(RosProcess):
         drones: Whose controllers it knows.
         rate: Its update rate, Hz.
         namespace: That of a drone, for one manager per drone.
+        description: Topic of the robot's description, otherwise.
     """
 
     def __init__(
-        self, client: Client, folder: Path, drones: Sequence[str], rate: int, namespace: str = ""
+        self,
+        client: Client,
+        folder: Path,
+        drones: Sequence[str],
+        rate: int,
+        namespace: str = "",
+        description: str = "/crazyflow/robot_description",
     ) -> None:
         self._client, self._namespace = client, namespace
         file = folder / f"controllers{next(_NUMBERS)}.yaml"
@@ -114,11 +123,7 @@ class Manager(RosProcess):
             _add(controllers, f"cf0_waiting_{name}", f"cf0_{name}", waiting)
         text = _LAUNCH_FILE["_for_drones"](controllers, drones, rate, bool(namespace))
         file.write_text(text)
-        where = (
-            f"__ns:=/{namespace}"
-            if namespace
-            else "robot_description:=/crazyflow/robot_description"
-        )
+        where = f"__ns:=/{namespace}" if namespace else f"robot_description:={description}"
         super().__init__(
             [
                 str(NODE / "lib" / "controller_manager" / "ros2_control_node"),
@@ -160,6 +165,13 @@ class Manager(RosProcess):
     def states(self) -> dict[str, str]:
         """Of its controllers."""
         return controller_states(self._client, self._namespace)
+
+    def set_hardware(self, name: str, state: int) -> bool:
+        """Take a component to a state of `lifecycle_msgs/State`; returns whether it is in that."""
+        target = State(id=state)
+        request = {"name": name, "target_state": target}
+        answer = self.call(SetHardwareComponentState, "set_hardware_component_state", **request)
+        return bool(answer.ok and answer.state.id == state)
 
     def interfaces(self) -> Any:
         """What its hardware has: `command_interfaces`, `state_interfaces`."""

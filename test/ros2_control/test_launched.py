@@ -64,7 +64,9 @@ def end(process: RosProcess) -> None:
     assert not running(process)
     assert "[simulator-1]: process has finished cleanly" in process.log
     # Of ros2_control_node 5.16 this cannot be said: its statistics thread sometimes aborts it.
-    for word in ("signal 'SIGTERM'", "signal 'SIGKILL'", "Traceback"):
+    # -11 is a crash.
+    silent = ("exit code -11", "Waiting for data on 'robot_description'")
+    for word in ("signal 'SIGTERM'", "signal 'SIGKILL'", "Traceback", *silent):
         assert word not in process.log, process.log
 
 
@@ -134,6 +136,7 @@ def test_a_script_flies_over_the_attitude_controller(launch: Start, client: Clie
     [
         ("controller", "magic", "controller: expected one in controllers_file"),
         ("rate", "300", "ros2_control.rate"),  # does not divide 500
+        ("dynamics", "so_rpy", "dynamics: expected first_principles in ros2_control.mode"),
     ],
 )
 def test_wrong_argument_ends_it(launch: Start, argument: str, value: str, message: str) -> None:
@@ -142,3 +145,10 @@ def test_wrong_argument_ends_it(launch: Start, argument: str, value: str, messag
     process.wait()
     assert not running(process)
     assert value in process.log
+
+
+def test_argument_that_nobody_knows_ends_it(launch: Start) -> None:
+    process = launch(dynamic="so_rpy")
+    process.wait_for("has no argument 'dynamic' (did you mean 'dynamics'?)")
+    assert process.wait() != 0
+    assert not running(process)

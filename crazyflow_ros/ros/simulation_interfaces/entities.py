@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulation_interfaces.msg import EntityCategory, EntityInfo, Result
+from simulation_interfaces.msg import Bounds, EntityCategory, EntityInfo, Result
 from simulation_interfaces.srv import (
     GetEntities,
     GetEntitiesStates,
@@ -16,9 +16,11 @@ from simulation_interfaces.srv import (
     SetEntityInfo,
 )
 
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression
 from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of, motions
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server, same_tags
+from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.ros.simulation_interfaces.volumes import Volume, box_message
 
 _CATEGORIES = (
@@ -43,13 +45,14 @@ class Entities:
         server.serve(GetEntityInfo, self._get_info, "ENTITY_INFO_GETTING")
         server.serve(SetEntityInfo, self._set_info, "ENTITY_INFO_SETTING")
 
-    def _get(self, request: GetEntities.Request, response: GetEntities.Response) -> None:
-        response.entities = [motion.name for motion in self._matching(request.filters)]
+    async def _get(self, request: GetEntities.Request, response: GetEntities.Response) -> None:
+        found = await self._found(request.filters)
+        response.entities = [motion.name for motion in found]
 
-    def _get_states(
+    async def _get_states(
         self, request: GetEntitiesStates.Request, response: GetEntitiesStates.Response
     ) -> None:
-        found = self._matching(request.filters)
+        found = await self._found(request.filters)
         response.entities = [motion.name for motion in found]
         response.states = [message_of(motion) for motion in found]
 
@@ -66,6 +69,10 @@ class Entities:
         if category not in _CATEGORIES:
             text = f"category is one of {_CATEGORIES}, got {category}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        try:
+            _check_info(request.info)
+        except ValueError as error:
+            raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
         self._server.info[name] = request.info
 
     def info(self, motion: Motion) -> EntityInfo:
@@ -88,8 +95,14 @@ class Entities:
     def _named(self, name: str) -> Motion:
         return named(self._server, name)
 
-    def _matching(self, filters: Any) -> list[Motion]:
+    async def _found(self, filters: Any) -> list[Motion]:
+        """Those that match; where that takes a program for each, they are found in the worker."""
         expression, volume = Expression(filters.filter), Volume(filters.bounds)
+        if filters.bounds.type != Bounds.TYPE_CONVEX_HULL:
+            return self._matching(filters, expression, volume)
+        return await self._server.work(lambda: self._matching(filters, expression, volume))
+
+    def _matching(self, filters: Any, expression: Expression, volume: Volume) -> list[Motion]:
         categories = {category.category for category in filters.categories}
         found = []
         for motion in motions(self._server):
@@ -104,6 +117,21 @@ class Entities:
         return found
 
 
+def _check_info(info: EntityInfo) -> None:
+    """Refuse texts that are too long.
+
+    Raises:
+        ValueError: One of them is.
+    """
+    if len(info.description) > limits.TEXT_LENGTH:
+        most = f"at most {limits.TEXT_LENGTH} characters"
+        raise ValueError(f"description has {most}, got {limits.shown(info.description)!r}")
+    if len(info.tags) > limits.TAGS:
+        raise ValueError(f"there are {limits.TAGS} tags at most, got {len(info.tags)}")
+    for tag in info.tags:
+        limits.text("a tag", tag, limits.NAME_LENGTH)
+
+
 def named(server: Server, name: str) -> Motion:
     """An entity.
 
@@ -112,8 +140,8 @@ def named(server: Server, name: str) -> Motion:
     """
     every = {motion.name: motion for motion in motions(server)}
     if name not in every:
-        have = ", ".join(every)
-        raise Refusal(Result.RESULT_NOT_FOUND, f"there is no entity {name!r}, have {have}")
+        have, got = ", ".join([*every][: limits.REQUESTED]), limits.shown(name)
+        raise Refusal(Result.RESULT_NOT_FOUND, f"there is no entity {got!r}, have {have}")
     return every[name]
 
 

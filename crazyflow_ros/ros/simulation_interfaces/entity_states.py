@@ -9,10 +9,12 @@ from geometry_msgs.msg import Accel, Twist
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import GetEntityState, SetEntityState
 
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.frames import Frame, frame, numbers
 from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.runtime import DroneState
 from crazyflow_ros.scene.frames import world_to_body
 
@@ -67,11 +69,16 @@ def _drone_state(motion: Motion, origin: Frame, request: Any) -> DroneState:
     if getattr(request, "set_pose", True):
         pos, quat = origin.pose(state.pose, SetEntityState.Response.INVALID_POSE)
     if getattr(request, "set_twist", True):
-        linear, angular = numbers(state.twist.linear), numbers(state.twist.angular)
-        if not np.isfinite([linear, angular]).all():
-            text = f"twist: expected finite numbers, got {linear.tolist()}, {angular.tolist()}"
-            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
-        vel, rate = origin.twist(linear, angular, motion.pos if pos is None else pos)
+        at = motion.pos if pos is None else pos
+        try:
+            linear = limits.vector("twist", numbers(state.twist.linear), (3,), limits.VELOCITY)
+            turn = numbers(state.twist.angular)
+            angular = limits.vector("twist", turn, (3,), limits.ANGULAR_VELOCITY)
+            vel, rate = origin.twist(linear, angular, at)
+            limits.vector("twist in the world", vel, (3,), limits.VELOCITY)
+            limits.vector("twist in the world", rate, (3,), limits.ANGULAR_VELOCITY)
+        except ValueError as error:
+            raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
         ang_vel = world_to_body(motion.quat if quat is None else quat, rate)
     return DroneState(pos=pos, quat=quat, vel=vel, ang_vel=ang_vel)
 

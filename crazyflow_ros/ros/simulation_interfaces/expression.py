@@ -1,16 +1,29 @@
-"""POSIX extended regular expressions, which Python's `re` does not know: the C library's."""
+"""POSIX extended regular expressions, matched in linear time whatever the expression: by RE2.
+
+What RE2 reads in another way than POSIX means it is refused by name, or written as RE2 reads it.
+"""
 
 from __future__ import annotations
 
-import ctypes
+import re
+from typing import Any
 
 from simulation_interfaces.msg import Result
 
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
 
-_LIBC = ctypes.CDLL(None)
-_REG_EXTENDED = 1
-_SIZE_OF_REGEX_T = 256  # bytes; it has 64 in glibc and musl
+try:
+    import re2
+except ImportError:  # on a ROS machine, where it is no package of the distribution
+    re2 = None
+
+_MEMORY = 1 << 20  # bytes for a compiled expression
+_COUNT = re.compile(r"\{\d+(,\d*)?\}", re.ASCII)
+_BRACKET = re.compile(r"\[\^?\]?(?:\[:[a-z]*:\]|\[(?![.=:])|[^\[\]])*\]")
+_REPETITIONS = "*+?{"
+_NOT_REPEATED = "^$" + _REPETITIONS
+_UNKNOWN_TO_POSIX = "<>`'"  # behind a backslash word borders and the like, of some libraries
 
 
 class Expression:
@@ -20,28 +33,82 @@ class Expression:
         text: The expression; an empty one matches everything.
 
     Raises:
-        Refusal: It is not an expression.
+        Refusal: It is not an expression, or too long or large.
     """
 
     def __init__(self, text: str) -> None:
-        self._compiled = ctypes.create_string_buffer(_SIZE_OF_REGEX_T)
-        self._text = text
+        self._compiled: Any = None
         if not text:
             return
-        error = _LIBC.regcomp(self._compiled, text.encode(), _REG_EXTENDED)
-        if error:
-            reason = ctypes.create_string_buffer(200)
-            _LIBC.regerror(error, self._compiled, reason, ctypes.c_size_t(200))
-            self._text = ""  # nothing to free
-            text = f"filter {text!r} is no POSIX extended regular expression: "
-            raise Refusal(Result.RESULT_OPERATION_FAILED, text + reason.value.decode())
+        if re2 is None:
+            need = "filters need the Python package google-re2 (pip install google-re2)"
+            raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, need)
+        options = re2.Options()
+        options.posix_syntax = options.longest_match = True
+        options.one_line = options.dot_nl = True
+        options.log_errors = False
+        options.max_mem = _MEMORY
+        shown = limits.shown(text)
+        try:
+            limits.text("filter", text)
+            self._compiled = re2.compile(_as_re2_reads(text), options)
+        except (re2.error, ValueError) as error:
+            cause = error.args[0] if error.args else b""  # of RE2 it is bytes
+            reason = cause.decode(errors="replace") if isinstance(cause, bytes) else str(error)
+            what = f"filter {shown!r} is no POSIX extended regular expression: "
+            code = Result.RESULT_OPERATION_FAILED
+            raise Refusal(code, what + limits.shown(reason)) from None
 
     def matches(self, name: str) -> bool:
         """Whether it is found somewhere in a name."""
-        if not self._text:
-            return True
-        return not _LIBC.regexec(self._compiled, name.encode(), ctypes.c_size_t(0), None, 0)
+        return self._compiled is None or self._compiled.search(name) is not None
 
-    def __del__(self) -> None:
-        if self._text:
-            _LIBC.regfree(self._compiled)
+
+def _as_re2_reads(text: str) -> str:
+    """The same expression in the syntax of RE2.
+
+    Raises:
+        ValueError: There is something in it that RE2 does not know.
+    """
+    parts, at = [], 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\":
+            follows = text[at + 1 : at + 2]
+            if not follows:
+                raise ValueError("trailing backslash")
+            if follows.isalnum() or follows in _UNKNOWN_TO_POSIX:
+                raise ValueError(f"\\{follows} has no meaning in POSIX")
+            parts.append(re.escape(follows))
+            at += 2
+        elif char == "[":
+            parts.append(part := _bracket(text, at))
+            at += len(part)
+            parts[-1] = part.replace("\\", "\\\\")  # which means itself there
+        elif char == "{":
+            count = _COUNT.match(text, at)
+            if count is None:
+                raise ValueError("a brace opens a count, {m}, {m,} or {m,n}")
+            parts.append(count[0])
+            at = count.end()
+        else:
+            parts.append(char)
+            at += 1
+        if char in _NOT_REPEATED and text[at : at + 1] in (*_REPETITIONS,):
+            raise ValueError(f"{text[at]} repeats {char}")
+    return "".join(parts)
+
+
+def _bracket(text: str, at: int) -> str:
+    """A bracket expression that begins at a place.
+
+    Raises:
+        ValueError: It has no end, or holds what RE2 does not know.
+    """
+    found = _BRACKET.match(text, at)
+    if found is None:
+        for opening, what in (("[.", "a collating symbol"), ("[=", "an equivalence class")):
+            if opening in text[at:]:
+                raise ValueError(f"{what}, {opening}, is not supported")
+        raise ValueError("unmatched [")
+    return found[0]

@@ -8,9 +8,11 @@ import numpy as np
 from geometry_msgs.msg import Pose
 from simulation_interfaces.msg import Result
 
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.frame_ids import MAP, base_link, odom
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.scene.frames import body_to_world, multiply
 
 
@@ -32,12 +34,14 @@ class Frame(NamedTuple):
         Raises:
             Refusal: With the code `invalid`: it is no pose.
         """
-        pos, quat = numbers(message.position), numbers(message.orientation)
-        norm = np.linalg.norm(quat)
-        if not np.isfinite([*pos, norm]).all() or norm == 0:
-            expected = "expected finite numbers and a quaternion that is not zero"
-            raise Refusal(invalid, f"pose: {expected}, got {pos.tolist()}, {quat.tolist()}")
-        return self.pos + body_to_world(self.quat, pos), multiply(self.quat, quat / norm)
+        try:
+            pos = limits.vector("position", numbers(message.position), (3,), limits.POSITION)
+            quat = limits.unit_quaternion("orientation", numbers(message.orientation))
+            moved = self.pos + body_to_world(self.quat, pos)
+            moved = limits.vector("position in the world", moved, (3,), limits.POSITION)
+        except ValueError as error:
+            raise Refusal(invalid, f"pose: {error}") from None
+        return moved, multiply(self.quat, quat)
 
     def twist(
         self, linear: np.ndarray, angular: np.ndarray, pos: np.ndarray
@@ -65,7 +69,9 @@ def frame(server: Server, stamped: Any) -> Frame:
         if name == motion.name or (motion.is_drone and name == base_link(motion.name)):
             return Frame(motion.pos, motion.quat, motion.vel, motion.ang_vel)
     expected = f"{MAP} or the name of an entity or of a drone's base_link"
-    raise Refusal(Result.RESULT_NOT_FOUND, f"frame_id: expected {expected}, got {name!r}")
+    raise Refusal(
+        Result.RESULT_NOT_FOUND, f"frame_id: expected {expected}, got {limits.shown(name)!r}"
+    )
 
 
 def numbers(message: Any) -> np.ndarray:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import mujoco
 import numpy as np
-import yaml
 from simulation_interfaces.msg import Bounds, NamedPose, Result
 from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
 
+from crazyflow_ros import limits
+from crazyflow_ros.limits import shown, text
 from crazyflow_ros.ros.declaration import ParameterError
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.motion import pose_message
 from crazyflow_ros.ros.simulation_interfaces.scenery import Site
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server, same_tags
+from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message, sphere_message
+from crazyflow_ros.yaml_files import load_yaml
 
 _KEYS = {"position", "yaw", "orientation", "description", "tags", "radius"}
 
@@ -69,7 +70,7 @@ class NamedPoses:
     ) -> None:
         places = self._places()
         if request.name not in places:
-            text = f"there is no pose {request.name!r}, have {', '.join(places)}"
+            text = f"there is no pose {limits.shown(request.name)!r}, have {', '.join(places)}"
             raise Refusal(Result.RESULT_NOT_FOUND, text)
         response.bounds = places[request.name].bounds
 
@@ -95,36 +96,55 @@ def read_file(path: str) -> dict[str, Place]:
     if not path:
         return {}
     try:
-        content = yaml.safe_load(Path(path).expanduser().read_text()) or {}
-        return {str(name): _place(str(name), entry) for name, entry in content.items()}
-    except (OSError, yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        content = load_yaml(path)
+        if content is None:
+            return {}
+        if not isinstance(content, dict):
+            raise ValueError(f"expected poses by name, got {shown(content)}")
+        return {_name(name): _place(_name(name), entry) for name, entry in content.items()}
+    except ValueError as error:
         expected = f"a YAML file with poses by name ({error})"
         raise ParameterError("named_poses", expected, path) from None
 
 
-def _place(name: str, entry: dict[str, Any]) -> Place:
-    unknown = sorted(set(entry) - _KEYS)
+def _name(name: object) -> str:
+    return text("name of a pose", str(name), limits.NAME_LENGTH)
+
+
+def _place(name: str, entry: object) -> Place:
+    if not isinstance(entry, dict):
+        raise ValueError(f"{name}: expected {', '.join(sorted(_KEYS))}, got {shown(entry)}")
+    unknown = sorted(map(str, entry.keys() - _KEYS))
     if unknown:
-        raise ValueError(f"{name}: expected {sorted(_KEYS)}, got {unknown}")
-    position = np.array(entry.get("position", np.nan), float)
-    yaw = float(entry.get("yaw", 0.0))
+        raise ValueError(f"{name}: expected {sorted(_KEYS)}, got {shown(unknown)}")
+    position = limits.vector(
+        f"position of {name}", entry.get("position", ()), (3,), limits.POSITION
+    )
+    yaw = limits.number(f"yaw of {name}", _real(name, "yaw", entry.get("yaw", 0.0)), limits.ANGLE)
     level = [0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2)]
-    orientation = np.array(entry.get("orientation", level), float)
-    if position.shape != (3,) or not np.isfinite(position).all():
-        raise ValueError(f"position of {name}: expected three numbers")
-    norm = np.linalg.norm(orientation)
-    if orientation.shape != (4,) or not np.isfinite(norm) or norm == 0:
-        raise ValueError(f"orientation of {name}: expected a quaternion x, y, z, w")
-    radius = entry.get("radius")
-    empty = Bounds(type=Bounds.TYPE_EMPTY)
-    bounds = empty if radius is None else sphere_message(np.zeros(3), float(radius))
+    orientation = limits.unit_quaternion(f"orientation of {name}", entry.get("orientation", level))
+    bounds = Bounds(type=Bounds.TYPE_EMPTY)
+    if entry.get("radius") is not None:
+        radius = _real(name, "radius", entry["radius"])
+        if limits.number(f"radius of {name}", radius, limits.POSITION) < 0:
+            raise ValueError(f"radius of {name} must be 0 m or more, got {radius:g}")
+        bounds = sphere_message(np.zeros(3), radius)
+    tags = entry.get("tags", [])
+    if not isinstance(tags, list):
+        raise ValueError(f"tags of {name}: expected a list, got {shown(tags)}")
     pose = NamedPose(
         name=name,
-        description=str(entry.get("description", "")),
-        tags=[str(tag) for tag in entry.get("tags", [])],
-        pose=pose_message(position, orientation / norm),
+        description=text(f"description of {name}", str(entry.get("description", ""))),
+        tags=[text(f"tag of {name}", str(tag), limits.NAME_LENGTH) for tag in tags],
+        pose=pose_message(position, orientation),
     )
     return Place(pose, bounds)
+
+
+def _real(name: str, key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{key} of {name}: expected a number, got {shown(value)}")
+    return value
 
 
 def declare(server: Server) -> None:

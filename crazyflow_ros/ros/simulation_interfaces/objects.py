@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import mujoco
 import numpy as np
 
+from crazyflow_ros import limits
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 Pose = tuple[np.ndarray, np.ndarray]
@@ -25,23 +26,36 @@ class Changes:
     start: Mapping[str, Pose] = field(default_factory=dict)
     """Of what was spawned, by name, when that happened."""
     deleted: frozenset[str] = frozenset()
+    elements: Mapping[str, int] = field(default_factory=dict)
+    """Of what was spawned, of how many elements it is made, by name."""
 
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self.spawned or self.poses or self.deleted)
 
-    def with_spawned(self, name: str, spec: mujoco.MjSpec, pose: Pose) -> Changes:
-        """One object more."""
-        return Changes(
-            {**self.spawned, name: spec},
-            {**self.poses, name: pose},
-            {**self.start, name: pose},
-            self.deleted,
+    def with_spawned(self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose) -> Changes:
+        """One object more.
+
+        Raises:
+            ValueError: There are too many, or they are too large together.
+        """
+        if len(self.spawned) >= limits.OBJECTS:
+            raise ValueError(f"there are {limits.OBJECTS} objects already, no more can be added")
+        made_of = {**self.elements, name: elements}
+        if (every := sum(made_of.values())) > limits.SCENE_ELEMENTS:
+            most = f"expected at most {limits.SCENE_ELEMENTS}"
+            raise ValueError(f"the objects would be made of {every} elements, {most}")
+        return replace(
+            self,
+            spawned={**self.spawned, name: spec},
+            poses={**self.poses, name: pose},
+            start={**self.start, name: pose},
+            elements=made_of,
         )
 
     def with_pose(self, name: str, pose: Pose) -> Changes:
         """One object elsewhere."""
-        return Changes(self.spawned, {**self.poses, name: pose}, self.start, self.deleted)
+        return replace(self, poses={**self.poses, name: pose})
 
     def without(self, name: str) -> Changes:
         """One object less."""
@@ -51,6 +65,7 @@ class Changes:
             _without(self.poses, name),
             _without(self.start, name),
             self.deleted | gone,
+            _without(self.elements, name),
         )
 
     def reset(self, *, state: bool, spawned: bool) -> Changes:
@@ -58,7 +73,7 @@ class Changes:
         if state and spawned:
             return Changes()
         if state:
-            return Changes(self.spawned, self.start, self.start, self.deleted)
+            return replace(self, poses=self.start)
         poses = {name: pose for name, pose in self.poses.items() if name not in self.spawned}
         return Changes(poses=poses) if spawned else self
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import ResetSimulation
 
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.runtime import ResetScope
 
 _Request = ResetSimulation.Request

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -11,7 +13,9 @@ from urllib.parse import unquote, urlsplit
 import mujoco
 from simulation_interfaces.msg import Resource, Result
 
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.scene.description import NotADescription, check_description
 
 FORMATS = {"mujoco": "mjcf", "robot": "urdf"}
 """Formats by the names of their root elements."""
@@ -26,6 +30,8 @@ class Description:
     """As it calls itself, else the name of its file; may be empty."""
     spec: mujoco.MjSpec
     resource: Resource
+    elements: int
+    """What it is expanded to."""
 
     def text(self, what: str) -> str:
         """Data of a text element; empty if there is none."""
@@ -47,17 +53,26 @@ def path_of(uri: str, codes: Any) -> Path:
         codes: Class with the codes of the service.
 
     Raises:
-        Refusal: It is of another kind.
+        Refusal: It is of another kind, or no path.
     """
-    parts = urlsplit(uri)
+    if not uri:
+        raise Refusal(codes.RESOURCE_PARSE_ERROR, "uri: it is empty")
+    try:
+        parts = urlsplit(limits.text("uri", uri))
+        path = Path(unquote(parts.path) if parts.scheme else uri).expanduser()
+        os.stat(path)
+    except (ValueError, RuntimeError) as error:  # RuntimeError: of an unknown user
+        raise Refusal(codes.RESOURCE_PARSE_ERROR, f"uri: {error}") from None
+    except OSError:
+        pass  # whoever opens it says so
     if parts.scheme not in ("", "file"):
-        text = f"only files can be read, got {uri!r}"
+        text = f"only files can be read, got {limits.shown(uri)!r}"
         raise Refusal(codes.UNSUPPORTED_FORMAT, text)
-    return Path(unquote(parts.path) if parts.scheme else uri).expanduser()
+    return path
 
 
 def read(resource: Resource, codes: Any, formats: tuple[str, ...]) -> Description:
-    """Read a description, and try whether it can be compiled.
+    """Read a description, and try whether it can be compiled. For a worker: that takes long.
 
     Args:
         resource: Where it is.
@@ -70,33 +85,61 @@ def read(resource: Resource, codes: Any, formats: tuple[str, ...]) -> Descriptio
     if resource.uri:
         path = path_of(resource.uri, codes)
         try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Refusal(Result.RESULT_NOT_FOUND, f"{resource.uri}: {error}") from None
-        _check_format(text, path.name, codes, formats)
-        description = _parsed(lambda: mujoco.MjSpec.from_file(str(path)), codes)
+            text = limits.read_text(path, limits.DESCRIPTION_BYTES)
+        except (OSError, ValueError) as error:
+            what = f"{limits.shown(resource.uri)}: {error}"
+            raise Refusal(Result.RESULT_NOT_FOUND, what) from None
+        elements = _checked(text, path.name, path.parent, codes, formats)
+        spec = _parsed(lambda: mujoco.MjSpec.from_file(str(path)), codes)
         resource, stem = Resource(uri=path.absolute().as_uri()), path.stem
     elif resource.resource_string:
-        _check_format(resource.resource_string, "the text", codes, formats)
-        description = _parsed(lambda: mujoco.MjSpec.from_string(resource.resource_string), codes)
+        text = resource.resource_string
+        elements = _checked(text, "the text", None, codes, formats)
+        spec = _parsed(lambda: mujoco.MjSpec.from_string(text), codes)
         stem = ""
     else:
         raise Refusal(codes.NO_RESOURCE, "neither uri nor resource_string is given")
-    own = description.modelname
-    return Description(stem if own == _UNNAMED else own, description, resource)
+    own = spec.modelname
+    return Description(stem if own == _UNNAMED else own, spec, resource, elements)
 
 
-def _check_format(text: str, name: str, codes: Any, formats: tuple[str, ...]) -> None:
+def listed(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """Files in a folder, by name; one more than `check_files` allows at most."""
+    found = (Path(entry.path) for entry in os.scandir(folder) if entry.name.endswith(suffixes))
+    return sorted(islice(found, limits.LISTED + 1))
+
+
+def check_sources(sources: Sequence[str]) -> None:
+    """Refuse more files and folders than one request may name."""
+    if len(sources) > limits.REQUESTED:
+        text = f"expected at most {limits.REQUESTED} sources, got {len(sources)}"
+        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+
+
+def check_files(paths: Sequence[Path]) -> None:
+    """Refuse more files than one request may look into."""
+    if len(paths) > limits.LISTED:
+        text = f"the sources have more than {limits.LISTED} files"
+        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+
+
+def _checked(
+    text: str, name: str, folder: Path | None, codes: Any, formats: tuple[str, ...]
+) -> int:
+    """Refuse what MuJoCo must not see; returns the number of elements."""
     try:
-        root = ET.fromstring(text).tag
-    except ET.ParseError as error:
+        root, elements = check_description(text, folder)
+    except NotADescription as error:
         raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name} is no XML: {error}") from None
+    except (OSError, ValueError) as error:
+        raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name}: {error}") from None
     if FORMATS.get(root) not in formats:
-        expected = f"expected {' or '.join(formats)}, got a root element <{root}>"
+        expected = f"expected {' or '.join(formats)}, got a root element <{limits.shown(root)}>"
         raise Refusal(codes.UNSUPPORTED_FORMAT, f"{name}: {expected}")
+    return elements
 
 
-def _parsed(parse: Any, codes: Any) -> mujoco.MjSpec:
+def _parsed(parse: Callable[[], mujoco.MjSpec], codes: Any) -> mujoco.MjSpec:
     try:
         spec = parse()
         spec.copy().compile()

@@ -6,7 +6,6 @@ and "description:tree" its description; "tags" and "description" are those of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import mujoco
@@ -46,8 +45,7 @@ class Scenery:
 
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
-        self._boxes: dict[str, Box | None] = {}
-        self._of: mujoco.MjModel | None = None
+        self._boxes: tuple[mujoco.MjModel | None, dict[str, Box]] = None, {}
 
     def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Position [m] and attitude xyzw in the world of all bodies that are entities, by name."""
@@ -88,11 +86,11 @@ class Scenery:
     def box(self, body_name: str) -> Box | None:
         """The smallest box along a body's axes that holds all its shapes; None if it has none."""
         model = self._mirror.model
-        if model is not self._of:
-            self._of, self._boxes = model, {}
-        if body_name not in self._boxes:
-            self._boxes[body_name] = box_of(model, model.body(body_name).id)
-        return self._boxes[body_name]
+        of, boxes = self._boxes
+        if model is not of:
+            boxes = boxes_of(model)
+            self._boxes = model, boxes  # at once, for several threads ask
+        return boxes.get(body_name)
 
 
 def text_of(model: mujoco.MjModel, name: str) -> str:
@@ -104,33 +102,47 @@ def text_of(model: mujoco.MjModel, name: str) -> str:
     return bytes(model.text_data[start : start + model.text_size[index]]).rstrip(b"\0").decode()
 
 
-def box_of(model: mujoco.MjModel, body: int) -> Box | None:
-    """The smallest box along a body's axes that holds all shapes of it and of what hangs on it.
+def box_of(model: mujoco.MjModel) -> Box | None:
+    """The smallest box along the axes of the world that holds all shapes of a model.
 
     Joints are at zero. Planes have no end, and do not count.
     """
-    points = list(_shapes(model, body))
-    if not points:
+    every, _, _ = _corners(model)
+    if not len(every):
         return None
-    every = np.concatenate(points)
-    return every.min(axis=0), every.max(axis=0)
+    return every.min(axis=(0, 1)), every.max(axis=(0, 1))
 
 
-def _shapes(model: mujoco.MjModel, root: int) -> Iterator[np.ndarray]:
-    """Corners (8, 3) of the box around each geom, in the axes of the body `root`."""
-    for geom in range(model.ngeom):
-        if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE:
-            continue
-        if model.geom_group[geom] == UNUSED_GROUP:
-            continue
-        chain = _chain(model, model.geom_bodyid[geom])
-        if root not in chain:
-            continue
-        centre, half = np.split(model.geom_aabb[geom], 2)
-        corners = _placed(centre + half * _CORNERS, model.geom_pos[geom], model.geom_quat[geom])
-        for link in chain[: chain.index(root)]:
-            corners = _placed(corners, model.body_pos[link], model.body_quat[link])
-        yield corners
+def boxes_of(model: mujoco.MjModel) -> dict[str, Box]:
+    """The smallest box along the axes of each body in the world that holds all shapes of it.
+
+    Those of what hangs on it, too; bodies without any have none. Else as `box_of`.
+    """
+    corners, geoms, data = _corners(model)
+    if not len(geoms):
+        return {}
+    roots = model.body_rootid[model.geom_bodyid[geoms]]
+    from_root = corners - data.xpos[roots][:, None]
+    own = np.einsum("nij,nki->nkj", data.xmat.reshape(-1, 3, 3)[roots], from_root)
+    lower, upper = np.full((model.nbody, 3), np.inf), np.full((model.nbody, 3), -np.inf)
+    np.minimum.at(lower, roots, own.min(axis=1))
+    np.maximum.at(upper, roots, own.max(axis=1))
+    bodies = np.unique(roots[roots > 0]).tolist()
+    return {model.body(body).name: (lower[body], upper[body]) for body in bodies}
+
+
+def _corners(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray, mujoco.MjData]:
+    """Corners (n, 8, 3) in the world of the box around each geom that counts, (n,), and frames."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    counts = model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
+    counts &= model.geom_group != UNUSED_GROUP
+    (geoms,) = np.nonzero(counts)
+    centre, half = np.split(model.geom_aabb[geoms][:, None], 2, axis=-1)
+    turned = np.einsum(
+        "nij,nkj->nki", data.geom_xmat[geoms].reshape(-1, 3, 3), centre + half * _CORNERS
+    )
+    return data.geom_xpos[geoms][:, None] + turned, geoms, data
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:
@@ -139,8 +151,3 @@ def _chain(model: mujoco.MjModel, body: int) -> list[int]:
     while chain[-1]:
         chain.append(int(model.body_parentid[chain[-1]]))
     return chain
-
-
-def _placed(points: np.ndarray, pos: np.ndarray, quat: np.ndarray) -> np.ndarray:
-    """Points (K, 3) of a frame in its parent; its attitude is wxyz."""
-    return pos + body_to_world(wxyz_to_xyzw(quat), points)

@@ -5,37 +5,24 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, WorldResource
 
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.objects import Changes
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
-from crazyflow_ros.runtime import InvalidState, ResetScope, Snapshot
+from crazyflow_ros.ros.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
+from crazyflow_ros.runtime import ResetScope, Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.simulator import Simulator
 
 T = TypeVar("T")
-
-TIMEOUT = 10.0  # s of wall time; requests are carried out within one period of the topics
-LOADING_TIMEOUT = 120.0  # s of wall time
-SLOWEST_TICK = 0.01  # s of wall time
-
-
-class Refusal(Exception):
-    """A request that is not carried out.
-
-    Attributes:
-        code: One of `Result`, or of the service.
-    """
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class Server:
@@ -66,8 +53,7 @@ class Server:
         self.stopped_at = self.now()
         self.info: dict[str, EntityInfo] = {}
         self.resets_time: bool = simulator.parameters.ros2_control.mode == "off"
-        self._last_turn: Future[None] = Future()
-        self._last_turn.set_result(None)
+        self._turns: list[Future[None]] = []
 
     def supports(self, *features: str) -> None:
         """Note what is supported, by the names in `SimulatorFeatures`."""
@@ -83,30 +69,27 @@ class Server:
             features: That come with it, by their names in `SimulatorFeatures`.
         """
 
-        async def callback(request: Any, response: Any) -> Any:
+        async def callback(request: Any, response: Any) -> None:
             if hasattr(response, "result"):
                 response.result.result = Result.RESULT_OK
-                await self._carry_out(handler, request, response)
-            else:
-                handler(request, response)
-            return response
+            waits = handler(request, response)
+            if inspect.isawaitable(waits):
+                await waits
 
         self.supports(*features)
-        self.simulator.create_service(
-            kind, service_name(kind), callback, callback_group=self.simulator.waiting.group
-        )
+        self.simulator.create_service(kind, service_name(kind), callback)
 
     async def wait(self, future: Future[T], timeout: float = TIMEOUT) -> T:
-        """Wait for the physics, while other services go on.
+        """Wait for the physics, while other services go on; see `Waiting.result`."""
+        return await self.simulator.waiting.result(future, timeout)
+
+    async def work(self, work: Callable[[], T], timeout: float = READING_TIMEOUT) -> T:
+        """Have something done that takes long, in one other thread, while other services go on.
 
         Raises:
-            TimeoutError: It was not done in time, and will not be done later.
+            TimeoutError: It was not done in time. What is done of it later is dropped.
         """
-        try:
-            return await self.simulator.waiting.result(future, timeout)
-        except TimeoutError:
-            future.cancel()
-            raise TimeoutError(f"not done within {timeout:.0f} s") from None
+        return await self.wait(self.simulator.worker.ask(work), timeout)
 
     def now(self) -> tuple[int, int]:
         """Tick and epoch."""
@@ -127,7 +110,7 @@ class Server:
                 for name in self.changes.spawned if spawned else ():
                     self.info.pop(name, None)
                 await self.change_world(self.changes.reset(state=state, spawned=spawned))
-        return await self.wait(reset)
+        return await self.wait(reset, LOADING_TIMEOUT)  # of drones there may be a model to compile
 
     async def reset_all(self) -> Snapshot:
         """Make everything as it was at the start, but time if it must not jump back."""
@@ -153,33 +136,29 @@ class Server:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """For those that change what is in the world: one after the other."""
-        before, self._last_turn = self._last_turn, Future()
-        mine = self._last_turn
+        """For those that change what is in the world: one after the other.
+
+        Raises:
+            TimeoutError: Those before have taken too long.
+        """
+        turn: Future[None] = Future()
+        self._turns.append(turn)
+        self._next_turn()
         try:
-            await self.simulator.waiting.result(before, LOADING_TIMEOUT)
+            await self.wait(turn, LOADING_TIMEOUT)
             yield
         finally:
-            mine.set_result(None)
+            self._turns.remove(turn)
+            self._next_turn()
 
-    async def _carry_out(
-        self, handler: Callable[[Any, Any], Any], request: Any, response: Any
-    ) -> None:
-        try:
-            waits = handler(request, response)
-            if inspect.isawaitable(waits):
-                await waits
-        except Exception as error:
-            response.result = self.result_of(error)
+    def _next_turn(self) -> None:
+        if self._turns and not self._turns[0].done():
+            self._turns[0].set_result(None)
 
     def result_of(self, error: Exception) -> Result:
         """What an error is in the terms of the interface."""
-        if isinstance(error, Refusal):
-            return Result(result=error.code, error_message=str(error))
-        if not isinstance(error, InvalidState | ValueError | TimeoutError | CancelledError):
-            self.simulator.get_logger().error(f"a service failed: {error!r}")
-        text = str(error) or repr(error)
-        return Result(result=Result.RESULT_OPERATION_FAILED, error_message=text)
+        code = getattr(error, "code", Result.RESULT_OPERATION_FAILED)
+        return Result(result=code, error_message=self.simulator.door.explain(error, "a request"))
 
 
 def service_name(kind: Any) -> str:
@@ -191,8 +170,11 @@ def same_tags(wanted: Any, tags: list[str]) -> bool:
     """Whether tags pass a `TagsFilter`.
 
     Raises:
-        Refusal: It has a mode that does not exist.
+        Refusal: It has a mode that does not exist, or too many tags.
     """
+    if len(wanted.tags) > limits.TAGS:
+        text = f"a filter has {limits.TAGS} tags at most, got {len(wanted.tags)}"
+        raise Refusal(Result.RESULT_OPERATION_FAILED, text)
     if wanted.filter_mode not in (wanted.FILTER_MODE_ANY, wanted.FILTER_MODE_ALL):
         text = f"filter_mode is 0 (any) or 1 (all), got {wanted.filter_mode}"
         raise Refusal(Result.RESULT_OPERATION_FAILED, text)

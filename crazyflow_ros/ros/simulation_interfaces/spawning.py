@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 from rclpy.exceptions import InvalidNamespaceException
 from rclpy.validate_namespace import validate_namespace
 from simulation_interfaces.msg import Resource, Result, Spawnable, SpawnResult
 from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities, SpawnEntity
 
+from crazyflow_ros import limits
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.frames import frame
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
 from crazyflow_ros.ros.simulation_interfaces.objects import standing
-from crazyflow_ros.ros.simulation_interfaces.resources import FORMATS, read, resource_of
+from crazyflow_ros.ros.simulation_interfaces.resources import (
+    FORMATS,
+    Description,
+    check_files,
+    check_sources,
+    listed,
+    path_of,
+    read,
+    resource_of,
+)
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
-from crazyflow_ros.ros.simulation_interfaces.server import LOADING_TIMEOUT, Refusal, Server
+from crazyflow_ros.ros.simulation_interfaces.server import LOADING_TIMEOUT, Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
 
 _FORMATS = tuple(FORMATS.values())
@@ -41,22 +54,14 @@ class Spawning:
         server.serve(SpawnEntities, self._spawn_several, "SPAWNING_ENTITIES")
         server.serve(DeleteEntity, self._delete, "DELETING")
 
-    def _get_spawnables(
+    async def _get_spawnables(
         self, request: GetSpawnables.Request, response: GetSpawnables.Response
     ) -> None:
-        paths, unknown = list(_files(resource("urdf_mjcf", "objects"))), []
-        for source in request.sources:
-            path = Path(source.removeprefix("file://")).expanduser()
-            if not path.exists():
-                unknown.append(source)
-            paths += _files(path)
-        for path in paths:
-            try:
-                response.spawnables.append(_spawnable(path))
-            except Refusal:
-                unknown.append(str(path))
+        found, unknown = await self._server.work(lambda: _spawnables(request.sources))
+        response.spawnables = found
         if unknown:
-            response.result.error_message = f"not recognised: {', '.join(unknown)}"
+            text = ", ".join(limits.shown(source) for source in unknown[: limits.REQUESTED])
+            response.result.error_message = f"not recognised: {text}"
 
     async def _spawn_one(self, request: Any, response: Any) -> None:
         response.entity_name = await self._spawn(request)
@@ -64,10 +69,15 @@ class Spawning:
     async def _spawn_several(
         self, request: SpawnEntities.Request, response: SpawnEntities.Response
     ) -> None:
-        failed = []
+        if len(request.spawn_requests) > limits.REQUESTED:
+            got = f"expected at most {limits.REQUESTED} requests, got {len(request.spawn_requests)}"
+            raise Refusal(Result.RESULT_OPERATION_FAILED, got)
+        failed, deadline = [], time.monotonic() + LOADING_TIMEOUT
         for wish in request.spawn_requests:
             result = SpawnResult(result=Result(result=Result.RESULT_OK))
             try:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"not begun within {LOADING_TIMEOUT:g} s, and given up")
                 result.entity_name = await self._spawn(wish)
             except Exception as error:
                 result.result = self._server.result_of(error)
@@ -84,13 +94,14 @@ class Spawning:
             wanted = resource_of(wish, "entity_resource")
             if wanted.uri == self._server.simulator.parameters.drone_model:
                 return await self._spawn_drone(wish)
-            description = read(wanted, SpawnResult, _FORMATS)
-            wanted = wish.name or description.name
-            name = self._free_name(namespace, wanted, wish.allow_renaming)
+            description, spec = await self._server.work(lambda: _read(wanted))
+            self._server.need_world()  # it may have been unloaded meanwhile
+            own_name = wish.name or description.name
+            name = self._free_name(namespace, own_name, wish.allow_renaming)
             origin = frame(self._server, wish.initial_pose)
             pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
-            changes = self._server.changes.with_spawned(name, standing(description.spec), pose)
             try:
+                changes = self._server.changes.with_spawned(name, spec, description.elements, pose)
                 await self._server.change_world(changes)
             except ValueError as error:
                 raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
@@ -117,7 +128,8 @@ class Spawning:
             self._server.need_world()
             motion = named(self._server, request.entity)
             if motion.is_drone:
-                await self._server.wait(self._server.physics.despawn(motion.name))
+                gone = self._server.physics.despawn(motion.name)
+                await self._server.wait(gone, LOADING_TIMEOUT)
                 self._server.simulator.follow_drones()
             else:
                 await self._server.change_world(self._server.changes.without(motion.name))
@@ -125,10 +137,15 @@ class Spawning:
 
     def _free_name(self, namespace: str, wanted: str, renaming: bool) -> str:
         """The full name of a new entity: the wanted one, or if need be and allowed another."""
+        for what, text in (("name", wanted), ("name with its namespace", namespace + wanted)):
+            if len(text) > limits.NAME_LENGTH:
+                most = f"a {what} has at most {limits.NAME_LENGTH} characters"
+                raise Refusal(SpawnResult.NAME_INVALID, f"{most}, got {limits.shown(text)!r}")
         taken = {motion.name for motion in motions(self._server)} | self._server.scenery.bodies()
         if not _NAME.fullmatch(wanted) and not renaming:
             rule = "letters, digits, '_', '-' and '.', the first one a letter"
-            raise Refusal(SpawnResult.NAME_INVALID, f"a name has {rule}, got {wanted!r}")
+            got = limits.shown(wanted)
+            raise Refusal(SpawnResult.NAME_INVALID, f"a name has {rule}, got {got!r}")
         base = namespace + (wanted if _NAME.fullmatch(wanted) else "object")
         if base not in taken:
             return base
@@ -147,6 +164,9 @@ def _namespace(text: str) -> str:
     """
     if not text:
         return ""
+    if len(text) > limits.NAME_LENGTH:
+        most = f"a namespace has at most {limits.NAME_LENGTH} characters"
+        raise Refusal(SpawnResult.NAMESPACE_INVALID, f"{most}, got {limits.shown(text)!r}")
     try:
         validate_namespace(f"/{text.strip('/')}")
     except InvalidNamespaceException as error:
@@ -154,16 +174,48 @@ def _namespace(text: str) -> str:
     return f"{text.strip('/')}/"
 
 
+def _read(wanted: Resource) -> tuple[Description, mujoco.MjSpec]:
+    """What is described, and what of it can stand somewhere. In the worker."""
+    description = read(wanted, SpawnResult, _FORMATS)
+    return description, standing(description.spec)
+
+
+def _spawnables(sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:
+    """What comes with the package and is in files and folders; what else is there. In the worker.
+
+    Raises:
+        Refusal: There is too much to look into.
+    """
+    check_sources(sources)
+    found, unknown, paths = [], [], list(_files(resource("urdf_mjcf", "objects")))
+    for source in sources:
+        try:
+            path = path_of(source, SpawnResult)
+        except Refusal:
+            unknown.append(source)
+            continue
+        if not (path.is_dir() or path.is_file()):
+            unknown.append(source)
+        paths += _files(path)
+    check_files(paths)
+    for path in paths:
+        try:
+            found.append(_spawnable(path))
+        except Refusal:
+            unknown.append(str(path))
+    return found, unknown
+
+
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
+        yield from listed(path, _SUFFIXES)
     elif path.is_file():
         yield path
 
 
 def _spawnable(path: Path) -> Spawnable:
     description = read(Resource(uri=str(path)), SpawnResult, _FORMATS)
-    bounds = box_message(box_of(description.spec.copy().compile(), 0))
+    bounds = box_message(box_of(description.spec.copy().compile()))
     spawnable = Spawnable(description=description.text("description"), spawn_bounds=bounds)
     if hasattr(spawnable, "entity_resource"):
         spawnable.entity_resource = description.resource

@@ -5,7 +5,8 @@ from __future__ import annotations
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import GetSimulationState, SetSimulationState
 
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.runtime import InvalidState
 
 _NAMES = {
@@ -72,6 +73,8 @@ class States:
         if target not in _NAMES:
             text = f"there is no state {target}, have {_NAMES}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+        if target == SimulationState.STATE_PAUSED and now == target:
+            await self._server.wait(self._physics.pause())  # steps under way end
         if now == target:
             text = f"the simulation is {_NAMES[now]} already"
             raise Refusal(_Response.ALREADY_IN_TARGET_STATE, text)

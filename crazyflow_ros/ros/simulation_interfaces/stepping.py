@@ -5,18 +5,19 @@ from __future__ import annotations
 from concurrent.futures import CancelledError
 from typing import Any
 
-from rclpy.action import ActionServer, CancelResponse
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from simulation_interfaces.action import SimulateSteps
 from simulation_interfaces.msg import Result
 from simulation_interfaces.srv import StepSimulation
 
-from crazyflow_ros.ros.simulation_interfaces.server import (
-    SLOWEST_TICK,
-    TIMEOUT,
-    Server,
-    service_name,
-)
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import SERVICE_QOS, Refusal
+from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
+from crazyflow_ros.ros.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.runtime import Steps
+
+_MOST_GOALS = 100
+_RESULT_TIMEOUT = 60  # s of wall time for which a result is kept
 
 
 class Stepping:
@@ -36,20 +37,31 @@ class Stepping:
             service_name(SimulateSteps),
             self._simulate,
             cancel_callback=self._cancel,
+            goal_callback=self._accept,
             callback_group=server.simulator.waiting.group,
+            goal_service_qos_profile=SERVICE_QOS,
+            result_service_qos_profile=SERVICE_QOS,
+            cancel_service_qos_profile=SERVICE_QOS,
+            result_timeout=_RESULT_TIMEOUT,
         )
 
     async def _step(
         self, request: StepSimulation.Request, response: StepSimulation.Response
     ) -> None:
         self._server.need_world()
+        self._check(request.steps)
         await self._done(self._physics.step(request.steps))
+
+    def _accept(self, _: Any) -> GoalResponse:
+        """Refuse goals beyond those that are under way, so that nobody can fill the memory."""
+        return GoalResponse.ACCEPT if len(self._running) < _MOST_GOALS else GoalResponse.REJECT
 
     async def _simulate(self, goal: Any) -> SimulateSteps.Result:
         result = SimulateSteps.Result(result=Result(result=Result.RESULT_OK))
         key = bytes(goal.goal_id.uuid)
         try:
             self._server.need_world()
+            self._check(goal.request.steps)
             feedback = _Feedback(self._server, goal)
             steps = self._physics.step(goal.request.steps, feedback.note)
             self._running[key] = steps
@@ -74,6 +86,13 @@ class Stepping:
         if steps is not None:
             steps.cancel()
         return CancelResponse.ACCEPT
+
+    @staticmethod
+    def _check(steps: int) -> None:
+        """Refuse more than anybody waits for."""
+        if steps > limits.STEPS:
+            text = f"steps are {limits.STEPS} at most, got {steps}"
+            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
 
     async def _done(self, steps: Steps) -> None:
         """Wait for steps, and for those that were asked for before and come first."""

@@ -6,9 +6,12 @@ import numpy as np
 from geometry_msgs.msg import Vector3
 from simulation_interfaces.msg import Bounds, Result
 
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.scenery import Box
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal
 from crazyflow_ros.scene.frames import world_to_body
+
+_FARTHEST = 1e9  # m; those who want everything ask for more than there can be
 
 
 def box_message(box: Box | None) -> Bounds:
@@ -33,24 +36,28 @@ class Volume:
     """
 
     def __init__(self, bounds: Bounds) -> None:
+        if len(bounds.points) > limits.POINTS:
+            text = f"bounds have at most {limits.POINTS} points, got {len(bounds.points)}"
+            raise Refusal(Result.RESULT_OPERATION_FAILED, text)
         points = np.array([(p.x, p.y, p.z) for p in bounds.points]).reshape(-1, 3)
         expected = {
             Bounds.TYPE_EMPTY: (0, 0, "no points"),
             Bounds.TYPE_BOX: (2, 2, "two corners, the upper one first"),
-            Bounds.TYPE_CONVEX_HULL: (3, np.inf, "three points or more"),
+            Bounds.TYPE_CONVEX_HULL: (3, limits.POINTS, "three points or more"),
             Bounds.TYPE_SPHERE: (2, 2, "a centre and a radius"),
         }
         if bounds.type not in expected:
             text = f"bounds have a type from 0 to 3, got {bounds.type}"
             raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
         fewest, most, what = expected[bounds.type]
-        good = fewest <= len(points) <= most and bool(np.isfinite(points).all())
+        good = fewest <= len(points) <= most and bool((np.abs(points) <= _FARTHEST).all())
         if good and bounds.type == Bounds.TYPE_BOX:
             good = bool((points[0] >= points[1]).all())
         if good and bounds.type == Bounds.TYPE_SPHERE:
             good = bool(points[1, 0] >= 0)
         if not good:
-            text = f"bounds of type {bounds.type} are {what}, got {points.tolist()}"
+            got = f"of numbers up to {_FARTHEST:g}, got {limits.shown(points)}"
+            text = f"bounds of type {bounds.type} are {what}, {got}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
         self._kind = bounds.type
         if bounds.type == Bounds.TYPE_BOX:
@@ -73,7 +80,7 @@ class Volume:
             centre = world_to_body(quat, self._points[0] - pos)
             gap = centre - np.clip(centre, lower, upper)
             return bool(np.linalg.norm(gap) <= self._points[1, 0])
-        corners = np.array([world_to_body(quat, point - pos) for point in self._points])
+        corners = world_to_body(quat, self._points - pos)
         return _hull_overlaps(corners, lower, upper)
 
 

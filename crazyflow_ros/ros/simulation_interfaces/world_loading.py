@@ -8,6 +8,7 @@ from pathlib import Path
 from simulation_interfaces.msg import WorldResource
 from simulation_interfaces.srv import LoadWorld, UnloadWorld
 
+from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.objects import Changes
 from crazyflow_ros.ros.simulation_interfaces.resources import (
     Description,
@@ -15,7 +16,7 @@ from crazyflow_ros.ros.simulation_interfaces.resources import (
     read,
     resource_of,
 )
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server
+from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.worlds import FORMATS, world_message
 
 _EMPTY = '<mujoco model="empty"/>'
@@ -33,7 +34,8 @@ class WorldLoading:
 
     async def _load(self, request: LoadWorld.Request, response: LoadWorld.Response) -> None:
         async with self._server.alone():
-            world = read(resource_of(request, "world_resource"), _CODES, FORMATS)
+            wanted = resource_of(request, "world_resource")
+            world = await self._server.work(lambda: read(wanted, _CODES, FORMATS))
             if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
                 text = "everything but the drones stands still, but the world has joints"
                 raise Refusal(_CODES.UNSUPPORTED_ELEMENTS, text)

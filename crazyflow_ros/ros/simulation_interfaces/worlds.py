@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from simulation_interfaces.msg import Resource, Result, WorldResource
 from simulation_interfaces.srv import GetAvailableWorlds, GetCurrentWorld, LoadWorld
 
-from crazyflow_ros.ros.simulation_interfaces.resources import Description, path_of, read
-from crazyflow_ros.ros.simulation_interfaces.server import Refusal, Server, same_tags
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.simulation_interfaces.resources import (
+    Description,
+    check_files,
+    check_sources,
+    listed,
+    path_of,
+    read,
+)
+from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.scene import scene_path, scenes
 
 FORMATS = ("mjcf",)
@@ -25,20 +34,13 @@ class Worlds:
         server.serve(GetAvailableWorlds, self._get_available, "AVAILABLE_WORLDS", "WORLD_TAGS")
         server.serve(GetCurrentWorld, self._get_current, "WORLD_INFO_GETTING")
 
-    def _get_available(
+    async def _get_available(
         self, request: GetAvailableWorlds.Request, response: GetAvailableWorlds.Response
     ) -> None:
-        every = request.continue_on_error
-        paths = [*scenes().values(), *_files(request.additional_sources, skip_bad=every)]
-        for path in paths:
-            try:
-                world = read_world(Resource(uri=str(path)))
-            except Refusal as error:
-                if not every:
-                    raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
-                continue
-            if same_tags(request.filter, world.tags):
-                response.worlds.append(world)
+        same_tags(request.filter, [])  # a bad one is refused whatever there is
+        sources, skip_bad = request.additional_sources, request.continue_on_error
+        worlds = await self._server.work(lambda: _available(sources, skip_bad=skip_bad))
+        response.worlds = [world for world in worlds if same_tags(request.filter, world.tags)]
 
     def _get_current(
         self, request: GetCurrentWorld.Request, response: GetCurrentWorld.Response
@@ -67,16 +69,36 @@ def world_message(world: Description) -> WorldResource:
     )
 
 
+def _available(sources: Sequence[str], *, skip_bad: bool) -> list[WorldResource]:
+    """The worlds of the package, and those in files and folders. In the worker.
+
+    Raises:
+        Refusal: One of them is none, unless those are skipped, or there are too many.
+    """
+    check_sources(sources)
+    paths, worlds = [*scenes().values(), *_files(sources, skip_bad=skip_bad)], []
+    check_files(paths)
+    for path in paths:
+        try:
+            worlds.append(read_world(Resource(uri=str(path))))
+        except Refusal as error:
+            if not skip_bad:
+                raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
+    return worlds
+
+
 def _files(sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
     """MJCF files that are given, or are in folders that are given."""
     for source in sources:
         path = path_of(source, LoadWorld.Response)
         if path.is_dir():
-            yield from sorted(path.glob("*.xml"))
+            yield from listed(path, (".xml",))
         elif path.is_file():
             yield path
         elif not skip_bad:
-            raise Refusal(Result.RESULT_NOT_FOUND, f"there is no file or folder {source!r}")
+            raise Refusal(
+                Result.RESULT_NOT_FOUND, f"there is no file or folder {limits.shown(source)!r}"
+            )
 
 
 def declare(server: Server) -> None:

@@ -14,7 +14,8 @@
 // answers. In lock-step the simulator, having published the state of a control tick, waits until
 // each drone that it awaits has a command of that tick; of another epoch it counts as an answer,
 // but is not obeyed. A drone is awaited from its controller's first command on. Running free the
-// simulator takes the latest.
+// simulator takes the latest. A command that is not finite, absurdly large or of no known level is
+// refused, and its drone treated as if nobody commanded it (`ros2_control.on_loss`).
 //
 // `state_count` and `command_count` are futexes: to wait is to sleep until they change.
 //
@@ -50,7 +51,7 @@ namespace crazyflow_ros::shared_memory
 {
 
 constexpr char kMagic[8] = {'c', 'r', 'a', 'z', 'y', 'f', 'l', 'w'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 /// What the four numbers of a command are.
 enum class Level : std::uint64_t
@@ -60,6 +61,7 @@ enum class Level : std::uint64_t
   attitude = 2,        ///< roll, pitch, yaw [rad], collective thrust [N]
   body_rate = 3,       ///< roll rate, pitch rate, yaw rate [rad/s], collective thrust [N]
   acceleration = 4,    ///< x, y, z in the world [m/s^2], 0 hovers, and heading [rad]
+  waiting = 5,         ///< no command yet, from who has just begun: the drone goes on as it does
 };
 
 struct Header
@@ -249,6 +251,16 @@ constexpr std::size_t segment_size(std::size_t n_drones)
          2 * (sizeof(State) + n_drones * sizeof(DroneState));
 }
 
+constexpr const char * kNameRule = "1 to 200 letters, digits, '_', '.' or '-'";
+
+/// Whether a shared memory can be called so; others would be looked for in vain.
+inline bool is_name(const std::string & name)
+{
+  return !name.empty() && name.size() <= 200 &&
+         name.find_first_not_of(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == std::string::npos;
+}
+
 enum class Wait
 {
   news,     ///< there is a state that was not read yet
@@ -273,6 +285,10 @@ public:
   bool open(const std::string & name, std::string & error)
   {
     close();
+    if (!is_name(name)) {
+      return refuse(
+        std::string("a shared memory's name has ") + kNameRule + ", got '" + name + "'", error);
+    }
     file_ = shm_open(("/crazyflow_ros." + name).c_str(), O_RDWR | O_CLOEXEC, 0);
     if (file_ < 0) {
       return refuse(
@@ -303,7 +319,8 @@ public:
         header().version, header().layout, kVersion, layout_hash());
       return refuse(text, error);
     }
-    if (header().size != size_ || segment_size(header().n_drones) != size_) {
+    n_drones_ = header().n_drones;  // which others can write, later
+    if (header().size != size_ || segment_size(n_drones_) != size_) {
       return refuse("shared memory of '" + name + "' has a wrong size", error);
     }
     // A state that is there already is news.
@@ -317,9 +334,10 @@ public:
   bool claim(const std::string & drone, std::string & error, bool reads_range = true)
   {
     std::string names;
-    for (std::uint32_t i = 0; i < header().n_drones; ++i) {
-      names += std::string(names.empty() ? "" : ", ") + drones()[i].name;
-      if (drone != drones()[i].name) {
+    for (std::uint32_t i = 0; i < n_drones_; ++i) {
+      const std::string there(drones()[i].name, strnlen(drones()[i].name, sizeof(Drone::name)));
+      names += (names.empty() ? "" : ", ") + there;
+      if (drone != there) {
         continue;
       }
       short found = 0;
@@ -474,7 +492,7 @@ private:
   /// sees those of all others, hence one wakes the simulator.
   bool complete() noexcept
   {
-    for (std::uint32_t i = 0; i < header().n_drones; ++i) {
+    for (std::uint32_t i = 0; i < n_drones_; ++i) {
       if (drones()[i].awaited.load(std::memory_order_relaxed) != 0) {
         const std::uint64_t count = slot(i).count.load(std::memory_order_seq_cst);
         if (slot(i).buffers[count % 2].tick != state_.tick) {
@@ -490,17 +508,18 @@ private:
   CommandSlot & slot(std::uint32_t i) noexcept
   {
     return reinterpret_cast<CommandSlot *>(
-      base_ + sizeof(Header) + header().n_drones * sizeof(Drone))[i];
+      base_ + sizeof(Header) + n_drones_ * sizeof(Drone))[i];
   }
   std::size_t state_size() noexcept
   {
-    return sizeof(State) + header().n_drones * sizeof(DroneState);
+    return sizeof(State) + n_drones_ * sizeof(DroneState);
   }
   const char * states() noexcept { return base_ + size_ - 2 * state_size(); }
 
   int file_ = -1;
   char * base_ = nullptr;
   std::size_t size_ = 0;
+  std::uint32_t n_drones_ = 0;
   std::uint32_t seen_ = 0;
   State state_{};
   std::vector<Claim> claims_;

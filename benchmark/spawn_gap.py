@@ -1,0 +1,152 @@
+"""How long /clock is silent while drones and objects come into a simulation that flies on.
+
+    python -m benchmark.spawn_gap [seconds]
+
+Prints a Markdown table. At a real-time factor of 1 the clock comes at 500 Hz; another process than
+the simulator, this one, notes when it arrives. Three things are spawned, each of which has code to
+be compiled for it: the first object that drones collide with, a drone for which there is no slot,
+and an object with more shapes than there are slots. The first row is the time before, without any.
+Each run of the simulator has a cache of its own, which is empty at first, so that nothing has been
+compiled before; in the second run everything has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
+from simulation_interfaces.msg import Resource
+from simulation_interfaces.srv import SpawnEntity
+
+from benchmark.services import Caller
+from crazyflow_ros.demo.simulator import Simulator
+
+FREQ = 500  # Hz
+READY_TIMEOUT = 300.0  # s
+SPAWN_TIMEOUT = 600.0  # s
+PARAMETERS = {"freq": str(FREQ), "publish_rates.clock": str(FREQ)}
+DRONE = "cf2x_L250"
+BOX = "<mujoco><worldbody><body pos='0 0 0'>{}</body></worldbody></mujoco>"
+SHAPE = "<geom type='box' size='.1 .1 .1' pos='{} 0 0'/>"
+SHAPES = 40  # more than the slots that the first object brings
+
+
+class Watch:
+    """Notes in a thread of its own when the clock arrives."""
+
+    def __init__(self) -> None:
+        self.arrivals: list[float] = []
+        self._context = rclpy.Context()
+        self._context.init()
+        node = rclpy.create_node("watch", context=self._context)
+        node.create_subscription(Clock, "/clock", self._note, 1000)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(node)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._main)
+        self._thread.start()
+
+    def _note(self, _: Clock) -> None:
+        self.arrivals.append(time.monotonic())
+
+    def _main(self) -> None:
+        while not self._ended.is_set():
+            self._executor.spin_once(timeout_sec=0.1)
+
+    def gap(self, do: Callable[[], object]) -> tuple[float, float]:
+        """Longest time without the clock while something is done, and how long that takes [s]."""
+        began = time.monotonic()
+        do()
+        took = time.monotonic() - began
+        time.sleep(0.5)  # s, in which what was held up arrives
+        arrivals = np.array([began, *[t for t in list(self.arrivals) if t > began]])
+        self.arrivals.clear()
+        return float(np.diff(arrivals).max()), took
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        self._thread.join()
+        self._context.shutdown()
+
+
+def spawner(caller: Caller, name: str, x: float, resource: Resource) -> Callable[[], None]:
+    """What spawns something, and waits until it is there."""
+
+    def spawn() -> None:
+        request = SpawnEntity.Request(name=name, entity_resource=resource)
+        request.initial_pose.pose.position.x, request.initial_pose.pose.position.z = x, 1.0
+        response: Any = caller.call(SpawnEntity, "spawn_entity", request, SPAWN_TIMEOUT)
+        if response.result.result != response.result.RESULT_OK:
+            raise RuntimeError(response.result.error_message)
+
+    return spawn
+
+
+@contextmanager
+def cache(folder: Path) -> Iterator[None]:
+    """Let a simulator keep in a folder what it compiles."""
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ["XDG_CACHE_HOME"]
+        if before is not None:
+            os.environ["XDG_CACHE_HOME"] = before
+
+
+def measure(folder: Path, seconds: float) -> list[tuple[str, float, float]]:
+    """What was done, the longest gap, and how long it took [s]."""
+    with cache(folder), Simulator(PARAMETERS, folder / "simulator.log") as simulator:
+        watch, caller = Watch(), Caller(rclpy.create_node("caller"))
+        try:
+            deadline = time.monotonic() + READY_TIMEOUT
+            while not watch.arrivals and time.monotonic() < deadline:
+                time.sleep(0.1)
+            box = Resource(resource_string=BOX.format(SHAPE.format(0)))
+            many = Resource(
+                resource_string=BOX.format("".join(SHAPE.format(i) for i in range(SHAPES)))
+            )
+            jobs = {
+                "nothing": lambda: time.sleep(seconds),
+                "the first object": spawner(caller, "first", 3.0, box),
+                "a drone beyond max_drones": spawner(caller, "cf1", 1.0, Resource(uri=DRONE)),
+                f"an object of {SHAPES} shapes": spawner(caller, "many", 6.0, many),
+            }
+            rows = [(name, *watch.gap(job)) for name, job in jobs.items()]
+            simulator.check()
+        finally:
+            watch.close()
+        return rows
+
+
+def main(seconds: float = 5.0) -> None:
+    """Measure, first for a time [s of wall time] in which nothing is spawned."""
+    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    print(
+        "| spawned | compiled before | longest gap of /clock [ms] | until it is there [s] |\n"
+        "|---|---|---:|---:|"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for before in ("no", "yes"):
+            for name, gap, took in measure(Path(folder), seconds):
+                print(f"| {name} | {before} | {1e3 * gap:.0f} | {took:.1f} |", flush=True)
+    rclpy.shutdown()
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:2]))

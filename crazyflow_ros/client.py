@@ -1,0 +1,404 @@
+"""A client of a running simulator, for scripts: it flies drones, and sleeps in simulated time.
+
+    from crazyflow_ros.client import Simulation
+
+    with Simulation() as simulation:
+        cf0 = simulation.drone("cf0")
+        cf0.takeoff(1.0)
+        for x, y in ((1, 0), (1, 1), (0, 1), (0, 0)):
+            cf0.go_to(x, y, 1.0)
+        cf0.land()
+
+All of it goes through topics and services that any other program can use.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from importlib import import_module
+from math import nan
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import rclpy
+import yaml
+from crazyflie_interfaces.srv import GoTo, Land, Takeoff
+from geometry_msgs.msg import Point, PoseStamped
+from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import Log
+from rcl_interfaces.srv import GetParameters
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
+from simulation_interfaces.srv import GetEntityState, StepSimulation
+from std_srvs.srv import Empty, SetBool, Trigger
+
+from crazyflow_ros.ros.times import NS, duration_of, nanoseconds
+
+ANSWER = 30.0  # s of wall time in which a service answers
+STALL = 10.0  # s of wall time without a tick, after which time is taken to stand still
+ARRIVAL = 300.0  # s of simulated time in which a drone arrives
+
+_SLICE = 0.05  # s of wall time between two looks
+_LOOK = 0.1  # s of simulated time between two looks at a drone that flies
+_WARN = 30  # of rcl_interfaces/msg/Log, whose constant is a number or bytes by distribution
+_NEAR, _SLOW = 0.02, 0.02  # m, m/s: it has arrived
+_LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+_COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+
+
+class SimulationError(RuntimeError):
+    """The simulator does not do what it was asked to; the text says what is known."""
+
+
+class Simulation:
+    """A connection to a simulator. It runs callbacks only while one of its methods waits.
+
+    Args:
+        name: Of the simulator's node.
+        namespace: Of the simulator.
+        timeout: Wall time in which it has to be there [s]; it may be compiling.
+        stepping: Time advances only while this client sleeps, by exact steps: the same script gives
+            the same flight to the bit.
+
+    Attributes:
+        drones: Names of the drones at the simulator's start.
+        freq: Ticks per simulated second.
+        stepping: As given.
+        time_ns: The latest simulated time that is known.
+
+    Raises:
+        SimulationError: There is none.
+    """
+
+    def __init__(
+        self,
+        name: str = "crazyflow",
+        namespace: str = "/",
+        timeout: float = 120.0,
+        *,
+        stepping: bool = False,
+    ) -> None:
+        self._context = Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self.node = Node(
+            "crazyflow_client",
+            namespace=namespace,
+            context=self._context,
+            use_global_arguments=False,
+            start_parameter_services=False,
+        )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._name, self._services = name, dict[str, Any]()
+        self.time_ns, self.stepping = 0, False
+        self._warnings: deque[str] = deque(maxlen=3)
+        self.node.create_subscription(Clock, "/clock", self._note_clock, _LATEST)
+        self.node.create_subscription(Log, "/rosout", self._note_log, 100)
+        try:
+            values = self.call(
+                GetParameters, f"{name}/get_parameters", timeout, names=["drones", "freq"]
+            )
+            drones, freq = values.values
+            self.drones: list[str] = list(drones.string_array_value)
+            self.freq: int = freq.integer_value
+            self._until(lambda: self.time_ns > 0, timeout, "there is no /clock")
+            if stepping:
+                self.stepping = True
+                self.pause()
+                self._look_at_time()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; drones go on with what they were told."""
+        self._executor.shutdown()
+        self.node.destroy_node()
+        self._context.try_shutdown()
+
+    @property
+    def time(self) -> float:
+        """Simulated time of the latest clock message [s]."""
+        self._executor.spin_once(0.0)
+        return self.time_ns * 1e-9
+
+    def drone(self, name: str) -> Drone:
+        """One of the drones.
+
+        Raises:
+            SimulationError: There is none of this name.
+        """
+        if name not in self.drones:
+            raise SimulationError(f"there is no drone {name!r}, have {', '.join(self.drones)}")
+        return Drone(self, name)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait in simulated time, rounded to ticks when stepping.
+
+        Raises:
+            SimulationError: Time stands still, and this client does not step.
+        """
+        if self.stepping:
+            if ticks := round(seconds * self.freq):
+                self.step(ticks)
+            return
+        self._executor.spin_once(0.0)
+        end = self.time_ns + round(seconds * NS)
+        while self.time_ns < end:
+            before, deadline = self.time_ns, time.monotonic() + STALL
+            while self.time_ns == before:
+                if time.monotonic() > deadline:
+                    text = f"the simulated time stands still at {before * 1e-9:.3f} s"
+                    raise SimulationError(f"{text}; call resume() or step()")
+                self._executor.spin_once(_SLICE)
+
+    def pause(self) -> None:
+        """Stop time; no tick follows."""
+        self._checked(self.call(SetBool, f"{self._name}/pause", data=True))
+
+    def resume(self) -> None:
+        """Let time run."""
+        self._checked(self.call(SetBool, f"{self._name}/pause", data=False))
+
+    def step(self, ticks: int) -> None:
+        """Advance by exactly so many ticks, while paused."""
+        name = f"{self._name}/step_simulation"
+        answer = self.call(StepSimulation, name, ANSWER + ticks * 0.01, steps=ticks)
+        if answer.result.result != answer.result.RESULT_OK:
+            raise SimulationError(answer.result.error_message)
+        self._look_at_time()
+
+    def reset(self) -> None:
+        """Put all drones back to where they began."""
+        self._checked(self.call(Trigger, f"{self._name}/reset"))
+        self._look_at_time()
+
+    def call(self, kind: Any, name: str, timeout: float = ANSWER, **request: Any) -> Any:
+        """Call a service, and return its response.
+
+        Args:
+            kind: Type of the service.
+            name: Of the service.
+            timeout: Wall time in which it has to answer [s].
+            **request: Fields of the request.
+
+        Raises:
+            SimulationError: It is not there, or does not answer.
+        """
+        if name not in self._services:
+            self._services[name] = self.node.create_client(kind, name)
+        client = self._services[name]
+        self._until(client.service_is_ready, timeout, f"there is no service {name}")
+        future = client.call_async(kind.Request(**request))
+        self._until(future.done, timeout, f"{name} does not answer")
+        return future.result()
+
+    def echo(self, topic: str, *, once: bool = False) -> None:
+        """Print the messages of a topic.
+
+        Args:
+            topic: Its name.
+            once: Stop after one message; otherwise never.
+
+        Raises:
+            SimulationError: Nobody publishes it.
+        """
+        full, found = self.node.resolve_topic_name(topic), dict[str, list[str]]()
+
+        def is_there() -> bool:
+            found.update(self.node.get_topic_names_and_types())
+            return full in found
+
+        self._until(is_there, ANSWER, f"there is no topic {full}")
+        package, folder, name = found[full][0].split("/")
+        kind = getattr(import_module(f"{package}.{folder}"), name)
+        received: list[Any] = []
+        self.node.create_subscription(kind, full, received.append, _LATEST)
+        while not (once and received):
+            self._executor.spin_once(_SLICE)
+            if received:
+                print(
+                    yaml.safe_dump(_plain(received[-1]), sort_keys=False), end="---\n", flush=True
+                )
+                del received[: -1 if once else None]
+
+    def warnings(self) -> str:
+        """The latest warnings of the simulator, each once."""
+        self._executor.spin_once(_SLICE)
+        found = "; ".join(self._warnings)
+        self._warnings.clear()
+        return found
+
+    def _look_at_time(self) -> None:
+        """Take the time from an answer: clock messages of before may still be on their way."""
+        name = f"{self._name}/get_entity_state"
+        stamp = self.call(GetEntityState, name, entity=self.drones[0]).state.header.stamp
+        self.time_ns = max(self.time_ns, nanoseconds(stamp))
+
+    def _checked(self, answer: Any) -> None:
+        if not answer.success:
+            raise SimulationError(answer.message)
+
+    def _until(self, condition: Callable[[], object], timeout: float, what: str) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise SimulationError(f"{what}, within {timeout:g} s; is a simulator running?")
+            self._executor.spin_once(_SLICE)
+
+    def _note_clock(self, message: Clock) -> None:
+        time_ns = nanoseconds(message.clock)
+        is_late = self.stepping and time_ns < self.time_ns
+        self.time_ns = self.time_ns if is_late else time_ns
+
+    def _note_log(self, message: Log) -> None:
+        if message.name.rpartition(".")[2] == self._name and message.level >= _WARN:
+            self._warnings.append(message.msg)
+
+
+class Drone:
+    """A drone of a running simulator."""
+
+    def __init__(self, simulation: Simulation, name: str) -> None:
+        self.name, self._simulation = name, simulation
+        self._odometry: Odometry | None = None
+        node = simulation.node
+        node.create_subscription(Odometry, f"{name}/odom", self._note, _LATEST)
+        self._poses = node.create_publisher(PoseStamped, f"{name}/cmd_pose", _COMMAND)
+
+    @property
+    def position(self) -> np.ndarray:
+        """(3,) where it is [m], in the map."""
+        position = self._look().pose.pose.position
+        return np.array([position.x, position.y, position.z])
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """(3,) in its own axes [m/s]."""
+        linear = self._look().twist.twist.linear
+        return np.array([linear.x, linear.y, linear.z])
+
+    def takeoff(self, height: float = 1.0, duration: float = 0.0) -> None:
+        """Rise straight up, and return when the drone hovers there.
+
+        Args:
+            height: Above the floor [m].
+            duration: s; 0 is as fast as it may fly.
+
+        Raises:
+            SimulationError: It does not arrive; the text holds the warnings of the simulator.
+        """
+        x, y, _ = self.position
+        self.start_takeoff(height, duration)
+        self._arrive((x, y, height))
+
+    def start_takeoff(self, height: float = 1.0, duration: float = 0.0) -> None:
+        """As `takeoff`, but return at once."""
+        self._call(Takeoff, "takeoff", height=float(height), duration=duration_of(duration))
+
+    def go_to(self, x: float, y: float, z: float, yaw: float = 0.0, duration: float = 0.0) -> None:
+        """Fly to a place in the map, and return when the drone hovers there.
+
+        Args:
+            x: m.
+            y: m.
+            z: m, above the floor.
+            yaw: rad.
+            duration: s; 0 is as fast as it may fly.
+
+        Raises:
+            SimulationError: It does not arrive; the text holds the warnings of the simulator.
+        """
+        goal = Point(x=float(x), y=float(y), z=float(z))
+        self._call(GoTo, "go_to", goal=goal, yaw=float(yaw), duration=duration_of(duration))
+        self._arrive((x, y, z))
+
+    def land(self, duration: float = 0.0) -> None:
+        """Come straight down, and return when the drone stands on the floor.
+
+        Raises:
+            SimulationError: It does not arrive; the text holds the warnings of the simulator.
+        """
+        self.start_landing(duration)
+        self._arrive((nan, nan, nan), standing=True)
+
+    def start_landing(self, duration: float = 0.0) -> None:
+        """As `land`, but return at once."""
+        self._call(Land, "land", duration=duration_of(duration))
+
+    def emergency(self) -> None:
+        """Stop the rotors at once; only a reset helps then."""
+        self._call(Empty, "emergency")
+
+    def reset(self) -> None:
+        """Put this drone back to where it began."""
+        answer = self._simulation.call(Trigger, f"{self.name}/reset")
+        if not answer.success:
+            raise SimulationError(answer.message)
+
+    def _call(self, kind: Any, service: str, **request: Any) -> None:
+        self._simulation.warnings()
+        self._simulation.call(kind, f"{self.name}/{service}", **request)
+        refused = self._simulation.warnings()
+        if f"{self.name}/{service} is refused" in refused:
+            raise SimulationError(refused)
+
+    def _arrive(self, goal: tuple[float, float, float], *, standing: bool = False) -> None:
+        simulation = self._simulation
+        begin = simulation.time
+        simulation.sleep(_LOOK)
+        while not self._is_at(goal) or (standing and self.position[2] > 0.1):
+            if simulation.time - begin > ARRIVAL:
+                place = np.round(self.position, 2).tolist()
+                said = simulation.warnings()
+                raise SimulationError(f"{self.name} has not arrived, it is at {place} m; {said}")
+            simulation.sleep(_LOOK)
+
+    def _is_at(self, goal: tuple[float, float, float]) -> bool:
+        away = np.array(goal) - self.position
+        near = bool(np.nanmax(np.abs(away), initial=0.0) < _NEAR)
+        return near and bool(np.abs(self.velocity).max() < _SLOW)
+
+    def _look(self) -> Odometry:
+        text = f"{self.name} sends no odometry"
+        self._simulation._until(self._is_recent, ANSWER, text)
+        assert self._odometry is not None
+        return self._odometry
+
+    def _is_recent(self) -> bool:
+        """There is odometry; while stepping, that of the end of the step."""
+        if self._odometry is None or not self._simulation.stepping:
+            return self._odometry is not None
+        return nanoseconds(self._odometry.header.stamp) >= self._simulation.time_ns
+
+    def _note(self, message: Odometry) -> None:
+        self._odometry = message
+
+
+def _plain(value: Any) -> Any:
+    """A message, or a field of one, as YAML can hold it."""
+    if hasattr(value, "get_fields_and_field_types"):
+        return {name: _plain(getattr(value, name)) for name in value.get_fields_and_field_types()}
+    if isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, bytes):
+        return list(value)
+    return [_plain(element) for element in value]

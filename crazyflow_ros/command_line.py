@@ -1,0 +1,116 @@
+"""The command line: `python -m crazyflow_ros --help`.
+
+Starts the simulator, and asks a running one for what `ros2` would, which machines without a ROS
+installation do not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crazyflow_ros.client import Simulation
+
+_EPILOG = """
+without a command, or with --ros-args alone, it runs the simulator:
+  python -m crazyflow_ros --ros-args -p drones:=[cf0,cf1] -p real_time_factor:=2.0
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """What can be asked for."""
+    program = argparse.ArgumentParser(
+        prog="python -m crazyflow_ros",
+        description="A ROS 2 simulator of quadrotors, and commands for a running one.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = program.add_subparsers(dest="command", required=True, metavar="command")
+
+    def command(name: str, text: str, *drone: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        for argument in drone:
+            added.add_argument(argument, help="name of a drone")
+        return added
+
+    run = command("run", "run the simulator; what follows goes to ROS")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ...")
+    takeoff = command("takeoff", "rise to a height, and wait for it", "drone")
+    takeoff.add_argument("height", type=float, nargs="?", default=1.0, help="m, default 1.0")
+    go_to = command("go-to", "fly to a place in the map, and wait for it", "drone")
+    for axis in "xyz":
+        go_to.add_argument(axis, type=float, help="m")
+    go_to.add_argument("yaw", type=float, nargs="?", default=0.0, help="rad, default 0")
+    command("land", "come down, and wait for it", "drone")
+    command("pause", "stop time")
+    command("resume", "let time run")
+    step = command("step", "advance by ticks while time stands still")
+    step.add_argument("ticks", type=int, nargs="?", default=1, help="default 1")
+    reset = command("reset", "put all drones back, or one")
+    reset.add_argument("drone", nargs="?", help="name of a drone")
+    command("list", "the drones, where they are, and the topics and services")
+    echo = command("echo", "print the messages of a topic, until Ctrl-C")
+    echo.add_argument("topic", help="such as /cf0/odom")
+    echo.add_argument("--once", action="store_true", help="one message")
+    return program
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Carry out a command for a running simulator; the exit code."""
+    options = parser().parse_args(arguments)
+    from crazyflow_ros.ros.middleware import configure_middleware
+
+    configure_middleware()
+    from crazyflow_ros.client import Simulation, SimulationError
+
+    try:
+        with Simulation() as simulation:
+            _carry_out(simulation, options)
+    except SimulationError as error:
+        print(f"{options.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _carry_out(simulation: Simulation, options: argparse.Namespace) -> None:
+    match options.command:
+        case "takeoff":
+            simulation.drone(options.drone).takeoff(options.height)
+        case "go-to":
+            place = options.x, options.y, options.z
+            simulation.drone(options.drone).go_to(*place, options.yaw)
+        case "land":
+            simulation.drone(options.drone).land()
+        case "pause":
+            simulation.pause()
+        case "resume":
+            simulation.resume()
+        case "step":
+            simulation.step(options.ticks)
+        case "reset" if options.drone:
+            simulation.drone(options.drone).reset()
+        case "reset":
+            simulation.reset()
+        case "list":
+            _list(simulation)
+        case "echo":
+            simulation.echo(options.topic, once=options.once)
+
+
+def _list(simulation: Simulation) -> None:
+    for name in simulation.drones:
+        x, y, z = simulation.drone(name).position
+        print(f"{name}: ({x:.3f}, {y:.3f}, {z:.3f}) m")
+    node = simulation.node
+    for what, listed in (
+        ("topics", node.get_topic_names_and_types()),
+        ("services", node.get_service_names_and_types()),
+    ):
+        print(f"\n{what}")
+        for name, types in sorted(listed):
+            print(f"  {name}  {', '.join(types)}")

@@ -1,0 +1,140 @@
+"""`make fly`: fly a drone with the keyboard of a terminal, in a simulator of one's own.
+
+Nothing has to be installed for it. Keys are sent as velocities on `cmd_vel`, as teleoperation
+programs do; when none is held any longer, the drone hovers.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
+
+if TYPE_CHECKING:
+    from crazyflow_ros.client import Drone
+
+HELP = """
+  w s   ahead, back            up down     climb, sink
+  a d   left, right            left right  turn
+  t     take off               l           land
+  r     reset the drone        q           quit
+
+From the floor any key takes off. The drone hovers when no key is pressed.
+"""
+SPEED, CLIMB, TURN = 0.8, 0.4, 1.2  # m/s, m/s, rad/s
+_HELD = 0.25  # s for which a key counts; terminals repeat it at 30 Hz after half a second
+_PERIOD = 0.05  # s between two messages
+_KEYS = {
+    "w": (SPEED, 0.0, 0.0, 0.0),
+    "s": (-SPEED, 0.0, 0.0, 0.0),
+    "a": (0.0, SPEED, 0.0, 0.0),
+    "d": (0.0, -SPEED, 0.0, 0.0),
+    "\x1b[A": (0.0, 0.0, CLIMB, 0.0),
+    "\x1b[B": (0.0, 0.0, -CLIMB, 0.0),
+    "\x1b[D": (0.0, 0.0, 0.0, TURN),
+    "\x1b[C": (0.0, 0.0, 0.0, -TURN),
+}
+
+
+def main() -> int:
+    """Start a simulator and fly; the exit code."""
+    if not sys.stdin.isatty():
+        print("make fly needs a terminal with a keyboard", file=sys.stderr)
+        return 2
+    choose_domain()
+    from crazyflow_ros.client import SimulationError
+    from crazyflow_ros.ros.middleware import configure_middleware
+
+    configure_middleware()
+    (log := Path("out") / "simulator.log").parent.mkdir(exist_ok=True)
+    print(f"starting the simulator, which takes some seconds (log: {log})")
+    try:
+        with Simulator({"drones": "[cf0]", "true_mass": "true"}, log) as simulator:
+            _fly(simulator)
+    except (SimulatorError, SimulationError) as error:
+        print(f"\nFAILED: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _fly(simulator: Simulator) -> None:
+    from geometry_msgs.msg import TwistStamped
+
+    from crazyflow_ros.client import Simulation
+
+    with Simulation() as simulation, _raw_keyboard():
+        drone = simulation.drone("cf0")
+        publisher = simulation.node.create_publisher(TwistStamped, "cf0/cmd_vel", 1)
+        print(HELP.replace("\n", "\r\n"))
+        velocity, until, said = (0.0, 0.0, 0.0, 0.0), 0.0, ""
+        while True:
+            simulator.check()
+            key, now = _key(_PERIOD), time.monotonic()
+            if key in ("q", "\x03"):
+                return
+            if key in _KEYS:
+                velocity, until = _KEYS[key], now + _HELD
+            elif key in ("t", "l", "r"):
+                until = 0.0  # or the velocity of a moment ago would be the latest command
+                said = _told(drone, key)
+            if now < until:
+                message = TwistStamped()
+                linear = message.twist.linear
+                linear.x, linear.y, linear.z, message.twist.angular.z = velocity
+                publisher.publish(message)
+            x, y, z = drone.position
+            said = simulation.warnings() or said
+            print(f"\r  x {x:6.2f}  y {y:6.2f}  z {z:6.2f} m  {said[:60]:60}", end="", flush=True)
+
+
+def _told(drone: Drone, key: str) -> str:
+    """Have the drone take off, land or be reset; what it refuses."""
+    from crazyflow_ros.client import SimulationError
+
+    try:
+        match key:
+            case "t":
+                drone.start_takeoff(1.0)
+            case "l":
+                drone.start_landing()
+            case "r":
+                drone.reset()
+    except SimulationError as error:
+        return str(error)
+    return ""
+
+
+def _key(seconds: float) -> str:
+    """A key that is pressed within a time, or nothing."""
+    if not select.select([sys.stdin], [], [], seconds)[0]:
+        return ""
+    pressed = os.read(sys.stdin.fileno(), 64).decode(errors="replace")
+    # Of several that have queued up, the latest.
+    return pressed[-3:] if pressed[-3:-1] == "\x1b[" else pressed[-1:]
+
+
+@contextmanager
+def _raw_keyboard() -> Iterator[None]:
+    """Keys as they are pressed; the terminal is as before in the end."""
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Where a drone is to be at each later instant: polynomials in time, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from crazyflow_ros.flight.profile import Profile, State
+
+AXES = 4
+"""x, y, z [m, world frame] and yaw [rad]."""
+ORDER = 8
+"""Coefficients of a polynomial, of rising powers of time."""
+
+Piece = tuple[float, Sequence[float]]
+"""Duration [s] and coefficients, at most `ORDER`, in seconds since the piece began."""
+
+_POWERS = np.arange(ORDER)
+_SECOND = _POWERS[2:] * (_POWERS[2:] - 1)
+_THIRD = _SECOND[1:] * (_POWERS[3:] - 2)
+
+
+class Reference(NamedTuple):
+    """What a drone is to do at one instant. Each field has x, y, z [m, world frame], yaw [rad]."""
+
+    pos: np.ndarray
+    """(4,)"""
+    vel: np.ndarray
+    """(4,) per second."""
+    acc: np.ndarray
+    """(4,) per second squared."""
+
+    @classmethod
+    def at_rest(cls, pos: Sequence[float] | np.ndarray, yaw: float) -> Reference:
+        """Hovering at a place."""
+        return cls(np.array([*pos, yaw], float), np.zeros(AXES), np.zeros(AXES))
+
+    def axis(self, i: int) -> State:
+        """The motion along one axis."""
+        return State(float(self.pos[i]), float(self.vel[i]), float(self.acc[i]))
+
+
+@dataclass(frozen=True)
+class Course:
+    """A flight, by seconds since its begin. Each axis has its own pieces; the last is constant."""
+
+    times: np.ndarray
+    """(4, K) when each piece begins [s], rising from 0; infinite for pieces that an axis lacks."""
+    coefficients: np.ndarray
+    """(4, K, 8) of each piece, in seconds since it began."""
+    end: float
+    """When the drone is to be at rest [s]."""
+
+    @classmethod
+    def of_pieces(cls, pieces: Sequence[Sequence[Piece]], last: Sequence[float]) -> Course:
+        """A course from the pieces of each axis.
+
+        Args:
+            pieces: Of each axis, one after the other; may be none.
+            last: Where each axis rests in the end.
+        """
+        n_pieces = 1 + max(map(len, pieces))
+        times = np.full((AXES, n_pieces), inf)
+        coefficients = np.zeros((AXES, n_pieces, ORDER))
+        end = 0.0
+        for i, (own, rest) in enumerate(zip(pieces, last)):
+            time = 0.0
+            for k, (duration, values) in enumerate(own):
+                times[i, k], coefficients[i, k, : len(values)] = time, values
+                time += duration
+            times[i, len(own)], coefficients[i, len(own), 0] = time, rest
+            end = max(end, time)
+        return cls(times, coefficients, end)
+
+    @classmethod
+    def of_profiles(cls, start: Reference, profiles: Sequence[Profile]) -> Course:
+        """Jerk-limited motion along each axis, to rest."""
+        pieces, last = [], []
+        for i, profile in enumerate(profiles):
+            own, end = pieces_of(start.axis(i), profile)
+            pieces.append(own)
+            last.append(end.pos)
+        return cls.of_pieces(pieces, last)
+
+    @classmethod
+    def of_polynomials(cls, durations: Sequence[float], coefficients: np.ndarray) -> Course:
+        """Pieces that all axes have in common, with rest behind the last.
+
+        Args:
+            durations: (K,) s.
+            coefficients: (K, 4, 8).
+        """
+        last = evaluate(coefficients[-1], np.full(AXES, durations[-1]))[0]
+        axes = np.moveaxis(coefficients, 1, 0).tolist()
+        return cls.of_pieces([list(zip(durations, axis)) for axis in axes], last.tolist())
+
+    def then(self, other: Course) -> Course:
+        """Fly on, once at rest. The other course begins where this one ends."""
+        times = np.concatenate((self.times, other.times + self.end), axis=1)
+        coefficients = np.concatenate((self.coefficients, other.coefficients), axis=1)
+        order = np.argsort(times, axis=1, kind="stable")
+        return Course(
+            np.take_along_axis(times, order, axis=1),
+            np.take_along_axis(coefficients, order[..., None], axis=1),
+            self.end + other.end,
+        )
+
+    def delayed(self, delays: Sequence[float]) -> Course:
+        """Each axis begins later by a time of its own [s], and rests where it begins until then."""
+        late = self.times + np.array(delays)[:, None]
+        rest = np.zeros((AXES, 1, ORDER))
+        rest[:, 0, 0] = self.coefficients[:, 0, 0]
+        return Course(
+            np.concatenate((np.zeros((AXES, 1)), late), axis=1),
+            np.concatenate((rest, self.coefficients), axis=1),
+            float(late[np.isfinite(late)].max()),
+        )
+
+    def pieces_at(self, time: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """The pieces that a time falls into.
+
+        Returns:
+            Coefficients (4, 8), when each began (4,) [s], and until when all of them hold [s].
+        """
+        row = np.maximum((self.times <= time).sum(axis=1) - 1, 0)
+        axes = np.arange(AXES)
+        later = self.times[self.times > time]
+        until = float(later.min()) if later.size else inf
+        return self.coefficients[axes, row], self.times[axes, row], until
+
+    def at(self, time: float) -> Reference:
+        """What the drone is to do at a time [s]."""
+        coefficients, begins, _ = self.pieces_at(time)
+        return Reference(*evaluate(coefficients, time - begins)[:3])
+
+    def along(self, times: np.ndarray) -> np.ndarray:
+        """(4, n, 4) position, velocity, acceleration and jerk at times (n,) [s]."""
+        found = np.empty((4, len(times), AXES))
+        for i, (begins, coefficients) in enumerate(zip(self.times, self.coefficients)):
+            rows = np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
+            found[:, :, i] = evaluate(coefficients[rows], times - begins[rows])
+        return found
+
+
+def pieces_of(start: State, profile: Profile) -> tuple[list[Piece], State]:
+    """The polynomials of jerk-limited motion, and the motion at its end."""
+    pieces: list[Piece] = []
+    for phase in profile:
+        if phase.duration > 0:
+            pos, vel, acc = start
+            pieces.append((phase.duration, (pos, vel, acc / 2, phase.jerk / 6)))
+            start = start.after(phase)
+    return pieces, start
+
+
+def evaluate(coefficients: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Polynomials and their derivatives.
+
+    Args:
+        coefficients: (..., 8).
+        times: (...).
+
+    Returns:
+        (4, ...) value, first, second and third derivative.
+    """
+    powers = times[..., None] ** _POWERS
+    return np.stack(
+        (
+            (coefficients * powers).sum(axis=-1),
+            (coefficients[..., 1:] * _POWERS[1:] * powers[..., :-1]).sum(axis=-1),
+            (coefficients[..., 2:] * _SECOND * powers[..., :-2]).sum(axis=-1),
+            (coefficients[..., 3:] * _THIRD * powers[..., :-3]).sum(axis=-1),
+        )
+    )

@@ -1,0 +1,233 @@
+"""Setpoints of any size, made into courses that a drone can follow.
+
+The state controller of the Crazyflie's firmware answers an error of the position with a tilt in
+proportion, and flips at a step of about a metre. The governor leads it to the place along a course
+whose speed, acceleration and jerk are bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import cos, hypot, inf, pi, sin, sqrt
+
+import numpy as np
+
+from crazyflow_ros.flight.course import AXES, Course, Piece, Reference, evaluate, pieces_of
+from crazyflow_ros.flight.envelope import Envelope
+from crazyflow_ros.flight.profile import Bounds, Profile, State, end_of, to_position, to_velocity
+
+_LEAST_SHARE = 0.6  # of the bounds, for an axis that has to stop although it has nowhere to go
+_KNOTS = 0.05  # s between two points of a curve, which is a polynomial in between
+_CENTRIPETAL = 0.5  # of the acceleration that a curve may take
+_ALONG = 0.6  # of the acceleration that a change of the velocity may take in a curve
+_SLOW = 1e-3  # m/s, where any turn is slow enough
+
+
+def to_pose(start: Reference, pos: Sequence[float], yaw: float, envelope: Envelope) -> Course:
+    """Fly to a place, from any motion, and turn to a heading the short way.
+
+    Args:
+        start: The motion so far.
+        pos: (3,) m, world frame.
+        yaw: rad.
+        envelope: Bounds. From rest the way is a straight line.
+    """
+    axes = [start.axis(i) for i in range(AXES)]
+    goals = [*map(float, pos), shortest_turn(axes[3].pos, yaw)]
+    bounds = _bounds_to(axes, goals, envelope)
+    profiles = [to_position(a, g, b) for a, g, b in zip(axes, goals, bounds)]
+    return Course.of_profiles(start, profiles)
+
+
+def at_velocity(
+    start: Reference,
+    vel: Sequence[float],
+    yaw_rate: float,
+    duration: float,
+    envelope: Envelope,
+    z: Profile | None = None,
+) -> Course:
+    """Reach a velocity and a turn rate, and keep them.
+
+    Args:
+        start: The motion so far.
+        vel: (3,) m/s in the heading frame: x ahead, y left, z up. Turns with the heading.
+        yaw_rate: rad/s.
+        duration: How long the course lasts [s]; it does not come to rest at the end.
+        envelope: Bounds, which the velocities are reduced to.
+        z: Vertical motion instead of a velocity.
+    """
+    ahead, left = _shortened(vel[:2], envelope.speed)
+    # A drone that flies fast turns slowly, for its velocity turns with it.
+    speed = max(hypot(ahead, left), float(np.hypot(*start.vel[:2])))
+    fastest = min(envelope.yaw_rate, _CENTRIPETAL * envelope.acceleration / max(speed, _SLOW))
+    rate = min(max(-fastest, yaw_rate), fastest)
+    turn = to_velocity(start.axis(3), rate, _turning(envelope))
+    if z is None:
+        climb = min(max(-envelope.climb, vel[2]), envelope.climb)
+        z = to_velocity(start.axis(2), climb, _upright(envelope))
+    yaw = start.axis(3)
+    if rate or yaw.vel or yaw.acc:
+        level = _curve(start, (ahead, left), turn, duration, envelope)
+    else:
+        c, s = cos(yaw.pos), sin(yaw.pos)
+        goal = (c * ahead - s * left, s * ahead + c * left)
+        level = [
+            _lasting(start.axis(i), profile, duration)
+            for i, profile in enumerate(
+                _to_velocities(start.axis(0), start.axis(1), goal, envelope)
+            )
+        ]
+    pieces = [*level, _lasting(start.axis(2), z, duration), _lasting(yaw, turn, duration)]
+    last = [evaluate(_padded(p[-1][1]), np.array(p[-1][0]))[0] for p in pieces]
+    return Course.of_pieces(pieces, [float(x) for x in last])
+
+
+def to_rest(start: Reference, envelope: Envelope) -> Course:
+    """Come to rest as soon as the bounds allow."""
+    axes = [start.axis(i) for i in range(AXES)]
+    level = _to_velocities(axes[0], axes[1], (0.0, 0.0), envelope)
+    z = to_velocity(axes[2], 0.0, _upright(envelope))
+    return Course.of_profiles(start, [*level, z, to_velocity(axes[3], 0.0, _turning(envelope))])
+
+
+def descent(start: Reference, height: float, speed: float, envelope: Envelope) -> Profile:
+    """The vertical motion down, or up, to a height, at a speed of at most so much [m/s]."""
+    bounds = _upright(envelope)._replace(vel=min(abs(speed), envelope.climb))
+    return to_position(start.axis(2), height, bounds)
+
+
+def shortest_turn(yaw: float, goal: float) -> float:
+    """The angle nearest to `yaw` that has the direction of `goal` [rad]."""
+    return yaw + (goal - yaw + pi) % (2 * pi) - pi
+
+
+def _level(envelope: Envelope) -> Bounds:
+    return Bounds(envelope.speed, envelope.acceleration, envelope.jerk)
+
+
+def _upright(envelope: Envelope) -> Bounds:
+    return Bounds(envelope.climb, envelope.lift, envelope.jerk)
+
+
+def _turning(envelope: Envelope) -> Bounds:
+    return Bounds(envelope.yaw_rate, envelope.yaw_acceleration, envelope.yaw_jerk)
+
+
+def _bounds_to(axes: Sequence[State], goals: Sequence[float], envelope: Envelope) -> list[Bounds]:
+    """Bounds of each axis on the way to a place, which together keep those of the envelope."""
+    level, upright, turning = _level(envelope), _upright(envelope), _turning(envelope)
+    gaps = [goal - axis.pos for axis, goal in zip(axes, goals)]
+    away, up = hypot(*gaps[:2]), abs(gaps[2])
+    if all(axis.vel == 0 and axis.acc == 0 for axis in axes[:3]):
+        # A straight line: each axis takes its share of the slowest.
+        slope = up / away if away > 0 else inf
+        along = Bounds(
+            *(min(flat, steep / slope if slope else inf) for flat, steep in zip(level, upright))
+        )
+        rise = upright if away == 0 else along.scaled(slope) if slope else upright
+        x, y = (abs(gap) / away if away > 0 else 1.0 for gap in gaps[:2])
+        # A share of zero belongs to an axis that has nothing to do.
+        return [along.scaled(x or 1.0), along.scaled(y or 1.0), rise, turning]
+    ways = [goal - _stop(axis, level) for axis, goal in zip(axes[:2], goals)]
+    x, y = _shares(ways, [axis.vel != 0 or axis.acc != 0 for axis in axes[:2]])
+    return [level.scaled(x), level.scaled(y), upright, turning]
+
+
+def _stop(axis: State, bounds: Bounds) -> float:
+    """Where an axis would come to rest if it braked at once."""
+    return end_of(axis, to_velocity(axis, 0.0, bounds)).pos
+
+
+def _shares(ways: Sequence[float], moves: Sequence[bool]) -> tuple[float, float]:
+    """Shares of two axes in the bounds of their plane; their squares add up to at most 1."""
+    whole = hypot(*ways)
+    shares = [abs(way) / whole if whole > 0 else sqrt(0.5) for way in ways]
+    for i in range(2):
+        if shares[i] < _LEAST_SHARE and (moves[i] or shares[i] == 0):
+            shares[i] = _LEAST_SHARE
+            shares[1 - i] = min(shares[1 - i], sqrt(1 - _LEAST_SHARE**2))
+    return shares[0], shares[1]
+
+
+def _to_velocities(x: State, y: State, goal: Sequence[float], envelope: Envelope) -> list[Profile]:
+    """Reach a horizontal velocity [m/s]."""
+    bounds = _level(envelope)
+    changes = [
+        goal[i] - (axis.vel + axis.acc * abs(axis.acc) / (2 * bounds.jerk))
+        for i, axis in enumerate((x, y))
+    ]
+    shares = _shares(changes, [axis.acc != 0 for axis in (x, y)])
+    return [
+        to_velocity(axis, vel, bounds.scaled(share))
+        for axis, vel, share in zip((x, y), goal, shares)
+    ]
+
+
+def _curve(
+    start: Reference, vel: Sequence[float], turn: Profile, duration: float, envelope: Envelope
+) -> list[list[Piece]]:
+    """Horizontal pieces of a flight whose velocity turns with the heading.
+
+    The velocity is a cubic polynomial between two knots, with the accelerations of the curve.
+    """
+    times = np.linspace(0.0, duration, 1 + max(1, round(duration / _KNOTS)))
+    yaw, rate, _ = _sampled(start.axis(3), turn, times)
+    c, s = np.cos(yaw), np.sin(yaw)
+    (vx, vy, _, _), (ax, ay, _, _) = start.vel.tolist(), start.acc.tolist()
+    # The velocity as seen from the heading frame, and how it changes there.
+    ahead, left = c[0] * vx + s[0] * vy, c[0] * vy - s[0] * vx
+    ahead_acc = c[0] * ax + s[0] * ay + rate[0] * left
+    left_acc = c[0] * ay - s[0] * ax - rate[0] * ahead
+    states = State(0.0, ahead, ahead_acc), State(0.0, left, left_acc)
+    gentle = replace(envelope, acceleration=_ALONG * envelope.acceleration)
+    profiles = _to_velocities(*states, vel, gentle)
+    (_, u, du), (_, v, dv) = (_sampled(x, p, times) for x, p in zip(states, profiles))
+    vels = c * u - s * v, s * u + c * v
+    accs = (
+        c * (du - rate * v) - s * (dv + rate * u),
+        s * (du - rate * v) + c * (dv + rate * u),
+    )
+    return [
+        _hermite(float(start.pos[i]), times, vel, acc)
+        for i, (vel, acc) in enumerate(zip(vels, accs))
+    ]
+
+
+def _hermite(pos: float, times: np.ndarray, vel: np.ndarray, acc: np.ndarray) -> list[Piece]:
+    """Positions whose velocity passes knots with given accelerations; cubic in between."""
+    pieces: list[Piece] = []
+    for k, h in enumerate(np.diff(times).tolist()):
+        v0, v1, a0, a1 = vel[k], vel[k + 1], acc[k] * h, acc[k + 1] * h
+        second, third = 3 * (v1 - v0) - 2 * a0 - a1, 2 * (v0 - v1) + a0 + a1
+        pieces.append((h, (pos, v0, a0 / (2 * h), second / (3 * h**2), third / (4 * h**3))))
+        pos += h * (v0 + a0 / 2 + second / 3 + third / 4)
+    return pieces
+
+
+def _sampled(start: State, profile: Profile, times: np.ndarray) -> np.ndarray:
+    """Position, velocity and acceleration at times, (3, n)."""
+    pieces = _lasting(start, profile, float(times[-1]))
+    begins = np.cumsum([0.0, *(duration for duration, _ in pieces[:-1])])
+    row = np.searchsorted(begins, times, side="right") - 1
+    coefficients = np.array([_padded(values) for _, values in pieces])
+    return evaluate(coefficients[row], times - begins[row])[:3]
+
+
+def _lasting(start: State, profile: Profile, duration: float) -> list[Piece]:
+    """Pieces of a profile that go on until a time, with the velocity of the end."""
+    pieces, end = pieces_of(start, profile)
+    left = duration - sum(length for length, _ in pieces)
+    return [*pieces, (max(left, 0.0), (end.pos, end.vel, 0.0))]
+
+
+def _padded(values: Sequence[float]) -> np.ndarray:
+    return np.pad(np.asarray(values, float), (0, 8 - len(values)))
+
+
+def _shortened(vector: Sequence[float], length: float) -> tuple[float, float]:
+    """A vector of at most a length."""
+    x, y = map(float, vector)
+    share = min(1.0, length / hypot(x, y)) if x or y else 1.0
+    return x * share, y * share

@@ -1,0 +1,161 @@
+"""Jerk-limited motion along one axis: the fastest way to a velocity, and a fast way to a place.
+
+A profile is a row of phases of constant jerk. After R. Haschke, E. Weitnauer, H. Ritter, "On-line
+planning of time-optimal, jerk-limited trajectories", IROS 2008. In plain floats: a stream of
+setpoints plans each axis of each drone anew many times a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import copysign, sqrt
+from typing import NamedTuple
+
+_MOST_STEPS = 100  # of the search for a cruising speed; it takes about ten
+_RESOLUTION = 1e-12  # m, or rad, of the place that is reached
+
+
+class State(NamedTuple):
+    """Motion along an axis at one instant: position, velocity, acceleration."""
+
+    pos: float
+    vel: float
+    acc: float
+
+    def after(self, phase: Phase) -> State:
+        """The motion at the end of a phase."""
+        t, jerk = phase
+        return State(
+            self.pos + t * (self.vel + t * (self.acc / 2 + t * jerk / 6)),
+            self.vel + t * (self.acc + t * jerk / 2),
+            self.acc + t * jerk,
+        )
+
+
+class Bounds(NamedTuple):
+    """Limits of the motion along an axis; all positive."""
+
+    vel: float
+    acc: float
+    jerk: float
+
+    def scaled(self, factor: float) -> Bounds:
+        """A share of the limits."""
+        return Bounds(self.vel * factor, self.acc * factor, self.jerk * factor)
+
+
+class Phase(NamedTuple):
+    """A time of constant jerk."""
+
+    duration: float
+    """s."""
+    jerk: float
+
+
+Profile = list[Phase]
+"""Phases, one after the other."""
+
+
+def end_of(start: State, profile: Iterable[Phase]) -> State:
+    """The motion after the last phase."""
+    for phase in profile:
+        start = start.after(phase)
+    return start
+
+
+def to_velocity(start: State, vel: float, bounds: Bounds) -> Profile:
+    """Reach a velocity, without acceleration, as fast as the bounds allow.
+
+    Args:
+        start: Where the motion begins; may be beyond the bounds.
+        vel: To be reached.
+        bounds: Of acceleration and jerk; that of the velocity has no effect.
+
+    Returns:
+        Three phases.
+    """
+    _, v0, a0 = start
+    _, most, jerk = bounds
+    # The velocity if the acceleration only fades out decides the sign of what else it takes.
+    sign = 1.0 if vel >= v0 + a0 * abs(a0) / (2 * jerk) else -1.0
+    highest = sqrt(max(0.0, sign * jerk * (vel - v0) + a0 * a0 / 2))
+    peak = sign * min(highest, most)
+    first, last = abs(peak - a0) / jerk, abs(peak) / jerk
+    held = 0.0
+    if highest > most:
+        held = max(0.0, (vel - v0 - (peak + a0) / 2 * first - peak / 2 * last) / peak)
+    return [Phase(first, copysign(jerk, peak - a0)), Phase(held, 0.0), Phase(last, -sign * jerk)]
+
+
+def to_position(start: State, pos: float, bounds: Bounds) -> Profile:
+    """Come to rest at a place, without passing it unless the start leaves no other way.
+
+    Args:
+        start: Where the motion begins; may be beyond the bounds.
+        pos: To be reached.
+        bounds: Limits.
+
+    Returns:
+        Seven phases: to the cruising speed, cruising, to rest; none if there is nothing to do.
+    """
+    if start == (pos, 0.0, 0.0):
+        return []
+    stopped = end_of(start, to_velocity(start, 0.0, bounds)).pos
+    # Mirrored so that, as seen from where it could stop, the place is ahead.
+    side = 1.0 if pos >= stopped else -1.0
+    ahead = State(0.0, side * start.vel, side * start.acc)
+    distance = side * (pos - start.pos)
+
+    def missing(speed: float) -> float:
+        """How far before the place it comes to rest, if it brakes as soon as it has a speed."""
+        there = end_of(ahead, to_velocity(ahead, speed, bounds)).pos
+        return distance - there - speed * _braking_time(speed, bounds) / 2
+
+    cruising = 0.0
+    if (left := missing(bounds.vel)) >= 0:
+        speed, cruising = bounds.vel, left / bounds.vel
+    else:
+        # Nothing is missing at the highest speed, and something at 0. Where braking would be
+        # interrupted `missing` is not monotonic: the fastest way is beyond the speed that it would
+        # have without.
+        fading = ahead.vel + ahead.acc * abs(ahead.acc) / (2 * bounds.jerk)
+        low = min(max(0.0, fading), bounds.vel)
+        if missing(low) < 0:
+            low = 0.0
+        speed = _root(missing, low, bounds.vel)
+    there = to_velocity(ahead, speed, bounds)
+    phases = [*there, Phase(cruising, 0.0), *to_velocity(State(0.0, speed, 0.0), 0.0, bounds)]
+    return [Phase(duration, side * jerk) for duration, jerk in phases]
+
+
+def _braking_time(speed: float, bounds: Bounds) -> float:
+    """From a speed without acceleration to rest [s]."""
+    _, acc, jerk = bounds
+    return speed / acc + acc / jerk if speed * jerk > acc * acc else 2 * sqrt(speed / jerk)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function that is not negative at `low`, and negative at `high`, crosses zero.
+
+    By false position with the Illinois rule (M. Dowell, P. Jarratt, BIT 11, 1971).
+    """
+    at_low, at_high = function(low), function(high)
+    weight_low, weight_high, side = at_low, at_high, 0
+    for _ in range(_MOST_STEPS):
+        if at_low <= _RESOLUTION:
+            break
+        x = low + (high - low) * weight_low / (weight_low - weight_high)
+        if not low < x < high:
+            x = (low + high) / 2
+            if not low < x < high:
+                break  # closer than floats can be
+        value = function(x)
+        # An end that stays twice gives way.
+        if value >= 0:
+            low = x
+            at_low = weight_low = value
+            weight_high, side = weight_high / (2 if side > 0 else 1), 1
+        else:
+            high, weight_high = x, value
+            weight_low, side = weight_low / (2 if side < 0 else 1), -1
+    return low

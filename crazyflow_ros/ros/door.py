@@ -1,0 +1,212 @@
+"""The door of the node: all messages and requests pass here before anybody looks at them.
+
+What is too large is refused unread, and whatever a callback raises ends in a warning, or in the
+answer: rclpy ends the process with an exception that a callback lets out, and its EventsExecutor
+crashes with one that a coroutine lets out.
+"""
+
+from __future__ import annotations
+
+import array
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message
+
+from crazyflow_ros import limits
+from crazyflow_ros.runtime import InvalidState
+from crazyflow_ros.runtime.health import Logger
+
+SERVICE_QOS = QoSProfile(depth=1000)
+"""Calls that wait until they are served; with rclpy's default an eleventh is lost."""
+
+_DESCRIPTIONS = ("resource_string",)  # fields with descriptions of worlds and objects
+_REFUSALS = (InvalidState, ValueError, TimeoutError, CancelledError, OSError)
+_MOST_SAID = 1000  # warnings that are remembered
+_WARNING_PERIOD = 1.0  # s of wall time between two warnings about the same thing
+
+
+class Refusal(ValueError):
+    """A request that is not carried out.
+
+    Attributes:
+        code: One of the service, or of `simulation_interfaces/msg/Result`.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Door:
+    """Guards callbacks. What is refused is logged, at most once a second per topic or service.
+
+    Attributes:
+        refused: Messages and requests that were refused so far.
+        failed: Callbacks that have raised something else than a refusal so far.
+    """
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+        self._said: dict[str, float] = {}
+        self.refused = self.failed = 0
+
+    def on_message(
+        self, callback: Callable[[Any], object], kind: Any, topic: str
+    ) -> Callable[[bytes], None]:
+        """A callback for serialised messages, which passes on those that are not too large.
+
+        Args:
+            callback: May raise ValueError to refuse the message.
+            kind: Type of the messages.
+            topic: Their topic.
+        """
+
+        def receive(data: bytes) -> None:
+            try:
+                if len(data) > limits.MESSAGE_BYTES:
+                    expected = f"at most {limits.MESSAGE_BYTES} bytes"
+                    raise ValueError(f"expected {expected}, got {len(data)}")
+                callback(deserialize_message(data, kind))
+            except Exception as error:
+                text = self.explain(error, topic)
+                self._say(self._logger.warning, topic, f"{topic} is ignored: {text}")
+
+        return receive
+
+    def on_request(
+        self, callback: Callable[[Any, Any], Any], name: str
+    ) -> Callable[[Any, Any], Any]:
+        """A callback of a service that always answers.
+
+        Args:
+            callback: Called with request and response. May be a coroutine. It fills in the
+                response, or returns a text to say that it has succeeded, or raises an exception,
+                whose text is the answer.
+            name: Of the service.
+        """
+
+        def refuse(request: Any, response: Any, error: Exception) -> Any:
+            text = self.explain(error, name)
+            if not _refuse(request, response, text, getattr(error, "code", None)):
+                # Nobody hears of it otherwise, so each reason is said.
+                warning = f"{name} is refused: {text}"
+                self._say(self._logger.warning, warning, warning)
+            return response
+
+        async def answer(request: Any, response: Any) -> Any:
+            try:
+                check_request(request)
+                return _succeed(response, await callback(request, response))
+            except Exception as error:
+                return refuse(request, response, error)
+
+        def answer_at_once(request: Any, response: Any) -> Any:
+            try:
+                check_request(request)
+                return _succeed(response, callback(request, response))
+            except Exception as error:
+                return refuse(request, response, error)
+
+        return answer if inspect.iscoroutinefunction(callback) else answer_at_once
+
+    def on_timer(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """A callback of a timer that lets no exception out."""
+
+        def call() -> None:
+            try:
+                callback()
+            except Exception as error:
+                self._report(getattr(callback, "__qualname__", repr(callback)), error)
+
+        return call
+
+    def explain(self, error: Exception, what: str) -> str:
+        """Count an exception, and put it into words. What is not a refusal goes to the log, too."""
+        if isinstance(error, _REFUSALS):
+            self.refused += 1
+        else:
+            self._report(what, error)
+        return str(error) or type(error).__name__
+
+    def _report(self, what: str, error: Exception) -> None:
+        self.failed += 1
+        trace = "".join(traceback.format_exception(error))
+        self._say(self._logger.error, what, f"{what} has failed; all else goes on\n{trace}")
+
+    def _say(self, log: Callable[[str], object], what: str, text: str) -> None:
+        now = time.monotonic()
+        if now - self._said.get(what, -_WARNING_PERIOD) >= _WARNING_PERIOD:
+            if len(self._said) >= _MOST_SAID:
+                self._said.clear()
+            self._said[what] = now
+            log(text)
+
+
+def check_request(request: Any) -> None:
+    """Refuse a request with texts or lists that are too long, whatever is in them.
+
+    Raises:
+        ValueError: Naming the field.
+    """
+    left = limits.REQUEST_ELEMENTS
+
+    def check(name: str, value: Any) -> None:
+        nonlocal left
+        if isinstance(value, str):
+            field = name.rpartition(".")[2]
+            if field in _DESCRIPTIONS:
+                if len(value) > limits.DESCRIPTION_BYTES:
+                    expected = f"at most {limits.DESCRIPTION_BYTES} characters"
+                    raise ValueError(f"{name}: expected {expected}, got {len(value)}")
+            elif len(value) > limits.TEXT_LENGTH:
+                expected = f"at most {limits.TEXT_LENGTH} characters"
+                raise ValueError(f"{name}: expected {expected}, got {limits.shown(value)!r}")
+        elif isinstance(value, Sequence | array.array | np.ndarray):
+            left -= len(value)
+            if left < 0:
+                expected = f"at most {limits.REQUEST_ELEMENTS} elements in all lists"
+                raise ValueError(f"{name}: expected {expected}, got {len(value)} here")
+            if len(value) and not isinstance(value, bytes | array.array | np.ndarray):
+                for i, element in enumerate(value):
+                    check(f"{name}[{i}]", element)
+        elif hasattr(value, "get_fields_and_field_types"):
+            for field in value.get_fields_and_field_types():
+                check(f"{name}.{field}" if name else field, getattr(value, field))
+
+    check("", request)
+
+
+def _succeed(response: Any, returned: Any) -> Any:
+    """The response, with a text if the callback has given one."""
+    if isinstance(returned, str):
+        response.success, response.message = True, returned
+        return response
+    return response if returned is None else returned
+
+
+def _refuse(request: Any, response: Any, text: str, code: int | None) -> bool:
+    """Say in a response that it is refused; False if it has no place for that."""
+    if hasattr(response, "success") and hasattr(response, "message"):
+        response.success, response.message = False, text
+    elif isinstance(getattr(response, "result", None), SetParametersResult):
+        response.result = SetParametersResult(successful=False, reason=text)
+    elif hasattr(getattr(response, "result", None), "error_message"):
+        result = response.result
+        result.result = result.RESULT_OPERATION_FAILED if code is None else code
+        result.error_message = text
+    elif hasattr(request, "parameters") and hasattr(response, "results"):
+        # Those before the one that failed have been set, and have their results.
+        missing = len(request.parameters) - len(response.results)
+        refused = SetParametersResult(successful=False, reason=text)
+        response.results = [*response.results, *[refused] * missing]
+    else:
+        return False
+    return True

@@ -1,0 +1,95 @@
+"""How long a start takes, said beforehand: from what earlier ones took, kept beside the code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import jax
+
+from crazyflow_ros.files import write_file
+from crazyflow_ros.limits import open_file
+from crazyflow_ros.ros.code_cache import ENTRIES, Warn
+
+_FILE = "start_up.json"
+_COLD = "cold"  # the latest time that compiling took, of whatever it was
+_TYPICAL = "takes 10 to 60 s"
+_UNKNOWN = 0.0
+_MOST_BYTES, _MOST_TIMES = 100_000, 500
+
+
+class StartUp:
+    """Times of earlier starts on this machine.
+
+    Args:
+        folder: Of the compiled code, in which the times are kept, too; None if no code is kept.
+        info: Is told what takes how long.
+    """
+
+    def __init__(self, folder: Path | None, info: Warn) -> None:
+        self._folder, self._info = folder, info
+
+    @contextmanager
+    def compiling(self, *what: object) -> Iterator[None]:
+        """Say how long it will take to compile something, and note how long it took.
+
+        Args:
+            what: All that the code depends on.
+        """
+        times = self._times()
+        name = hashlib.sha256(repr((jax.__version__, *what)).encode()).hexdigest()[:16]
+        if name in times:
+            time_taken = f", which took {_rounded(times[name])} the last time"
+            self._info(f"loading compiled code{time_taken if times[name] else ''}")
+        else:
+            typical = f"took {_rounded(times[_COLD])} the last time" if _COLD in times else _TYPICAL
+            self._info(f"compiling, which {typical}; what is compiled is kept for later starts")
+        before, began = self._count(), time.monotonic()
+        yield
+        took = time.monotonic() - began
+        times.pop(name, None)
+        if self._count() > before:
+            times |= {_COLD: took, name: _UNKNOWN}
+        else:
+            times[name] = took
+        if self._folder is None:
+            return
+        with suppress(OSError):
+            latest = dict(list(times.items())[-_MOST_TIMES:])
+            write_file(self._folder / _FILE, json.dumps(latest).encode())
+
+    def _times(self) -> dict[str, float]:
+        if self._folder is None:
+            return {}
+        with suppress(OSError, ValueError, RecursionError):
+            with open_file(self._folder / _FILE, _MOST_BYTES) as file:
+                times = json.load(file)
+            if isinstance(times, dict) and all(type(t) in (int, float) for t in times.values()):
+                return times
+        return {}
+
+    def _count(self) -> int:
+        """Functions of which there is code."""
+        if self._folder is None:
+            return 0
+        with suppress(OSError):
+            return sum(1 for _ in self._folder.glob(ENTRIES))
+        return 0
+
+
+def process_age() -> float:
+    """Time [s] since this process began; 0 where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        after_name = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        began = int(after_name[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    return 0.0
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 2 else f"{seconds:.1f} s"

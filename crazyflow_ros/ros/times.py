@@ -1,0 +1,21 @@
+"""Times and durations in messages, from and to numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builtin_interfaces.msg import Duration
+
+NS = 1_000_000_000
+"""Nanoseconds per second."""
+
+
+def nanoseconds(time: Any) -> int:
+    """A Time or Duration as a whole number of ns."""
+    return int(time.sec) * NS + int(time.nanosec)
+
+
+def duration_of(seconds: float) -> Duration:
+    """A Duration of some seconds, to the nanosecond."""
+    whole = int(seconds)
+    return Duration(sec=whole, nanosec=round((seconds - whole) * NS))

@@ -1,0 +1,96 @@
+"""Wind of the runtime: a stage of which all figures are data, to be changed as it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.dynamics.components import split, stack
+from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.wind import (
+    INTENSITY,
+    N_FILTERS,
+    N_NUMBERS,
+    blow,
+    check_feels_wind,
+    filtered,
+    gust_of,
+)
+
+WIND, GUSTS = "wind", "gusts"
+"""In `data.plugins`, shared by the drones: the figures, and what the filters remember."""
+
+_GUST_RATE = 100  # Hz of simulated time, at least, if there are so many ticks
+_EXACT = 2**24  # up to which float32 has all whole numbers
+
+
+def counted(freq: int) -> int:
+    """After how many ticks the count begins anew, and the random numbers of the gusts repeat.
+
+    Every period divides it, and it is small enough to be exact in single precision. At 500 Hz it is
+    nine hours.
+    """
+    return _EXACT // freq * freq
+
+
+def gust_period(freq: int) -> int:
+    """Ticks between two changes of the gusts, which take far longer to change much."""
+    return next(n for n in range(max(1, freq // _GUST_RATE), 0, -1) if freq % n == 0)
+
+
+class Blow:
+    """The wind of each tick, from `Dryden.numbers` for `gust_period` in `data.plugins`.
+
+    The random numbers of a tick depend on the seed and on its number alone. So they are the same
+    however ticks are put together, after a restart, and when a checkpoint is loaded.
+    """
+
+    def begin(self, data: SimData) -> SimData:
+        """Data with calm air.
+
+        Raises:
+            ValueError: The dynamics have no drag.
+        """
+        check_feels_wind(data)
+        n, dtype = data.core.n_worlds, data.states.pos.dtype
+        sizes = {WIND: N_NUMBERS, GUSTS: N_FILTERS}
+        memory = {name: jnp.zeros((n, 1, size), dtype) for name, size in sizes.items()}
+        wind = jnp.zeros((n, 1, 3), dtype)
+        return data.replace(plugins=data.plugins | memory, params=data.params.replace(wind=wind))
+
+    def __call__(self, data: SimData) -> SimData:
+        """The wind of the next tick."""
+        numbers, filters = split(data.plugins[WIND]), data.plugins[GUSTS]
+
+        tick = data.core.steps[0, 0] % counted(data.core.freq)
+        due = tick % gust_period(data.core.freq) == 0
+
+        def later() -> Array:
+            key = jax.random.fold_in(data.core.rng_key, tick)
+            noise = jax.random.normal(key, filters.shape, filters.dtype)
+            return filtered(filters, noise, numbers)
+
+        now = jax.lax.cond(due & jnp.any(numbers[INTENSITY] > 0), later, lambda: filters)
+        params = data.params.replace(wind=_wind(now, numbers))
+        return data.replace(plugins=data.plugins | {GUSTS: now}, params=params)
+
+
+def with_wind(data: SimData, numbers: Array) -> SimData:
+    """Data in which the wind is what `Dryden.numbers` and the present gust make it."""
+    wind = _wind(data.plugins[GUSTS], split(numbers))
+    return data.replace(
+        plugins=data.plugins | {WIND: numbers[None, None]}, params=data.params.replace(wind=wind)
+    )
+
+
+def with_calm_wind(data: SimData, numbers: Array) -> SimData:
+    """Data with the mean wind alone, for which there need be no `Blow`."""
+    return data.replace(params=data.params.replace(wind=numbers[:3]))
+
+
+def _wind(filters: Array, numbers: Sequence[Array]) -> Array:
+    """(N, 1, 3)."""
+    return stack(blow(gust_of(filters, numbers), numbers))

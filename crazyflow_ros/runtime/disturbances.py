@@ -1,0 +1,135 @@
+"""What a running simulation is disturbed by: wind, motors that fail, batteries that run down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from crazyflow_ros import limits
+from crazyflow_ros.limits import shown
+from crazyflow_ros.sim.wind import Dryden
+
+ALTITUDES = (3.0, 300.0)
+"""m, for which there is a model of the gusts."""
+N_MOTORS = 4
+
+
+@dataclass(frozen=True)
+class Wind:
+    """Mean wind, and gusts by the Dryden model, see `sim.wind.Dryden`; the same for all drones.
+
+    Raises:
+        ValueError: A figure is not finite, or out of range.
+    """
+
+    mean: Sequence[float] = (0.0, 0.0, 0.0)
+    """x, y, z in the map, m/s."""
+    gust_intensity: float = 0.0
+    """Standard deviation of the vertical gusts, m/s."""
+    gust_altitude: float = 6.0
+    """Height over ground that tells how long gusts are, m."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", check_wind(self.mean))
+        intensity = limits.number("gust_intensity", self.gust_intensity, limits.GUST)
+        if intensity < 0:
+            raise ValueError(f"gust_intensity must be 0 m/s or more, got {intensity:g}")
+        low, high = ALTITUDES
+        if not low <= self.gust_altitude <= high:
+            expected = f"from {low:g} to {high:g} m"
+            raise ValueError(f"gust_altitude must be {expected}, got {self.gust_altitude}")
+
+    @property
+    def is_calm(self) -> bool:
+        """There is none."""
+        return not any(self.mean) and not self.gust_intensity
+
+    def numbers(self, dt: float) -> np.ndarray:
+        """See `Dryden.numbers`."""
+        x, y, z = self.mean
+        return Dryden((x, y, z), self.gust_altitude, self.gust_intensity).numbers(dt)
+
+
+@dataclass(frozen=True)
+class MotorEfficiency:
+    """What a motor makes of its commands, until a reset of the drone.
+
+    Raises:
+        ValueError: There is no such motor, or the efficiency is not one.
+    """
+
+    drone: str
+    motor: int
+    """0 to 3: front right, rear right, rear left, front left."""
+    efficiency: float
+    """Share of the thrust: 1 is a sound motor, 0 one that stands still. The rotor turns at its root
+    of the commanded speed."""
+
+    def __post_init__(self) -> None:
+        if type(self.motor) is not int or self.motor not in range(N_MOTORS):
+            last = N_MOTORS - 1
+            raise ValueError(f"motor must be one of 0 to {last}, got {shown(self.motor)}")
+        _share("efficiency", self.efficiency)
+
+
+@dataclass(frozen=True)
+class BatteryCharge:
+    """Another battery in a drone.
+
+    Raises:
+        ValueError: The charge is not one.
+    """
+
+    drone: str
+    charge: float
+    """Share of the capacity, 0 to 1."""
+
+    def __post_init__(self) -> None:
+        _share("charge", self.charge)
+
+
+Disturbance: TypeAlias = Wind | MotorEfficiency | BatteryCharge
+
+_KINDS = {kind.__name__: kind for kind in (Wind, MotorEfficiency, BatteryCharge)}
+
+
+def from_disturbance(disturbance: Disturbance) -> dict[str, Any]:
+    """A disturbance as JSON can hold it."""
+    return {"kind": type(disturbance).__name__} | asdict(disturbance)
+
+
+def to_disturbance(values: Any) -> Disturbance:
+    """Inverse of `from_disturbance`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    kind = _KINDS.get(str(values.get("kind"))) if isinstance(values, Mapping) else None
+    if kind is None:
+        raise ValueError(f"a disturbance is one of {', '.join(_KINDS)}, got {shown(values)}")
+    names = {"kind", *(field.name for field in fields(kind))}
+    if values.keys() != names:
+        raise ValueError(f"a {kind.__name__} has {', '.join(sorted(names))}, got {shown(values)}")
+    try:
+        return kind(**{name: value for name, value in values.items() if name != "kind"})
+    except TypeError as error:
+        raise ValueError(f"a {kind.__name__} cannot be this: {str(error)[:300]}") from None
+
+
+def check_wind(mean: Sequence[float]) -> tuple[float, float, float]:
+    """A mean wind, if it is one that a drone may be flown in.
+
+    Raises:
+        ValueError: It is not three finite numbers, or too strong.
+    """
+    x, y, z = limits.vector("wind", mean, (3,), limits.WIND).tolist()
+    limits.number("wind speed", float(np.linalg.norm((x, y, z))), limits.WIND)
+    return x, y, z
+
+
+def _share(name: str, value: Any) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number from 0 to 1, got {shown(value)}")

@@ -1,0 +1,37 @@
+"""Keeps two threads from working on the same simulation at the same time."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+
+class OneThread:
+    """As a context: what one thread does at a time. A second one is told so, and does not wait.
+
+    A step uses up the arrays that it begins with, which a second thread would find deleted.
+
+    Raises:
+        RuntimeError: Another thread is within the context.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._owner = ""
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError(
+                f"the thread {self._owner!r} is working on this Sim, and "
+                f"{threading.current_thread().name!r} cannot meanwhile: give each thread a Sim of "
+                "its own, or have them take turns with a lock"
+            )
+        self._owner = threading.current_thread().name
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._lock.release()

@@ -1,0 +1,100 @@
+"""YAML files that anybody may have written: values, or one error with file and place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from crazyflow_ros.limits import read_text, shown
+
+_MOST_BYTES = 256 * 1024
+_MAX_DEPTH = 32
+_MAX_NODES = 100_000
+"""Values in a file, those counted again that aliases repeat."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only. Refuses what comes twice under one name, and what grows without end."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = self._n_nodes = 0
+        self._sizes: dict[str, int] = {}  # of what has an anchor, in nodes
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """As the base class does, within limits."""
+        event = self.peek_event()
+        before = self._n_nodes
+        if isinstance(event, yaml.AliasEvent):
+            self._count(self._sizes.get(event.anchor, 1), event)
+            if event.anchor in self.anchors and event.anchor not in self._sizes:
+                raise _error(f"{shown(event.anchor)} is within itself", event)
+        else:
+            self._count(1, event)
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise _error(f"nested more than {_MAX_DEPTH} deep", event)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        if not isinstance(event, yaml.AliasEvent) and event.anchor is not None:
+            self._sizes[event.anchor] = self._n_nodes - before
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """As the base class does, whose constructors of single values raise what they will."""
+        try:
+            return super().construct_object(node, deep)
+        except (yaml.YAMLError, RecursionError):
+            raise
+        except Exception as error:
+            kind = node.tag.rpartition(":")[2]
+            raise _error(f"{shown(node.value)} is no {kind} ({shown(str(error))})", node) from None
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """As the base class does."""
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise _error(f"{shown(key.value)} is there twice", key)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+    def _count(self, nodes: int, event: yaml.Event) -> None:
+        self._n_nodes += nodes
+        if self._n_nodes > _MAX_NODES:
+            raise _error(f"more than {_MAX_NODES} values", event)
+
+
+def load_yaml(path: str | Path) -> Any:
+    """What a YAML file says, None if it is empty.
+
+    Args:
+        path: Of the file; `~` is the home folder.
+
+    Raises:
+        ValueError: It cannot be read, is too large, or is not YAML of plain values; the message
+            has the file, and line and column where there are any.
+    """
+    try:
+        text = read_text(Path(path).expanduser(), _MOST_BYTES)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    loader = None
+    try:
+        loader = _Loader(text)
+        return loader.get_single_data()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ValueError(f"{path}{where}: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _error(problem: str, place: yaml.Node | yaml.Event) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, place.start_mark)

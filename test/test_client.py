@@ -1,0 +1,116 @@
+"""The client library and the command line, with a running simulator."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ros_client import ROOT, Client, SimulatorProcess, own_domain
+
+pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
+
+DOMAIN = own_domain("test_client")
+CORNER = 0.03  # m
+TIMEOUT = 120.0  # s
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[SimulatorProcess]:
+    arguments = ["drones:=[cf0,cf1]", "real_time_factor:=4.0", "true_mass:=true"]
+    with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
+        yield process
+
+
+@pytest.fixture
+def rate(simulator: SimulatorProcess) -> Iterator[Client]:
+    """Changes the real-time factor."""
+    client = Client(DOMAIN)
+    yield client
+    assert client.set_parameter("real_time_factor", 4.0).successful
+    client.close()
+
+
+SQUARE = """
+import sys
+from crazyflow_ros.client import Simulation
+
+with Simulation() as simulation:
+    simulation.reset()
+    cf0 = simulation.drone("cf0")
+    cf0.takeoff(1.0)
+    corners = ((1, 0), (1, 1), (0, 1), (0, 0))
+    for x, y in corners:
+        cf0.go_to(x, y, 1.0)
+        print(*cf0.position)
+    cf0.land()
+"""
+
+
+def run(*arguments: str, timeout: float = TIMEOUT) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(DOMAIN), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, timeout=timeout, text=True,
+        capture_output=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("factor", [1.0, 5.0])
+def test_the_square(rate: Client, factor: float, tmp_path: Path) -> None:
+    assert rate.set_parameter("real_time_factor", factor).successful
+    (script := tmp_path / "square.py").write_text(SQUARE)
+    done = run(str(script))
+    assert done.returncode == 0, done.stderr
+    reached = np.array([[float(x) for x in line.split()] for line in done.stdout.splitlines()])
+    corners = np.array([(1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 0, 1)])
+    assert np.abs(reached - corners).max() < CORNER
+
+
+def test_the_square_in_steps_is_the_same_to_the_bit(simulator: SimulatorProcess) -> None:
+    stepped = SQUARE.replace("Simulation()", "Simulation(stepping=True)")
+    flights = [run("-c", stepped) for _ in range(2)]
+    assert all(flight.returncode == 0 for flight in flights), flights[0].stderr
+    first, second = (flight.stdout.splitlines() for flight in flights)
+    assert len(first) == 4 and first == second
+    assert command("resume").returncode == 0
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return run("-m", "crazyflow_ros", *words)
+
+
+def test_the_command_line(simulator: SimulatorProcess) -> None:
+    assert command("reset").returncode == 0
+    assert command("takeoff", "cf1", "0.7").returncode == 0
+    assert command("go-to", "cf1", "0.5", "0.5", "0.8").returncode == 0
+    listed = command("list").stdout
+    assert "cf1: (0.5" in listed and "/cf1/takeoff  crazyflie_interfaces/srv/Takeoff" in listed
+    echoed = command("echo", "/cf1/pose", "--once").stdout
+    assert "frame_id: map" in echoed and "z: 0.8" in echoed
+    assert command("land", "cf1").returncode == 0
+    refused = command("land", "cf1")
+    assert refused.returncode == 1
+    assert "cf1/land is refused: cf1: land needs a drone in the air" in refused.stderr
+    unknown = command("takeoff", "cf7")
+    assert unknown.returncode == 1
+    assert "there is no drone 'cf7', have cf0, cf1" in unknown.stderr
+    for words in (("pause",), ("step", "5"), ("resume",)):
+        assert command(*words).returncode == 0
+    running = command("step", "5")
+    assert running.returncode == 1 and "not paused" in running.stderr
+
+
+def test_what_nobody_knows_is_refused() -> None:
+    helped = command("--help")
+    assert helped.returncode == 0 and "takeoff" in helped.stdout
+    for words in (("fly",), ("takeoff", "cf0", "high"), ("land",), ("n_drones=2",)):
+        refused = command(*words)
+        assert refused.returncode == 2 and "usage: python -m crazyflow_ros" in refused.stderr
+    made = subprocess.run(
+        ["make", "-n", "sim", "n_drones=2"], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+    assert made.returncode and "n_drones" in made.stderr

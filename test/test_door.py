@@ -1,0 +1,314 @@
+"""The door of the node: every call is answered, what is too large or fails is refused by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped, Transform, Twist
+from mujoco_ros2_control_msgs.srv import ResetWorld
+from rcl_interfaces.msg import Parameter, ParameterValue, SetParametersResult
+from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
+from rclpy.action import ActionClient
+from rclpy.duration import Duration
+from rclpy.serialization import serialize_message
+from ros_client import ANSWERS, Client, SimulatorProcess, own_domain, stamp_ns, tick_of, time_ns
+from rosgraph_msgs.msg import Clock
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.srv import LoadWorld, StepSimulation
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+from crazyflow_ros import limits
+from crazyflow_ros.ros.door import Door, Refusal, check_request
+from crazyflow_ros.runtime import InvalidState
+from crazyflow_ros.runtime.requests import Requests
+
+DOMAIN = own_domain("test_door")
+
+
+class Log:
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.errors: list[str] = []
+        self.warning, self.error = self.warnings.append, self.errors.append
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def door(log: Log) -> Door:
+    return Door(log)
+
+
+def answer(callback: Any, request: Any, response: Any) -> Any:
+    result = callback(request, response)
+    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+
+
+def test_a_message_is_passed_on(door: Door) -> None:
+    seen: list[PoseStamped] = []
+    message = PoseStamped()
+    message.pose.position.x = 1.5
+    door.on_message(seen.append, PoseStamped, "cmd")(serialize_message(message))
+    assert seen == [message] and door.refused == door.failed == 0
+
+
+def test_a_message_is_refused_by_name_and_not_too_often(door: Door, log: Log) -> None:
+    def refuse(message: PoseStamped) -> None:
+        raise ValueError("x must be finite")
+
+    data = serialize_message(PoseStamped())
+    for topic in ("one", "two"):
+        receive = door.on_message(refuse, PoseStamped, topic)
+        receive(data)
+        receive(data)
+    assert log.warnings == [f"{topic} is ignored: x must be finite" for topic in ("one", "two")]
+    assert door.refused == 4 and not log.errors
+
+
+def test_a_large_message_is_not_even_decoded(door: Door, log: Log) -> None:
+    point = MultiDOFJointTrajectoryPoint(velocities=[Twist()])
+    data = serialize_message(MultiDOFJointTrajectory(points=[point] * 100_000))
+    door.on_message(pytest.fail, MultiDOFJointTrajectory, "cmd")(data)
+    assert log.warnings == [f"cmd is ignored: expected at most 200000 bytes, got {len(data)}"]
+
+
+def test_a_callback_that_fails_is_told_with_its_trace(door: Door, log: Log) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    door.on_message(fail, PoseStamped, "cmd")(serialize_message(PoseStamped()))
+    door.on_timer(lambda: fail())()
+    assert len(log.errors) == door.failed == 2
+    assert all("in fail" in error and "a bug" in error for error in log.errors)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(
+    ("error", "text", "failures"),
+    [
+        (ValueError("not so"), "not so", 0),
+        (InvalidState("not now"), "not now", 0),
+        (TimeoutError("not done within 10 s"), "not done within 10 s", 0),
+        (KeyError("a bug"), "'a bug'", 1),
+        (ZeroDivisionError(), "ZeroDivisionError", 1),
+    ],
+)
+def test_an_exception_is_the_answer(
+    door: Door, log: Log, waits: bool, error: Exception, text: str, failures: int
+) -> None:
+    def fail(request: Any, response: Any) -> None:
+        raise error
+
+    async def wait_and_fail(request: Any, response: Any) -> None:
+        raise error
+
+    callback = door.on_request(wait_and_fail if waits else fail, "name")
+    response = answer(callback, SetBool.Request(), SetBool.Response(success=True))
+    assert (response.success, response.message) == (False, text)
+    response = answer(callback, LoadWorld.Request(), LoadWorld.Response())
+    expected = (response.result.RESULT_OPERATION_FAILED, text)
+    assert (response.result.result, response.result.error_message) == expected
+    response = answer(
+        callback, SetParametersAtomically.Request(), SetParametersAtomically.Response()
+    )
+    assert response.result == SetParametersResult(successful=False, reason=text)
+    request = SetParameters.Request(parameters=[Parameter()] * 3)
+    done = SetParameters.Response(results=[SetParametersResult(successful=True)])
+    response = answer(callback, request, done)
+    assert [result.successful for result in response.results] == [True, False, False]
+    answer(callback, GetParameters.Request(), GetParameters.Response())  # has no place for a text
+    said = log.errors if failures else log.warnings
+    assert len(said) == 1 and text in said[0] and door.failed == 5 * failures
+
+
+def test_a_refusal_has_a_code_and_a_text_means_success(door: Door) -> None:
+    def refuse(request: Any, response: Any) -> None:
+        raise Refusal(LoadWorld.Response.MISSING_ASSETS, "no mesh")
+
+    response = answer(door.on_request(refuse, "name"), LoadWorld.Request(), LoadWorld.Response())
+    assert response.result.result == LoadWorld.Response.MISSING_ASSETS
+    succeed = door.on_request(lambda *_: "done", "name")
+    response = answer(succeed, Trigger.Request(), Trigger.Response())
+    assert (response.success, response.message) == (True, "done")
+
+
+def test_requests_are_limited_whatever_is_in_them() -> None:
+    request = ResetWorld.Request(keyframe="home")
+    check_request(request)
+    request.state_overrides.joint_states.name = ["joint"] * 10_001
+    with pytest.raises(ValueError, match=r"state_overrides.joint_states.name: .* 10001 here"):
+        check_request(request)
+    request = ResetWorld.Request(keyframe="x" * 20_000)
+    with pytest.raises(ValueError, match="keyframe: expected at most 4096 characters"):
+        check_request(request)
+    names = GetParameters.Request(names=["fine", "x" * 5000])
+    with pytest.raises(ValueError, match=r"names\[1\]: expected at most 4096 characters"):
+        check_request(names)
+    request = LoadWorld.Request()
+    request.world_resource.resource_string = "x" * limits.DESCRIPTION_BYTES
+    check_request(request)
+    request.world_resource.resource_string += "x"
+    with pytest.raises(ValueError, match="resource_string: expected at most 1048576 characters"):
+        check_request(request)
+
+
+def test_a_request_that_is_given_up_is_not_carried_out_later() -> None:
+    done: list[str] = []
+    requests = Requests(lambda *_: pytest.fail("a request failed"))
+    given_up = requests.ask(lambda: done.append("late"))
+    other: Future[None] = requests.ask(lambda: done.append("other"))
+    assert given_up.cancel()
+    requests.serve()
+    assert done == ["other"] and other.done() and given_up.cancelled()
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(DOMAIN, ["-p", "start_paused:=true"]) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def client(simulator: SimulatorProcess) -> Iterator[Client]:
+    client = Client(DOMAIN)
+    yield client
+    client.close()
+
+
+@pytest.mark.usefixtures("simulator")
+def test_two_hundred_calls_at_once_are_all_answered() -> None:
+    clients = [Client(DOMAIN) for _ in range(10)]
+    try:
+        for client in clients:
+            client.call(Trigger, "crazyflow/reset")
+        calls = [
+            (client, client.send(kind, name, **request))
+            for _ in range(5)
+            for client in clients
+            for kind, name, request in (
+                (SetBool, "crazyflow/pause", {"data": True}),
+                (Trigger, "crazyflow/reset", {}),
+                (Trigger, "cf0/reset", {}),
+                (GetParameters, "crazyflow/get_parameters", {"names": ["freq"]}),
+            )
+        ]
+        for client, future in calls:
+            response = client.response(future, "call")
+            assert getattr(response, "success", True)
+        assert len(calls) == 200
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_sixty_goals_at_once_are_all_answered(client: Client) -> None:
+    actions = ActionClient(
+        client.node,
+        SimulateSteps,
+        "crazyflow/simulate_steps",
+        goal_service_qos_profile=ANSWERS,
+        result_service_qos_profile=ANSWERS,
+    )
+    client.until(actions.server_is_ready, "action")
+    client.pause(True)
+    sent = [actions.send_goal_async(SimulateSteps.Goal(steps=2)) for _ in range(60)]
+    client.until(lambda: all(future.done() for future in sent), "all goals accepted")
+    assert all(future.result().accepted for future in sent)
+    results = [future.result().get_result_async() for future in sent]
+    client.until(lambda: all(future.done() for future in results), "all results")
+    codes = [future.result().result.result.result for future in results]
+    assert set(codes) == {StepSimulation.Response().result.RESULT_OK}
+    actions.destroy()
+
+
+def test_no_clock_is_later_than_a_pause_during_steps(client: Client) -> None:
+    clock = client.collect(Clock, "/clock")
+    client.pause(True)
+    assert client.set_parameter("step_ticks", 1_000_000).successful  # for many seconds
+    stamps: list[int] = []
+    for _ in range(1000):
+        steps = client.send(Trigger, "crazyflow/step")
+        paused = client.send(SetBool, "crazyflow/pause", data=True)
+        stamps.append(stamp_ns(tick_of(client.response(paused, "pause"))))
+        latest = max((time_ns(message.clock) for message in clock), default=0)
+        assert latest <= stamps[-1]
+        message = client.response(steps, "step").message
+        assert "step aborted: the simulation was paused, after" in message
+        clock.clear()
+    assert stamps == sorted(stamps)
+
+
+def test_parameters_of_no_type_are_refused(client: Client) -> None:
+    for service, kind in (
+        ("set_parameters", SetParameters),
+        ("set_parameters_atomically", SetParametersAtomically),
+    ):
+        for value in (ParameterValue(type=77), ParameterValue(type=0)):
+            wrong = Parameter(name="step_ticks", value=value)
+            response = client.call(kind, f"crazyflow/{service}", parameters=[wrong])
+            (result,) = getattr(response, "results", None) or [response.result]
+            assert not result.successful and result.reason
+    assert client.set_parameter("step_ticks", 7).successful
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("real_time_factor", 1e-12, "must be 0 (as fast as possible) or from 1e-06 to 1e+06"),
+        ("real_time_factor", float("nan"), "nan"),
+        ("checkpoint", "x" * 10_000, "at most 4096 characters"),
+        ("checkpoint", "a\nb", "control characters"),
+        ("step_ticks", 10_000_000, "1000000"),
+        ("freq", 100, "read-only"),
+    ],
+)
+def test_parameters_that_cannot_be_used_are_refused(
+    client: Client, name: str, value: Any, reason: str
+) -> None:
+    result = client.set_parameter(name, value)
+    assert not result.successful and reason in result.reason
+    assert client.call(Trigger, "crazyflow/reset").success
+
+
+def test_the_largest_trajectory_that_is_promised_is_taken(
+    client: Client, simulator: SimulatorProcess
+) -> None:
+    points = [
+        MultiDOFJointTrajectoryPoint(
+            transforms=[Transform()],
+            velocities=[Twist()],
+            accelerations=[Twist()],
+            time_from_start=Duration(seconds=0.1 * (i + 1)).to_msg(),
+        )
+        for i in range(1000)
+    ]
+    client.publish("cf0/cmd_trajectory", MultiDOFJointTrajectory(points=points))
+    client.advance(50)
+    assert "cmd_trajectory is ignored" not in simulator.log
+    client.publish("cf0/cmd_trajectory", MultiDOFJointTrajectory(points=points * 2))
+    client.until(lambda: "cf0/cmd_trajectory is ignored" in simulator.log, "refusal in the log")
+
+
+def test_a_huge_message_leaves_no_memory_behind(
+    client: Client, simulator: SimulatorProcess
+) -> None:
+    """The middleware has it whole before anybody can look at its size."""
+    huge = serialize_message(Float64MultiArray(data=np.zeros(15_000_000)))
+    publisher, before = client.publisher(Float64MultiArray, "cf0/command"), simulator.memory
+    publisher.publish(huge)
+    refused = f"cf0/command is ignored: expected at most 200000 bytes, got {len(huge)}"
+    client.until(lambda: refused in simulator.log, "refusal in the log")
+    most = before + len(huge) / 4e6
+    client.until(lambda: simulator.memory < most, "memory to be given back")

@@ -1,0 +1,352 @@
+"""The commander of a drone: its states against a small table, and what it does about what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from flight_helpers import DRONE, course_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crazyflow_ros.flight import (
+    Arm,
+    Brake,
+    Commander,
+    Emergency,
+    FlightConfig,
+    FlyTrajectory,
+    GoTo,
+    Land,
+    PolynomialTrajectory,
+    Pose,
+    Raw,
+    Reference,
+    Rules,
+    Setpoint,
+    Start,
+    Stop,
+    Takeoff,
+    Trajectory,
+    Velocity,
+)
+from crazyflow_ros.flight import FlightState as Is
+
+RULES = Rules.of(DRONE, FlightConfig())
+REST = RULES.rest_height
+SECOND = 1_000_000_000
+FALLING = Velocity((0.0, 0.0, -0.5), 0.0)
+WAVE = PolynomialTrajectory([2.0], np.zeros((1, 4, 8)))
+
+
+class Pilot:
+    """A commander, and a drone that is where it is to be."""
+
+    def __init__(self, rules: Rules = RULES) -> None:
+        self.commander = Commander(rules)
+        self.time_ns = SECOND
+        self.reference = Reference.at_rest((0.0, 0.0, REST), 0.0)
+
+    @property
+    def state(self) -> Is:
+        return self.commander.state
+
+    def tell(self, setpoint: Setpoint) -> None:
+        """Now; what is refused raises ValueError."""
+        self.commander.tell(setpoint, Start(self.time_ns, self.reference, self.state))
+
+    def wait(self, seconds: float, *, look: float = 0.25) -> None:
+        """Time passes, in which the commander is asked now and then."""
+        end = self.time_ns + round(seconds * SECOND)
+        while self.time_ns < end:
+            self.time_ns = min(end, self.time_ns + round(look * SECOND))
+            self.look()
+
+    def look(self) -> None:
+        """See what is to be done now."""
+        order = self.commander.order
+        if order is not None and (now := order.reference(self.time_ns)) is not None:
+            self.reference = now
+        self.commander.update(self.time_ns)
+
+    def fly(self, height: float = 1.0) -> Pilot:
+        """Take off."""
+        self.tell(Takeoff(height))
+        self.wait(10.0)
+        return self
+
+
+# For each command the state after it, by the one before; those that lack are refused.
+AIR = (Is.taking_off, Is.flying, Is.landing)
+STANDS = (Is.idle, Is.landed)
+FLY = dict.fromkeys(AIR, Is.flying)
+TABLE: dict[str, tuple[Setpoint, dict[Is, Is]]] = {
+    "takeoff": (Takeoff(1.0), dict.fromkeys(STANDS, Is.taking_off)),
+    "land": (Land(), {Is.taking_off: Is.landing, Is.flying: Is.landing}),
+    "go_to": (GoTo((1.0, 0.0, 1.5), 0.3), FLY),
+    "trajectory": (FlyTrajectory(WAVE), FLY),
+    "pose": (Pose((0.5, 0.5, 1.0), 0.5), FLY | dict.fromkeys(STANDS, Is.taking_off)),
+    "pose on the floor": (Pose((1, 1, 0), 0.0), FLY | dict.fromkeys(STANDS, Is.taking_off)),
+    "stick": (
+        Velocity((0.5, 0.0, 0.1), 0.5),
+        FLY | dict.fromkeys((*STANDS, Is.taking_off), Is.taking_off),
+    ),
+    "no stick": (
+        Velocity((0.0, 0.0, 0.0), 0.0),
+        FLY | {Is.taking_off: Is.taking_off} | {state: state for state in STANDS},
+    ),
+    "stop": (Stop(), dict.fromkeys((*AIR, *STANDS), Is.landed)),
+    "arm": (Arm(True), {state: state for state in (*AIR, *STANDS)}),
+    "disarm": (Arm(False), dict.fromkeys((*AIR, *STANDS), Is.landed)),
+    "raw": (Raw(np.zeros(16)), dict.fromkeys((*AIR, *STANDS), Is.flying)),
+    "emergency": (Emergency(), dict.fromkeys(Is, Is.locked)),
+}
+NEEDS_ARMING = set(TABLE) - {"arm", "disarm", "stop", "emergency"}
+IN_THE_END = {Is.taking_off: Is.flying, Is.landing: Is.landed}
+WAITS = {"wait": 60.0, "blink": 0.01}
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from([*TABLE, *TABLE, *WAITS, "wait", "come down"]), max_size=15))
+def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> None:
+    pilot, state, armed, lands = Pilot(), Is.idle, True, False
+    for name in told:
+        before = pilot.reference
+        if name == "come down":
+            if state is Is.flying:
+                pilot.tell(GoTo((0.0, 0.0, 1.0), 0.0))
+                pilot.wait(60.0)
+                for _ in range(40):
+                    if pilot.state is Is.flying:
+                        pilot.tell(FALLING)
+                    pilot.wait(0.3)
+                state = Is.landed
+        elif name in WAITS:
+            pilot.wait(WAITS[name])
+            if name == "wait":
+                state = Is.landed if lands else IN_THE_END.get(state, state)
+                lands = False
+        else:
+            setpoint, after = TABLE[name]
+            expected = after.get(state)
+            if state in STANDS and not armed and name in NEEDS_ARMING:
+                expected = None
+            if expected is None:
+                order = pilot.commander.order
+                with pytest.raises(ValueError, match=r"it is|cannot|needs"):
+                    pilot.tell(setpoint)
+                assert pilot.commander.order is order
+            else:
+                pilot.tell(setpoint)
+                pilot.look()
+                if "arm" in name:
+                    armed = name == "arm"
+                else:
+                    lands = name == "pose on the floor"
+                state = expected
+                if name == "land" and before.pos[2] == REST:  # it has not risen yet
+                    state = Is.landed
+                assert_steady(before, pilot, name)
+        assert pilot.state is state, name
+        assert (pilot.commander.order is None) == (state.stands or state.is_out)
+        assert pilot.commander.armed == armed
+
+
+def assert_steady(before: Reference, pilot: Pilot, name: str) -> None:
+    """A course goes on from where the drone was to be, without a jolt."""
+    order = pilot.commander.order
+    if order is not None and order.plan.course is not None:
+        now = order.plan.course.at(0.0)
+        np.testing.assert_allclose(now.pos[:3], before.pos[:3], atol=1e-9)
+        if name != "trajectory":
+            np.testing.assert_allclose(now.vel, before.vel, atol=1e-9)
+            np.testing.assert_allclose(now.acc, before.acc, atol=1e-6)
+
+
+def test_a_velocity_that_is_repeated_lasts_and_one_that_is_not_ends_in_hovering() -> None:
+    pilot = Pilot().fly()
+    for _ in range(20):
+        pilot.tell(Velocity((0.8, 0.0, 0.0), 0.3))
+        pilot.wait(0.4)
+    assert np.hypot(*pilot.reference.vel[:2]) == pytest.approx(0.8)
+    pilot.wait(0.09)
+    assert not isinstance(pilot.commander.order.setpoint, Brake)  # type: ignore[union-attr]
+    pilot.wait(0.02)
+    assert isinstance(pilot.commander.order.setpoint, Brake)  # type: ignore[union-attr]
+    pilot.wait(3.0)
+    assert not pilot.reference.vel.any() and pilot.state is Is.flying
+    assert pilot.reference.pos[2] == pytest.approx(1.0)
+
+
+def test_a_stick_held_down_lands_and_one_held_up_takes_off() -> None:
+    pilot = Pilot()
+    for _ in range(30):
+        pilot.tell(Velocity((0.0, 0.0, 0.4), 0.0))
+        pilot.wait(0.1)
+    assert pilot.state is Is.flying and pilot.reference.pos[2] > RULES.takeoff_height
+    for _ in range(60):
+        if pilot.state is not Is.landed:
+            pilot.tell(Velocity((0.3, 0.0, -0.4), 0.0))
+        pilot.wait(0.1)
+        if pilot.reference.pos[2] < REST + 0.04:
+            np.testing.assert_allclose(pilot.reference.vel[:2], 0.0, atol=0.2)
+    assert pilot.state is Is.landed
+    assert pilot.reference.pos[2] == pytest.approx(REST, abs=0.021)
+    with pytest.raises(ValueError, match="stands on the floor and cannot go down"):
+        pilot.tell(FALLING)
+
+
+def test_near_the_floor_no_stick_moves_it_across() -> None:
+    pilot = Pilot().fly()
+    pilot.tell(Pose((0.0, 0.0, 0.08), 0.0))
+    pilot.wait(30.0)
+    pilot.tell(Velocity((1.0, 1.0, 0.0), 0.0))
+    pilot.wait(0.5)
+    np.testing.assert_allclose(pilot.reference.pos[:3], (0.0, 0.0, 0.08), atol=1e-9)
+
+
+def test_landed_drones_stop_their_rotors() -> None:
+    pilot = Pilot().fly()
+    pilot.tell(Land(0.0, 3.0))
+    pilot.wait(2.9)
+    assert pilot.state is Is.landing and pilot.commander.order is not None
+    assert pilot.commander.next_change_ns(pilot.time_ns) == pytest.approx(
+        pilot.time_ns + 0.1 * SECOND, abs=2
+    )
+    pilot.wait(0.2)
+    assert pilot.state is Is.landed and pilot.commander.order is None
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (Pose((9.0, 0.0, 1.0), 0.0), Pose),
+        (GoTo((9.0, 0.0, 1.0), 0.0), Pose),
+        (Velocity((1.0, 0.0, 0.0), 0.0), Brake),
+        (Land(), Land),
+        (Brake(), Brake),
+    ],
+)
+def test_a_drone_that_lost_its_course_begins_it_anew_where_it_is(
+    told: Setpoint, expected: type[Setpoint]
+) -> None:
+    pilot = Pilot().fly()
+    pilot.tell(told)
+    pilot.wait(0.3)
+    commander, order, state = pilot.commander, pilot.commander.order, pilot.state
+    for off, lost in (((0.0, 0.4, 0.0), False), ((0.0, 0.6, 0.0), True)):
+        pos = pilot.reference.pos + np.array([*off, 0.0])
+        moving = Reference(pos, np.array([0.5, 0.0, 0.2, 0.0]), np.zeros(4))
+        assert commander.regain(Start(pilot.time_ns, moving)) == lost
+        assert (commander.order is not order) == lost
+    assert commander.order is not None and isinstance(commander.order.setpoint, expected)
+    assert commander.state is state
+    now = commander.order.reference(pilot.time_ns)
+    assert now is not None
+    for one, other in zip(now, moving):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+    if isinstance(told, GoTo):
+        pilot.wait(20.0)
+        np.testing.assert_allclose(pilot.reference.pos[:3], (9.0, 0.0, 1.0), atol=1e-9)
+
+
+def test_what_is_flown_as_it_is_told_is_not_begun_anew() -> None:
+    points = np.array([[9.0, 0.0, 1.0]])
+    for told in (
+        FlyTrajectory(WAVE),
+        Raw(np.zeros(16)),
+        Trajectory([SECOND], points, [0.0], 0 * points, 0 * points),
+    ):
+        pilot = Pilot().fly()
+        pilot.tell(told)
+        far = Reference.at_rest((5.0, 5.0, 5.0), 0.0)
+        assert not pilot.commander.regain(Start(pilot.time_ns, far))
+
+
+def test_a_drone_that_was_told_a_bare_command_goes_on_from_where_it_is() -> None:
+    pilot = Pilot().fly()
+    pilot.tell(Raw(np.zeros(16)))
+    pilot.reference = Reference(np.array([3.0, 0, 2.0, 1.0]), np.array([0.5, 0, 0, 0]), np.zeros(4))
+    pilot.tell(Pose((0.0, 0.0, 1.0), 0.0))
+    order = pilot.commander.order
+    assert order is not None
+    np.testing.assert_allclose(course_of(order.plan).at(0.0).pos, pilot.reference.pos)
+
+
+def test_a_drone_has_to_be_armed_first_where_that_is_so() -> None:
+    pilot = Pilot(replace(RULES, auto_arm=False))
+    for setpoint in (Takeoff(1.0), Pose((0, 0, 1), 0.0), Velocity((0, 0, 1), 0.0)):
+        with pytest.raises(ValueError, match="it is not armed: call arm first"):
+            pilot.tell(setpoint)
+    pilot.tell(Arm(True))
+    pilot.fly()
+    pilot.tell(Arm(False))
+    assert pilot.state is Is.landed and pilot.commander.order is None
+    with pytest.raises(ValueError, match="not armed"):
+        pilot.tell(Takeoff(1.0))
+
+
+MAKE: list[Callable[[int], Setpoint]] = [
+    lambda mask: Takeoff(1.0, group_mask=mask),
+    lambda mask: Land(group_mask=mask),
+    lambda mask: GoTo((0, 0, 1), 0.0, group_mask=mask),
+    lambda mask: FlyTrajectory(WAVE, group_mask=mask),
+    lambda mask: Stop(group_mask=mask),
+    lambda mask: Arm(False, group_mask=mask),
+]
+
+
+@pytest.mark.parametrize("make", MAKE)
+def test_only_drones_of_a_group_heed_what_is_for_it(make: Callable[[int], Setpoint]) -> None:
+    for groups, mask, heeds in ((0, 0, True), (5, 0, True), (5, 4, True), (5, 2, False)):
+        pilot = Pilot()
+        if not isinstance(make(0), Takeoff):
+            pilot.fly()
+        pilot.commander.groups = groups
+        before = pilot.commander.order
+        pilot.tell(make(mask))
+        assert (pilot.commander.order is not before) == heeds
+        assert pilot.commander.armed == (not heeds or not isinstance(make(0), Arm))
+
+
+@pytest.mark.parametrize("armed", [True, False])
+def test_an_emergency_stop_locks_a_drone_whatever_it_is_at(armed: bool) -> None:
+    for flies in (True, False) if armed else (False,):
+        pilot = Pilot(replace(RULES, auto_arm=armed))
+        if flies:
+            pilot.fly()
+        pilot.tell(Emergency())
+        pilot.tell(Emergency())
+        assert pilot.state is Is.locked and pilot.commander.order is None
+        for setpoint, _ in TABLE.values():
+            if not isinstance(setpoint, Emergency):
+                with pytest.raises(ValueError, match="it is locked: reset it first"):
+                    pilot.tell(setpoint)
+
+
+def test_a_crashed_drone_says_why_it_does_not_fly() -> None:
+    pilot = Pilot().fly()
+    pilot.commander.stop(Is.crashed, "upside down")
+    with pytest.raises(ValueError, match=r"it is crashed \(upside down\): reset it first"):
+        pilot.tell(Takeoff(1.0))
+    pilot.tell(Emergency())
+    assert pilot.state is Is.locked
+
+
+def test_the_clock_can_be_rewound() -> None:
+    one, other = Pilot().fly(), Pilot().fly()
+    for pilot in (one, other):
+        pilot.tell(Velocity((0.5, 0.0, 0.0), 0.4))
+        pilot.wait(0.3)
+    other.commander.stuck_ns = other.time_ns
+    other.commander.rewind(7 * SECOND)
+    other.time_ns -= 7 * SECOND
+    assert other.commander.stuck_ns == other.time_ns
+    for _ in range(8):
+        for pilot in (one, other):
+            pilot.wait(0.2)
+        for a, b in zip(one.reference, other.reference):
+            np.testing.assert_array_equal(a, b)
+    assert not one.reference.vel.any()

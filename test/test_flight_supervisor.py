@@ -1,0 +1,294 @@
+"""Drones that fall, in the physics: what is seen, when, how often, and what happens then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.flight import (
+    Commander,
+    Emergency,
+    FlightConfig,
+    FlightEvent,
+    FlightState,
+    Land,
+    Pose,
+    Raw,
+    Rules,
+    Setpoint,
+    Sight,
+    Supervisor,
+    Takeoff,
+    Velocity,
+)
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    DroneState,
+    PhysicsThread,
+    ResetScope,
+    SimulationConfig,
+    Snapshot,
+    Wrench,
+)
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+
+T = 60.0  # s, no wait of a test is longer
+FREQ = 500
+SOON = 200_000_000  # ns
+NAMES = ("cf0", "cf1")
+WALL = """<mujoco><worldbody><geom type="plane" size="0 0 1"/>
+<geom type="box" pos="2 0 1" size="0.2 3 1"/></worldbody></mujoco>"""
+ROLLED = {angle: (np.sin(angle / 2), 0.0, 0.0, np.cos(angle / 2)) for angle in (np.pi, np.pi / 2)}
+
+
+class Watch:
+    """What the supervisor tells, and what somebody sees who looks more often."""
+
+    def __init__(self) -> None:
+        self.hovering: Checkpoint | None = None
+        self.events: list[FlightEvent] = []
+        self.seen: list[Snapshot] = []
+
+    def first(self, upright: float, *, touching: bool) -> int:
+        """When cf0 was first tilted so far, or first touched something high up [ns]."""
+        for now in self.seen:
+            up = 1 - 2 * (now.quat[0, 0] ** 2 + now.quat[0, 1] ** 2)
+            touches = np.abs(now.contact[0, :3]).max() > 0.05 * 0.0328 * 9.81
+            if up < upright and (touches or not touching):
+                return now.time_ns
+        raise AssertionError("never")
+
+    def only(self, kind: str) -> FlightEvent:
+        """The one event that there has been."""
+        assert [(event.drone, event.kind) for event in self.events] == [("cf0", kind)]
+        return self.events[0]
+
+
+@pytest.fixture(scope="module")
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PhysicsThread, Watch]]:
+    scene = tmp_path_factory.mktemp("supervisor") / "wall.xml"
+    scene.write_text(WALL)
+    config = SimulationConfig(
+        scene=str(scene), real_time_factor=0.0, start_paused=True, battery=True, true_mass=True
+    )
+    physics, watch = PhysicsThread(config, NAMES), Watch()
+    physics.on_flight_event(watch.events.append)
+    physics.every(100, watch.seen.append, "watch", observes=True)
+    physics.start()
+    physics.fly(dict.fromkeys(NAMES, Takeoff(1.0))).result(T)
+    hovers = physics.step(4 * FREQ - 1).result(T)
+    np.testing.assert_allclose(hovers.pos[:, 2], 1.0, atol=0.02)
+    watch.hovering = physics.checkpoint().result(T)
+    yield physics, watch
+    physics.stop()
+    assert physics.failed is None and not physics.statistics().failures
+
+
+@pytest.fixture
+def watch(simulation: tuple[PhysicsThread, Watch]) -> Watch:
+    return simulation[1]
+
+
+@pytest.fixture
+def physics(simulation: tuple[PhysicsThread, Watch], watch: Watch) -> PhysicsThread:
+    """Both drones hover at 1 m, and nothing has happened yet."""
+    physics = simulation[0]
+    assert watch.hovering is not None
+    physics.restore(watch.hovering).result(T)
+    assert not watch.events
+    watch.seen.clear()
+    return physics
+
+
+@pytest.fixture(autouse=True)
+def forget(watch: Watch) -> Iterator[None]:
+    yield
+    watch.events.clear()
+
+
+def put(physics: PhysicsThread, **state: object) -> None:
+    physics.set_drone_states({"cf0": DroneState(**state)}).result(T)  # type: ignore[arg-type]
+
+
+def assert_crashed(physics: PhysicsThread, watch: Watch, why: str, since: int) -> None:
+    event = watch.only("crashed")
+    assert f": {why}; rotors stopped, call cf0/reset" in event.text
+    assert 0 <= event.time_ns - since <= SOON
+    assert physics.flight_states == {"cf0": "crashed", "cf1": "flying"}
+    lies = physics.step(FREQ).result(T)
+    assert lies.rotor_vel[0].max() < 500 < 1000 < lies.rotor_vel[1].min()
+    assert lies.pos[1, 2] == pytest.approx(1.0, abs=0.02)
+    watch.only("crashed")  # and not again
+    with pytest.raises(ValueError, match=rf"cf0: it is crashed \({why}\): reset it first"):
+        tell(physics, Takeoff(1.0))
+
+
+def tell(physics: PhysicsThread, setpoint: Setpoint) -> None:
+    """Tell cf0, which may refuse with ValueError."""
+    result = physics.fly({"cf0": setpoint}).result(T)
+    if refused := getattr(result, "refused", None):
+        raise ValueError(*refused)
+
+
+def test_a_drone_upside_down(physics: PhysicsThread, watch: Watch) -> None:
+    put(physics, quat=ROLLED[np.pi])
+    since = physics.snapshot.time_ns
+    physics.step(FREQ).result(T)
+    assert_crashed(physics, watch, "upside down", since)
+
+
+def test_a_drone_that_is_thrown(physics: PhysicsThread, watch: Watch) -> None:
+    put(physics, vel=(0.0, -2.0, 3.0), ang_vel=(35.0, 5.0, 0.0))
+    physics.step(FREQ).result(T)
+    assert_crashed(physics, watch, "upside down", watch.first(0.0, touching=False))
+
+
+def test_a_drone_on_its_side(physics: PhysicsThread, watch: Watch) -> None:
+    put(physics, pos=(0.0, 0.0, 0.06), quat=ROLLED[np.pi / 2])
+    physics.step(FREQ).result(T)
+    (event,) = [event for event in watch.events if event.kind == "crashed"]
+    since = watch.first(0.5, touching=True)
+    assert 0 <= event.time_ns - since <= SOON
+    assert "it fell on its side" in event.text or "upside down" in event.text
+
+
+def test_a_drone_that_cannot_lift_off(
+    simulation: tuple[PhysicsThread, Watch], watch: Watch
+) -> None:
+    physics = simulation[0]
+    physics.reset(ResetScope.all).result(T)
+    physics.apply_wrench("cf0", Wrench((0.0, 0.0, -1.0), (0.0, 0.0, 0.0), np.inf), "load")
+    physics.fly({"cf0": Takeoff(1.0), "cf1": Takeoff(1.0)}).result(T)
+    physics.step(3 * FREQ).result(T)
+    event = watch.only("crashed")
+    assert "it cannot lift off" in event.text
+    assert event.time_ns < 2.5e9  # it was to be off the floor for a second
+    assert physics.flight_states == {"cf0": "crashed", "cf1": "flying"}
+    physics.end_wrench("load")
+
+
+@pytest.mark.parametrize("speed", [0.3, 1.5])
+def test_a_drone_that_hits_a_wall(physics: PhysicsThread, watch: Watch, speed: float) -> None:
+    put(physics, pos=(1.5, -0.5, 1.0))
+    physics.step(FREQ // 5).result(T)
+    assert watch.events.pop().kind == "off course"
+    watch.seen.clear()
+    for _ in range(20):
+        tell(physics, Velocity((speed, 0.0, 0.0), 0.0))
+        physics.step(FREQ // 10).result(T)
+        if watch.events:
+            break
+    event = watch.only("hit")  # at the faster speed it may fall over afterwards
+    assert 0 <= event.time_ns - watch.first(2.0, touching=True) <= SOON
+    assert "hit something at (1.7" in event.text
+
+
+def test_a_drone_whose_battery_is_empty(physics: PhysicsThread, watch: Watch) -> None:
+    def drain(_: Snapshot) -> None:  # nobody can do this from outside
+        world = physics._simulation._engine.world
+        leaves = world.leaves
+        leaves["plugins.battery"][0, 0] = 0.98 * CRAZYFLIE_BATTERY.capacity
+        world.leaves = leaves
+
+    physics.show_to(drain).result(T)
+    since = physics.snapshot.time_ns
+    physics.step(FREQ // 2).result(T)
+    event = watch.events[0]
+    assert event.kind == "battery empty" and "it will fall; land, and reset it" in event.text
+    assert 0 <= event.time_ns - since <= SOON
+    physics.step(FREQ).result(T)
+    assert [e.kind for e in watch.events].count("battery empty") == 1
+
+
+def test_a_drone_that_is_pushed_off_its_course_begins_it_anew(
+    physics: PhysicsThread, watch: Watch
+) -> None:
+    x, y, _ = physics.snapshot.pos[0]
+    physics.fly({"cf0": Pose((x, y + 3.0, 1.5), 0.0)}).result(T)
+    physics.step(FREQ // 2).result(T)
+    put(physics, pos=(x - 1.5, y, 1.2))
+    since = physics.snapshot.time_ns
+    physics.step(FREQ // 2).result(T)
+    event = watch.only("off course")
+    assert 0 <= event.time_ns - since <= SOON
+    there = physics.step(6 * FREQ).result(T)
+    np.testing.assert_allclose(there.pos[0], (x, y + 3.0, 1.5), atol=0.02)
+    watch.only("off course")
+
+
+def test_flights_from_floor_to_floor_are_nothing_to_tell(
+    physics: PhysicsThread, watch: Watch
+) -> None:
+    x, y, _ = physics.snapshot.pos[0]
+    physics.fly({"cf0": Pose((x, y + 1.0, 0.7), 2.0), "cf1": Land()}).result(T)
+    physics.step(3 * FREQ).result(T)
+    physics.fly({"cf0": Land()}).result(T)
+    stands = physics.step(4 * FREQ).result(T)
+    assert physics.flight_states == {"cf0": "landed", "cf1": "landed"} and not watch.events
+    assert stands.rotor_vel.max() < 300 and stands.pos[:, 2].max() < 0.02
+    np.testing.assert_allclose(np.abs(stands.quat[:, :2]).max(), 0.0, atol=1e-3)
+    put(physics, quat=ROLLED[np.pi])  # by hand, and it does not fly
+    physics.step(FREQ).result(T)
+    assert not watch.events
+
+
+def test_a_drone_that_is_flown_bare_may_turn_over_but_not_lie_there(
+    physics: PhysicsThread, watch: Watch
+) -> None:
+    command = np.zeros(16)
+    command[:3], command[12] = (*physics.snapshot.pos[0, :2], 1.0), 1.0
+    physics.fly({"cf0": Raw(command)}).result(T)
+    put(physics, pos=(0.0, 0.0, 3.0), quat=ROLLED[np.pi])
+    physics.step(FREQ // 5).result(T)
+    assert not watch.events
+    put(physics, pos=(0.0, 0.0, 0.05), quat=ROLLED[np.pi])
+    physics.step(FREQ // 2).result(T)
+    assert "upside down" in watch.only("crashed").text
+
+
+def test_after_a_reset_it_flies_and_falls_anew(physics: PhysicsThread, watch: Watch) -> None:
+    for _ in range(2):
+        put(physics, quat=ROLLED[np.pi])
+        physics.step(FREQ // 2).result(T)
+        watch.only("crashed")
+        watch.events.clear()
+        physics.reset(drones=["cf0"]).result(T)
+        assert physics.flight_states == {"cf1": "flying"}
+        physics.fly({"cf0": Takeoff(1.0)}).result(T)
+        assert physics.step(4 * FREQ).result(T).pos[0, 2] == pytest.approx(1.0, abs=0.02)
+        assert not watch.events
+
+
+def test_an_emergency_stop_is_no_crash(physics: PhysicsThread, watch: Watch) -> None:
+    physics.fly({"cf0": Emergency()}).result(T)
+    lies = physics.step(2 * FREQ).result(T)
+    assert physics.flight_states["cf0"] == "locked" and not watch.events
+    assert lies.pos[0, 2] < 0.1 and lies.rotor_vel[0].max() < 300
+
+
+def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
+    rules = Rules.of("cf2x_L250", FlightConfig())
+    commander, supervisor = Commander(rules), Supervisor(0.3, "/sim/{}/reset")
+    kinds: list[str] = []
+    for tick, (touches, volts) in enumerate(
+        [(0, 3.8), (1, 3.8), (1, 3.8), (0, 2.9), (0, 2.9), (1, 3.1), (1, 2.9), (0, 2.9)]
+    ):
+        contact = np.zeros((1, 6))
+        contact[0, 0] = 0.1 * touches
+        sight = Sight(
+            tick * 10**8,
+            ("cf0",),
+            np.array([[0.0, 0.0, 1.0]]),
+            np.array([[0.0, 0.0, 0.0, 1.0]]),
+            np.zeros((1, 3)),
+            contact,
+            np.array([[volts, 1.0, 0.1]]),
+        )
+        if tick == 0:
+            commander.state = FlightState.flying
+            commander.tell(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
+        for _ in range(2):  # a second look at the same instant sees nothing new
+            kinds += [event.kind for event in supervisor.look(sight, {"cf0": commander})]
+    assert kinds == ["hit", "battery empty", "hit", "battery empty"]

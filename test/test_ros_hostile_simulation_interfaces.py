@@ -1,0 +1,220 @@
+"""Requests that ask for too much, to a simulator that flies on and answers others meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
+from ros_client import Client, SimulatorProcess, own_domain
+from simulation_interfaces.msg import (
+    Bounds,
+    EntityCategory,
+    EntityFilters,
+    EntityInfo,
+    EntityState,
+    Resource,
+    Result,
+    SpawnResult,
+    TagsFilter,
+)
+from simulation_interfaces.msg import SpawnEntity as SpawnRequest
+from simulation_interfaces.srv import (
+    GetAvailableWorlds,
+    GetEntities,
+    GetEntityState,
+    GetNamedPoseBounds,
+    GetSimulationState,
+    GetSpawnables,
+    LoadWorld,
+    SetEntityInfo,
+    SetEntityState,
+    SpawnEntities,
+    SpawnEntity,
+    StepSimulation,
+)
+
+from crazyflow_ros import limits
+from crazyflow_ros.ros.simulation_interfaces.server import service_name
+
+DOMAIN = own_domain("test_ros_hostile_simulation_interfaces")
+GEOM = "<geom size='1'/>"
+WORLD = "<mujoco><worldbody>{}</worldbody></mujoco>"
+ANSWER = 60.0  # s; a machine may be busy
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with SimulatorProcess(DOMAIN, ["-p", "drones:=[cf0,cf1]"]):
+        client = Client(DOMAIN)
+        yield client
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    os.mkfifo(folder / "pipe.xml")
+    (folder / "many").mkdir()
+    for i in range(limits.LISTED + 1):
+        (folder / "many" / f"{i}.xml").write_text(WORLD.format(GEOM))
+    return folder
+
+
+def refused(client: Client, kind: Any, text: str, /, **request: Any) -> Any:
+    """The answer, which comes and is no success; another request is answered before or after."""
+    name = f"crazyflow/{service_name(kind).removeprefix('~/')}"
+    future = client.send(kind, name, **request)
+    other = client.send(GetSimulationState, "crazyflow/get_simulation_state")
+    client.response(other, "another request", ANSWER)
+    answer = client.response(future, name, ANSWER)
+    result = answer.result
+    assert result.result != Result.RESULT_OK, text
+    assert text in result.error_message
+    assert len(result.error_message) < 2000
+    return answer
+
+
+def test_descriptions(client: Client, folder: Path) -> None:
+    replicate = WORLD.format(f"<replicate count='1000000'>{GEOM}</replicate>")
+    for uri, text in (
+        ("/dev/zero", "not a regular file"),
+        (str(folder / "pipe.xml"), "not a regular file"),
+        (str(folder), "not a regular file"),
+        ("file:///%00", "null"),
+        ("/" + "a" * 300, "too long"),
+        ("a" * 20_000, "at most 4096 characters"),
+    ):
+        refused(client, SpawnEntity, text, name="x", entity_resource=Resource(uri=uri))
+        refused(client, LoadWorld, text, world_resource=Resource(uri=uri))
+    for description, text in (
+        (replicate, "2000 elements"),
+        (WORLD.format(GEOM * 100_000), "at most 1048576"),
+        (WORLD.format("<geom type='mesh' mesh='m'/>"), "mesh"),
+    ):
+        given = Resource(resource_string=description)
+        refused(client, SpawnEntity, text, name="x", entity_resource=given)
+        refused(client, LoadWorld, text, world_resource=given)
+
+
+def test_sources(client: Client, folder: Path) -> None:
+    for kind, field in ((GetSpawnables, "sources"), (GetAvailableWorlds, "additional_sources")):
+        refused(client, kind, "at most 100 sources", **{field: ["a"] * 5000})
+        refused(client, kind, "more than 200 files", **{field: [str(folder / "many")]})
+    answer = client.call(
+        GetSpawnables, "crazyflow/get_spawnables", sources=[str(folder / "pipe.xml"), "\x00"]
+    )
+    assert "pipe.xml" in answer.result.error_message and len(answer.spawnables) == 1
+
+
+def test_names_and_numbers(client: Client) -> None:
+    ball = Resource(resource_string=WORLD.format(GEOM))
+    long = "a" * 300
+    for name, namespace, code in (
+        (long, "", SpawnResult.NAME_INVALID),
+        ("a" * 200, "b" * 200, SpawnResult.NAME_INVALID),
+        ("a", long, SpawnResult.NAMESPACE_INVALID),
+    ):
+        answer = refused(
+            client, SpawnEntity, "at most 255 characters", name=name, entity_namespace=namespace,
+            entity_resource=ball,
+        )  # fmt: skip
+        assert answer.result.result == code
+    for x in (1e308, 1e5, float("inf"), float("nan")):
+        pose = Pose(position=Point(x=x), orientation=Quaternion(w=1.0))
+        answer = refused(
+            client, SpawnEntity, "position", name="far", entity_resource=ball,
+            initial_pose=PoseStamped(pose=pose),
+        )  # fmt: skip
+        assert answer.result.result == SpawnResult.INVALID_POSE
+        refused(
+            client, SetEntityState, "position", entity="cf0", set_pose=True,
+            state=EntityState(pose=pose),
+        )  # fmt: skip
+    for twist in (Twist(linear=Vector3(x=1e300)), Twist(angular=Vector3(z=1e9))):
+        state = EntityState(twist=twist)
+        refused(client, SetEntityState, "twist", entity="cf0", set_twist=True, state=state)
+    refused(client, GetEntityState, "there is no entity", entity=long)
+    refused(client, GetNamedPoseBounds, "there is no pose", name=long)
+
+
+def test_filters(client: Client) -> None:
+    too_long = EntityFilters(filter="(" * 30_000 + ")" * 30_000)
+    refused(client, GetEntities, "at most 4096 characters", filters=too_long)
+    nested = EntityFilters(filter="(" * 2_000 + ")" * 2_000)  # linear in time, so it is answered
+    assert client.call(GetEntities, "crazyflow/get_entities", filters=nested).entities
+    explosive = EntityFilters(filter="((((a{1,255}){1,255}){1,255}){1,255})")
+    refused(client, GetEntities, "POSIX extended regular expression", filters=explosive)
+    points = [Vector3(x=float(i)) for i in range(5000)]
+    hull = EntityFilters(bounds=Bounds(type=Bounds.TYPE_CONVEX_HULL, points=points))
+    refused(client, GetEntities, "at most 1000 points", filters=hull)
+    many = EntityFilters(tags=TagsFilter(tags=["a"] * 5000))
+    refused(client, GetEntities, "100 tags", filters=many)
+    fine = Bounds(type=Bounds.TYPE_CONVEX_HULL, points=points[: limits.POINTS])
+    found = client.call(
+        GetEntities, "crazyflow/get_entities", filters=EntityFilters(bounds=fine)
+    ).entities
+    assert found == []
+
+
+def test_info(client: Client) -> None:
+    robot = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)
+    for info, text in (
+        (EntityInfo(category=robot, description="a" * 10**6), "at most 4096 characters"),
+        (EntityInfo(category=robot, tags=["a"] * 5000), "100 tags"),
+        (EntityInfo(category=robot, tags=["a" * 300]), "at most 255 characters"),
+    ):
+        refused(client, SetEntityInfo, text, entity="cf0", info=info)
+
+
+def test_numbers_of_things(client: Client) -> None:
+    wish = SpawnRequest(name="a", entity_resource=Resource(resource_string=WORLD.format(GEOM)))
+    refused(client, SpawnEntities, "at most 100 requests", spawn_requests=[wish] * 1000)
+    refused(client, StepSimulation, "1000000000 at most", steps=2**64 - 1)
+    assert client.call(GetEntities, "crazyflow/get_entities").entities == ["cf0", "cf1"]
+
+
+SLOW = """
+import time
+from crazyflow_ros.ros.simulation_interfaces import server, spawning
+server.LOADING_TIMEOUT = spawning.LOADING_TIMEOUT = 3.0
+read = spawning._read
+def read_slowly(wanted):
+    time.sleep(8.0 * ("slow" in wanted.resource_string))
+    return read(wanted)
+spawning._read = read_slowly
+"""
+
+
+def test_what_waits_too_long_for_its_turn_is_given_up_and_disturbs_nobody() -> None:
+    site = "<worldbody><site/></worldbody>"  # for which nothing has to be compiled
+    slow, quick = (
+        Resource(resource_string=f"<mujoco model='{model}'>{site}</mujoco>")
+        for model in ("slow", "quick")
+    )
+    with SimulatorProcess(DOMAIN, ["-r", "__ns:=/slow"], SLOW) as simulator:
+        client = Client(DOMAIN, "/slow")
+        spawn, wish = "crazyflow/spawn_entity", {"entity_resource": quick, "allow_renaming": True}
+        first = client.send(SpawnEntity, spawn, entity_resource=slow)
+        late = client.response(client.send(SpawnEntity, spawn, **wish), spawn, ANSWER)
+        assert not first.done()
+        assert "not done within 3 s, and given up" in late.result.error_message
+        assert client.response(first, spawn, ANSWER).entity_name == "slow"
+        assert client.call(SpawnEntity, spawn, **wish).entity_name == "quick"
+        several = client.call(
+            SpawnEntities,
+            "crazyflow/spawn_entities",
+            ANSWER,
+            spawn_requests=[
+                SpawnRequest(entity_resource=each, allow_renaming=True)
+                for each in (slow, quick, quick)
+            ],
+        )
+        assert several.results[0].entity_name == "slow_1"
+        for given_up in several.results[1:]:
+            assert "not begun within 3 s, and given up" in given_up.result.error_message
+        client.close()
+        assert "has failed" not in simulator.log

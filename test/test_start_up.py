@@ -1,0 +1,38 @@
+"""What is said of the start beforehand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from crazyflow_ros.ros.start_up import StartUp, process_age
+
+
+def start(folder: Path, *what: object, compiles: bool = False) -> str:
+    """What is said of one start."""
+    said: list[str] = []
+    with StartUp(folder, said.append).compiling(*what):
+        if compiles:
+            (folder / f"{len(list(folder.iterdir()))}-cache").touch()
+    (text,) = said
+    return text
+
+
+def test_it_says_what_the_last_start_has_taken(tmp_path: Path) -> None:
+    assert start(tmp_path, "a", compiles=True).startswith("compiling, which takes 10 to 60 s")
+    assert start(tmp_path, "a") == "loading compiled code"
+    assert start(tmp_path, "a") == "loading compiled code, which took 0.0 s the last time"
+    assert start(tmp_path, "b", compiles=True).startswith("compiling, which took 0.0 s the last")
+
+
+def test_what_is_kept_may_be_anything(tmp_path: Path) -> None:
+    file = tmp_path / "start_up.json"
+    for content in ("", "[", "[1]", '{"cold": "x"}', "[" * 50_000):
+        file.write_text(content)
+        assert start(tmp_path, "a").startswith("compiling, which takes 10 to 60 s")
+        assert len(json.loads(file.read_text())) == 1
+    assert start(tmp_path / "nowhere", "a").startswith("compiling")
+
+
+def test_a_process_knows_its_age() -> None:
+    assert 0 < process_age() < 24 * 3600

@@ -1,0 +1,44 @@
+"""The bounds of what this package needs: around what is tested, and the same wherever they are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+
+
+def needed() -> dict[str, Requirement]:
+    """`install_requires` of setup.py."""
+    tree = ast.parse((ROOT / "setup.py").read_text())
+    keywords = (k for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords)
+    texts = next(ast.literal_eval(k.value) for k in keywords if k.arg == "install_requires")
+    return {requirement.name: requirement for requirement in map(Requirement, texts)}
+
+
+@pytest.mark.parametrize("name", ["jax", "jaxlib", "mujoco", "mujoco-mjx"])
+def test_versions_are_bounded_below_and_above(name: str) -> None:
+    operators = {bound.operator for bound in needed()[name].specifier}
+    assert operators == {">=", "<"}
+
+
+def test_what_is_installed_and_what_is_pinned_are_within_the_bounds() -> None:
+    pins = dict(re.findall(r"^([\w-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), re.M))
+    for name, requirement in needed().items():
+        assert requirement.specifier.contains(version(name)), requirement
+        assert requirement.specifier.contains(pins[name]), requirement
+
+
+def test_the_readme_tells_bounds_within_these() -> None:
+    quoted = re.findall(r'"((?:jax|mujoco)[^" ]*[=<>][^" ]*)"', (ROOT / "README.md").read_text())
+    told = {requirement.name: requirement for requirement in map(Requirement, quoted)}
+    assert told.keys() == {"jax", "mujoco", "mujoco-mjx"}
+    bounds, pins = needed(), ("0.8.3", "0.9", "0.9.2", "0.10.2", "0.11", "3.16.9", "3.17.0", "3.18")
+    for name, requirement in told.items():
+        for pin in pins:
+            assert requirement.specifier.contains(pin) == bounds[name].specifier.contains(pin)
