@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -251,7 +252,9 @@ def test_a_drone_that_fell_says_so(pilot: Pilot, simulator: SimulatorProcess) ->
     pilot.client.until(lambda: pilot.events, "an event")
     (event,) = pilot.events
     assert event.name == "cf0" and event.level == DiagnosticStatus.ERROR
-    assert "crashed at (0.00, 0.00, 0.5" in event.message
+    place = re.match(r"crashed at \(0\.00, 0\.00, (0\.\d\d)\) m: ", event.message)
+    assert place, event.message
+    assert 0.5 - 9.81 / 2 * 0.2**2 < float(place[1]) <= 0.5  # it fell for 0.2 s at most
     assert "upside down; rotors stopped, call cf0/reset" in event.message
     simulator.wait_for("cf0: crashed at")
 

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,8 +65,8 @@ from tf2_msgs.msg import TFMessage
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
 DOMAIN = own_domain("test_ros_simulation_interfaces")
-# Of each of the two runs with rival clients; 120 is a thorough one.
-STRESS_SECONDS = float(os.environ.get("CRAZYFLOW_ROS_STRESS_SECONDS", "4"))
+# Of each rival client; 2000 make a thorough run.
+N_REQUESTS = int(os.environ.get("CRAZYFLOW_ROS_REQUESTS", "40"))
 DOCUMENTATION = ROOT / "docs" / "simulation_interfaces.md"
 COMPILE_TIMEOUT = 300.0  # s; a machine may be busy
 WORLD = """
@@ -798,25 +797,22 @@ class Rival(threading.Thread):
 
     Attributes:
         ticks: Steps that it was told are done.
-        answers: How many it got.
         guest: Name of the drone that it has spawned and not deleted, or nothing.
         error: What ended it.
     """
 
-    def __init__(self, seed: int, seconds: float, *, plays: bool) -> None:
+    def __init__(self, seed: int, *, plays: bool) -> None:
         super().__init__(daemon=True)
         self._random, self._plays = random.Random(seed), plays
-        self._deadline = time.monotonic() + seconds
-        self.ticks = self.answers = 0
+        self.ticks = 0
         self.name, self.guest = f"rival{seed}", ""
         self.error: BaseException | None = None
 
     def run(self) -> None:
         client = Client(DOMAIN)
         try:
-            while time.monotonic() < self._deadline:
+            for _ in range(N_REQUESTS):
                 self._ask(client)
-                self.answers += 1
         except BaseException as error:
             self.error = error
         finally:
@@ -864,13 +860,12 @@ def test_two_clients_at_random(
 ) -> None:
     times = client.collect(Clock, "/clock")
     before = tick(client)
-    rivals = [Rival(seed, STRESS_SECONDS, plays=plays) for seed in (1, 2)]
+    rivals = [Rival(seed, plays=plays) for seed in (1, 2)]
     for rival in rivals:
         rival.start()
-    client.until(lambda: not any(r.is_alive() for r in rivals), "the end", STRESS_SECONDS + 60)
+    client.until(lambda: not any(r.is_alive() for r in rivals), "the end", 2 * COMPILE_TIMEOUT)
     for rival in rivals:
         assert rival.error is None, f"{rival.error}\n{simulator.log}"
-        assert rival.answers > 2  # on the slowest machine, if it compiles for more drones
     client.pause(True)
     if not plays:
         assert tick(client) - before == sum(rival.ticks for rival in rivals)

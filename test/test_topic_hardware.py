@@ -194,9 +194,14 @@ def test_reset_while_flying_holds_until_the_controller_answers_it(
     assert manager.states["cf0_z/position"] == pytest.approx(HEIGHT)
     manager.command("cf0", [0.8 * HOVER] * 4)
     reach(client, manager, "fall", lambda s: s["cf0_z/position"] < HEIGHT - 0.05)
+    odometry = client.collect(Odometry, "cf0/odom")
     client.reset()  # its controller goes on
-    fallen = reach(client, manager, "restart", lambda s: s["cf0_z/position"] > HEIGHT - 0.05)
-    assert fallen["cf0_z/velocity"] > -0.5
+
+    def restarted() -> list[Odometry]:
+        return [m for m in odometry if m.pose.pose.position.z > HEIGHT - 0.05]
+
+    fallen = client.until(restarted, "restart")[0]
+    assert fallen.twist.twist.linear.z > -0.5
     reach(client, manager, "fall again", lambda s: s["cf0_z/position"] < HEIGHT - 0.05)
 
 

@@ -168,4 +168,4 @@ def _is_stuck(commander: Commander, time_ns: int, stands: bool) -> bool:
 
 
 def _place(pos: np.ndarray) -> str:
-    return f"({', '.join(f'{x:.2f}' for x in pos.tolist())}) m"
+    return f"({', '.join(f'{x:z.2f}' for x in pos.tolist())}) m"

@@ -19,6 +19,7 @@ from rclpy.qos import QoSProfile
 from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.hardware.topic_source import TopicSource
 from crazyflow_ros.ros import sensor_config
+from crazyflow_ros.ros.answers import Answers
 from crazyflow_ros.ros.code_cache import CodeCache
 from crazyflow_ros.ros.declaration import ParameterError, declarations, declare, values_of
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
@@ -93,6 +94,7 @@ class Simulator(Node):
 
     def __init__(self) -> None:
         self.door = Door(get_logger("crazyflow"))  # rclpy's own services need them, too
+        self._answers = Answers(self.call_later, get_logger("crazyflow"))
         self.waiting = Waiting()
         self.worker = Worker("worker")
         super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
@@ -237,13 +239,15 @@ class Simulator(Node):
         **options: Any,
     ) -> Any:
         """Create a service, see `Door.on_request`; others are served while one waits."""
-        return super().create_service(
+        service = super().create_service(
             srv_type,
             srv_name,
             self.door.on_request(callback, srv_name),
             callback_group=self.waiting.group if callback_group is None else callback_group,
             **{"qos_profile": SERVICE_QOS, **options},
         )
+        self._answers.ensure(service)
+        return service
 
     def create_timer(
         self, timer_period_sec: float, callback: Any, *args: Any, **options: Any
@@ -251,6 +255,15 @@ class Simulator(Node):
         """Create a timer. An exception of its callback is logged."""
         guarded = self.door.on_timer(callback)
         return super().create_timer(timer_period_sec, guarded, *args, **options)
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> None:
+        """Call a function once in the executor's thread, after some wall time [s]."""
+
+        def call() -> None:
+            self.destroy_timer(timer)
+            callback()
+
+        timer = self.create_timer(delay, call)
 
     def _recorder(self) -> Recorder:
         path = self.parameters.record
