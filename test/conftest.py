@@ -1,7 +1,7 @@
 """Settings of the whole test run."""
 
+import itertools
 import os
-import tempfile
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import wraps
@@ -13,11 +13,13 @@ import pytest
 from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
+from crazyflow_ros.ros.code_cache import ENTRIES, CodeCache
 from crazyflow_ros.runtime.compiled import CompiledWorld
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.sim.packing import layout
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
+_LARGEST_CACHE = 2 << 30  # bytes
 
 # The longest first, so that all workers end at about the same time.
 _LONGEST = (
@@ -46,17 +48,26 @@ settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests build the same simulations again and again: all processes compile each of them once.
+    """Tests build the same simulations again and again: a machine compiles each of them once.
 
     Nodes that tests start share them too, by their environment.
     """
     if _CACHE not in os.environ:  # else a worker of pytest-xdist
-        folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros_test_")
-        config.add_cleanup(folder.cleanup)
-        os.environ[_CACHE] = folder.name
-    jax.config.update("jax_compilation_cache_dir", str(Path(os.environ[_CACHE]) / "crazyflow_ros"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(caches, "crazyflow_ros_test")
+        os.environ[_CACHE] = str(folder)
+        _forget_oldest(folder / "crazyflow_ros")
+    cache = CodeCache(Path(os.environ[_CACHE], "crazyflow_ros"), print)
+    config.add_cleanup(cache.close)
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Remove what was compiled first, where all of it has become too large."""
+    entries = sorted(folder.glob(ENTRIES), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    sizes = itertools.accumulate(entry.stat().st_size for entry in entries)
+    for entry, size in zip(entries, sizes):
+        if size > _LARGEST_CACHE:
+            entry.unlink(missing_ok=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
