@@ -1,4 +1,6 @@
-"""Fly the cases of a file in Crazyflow: `python crazyflow_rollouts.py inputs.npz outputs.npz`.
+"""Fly the cases of a file in Crazyflow.
+
+    python crazyflow_rollouts.py inputs.npz outputs.npz folder_of_compiled_code
 
 Runs in Crazyflow's own environment, so it imports nothing of ours. The inputs hold for each case
 `<name>/config` (JSON: drone, dynamics, integrator, control, rates, n_worlds, n_drones, ticks,
@@ -11,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from tempfile import TemporaryDirectory
 
 os.environ["JAX_ENABLE_X64"] = "1"
 
@@ -51,16 +52,11 @@ def fly(config: dict, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    """Fly all cases of the inputs file."""
-    # Drones differ in their figures only: compile each kind of flight once.
-    with TemporaryDirectory() as cache:
-        jax.config.update("jax_compilation_cache_dir", cache)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-        fly_all(*sys.argv[1:])
-
-
-def fly_all(input_file: str, output_file: str) -> None:
     """Read flights, fly them, write the results."""
+    input_file, output_file, cache = sys.argv[1:]
+    # Drones differ in their figures only: compile each kind of flight once, and for later runs.
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     inputs = np.load(input_file)
     results = {}
     for case in [key.removesuffix("/config") for key in inputs.files if key.endswith("/config")]:

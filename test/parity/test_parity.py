@@ -274,7 +274,8 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Arrays]
             inputs |= {f"{case.name}/{name}": value for name, value in case.arrays().items()}
         files = [folder / f"{name}_{what}.npz" for what in ("inputs", "outputs")]
         np.savez(files[0], **inputs)
-        command = [python, str(script), *map(str, files)]
+        cache = Path(os.environ["CRAZYFLOW_ROS_TEST_CACHE"], "crazyflow")
+        command = [python, str(script), *map(str, files), str(cache)]
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         processes.append((process, files[1]))
     theirs: Arrays = {}
