@@ -128,15 +128,21 @@ class RosProcess:
         command: What to run.
         domain: ROS domain.
         environment: Beside that of this process.
+        stdin: File from which it reads; by default that of this process.
     """
 
     def __init__(
-        self, command: Sequence[str], domain: int, environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        domain: int,
+        environment: Mapping[str, str] | None = None,
+        stdin: int | None = None,
     ) -> None:
         self._file = tempfile.NamedTemporaryFile(mode="r", errors="replace")  # noqa: SIM115
         with _usual_signals():
             self.process = subprocess.Popen(
                 command,
+                stdin=stdin,
                 stdout=subprocess.DEVNULL,
                 stderr=self._file.fileno(),
                 cwd=ROOT,
