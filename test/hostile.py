@@ -451,7 +451,8 @@ class Hostile:
         self._status.clear()
         self.client.until(lambda: self._status, "status")
         values = {v.key: v.value for v in self._status[-1].status[0].values}
-        return {key: float(values[key]) for key in ("refused_inputs", "failed_inputs")}
+        names = ("refused_inputs", "failed_inputs", "resent_answers")
+        return {name: float(values[name]) for name in names}
 
 
 def _is_refusal(response: Any) -> bool:

@@ -60,9 +60,10 @@ class Log:
 @pytest.mark.parametrize("n_dropped", [0, 1, 6])
 def test_a_dropped_answer_is_sent_again(n_dropped: int) -> None:
     service, delays, log = Service(n_dropped), Delays(), Log()
-    Answers(delays, log).ensure(service)
+    answers = Answers(delays, log)
+    answers.ensure(service)
     service.send_response("done", 7)
-    assert service.sent == [("done", 7)]
+    assert service.sent == [("done", 7)] and answers.resent == n_dropped
     assert len(delays.seconds) == n_dropped and delays.seconds == sorted(delays.seconds)
     assert not log.lines
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
-import pytest
 from hostile import Hostile, arguments, check
 from ros_client import SimulatorProcess, own_domain
 
@@ -16,10 +14,6 @@ DOMAIN = own_domain("test_hostile")
 N_INPUTS, SEED = 1000, 0
 
 
-@pytest.mark.skipif(
-    "CRAZYFLOW_ROS_SOAK" not in os.environ,
-    reason="beside other tests answers have got lost; run by make soak",
-)
 def test_hostile_inputs_are_carried_out_or_refused_and_a_drone_flies_on(tmp_path: Path) -> None:
     with SimulatorProcess(DOMAIN, arguments(tmp_path)) as simulator:
         hostile = Hostile(simulator, DOMAIN, random.Random(SEED), tmp_path)

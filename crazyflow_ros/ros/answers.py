@@ -26,12 +26,16 @@ class Answers:
     Args:
         delay: Calls a function after a time [s] in the thread of the executor.
         logger: Is told which answers are given up.
+
+    Attributes:
+        resent: How often an answer had to be sent again.
     """
 
     def __init__(
         self, delay: Callable[[float, Callable[[], object]], object], logger: Logger
     ) -> None:
         self._delay, self._logger = delay, logger
+        self.resent = 0
         # The only way in which rclpy tells that it has dropped an answer.
         warnings.filterwarnings("error", _DROPPED, RuntimeWarning)
 
@@ -48,6 +52,7 @@ class Answers:
                     f"found within {sum(_PAUSES):g} s"
                 )
                 return
+            self.resent += 1
             self._delay(_PAUSES[n_attempts], lambda: attempt(response, header, n_attempts + 1))
 
         service.send_response = attempt

@@ -77,6 +77,7 @@ class Simulator(Node):
         recorded_effects: Of all that takes effect, likewise.
         viewer: The window, if there shall be one.
         door: Guards all callbacks.
+        answers: Sees that the answers of services arrive.
         waiting: For services that wait for the physics or the worker.
         worker: Does what would keep the executor from other callbacks, one thing after the other.
         physics: The running simulation.
@@ -94,7 +95,7 @@ class Simulator(Node):
 
     def __init__(self) -> None:
         self.door = Door(get_logger("crazyflow"))  # rclpy's own services need them, too
-        self._answers = Answers(self.call_later, get_logger("crazyflow"))
+        self.answers = Answers(self.call_later, get_logger("crazyflow"))
         self.waiting = Waiting()
         self.worker = Worker("worker")
         super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
@@ -246,7 +247,7 @@ class Simulator(Node):
             callback_group=self.waiting.group if callback_group is None else callback_group,
             **{"qos_profile": SERVICE_QOS, **options},
         )
-        self._answers.ensure(service)
+        self.answers.ensure(service)
         return service
 
     def create_timer(

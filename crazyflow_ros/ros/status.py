@@ -25,7 +25,7 @@ class StatusTopic:
 
     def __init__(self, simulator: Simulator) -> None:
         self._physics, self._link = simulator.physics, simulator.link
-        self._door = simulator.door
+        self._answers, self._door = simulator.answers, simulator.door
         self._recorder = simulator.recorder
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
@@ -83,6 +83,7 @@ class StatusTopic:
             "paused": str(now.paused).lower(),
             "refused_inputs": str(self._door.refused),
             "failed_inputs": str(self._door.failed),
+            "resent_answers": str(self._answers.resent),
             "lock_hold_median_us": f"{median:.1f}",
             "lock_hold_longest_us": f"{longest:.1f}",
         }
