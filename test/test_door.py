@@ -15,6 +15,7 @@ from rcl_interfaces.msg import Parameter, ParameterValue, SetParametersResult
 from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
 from rclpy.action import ActionClient
 from rclpy.duration import Duration
+from rclpy.logging import get_logger
 from rclpy.serialization import serialize_message
 from ros_client import ANSWERS, Client, SimulatorProcess, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
@@ -92,6 +93,18 @@ def test_a_callback_that_fails_is_told_with_its_trace(door: Door, log: Log) -> N
     door.on_timer(lambda: fail())()
     assert len(log.errors) == door.failed == 2
     assert all("in fail" in error and "a bug" in error for error in log.errors)
+
+
+def test_refusals_and_failures_follow_one_another_in_the_log_of_ros() -> None:
+    """It raises where one line of code logs with two severities, which would end the process."""
+    door, errors = Door(get_logger("test_door")), iter([ValueError("no"), KeyError("a bug")] * 2)
+
+    def fail(*_: Any) -> None:
+        raise next(errors)
+
+    for topic in ("one", "two", "three", "four"):
+        door.on_message(fail, PoseStamped, topic)(serialize_message(PoseStamped()))
+    assert (door.refused, door.failed) == (2, 2)
 
 
 @pytest.mark.parametrize("waits", [False, True])

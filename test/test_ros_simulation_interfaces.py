@@ -59,7 +59,7 @@ from simulation_interfaces.srv import (
     UnloadWorld,
 )
 from std_msgs.msg import Header
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
@@ -639,6 +639,27 @@ def test_drones_go_while_subscribers_find_their_topics(client: Client, paused: N
     assert entities(client) == ["cf0", "cf1", "hut"]
     for subscription in subscriptions:
         node.destroy_subscription(subscription)
+
+
+def test_calls_on_their_way_to_a_drone_that_goes_are_answered(client: Client, paused: None) -> None:
+    client.call(Trigger, "cf1/reset")  # its client has found the service
+    calls = [client.send(Trigger, "cf1/reset") for _ in range(20)]
+    deleted = client.send(DeleteEntity, "crazyflow/delete_entity", entity="cf1")
+    calls += [client.send(Trigger, "cf1/reset") for _ in range(20)]
+    client.response(deleted, "deletion")
+    calls += [client.send(Trigger, "cf1/reset") for _ in range(20)]
+    answers = [client.response(call, "call") for call in calls]
+    assert not answers[-1].success and "cf1/reset is gone with its drone" in answers[-1].message
+    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    assert client.call(Trigger, "cf1/reset").success
+    done(client, DeleteEntity, entity="cf1")
+    services = client.node.get_service_names_and_types
+    client.until(
+        lambda: not [name for name, _ in services() if name.startswith("/cf1/")],
+        "the end of the services",
+    )
+    done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    assert client.call(Trigger, "cf1/reset").success
 
 
 def _offered(client: Client, topic: str) -> bool:

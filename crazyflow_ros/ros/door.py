@@ -77,7 +77,8 @@ class Door:
                 callback(deserialize_message(data, kind))
             except Exception as error:
                 text = self.explain(error, topic)
-                self._say(self._logger.warning, topic, f"{topic} is ignored: {text}")
+                if self._is_due(topic):
+                    self._logger.warning(f"{topic} is ignored: {text}")
 
         return receive
 
@@ -98,7 +99,8 @@ class Door:
             if not _refuse(request, response, text, getattr(error, "code", None)):
                 # Nobody hears of it otherwise, so each reason is said.
                 warning = f"{name} is refused: {text}"
-                self._say(self._logger.warning, warning, warning)
+                if self._is_due(warning):
+                    self._logger.warning(warning)
             return response
 
         async def answer(request: Any, response: Any) -> Any:
@@ -139,15 +141,21 @@ class Door:
     def _report(self, what: str, error: Exception) -> None:
         self.failed += 1
         trace = "".join(traceback.format_exception(error))
-        self._say(self._logger.error, what, f"{what} has failed; all else goes on\n{trace}")
+        if self._is_due(what):
+            self._logger.error(f"{what} has failed; all else goes on\n{trace}")
 
-    def _say(self, log: Callable[[str], object], what: str, text: str) -> None:
+    def _is_due(self, what: str) -> bool:
+        """Whether something is to be said now, or was said a moment ago.
+
+        Whoever asks logs it: a line of code that logs with two severities makes rclpy raise.
+        """
         now = time.monotonic()
-        if now - self._said.get(what, -_WARNING_PERIOD) >= _WARNING_PERIOD:
-            if len(self._said) >= _MOST_SAID:
-                self._said.clear()
-            self._said[what] = now
-            log(text)
+        if now - self._said.get(what, -_WARNING_PERIOD) < _WARNING_PERIOD:
+            return False
+        if len(self._said) >= _MOST_SAID:
+            self._said.clear()
+        self._said[what] = now
+        return True
 
 
 def check_request(request: Any) -> None:

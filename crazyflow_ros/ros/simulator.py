@@ -25,6 +25,7 @@ from crazyflow_ros.ros.declaration import ParameterError, declarations, declare,
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.parameters import Parameters
+from crazyflow_ros.ros.retirement import Retirement
 from crazyflow_ros.ros.start_up import StartUp, process_age
 from crazyflow_ros.ros.topics import StateSender
 from crazyflow_ros.ros.waiting import Waiting
@@ -96,6 +97,7 @@ class Simulator(Node):
     def __init__(self) -> None:
         self.door = Door(get_logger("crazyflow"))  # rclpy's own services need them, too
         self.answers = Answers(self.call_later, get_logger("crazyflow"))
+        self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
         self.waiting = Waiting()
         self.worker = Worker("worker")
         super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
@@ -189,7 +191,7 @@ class Simulator(Node):
         for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
             self.destroy_subscription(subscription)
         for service in [s for s in self.services if s.service_name.startswith(prefix)]:
-            self.destroy_service(service)
+            self._retirement.begin(service)
         # rclpy keeps a weak reference to all that has ever been in a group.
         for group in (self.default_callback_group, self.waiting.group):
             group.entities = {entity for entity in group.entities if entity() is not None}
@@ -240,10 +242,14 @@ class Simulator(Node):
         **options: Any,
     ) -> Any:
         """Create a service, see `Door.on_request`; others are served while one waits."""
+        guarded = self.door.on_request(callback, srv_name)
+        kept = self._retirement.end(self.resolve_service_name(srv_name), guarded)
+        if kept is not None:
+            return kept
         service = super().create_service(
             srv_type,
             srv_name,
-            self.door.on_request(callback, srv_name),
+            guarded,
             callback_group=self.waiting.group if callback_group is None else callback_group,
             **{"qos_profile": SERVICE_QOS, **options},
         )

@@ -110,7 +110,9 @@ class Server:
                 for name in self.changes.spawned if spawned else ():
                     self.info.pop(name, None)
                 await self.change_world(self.changes.reset(state=state, spawned=spawned))
-        return await self.wait(reset, LOADING_TIMEOUT)  # of drones there may be a model to compile
+        snapshot = await self.wait(reset, LOADING_TIMEOUT)  # there may be a model to compile
+        self.simulator.follow_drones()
+        return snapshot
 
     async def reset_all(self) -> Snapshot:
         """Make everything as it was at the start, but time if it must not jump back."""
