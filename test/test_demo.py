@@ -5,12 +5,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import PoseStamped
+from rclpy.serialization import serialize_message
 
 from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
+from crazyflow_ros.demo.messages import read_pose, read_poses
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.simulator import Simulator, SimulatorError
@@ -144,19 +149,19 @@ def flown(offset: float = 0.0, end: float = 30.0, name: str = "cf0") -> Track:
 
 
 def test_record_measures_the_error_in_the_air() -> None:
-    track = flown(0.03)
-    assert track.mean_error == pytest.approx(0.03)
-    assert track.max_error == pytest.approx(0.03)
-    record = Record((track, flown(0.02, name="cf1")), simulated=30.5, elapsed=61.0, received=3000)
+    track = flown(0.015)
+    assert track.mean_error == pytest.approx(0.015)
+    assert track.max_error == pytest.approx(0.015)
+    record = Record((track, flown(0.01, name="cf1")), simulated=30.5, elapsed=61.0, received=3000)
     assert record.factor == 0.5
     assert record.problems() == []
-    assert "0.030 m" in record.summary() and "3000" in record.summary()
+    assert "0.015 m" in record.summary() and "3000 messages received, 0 lost" in record.summary()
 
 
 @pytest.mark.parametrize(
     ("track", "message"),
     [
-        (flown(0.1), "mean tracking error 0.100 m"),
+        (flown(0.021), "mean tracking error 0.021 m, has to be below 0.02 m"),
         (flown(end=20.0), "above where it started"),
         (flown(end=2.0), "no pose was received"),
     ],
@@ -167,12 +172,137 @@ def test_record_tells_what_went_wrong(track: Track, message: str) -> None:
     assert all(problem.startswith("cf0") for problem in problems)
 
 
+def without(track: Track, lost: list[int]) -> Track:
+    """The same flight, of which some poses did not arrive."""
+    return replace(
+        track, times=np.delete(track.times, lost), pos=np.delete(track.pos, lost, axis=0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("lost", "gaps"),
+    [
+        ([], 0),
+        ([500], 1),
+        ([500, 501, 502, 900], 2),
+        ([0, 1, 2], 0),
+        ([*range(1400, 1500)], 0),
+        ([0, 700, 701, 1499], 1),
+    ],
+)
+def test_lost_poses_are_counted(lost: list[int], gaps: int) -> None:
+    track = without(flown(), lost)
+    assert track.lost == len(lost)
+    assert len(track.gaps) == gaps
+    record = Record((track, flown(name="cf1")), 30.0, 30.0, 3000 - len(lost))
+    assert f", {len(lost)} lost" in record.summary()
+
+
+def test_hardly_any_pose_has_no_gaps() -> None:
+    for kept in (0, 1):
+        track = without(flown(), [*range(kept, 1500)])
+        assert track.gaps.size == 0 and track.lost == 0
+        assert "no pose was received" in track.problems()[0]
+
+
+@pytest.fixture
+def plot() -> Any:
+    return pytest.importorskip("crazyflow_ros.demo.plot", exc_type=ImportError)
+
+
+def lines(axes: Any, label: str) -> np.ndarray:
+    """(2, K) what is drawn under a label."""
+    (line,) = (line for line in axes.lines if line.get_label() == label)
+    return np.array(line.get_data(), float)
+
+
 @pytest.mark.parametrize("count", [1, 9])
-def test_plot_is_drawn(count: int, tmp_path: Path) -> None:
-    plot = pytest.importorskip("crazyflow_ros.demo.plot", exc_type=ImportError)
+def test_plot_is_drawn(plot: Any, count: int, tmp_path: Path) -> None:
     tracks = tuple(flown(0.01 * i, name=f"cf{i}") for i in range(count))
     plot.save_plot(Record(tracks, 30.5, 30.5, 100), tmp_path / "flight.png")
     assert (tmp_path / "flight.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_plot_of_a_drone_that_was_never_heard_of_is_drawn(plot: Any, tmp_path: Path) -> None:
+    silent = without(flown(name="cf1"), [*range(1500)])
+    plot.save_plot(Record((silent,), 30.0, 30.0, 0), tmp_path / "flight.png")
+    title = plot.draw(Record((flown(0.01), silent), 30.0, 30.0, 0)).get_suptitle()
+    assert "mean error 1.0 cm" in title
+
+
+def test_lines_are_interrupted_where_messages_were_lost(plot: Any) -> None:
+    lost = [*range(600, 640), 1000]
+    figure = plot.draw(Record((without(flown(), lost), flown(name="cf1")), 30.0, 30.0, 2959))
+    assert "41 messages lost" in figure.get_suptitle()
+    above, side, error = figure.axes
+    for axes in (above, side, error):
+        interrupted = np.isnan(lines(axes, "cf0")).any(axis=0)
+        assert interrupted.sum() == 2
+        assert not np.isnan(lines(axes, "cf1")).any()
+    times, _ = lines(error, "cf0")
+    assert np.nanmax(np.diff(times)) < 0.021  # what is connected is one message apart
+    assert np.flatnonzero(np.isnan(times)).tolist() == [600, 961]
+    for axes, plane in ((above, [0, 1]), (side, [0, 2])):
+        path = lines(axes, "cf0")
+        assert np.array_equal(path[:, 601], flown().pos[640, plane])
+
+
+def test_title_tells_of_lost_messages_only_if_there_are_any(plot: Any) -> None:
+    title = plot.draw(Record((flown(),), 30.0, 30.0, 1500)).get_suptitle()
+    assert title == "1 drone, 30 s at real-time factor 1, mean error 0.0 cm"
+    one = plot.draw(Record((without(flown(), [7]),), 30.0, 30.0, 1499)).get_suptitle()
+    assert "1 message lost" in one
+
+
+def test_the_limit_is_drawn_and_named(plot: Any) -> None:
+    error = plot.draw(Record((flown(0.015),), 30.0, 30.0, 1500)).axes[2]
+    assert "limit for the mean error: 2 cm" in [text.get_text() for text in error.texts]
+    assert [2.0, 2.0] in [list(line.get_ydata()) for line in error.lines]
+    assert np.nanmax(lines(error, "cf0")[1]) == pytest.approx(1.5)  # cm, as the limit
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_few_drones_are_in_the_legend(plot: Any, count: int) -> None:
+    tracks = tuple(flown(name=f"cf{i}") for i in range(count))
+    figure = plot.draw(Record(tracks, 30.0, 30.0, 100))
+    (legend,) = figure.legends
+    entries = zip(legend.get_texts(), legend.get_lines())
+    colours = {text.get_text(): line.get_color() for text, line in entries}
+    assert list(colours) == [*(track.name for track in tracks), "planned"]
+    for axes in figure.axes:
+        drawn = {line.get_label(): line.get_color() for line in axes.lines}
+        assert all(drawn[track.name] == colours[track.name] for track in tracks)
+
+
+@pytest.mark.parametrize(("count", "named"), [(9, 9), (16, 16), (32, 16), (40, 14), (100, 15)])
+def test_a_colour_bar_names_many_drones(plot: Any, count: int, named: int) -> None:
+    track = flown()
+    tracks = tuple(replace(track, name=f"cf{i}") for i in range(count))
+    figure = plot.draw(Record(tracks, 30.0, 30.0, 100))
+    above, _, _, bar = figure.axes
+    names = [text.get_text() for text in bar.get_yticklabels()]
+    assert (len(names), names[0], names[-1]) == (named, "cf0", f"cf{count - 1}")
+    assert bar.yaxis_inverted()  # the first one is on top, as in a legend
+    drawn = {line.get_label(): line.get_color() for line in above.lines}
+    (patches,) = (
+        c for c in bar.collections if hasattr(c, "get_cmap") and c.get_array() is not None
+    )
+    for name, place in zip(names, bar.get_yticks()):
+        assert patches.to_rgba(place) == pytest.approx(drawn[name])
+
+
+def test_serialised_poses_are_read_together() -> None:
+    messages = []
+    for sec, nanosec, x in ((7, 999_999_999, 1.5), (0, 0, -2.5), (2**31 - 1, 20_000_000, 1e-300)):
+        message = PoseStamped()
+        message.header.frame_id = "map"
+        message.header.stamp.sec, message.header.stamp.nanosec = sec, nanosec
+        message.pose.position.x, message.pose.position.z = x, 3 * x
+        messages.append(serialize_message(message))
+    times_ns, pos = read_poses(messages)
+    for message, time_ns, place in zip(messages, times_ns.tolist(), pos):
+        expected_ns, expected = read_pose(message)
+        assert time_ns == expected_ns and np.array_equal(place, expected)
 
 
 class Terminal(io.StringIO):

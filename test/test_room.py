@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import PIL.Image
 import pytest
+from matplotlib.figure import Figure
 from sensor_msgs.msg import Image, LaserScan
 
 from crazyflow_ros.demo import flight, room
@@ -77,6 +78,27 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
     red = np.asarray(PIL.Image.open(names[2]).convert("RGB")).reshape(-1, 3)
     assert (red == [200, 10, 10]).all(axis=1).mean() > 0.3
     assert all(PIL.Image.open(name).width > 1000 for name in names)
+
+
+def test_the_flight_is_interrupted_where_poses_were_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, _: figures.append(figure))
+    seen = flown(draws=False)
+    save_cloud(seen, tmp_path / "cloud.png")
+    for stamp in sorted(seen.poses)[10:13]:
+        del seen.poses[stamp]
+    del seen.messages["cloud"][sorted(seen.poses)[20]]
+    save_cloud(seen, tmp_path / "cloud.png")
+    whole, interrupted = (
+        next(line for line in figure.axes[0].lines if line.get_label() == "flight").get_xdata()
+        for figure in figures
+    )
+    assert not np.isnan(whole).any()
+    assert np.flatnonzero(np.isnan(interrupted)).tolist() == [10]
+    before, after = (figure.axes[0].get_title(loc="left") for figure in figures)
+    assert "lost" not in before and after.endswith("; lost: 3 of the poses, 1 of the clouds")
 
 
 @pytest.mark.parametrize("draws", [True, False])

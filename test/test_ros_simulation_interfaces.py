@@ -653,9 +653,9 @@ def test_calls_on_their_way_to_a_drone_that_goes_are_answered(client: Client, pa
     done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
     assert client.call(Trigger, "cf1/reset").success
     done(client, DeleteEntity, entity="cf1")
-    services = client.node.get_service_names_and_types
+    services = client.node.get_service_names_and_types_by_node
     client.until(
-        lambda: not [name for name, _ in services() if name.startswith("/cf1/")],
+        lambda: not [n for n, _ in services("crazyflow", "/") if n.startswith("/cf1/")],
         "the end of the services",
     )
     done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)

@@ -21,7 +21,7 @@ from rosgraph_msgs.msg import Clock
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from crazyflow_ros.demo.messages import read_pose, trajectory_message
+from crazyflow_ros.demo.messages import read_pose, read_poses, trajectory_message
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.spin import make_executor, spin_for
@@ -29,7 +29,6 @@ from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, Flight, plan_fligh
 from crazyflow_ros.ros.times import NS, nanoseconds
 
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
-MOST_READ = 30_000  # poses of all drones; of more, only every second or so is looked at
 SLICE = 0.05  # s, how long callbacks run before we look around
 READY_TIMEOUT = 120.0  # s, for a simulator that compiles on a slow machine
 REPLY_TIMEOUT = 10.0  # s, for a simulator that is ready
@@ -237,10 +236,9 @@ class FlightClient:
     def _record(self, start_ns: int) -> Record:
         assert self._first_tick is not None
         first_ns, first_heard = self._first_tick
-        stride = max(1, sum(len(drone.poses) for drone in self._drones) // MOST_READ)
         tracks = []
         for drone in self._drones:
-            stamps_ns, pos = map(np.array, zip(*map(read_pose, drone.poses[::stride])))
+            stamps_ns, pos = read_poses(drone.poses)
             times = (stamps_ns - start_ns) / NS
             flown = (times >= 0) & (times <= drone.planned().duration + 1)
             tracks.append(Track(drone.name, drone.planned(), times[flown], pos[flown]))

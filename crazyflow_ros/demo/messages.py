@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
@@ -9,6 +11,7 @@ from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.demo.trajectory import Flight
+from crazyflow_ros.ros.cdr import XYZ, below, find_numbers
 from crazyflow_ros.ros.times import NS, nanoseconds
 
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
@@ -39,6 +42,25 @@ def read_pose(message: bytes) -> tuple[int, np.ndarray]:
     pose = deserialize_message(message, PoseStamped)
     position = pose.pose.position
     return nanoseconds(pose.header.stamp), np.array([position.x, position.y, position.z])
+
+
+def read_poses(messages: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Times in ns (K,) and positions (K, 3) in m of K serialised PoseStamped, at least one.
+
+    All are in the same frame, so that their numbers are in the same places: reading them together
+    takes less than a hundredth of the time.
+    """
+    prototype = deserialize_message(messages[0], PoseStamped)
+    stamp = below("header.stamp", ("sec", "nanosec"))
+    *places, sec, nanosec = find_numbers(prototype, below("pose.position", XYZ), stamp)
+    rows = np.frombuffer(b"".join(messages), np.uint8).reshape(len(messages), -1)
+
+    def column(offset: int, kind: type[np.generic]) -> np.ndarray:
+        size = np.dtype(kind).itemsize
+        return rows[:, offset : offset + size].copy().view(kind)[:, 0]
+
+    times_ns = column(sec, np.int32).astype(np.int64) * NS + column(nanosec, np.uint32)
+    return times_ns, np.stack([column(place, np.float64) for place in places], axis=1)
 
 
 def _vector(values: np.ndarray) -> Vector3:

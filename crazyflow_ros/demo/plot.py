@@ -8,11 +8,16 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from crazyflow_ros.demo.record import ALLOWED_ERROR, Record, Track
+from crazyflow_ros.demo.record import ALLOWED_ERROR, Record, Track, with_gaps
 
-FEW = 8  # drones that get a colour and a line in the legend each
+FEW = 8  # drones that get a line in the legend each; more get a colour bar
+MOST_NAMES = 16  # beside the colour bar
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -27,12 +32,9 @@ STYLE: dict[Any, Any] = {
     "savefig.dpi": 150,
 }
 """Of Matplotlib's pictures."""
-_PLANNED: dict[str, Any] = {
-    "color": "#888888",
-    "linewidth": 0.8,
-    "linestyle": (0, (4, 3)),
-    "zorder": 1,
-}
+_PLANNED: dict[str, Any] = {"color": "#cfcfcf", "linewidth": 4.5, "zorder": 1.5}
+"""Wide and under the flown path, to be seen beside it and where that has gaps."""
+_CM = 100.0  # per m
 
 
 def save_plot(record: Record, path: Path) -> None:
@@ -43,62 +45,87 @@ def save_plot(record: Record, path: Path) -> None:
         path: File to write; its ending chooses the format.
     """
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(11, 8), layout="constrained")
-        above, side, error = figure.subplot_mosaic(
-            [["above", "side"], ["error", "error"]], height_ratios=[3, 2]
-        ).values()
-        colours = _colours(len(record.tracks))
-        width = 1.6 if len(record.tracks) <= FEW else 0.7
-        for track, colour in zip(record.tracks, colours):
-            style: dict[str, Any] = {"color": colour, "linewidth": width, "label": track.name}
-            _draw_path(above, track, (0, 1), style)
-            _draw_path(side, track, (0, 2), style)
-            flying = track.times <= track.flight.airborne[1]
-            error.plot(track.times[flying], track.error[flying], **style)
-        _label_path(above, "From above", "x [m]", "y [m]")
-        _label_path(side, "From the side", "x [m]", "z [m]")
-        _draw_floor(side)
-        _finish_error(error, record)
-        _add_legend(figure, above, len(record.tracks))
-        figure.suptitle(_title(record), fontsize=13, x=0.01, ha="left")
-        figure.savefig(path)
+        draw(record).savefig(path)
+
+
+def draw(record: Record) -> Figure:
+    """The figure of a flight, with lines that are interrupted where messages were lost."""
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    above, side, error = figure.subplot_mosaic(
+        [["above", "side"], ["error", "error"]], height_ratios=[3, 2]
+    ).values()
+    colours = _colours(len(record.tracks))
+    width = 1.6 if len(record.tracks) <= FEW else 1.2
+    styles: list[dict[str, Any]] = [
+        {"color": colour, "linewidth": width, "label": track.name, "solid_capstyle": "butt"}
+        for track, colour in zip(record.tracks, colours)
+    ]
+    flights = list(zip(record.tracks, styles))
+    for track, style in flights:
+        _draw_path(above, track, (0, 1), style)
+        _draw_error(error, track, style)
+    for track, style in sorted(flights, key=_nearest_last):
+        _draw_path(side, track, (0, 2), style)
+    _label_path(above, "From above", "x [m]", "y [m]")
+    _label_path(side, "From the side", "x [m]", "z [m]")
+    _draw_floor(side)
+    _finish_error(error, record)
+    _add_legend(figure, [above, side, error], flights)
+    figure.suptitle(_title(record), fontsize=13, x=0.01, ha="left")
+    return figure
 
 
 def _colours(count: int) -> list[tuple[float, ...]]:
     if count <= FEW:
         return [mpl.colormaps["tab10"](index) for index in range(count)]
-    return [mpl.colormaps["viridis"](0.95 * index / (count - 1)) for index in range(count)]
+    return [mpl.colormaps["viridis"](0.92 * index / (count - 1)) for index in range(count)]
+
+
+def _nearest_last(flight: tuple[Track, dict[str, Any]]) -> float:
+    """Orders drones for the view from the side, in which y points away."""
+    return -float(flight[0].flight(np.zeros(1)).pos[0, 1])
 
 
 def _draw_path(axes: Axes, track: Track, plane: tuple[int, int], style: dict[str, Any]) -> None:
-    times = np.arange(0, track.flight.airborne[1], 0.02)
+    times = np.arange(0, track.flight.airborne[1], 0.05)
     axes.plot(*track.flight(times).pos[:, plane].T, **_PLANNED)
-    axes.plot(*track.pos[:, plane].T, **style)
-    axes.plot(*track.pos[0, plane], "o", color=style["color"], markersize=4)
+    axes.plot(*with_gaps(track.pos, track.gaps)[:, plane].T, **style)
+    axes.plot(*track.pos[:1, plane].T, "o", color=style["color"], markersize=4)
+
+
+def _draw_error(axes: Axes, track: Track, style: dict[str, Any]) -> None:
+    flying = track.times <= track.flight.airborne[1]
+    gaps = track.gaps[track.gaps < np.count_nonzero(flying)]
+    axes.plot(
+        with_gaps(track.times[flying], gaps), _CM * with_gaps(track.error[flying], gaps), **style
+    )
 
 
 def _label_path(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set(title=title, xlabel=x, ylabel=y)
     axes.set_aspect("equal", adjustable="datalim")
+    axes.locator_params(nbins=7)
 
 
 def _draw_floor(axes: Axes) -> None:
     axes.axhline(0, color="#444444", linewidth=1.2)
-    axes.axhspan(-0.1, 0, color="#dddddd", zorder=0)
+    # As an artist it does not count when the limits of the axes are chosen.
+    across = axes.get_yaxis_transform()
+    axes.add_artist(Rectangle((0, -1e3), 1, 1e3, color="#dddddd", zorder=0.5, transform=across))
 
 
 def _finish_error(axes: Axes, record: Record) -> None:
     axes.set(
-        title="Tracking error", xlabel="simulated time [s]", ylabel="distance from the plan [m]"
+        title="Tracking error", xlabel="simulated time [s]", ylabel="distance from the plan [cm]"
     )
     begin, end = record.tracks[0].flight.airborne
     duration = record.tracks[0].flight.duration
-    worst = np.nanmax([ALLOWED_ERROR, *(track.max_error for track in record.tracks)])
+    worst = _CM * np.nanmax([ALLOWED_ERROR, *(track.max_error for track in record.tracks)])
     axes.set(xlim=(0, duration), ylim=(0, 1.15 * worst))
-    axes.axhline(ALLOWED_ERROR, color="#c0392b", linewidth=1, linestyle="--")
+    axes.axhline(_CM * ALLOWED_ERROR, color="#c0392b", linewidth=1, linestyle="--")
     axes.annotate(
-        "most that the mean may be",
-        (end, ALLOWED_ERROR),
+        f"limit for the mean error: {_CM * ALLOWED_ERROR:g} cm",
+        (end, _CM * ALLOWED_ERROR),
         xytext=(-4, -4),
         textcoords="offset points",
         ha="right",
@@ -121,17 +148,43 @@ def _finish_error(axes: Axes, record: Record) -> None:
         )
 
 
-def _add_legend(figure: Figure, axes: Axes, count: int) -> None:
-    handles, _ = axes.get_legend_handles_labels()
-    (planned,) = axes.plot([], [], label="planned", **_PLANNED)
-    shown = [*handles, planned] if count <= FEW else [planned]
-    figure.legend(handles=shown, loc="outside upper right", ncols=len(shown))
+def _add_legend(
+    figure: Figure, axes: list[Axes], flights: list[tuple[Track, dict[str, Any]]]
+) -> None:
+    planned = Line2D([], [], **_PLANNED, label="planned")
+    if len(flights) <= FEW:
+        flown = [Line2D([], [], **style) for _, style in flights]
+        figure.legend(handles=[*flown, planned], loc="outside right upper")
+    else:
+        figure.legend(handles=[planned], loc="outside upper right")
+        _add_colour_bar(figure, axes, flights)
+
+
+def _add_colour_bar(
+    figure: Figure, axes: list[Axes], flights: list[tuple[Track, dict[str, Any]]]
+) -> None:
+    """Tells which colour is which drone, by name as far as there is room for names."""
+    count = len(flights)
+    colours = ListedColormap([style["color"] for _, style in flights])
+    norm = BoundaryNorm(np.arange(count + 1) - 0.5, count)
+    named = np.arange(0, count, -(-count // MOST_NAMES))
+    named[-1] = count - 1
+    bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, ticks=named, aspect=40, pad=0.01)
+    bar.ax.set_yticklabels([flights[index][0].name for index in named])
+    bar.ax.tick_params(which="both", length=0)
+    bar.ax.invert_yaxis()
+    bar.outline.set_visible(False)
 
 
 def _title(record: Record) -> str:
     count = len(record.tracks)
-    mean = np.mean([track.mean_error for track in record.tracks])
-    return (
+    errors = [track.mean_error for track in record.tracks if track.airborne.any()]
+    title = (
         f"{count} drone{'s' if count > 1 else ''}, {record.tracks[0].flight.duration:g} s at"
-        f" real-time factor {record.factor:.2g}, mean error {100 * mean:.1f} cm"
+        f" real-time factor {record.factor:.2g}"
     )
+    if errors:
+        title += f", mean error {_CM * np.mean(errors):.1f} cm"
+    if lost := record.lost:
+        title += f", {lost} message{'s' if lost > 1 else ''} lost (gaps in the lines)"
+    return title

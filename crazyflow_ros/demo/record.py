@@ -4,14 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crazyflow_ros.demo.trajectory import Flight
 
-ALLOWED_ERROR = 0.1  # m, mean over a drone's time in the air
+ALLOWED_ERROR = 0.02  # m, mean over a drone's time in the air
 LANDED_WITHIN = 0.02  # m of the height it started from, where the drone has to be in the end
+GAP = 1.5  # of the median period: messages that are further apart have lost ones between them
+_ROUNDING = 1e-3  # of a period
+
+
+def find_gaps(times: NDArray[Any]) -> NDArray[np.intp]:
+    """Where messages were lost: indices of the first one after each gap in `times` (K,), rising."""
+    if len(times) < 2:
+        return np.zeros(0, np.intp)
+    steps = np.diff(times)
+    return np.flatnonzero(steps > GAP * np.median(steps)) + 1
+
+
+def count_lost(times: NDArray[Any]) -> int:
+    """How many messages are missing in the gaps between `times` (K,), rising."""
+    gaps = find_gaps(times)
+    if not gaps.size:
+        return 0
+    steps = np.diff(times)
+    return int((np.rint(steps[gaps - 1] / np.median(steps)) - 1).sum())
+
+
+def with_gaps(values: NDArray[np.float64], gaps: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The values (K, ...) with a NaN in each gap, where Matplotlib interrupts the line."""
+    return np.insert(values, gaps, np.nan, axis=0)
 
 
 @dataclass(frozen=True)
@@ -41,6 +66,21 @@ class Track:
         """(K,) bool: after the take-off, before touching the floor."""
         begin, end = self.flight.airborne
         return (begin <= self.times) & (self.times <= end)
+
+    @cached_property
+    def gaps(self) -> NDArray[np.intp]:
+        """Indices of the first poses after lost ones."""
+        return find_gaps(self.times)
+
+    @property
+    def lost(self) -> int:
+        """Poses of the flight that did not arrive; 0 if too few did to tell their period."""
+        if self.times.size < 2:
+            return 0
+        period = np.median(np.diff(self.times))
+        before = int(self.times[0] / period + _ROUNDING)
+        after = int((self.flight.duration - self.times[-1]) / period - _ROUNDING)
+        return before + count_lost(self.times) + max(0, after)
 
     @property
     def mean_error(self) -> float:
@@ -81,6 +121,11 @@ class Record:
     """Poses that arrived."""
 
     @property
+    def lost(self) -> int:
+        """Poses of the flight that did not arrive."""
+        return sum(track.lost for track in self.tracks)
+
+    @property
     def factor(self) -> float:
         """Simulated over wall time."""
         return self.simulated / self.elapsed
@@ -100,6 +145,6 @@ class Record:
         ]
         lines.append(
             f"{self.simulated:.1f} s simulated in {self.elapsed:.1f} s, real-time factor"
-            f" {self.factor:.2f}; {self.received} messages received"
+            f" {self.factor:.2f}; {self.received} messages received, {self.lost} lost"
         )
         return "\n".join(lines)

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Polygon
 
 from crazyflow_ros.demo.plot import STYLE
+from crazyflow_ros.demo.record import count_lost, find_gaps, with_gaps
 from crazyflow_ros.demo.room_plan import RISE, ROUND
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.scene.frames import body_to_world, heading_to_world, yaw
@@ -30,7 +31,8 @@ _ROOM = {"xlim": (-3.4, 3.4), "ylim": (-2.9, 2.9)}  # m
 def save_scan(flight: Flight, path: Path) -> None:
     """Draw the scan in the middle of the flight into the plan of the room, and over its angle."""
     scans = flight.messages["scan"]
-    stamp = sorted(stamp for stamp in scans if stamp in flight.poses)[len(scans) // 2]
+    placed = sorted(stamp for stamp in scans if stamp in flight.poses)
+    stamp = placed[len(placed) // 2]
     scan, pose = scans[stamp], flight.poses[stamp]
     angles = scan.angle_min + scan.angle_increment * np.arange(len(scan.ranges))
     ranges = np.array(scan.ranges, float)
@@ -40,21 +42,24 @@ def save_scan(flight: Flight, path: Path) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.8), layout="constrained")
         above, around = figure.subplots(1, 2, width_ratios=[3, 2])
-        _draw_room(above, f"The scan of {len(ranges)} rays at {stamp * 1e-9:.1f} s, from above")
+        _draw_room(above, f"Scan of {len(ranges)} rays at {stamp * 1e-9:.1f} s, from above")
         beams = [(pose[:2], hit) for hit in hits[:, :2]]
         above.add_collection(LineCollection(beams, colors=_BEAM, linewidths=0.3, zorder=2))
         above.plot(*hits[:, :2].T, ".", color=_HIT, markersize=3, zorder=4)
         _draw_drone(above, pose)
         around.plot(np.degrees(angles[seen]), ranges[seen], ".", color=_HIT, markersize=3)
         around.set(
-            title="Its ranges", xlabel="angle from ahead, to the left [degrees]", ylabel="[m]",
+            title="Ranges", xlabel="angle, positive to the left [degrees]", ylabel="range [m]",
             xlim=(-180, 180), xticks=range(-180, 181, 90), ylim=(0, None),
         )  # fmt: skip
         figure.savefig(path)
 
 
 def save_cloud(flight: Flight, path: Path) -> None:
-    """Draw the points of all clouds from above, coloured by their height."""
+    """Draw the points of all clouds from above, coloured by their height, and the flight.
+
+    A line that would cross lost poses is interrupted; the title tells how many messages were lost.
+    """
     points = []
     for stamp, cloud in flight.messages["cloud"].items():
         if stamp in flight.poses:
@@ -67,12 +72,15 @@ def save_cloud(flight: Flight, path: Path) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9, 7), layout="constrained")
         axes = figure.subplots()
-        _draw_room(axes, f"{len(together)} points of {len(points)} clouds, from above")
+        title = f"{len(together)} points of {len(points)} clouds, from above"
+        _draw_room(axes, title + _lost(flight))
         x, y, height = together.T
         dots = axes.scatter(
             x, y, 1.5, height, cmap="viridis", vmin=0, vmax=2.5, linewidths=0, zorder=3
         )
-        track = np.array([flight.poses[stamp] for stamp in sorted(flight.poses)])
+        stamps = np.array(sorted(flight.poses))
+        track = np.array([flight.poses[stamp] for stamp in stamps.tolist()])
+        track = with_gaps(track, find_gaps(stamps))
         axes.plot(*track[:, :2].T, color="white", linewidth=3, zorder=4)
         axes.plot(*track[:, :2].T, color=_HIT, linewidth=1.5, zorder=5, label="flight")
         axes.legend(loc="upper right")
@@ -94,10 +102,17 @@ def save_pictures(flight: Flight, camera: Path, depth: Path) -> None:
                 axes.set(xticks=[], yticks=[])
                 axes.set_title(f"{stamp * 1e-9:.1f} s")
             if kept is depths:
-                label = "along the optical axis [m]"
+                label = "distance along the optical axis [m]"
                 figure.colorbar(drawn, ax=figure.axes, label=label, extend="max", shrink=0.8)
             figure.suptitle(title, x=0.01, ha="left", fontsize=13)
             figure.savefig(path)
+
+
+def _lost(flight: Flight) -> str:
+    kinds = {"poses": flight.poses, "clouds": flight.messages["cloud"]}
+    lost = {name: count_lost(np.array(sorted(kept))) for name, kept in kinds.items()}
+    told = ", ".join(f"{count} of the {name}" for name, count in lost.items() if count)
+    return told and f"; lost: {told}"
 
 
 def _pixels(message: Any) -> np.ndarray:
