@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 COMMAND = "CRAZYFLOW_SIMULATOR"
 """Variable with the command of the simulator, if this Python cannot run it."""
 READY_TIMEOUT = 120.0  # s, a machine may be slow and busy
-TIMEOUT = 30.0  # s
+TIMEOUT = 60.0  # s
 _NUMBERS = itertools.count()
 _BLOCK, _N_BLOCKS = 4, 25  # domains from 1 to 100, whose ports are free on any machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

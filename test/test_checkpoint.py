@@ -20,7 +20,7 @@ from crazyflow_ros.runtime import (
     Wrench,
 )
 
-T = 60.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 NAMES = ("cf0", "cf1", "cf2")
 TRAJECTORY = Trajectory(
     [500_000_000, 2_000_000_000],

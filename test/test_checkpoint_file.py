@@ -48,7 +48,7 @@ from crazyflow_ros.runtime import (
 )
 from crazyflow_ros.runtime.kept import check_kept, check_orders, from_setpoint, to_setpoint
 
-T = 60.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 NAMES = ("cf0", "cf1", "cf2")
 MUTATIONS = 10_000
 RESTORED = 50  # of those that are accepted

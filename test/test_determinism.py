@@ -25,7 +25,7 @@ from crazyflow_ros.runtime import (
 )
 from crazyflow_ros.runtime.snapshot import SIZES
 
-T = 30.0  # s
+T = 120.0  # s
 LAST_TICK = 1800
 SCRIPT_RATE = 5  # Hz; between two of its ticks there is room for bursts
 FREQ = 500

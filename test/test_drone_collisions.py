@@ -8,7 +8,7 @@ import numpy as np
 from crazyflow_ros.dynamics.contact import rest_height
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 
-T = 30.0  # s
+T = 120.0  # s
 NAMES = ("below", "above")
 # m, at 2 m/s and at rest, where it slides off the other; through each other they reach -26e-3
 DEEPEST, RESTING = -13e-3, -6e-3

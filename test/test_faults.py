@@ -18,7 +18,7 @@ from crazyflow_ros.runtime import (
     Velocity,
 )
 
-T = 20.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 NAMES = ("cf0", "cf1")
 FIELDS = ("pos", "quat", "vel", "ang_vel", "rotor_vel", "rotor_angle")
 

@@ -34,7 +34,7 @@ from crazyflow_ros.runtime import (
 )
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 
-T = 60.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 FREQ = 500
 SOON = 200_000_000  # ns
 NAMES = ("cf0", "cf1")

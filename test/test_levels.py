@@ -9,7 +9,7 @@ from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.runtime import InvalidState, Level, PhysicsThread, Raw, SimulationConfig
 from crazyflow_ros.runtime.engine import Engine
 
-T = 20.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 MASS, WEIGHT = load_drone("cf2x_L250")["mass"], load_drone("cf2x_L250")["mass"] * 9.81
 COMMANDS = {
     Level.rotor_velocity: np.array([1570.0, 1540.0, 1560.0, 1550.0]),  # rad/s

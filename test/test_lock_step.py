@@ -27,7 +27,7 @@ from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.hardware.shared_memory import FOLDER, NameInUse
 from crazyflow_ros.runtime import DroneState, Level, PhysicsThread, SimulationConfig
 
-T = 60.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 until = partial(physics_helpers.until, timeout=T)
 ROOT = Path(__file__).parents[1]
 IS_SOAK = "CRAZYFLOW_ROS_SOAK" in os.environ

@@ -28,7 +28,7 @@ from crazyflow_ros.runtime import (
 )
 from crazyflow_ros.scene import MirrorState
 
-T = 20.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 
 
 def simulation(names=("cf0", "cf1"), **config):

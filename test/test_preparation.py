@@ -14,7 +14,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime import InvalidState, PhysicsThread, ResetScope, SimulationConfig
 from crazyflow_ros.runtime.compiled import CompiledWorld
 
-T = 120.0  # s, no wait of a test is longer; compiling is among them
+T = 300.0  # s, no wait of a test is longer; compiling is among them
 COMPILED = "/jax/core/compile/backend_compile_duration"
 STANDS = np.array([0.0, 0.0, 0.02, 0.0, 0.0, 0.0, 1.0])
 POSE = (5.0, 5.0, 1.0, 0.0, 0.0, 0.0, 1.0)

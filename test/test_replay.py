@@ -37,7 +37,7 @@ from crazyflow_ros.ros.replay import ReplayError, Report, _messages, replay
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 
 DOMAIN = own_domain("test_replay")
-T = 60.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 CHANGES = "/crazyflow/changes"
 START, RESET, RESET_ALL, BALL, SPAWNED, RESTORED = range(6)
 """The first changes of the flight, in their order."""

@@ -18,7 +18,7 @@ from crazyflow_ros.runtime import (
     Wrench,
 )
 
-T = 60.0  # s, no wait of a test is longer; compiling is among them
+T = 300.0  # s, no wait of a test is longer; compiling is among them
 FIELDS = ("pos", "quat", "vel", "ang_vel", "rotor_vel", "rotor_angle")
 
 

@@ -14,7 +14,7 @@ from crazyflow_ros.ros.sensors import SensorThread
 from crazyflow_ros.runtime import DroneLives, Life, ResetEvent, ResetScope, Snapshot
 from crazyflow_ros.scene import build_spec
 
-TIMEOUT = 20.0  # s
+TIMEOUT = 120.0  # s
 RATE = 500
 N = 300  # snapshots, more than wait at most
 NEW = ({"cf0": (0, 0)},)

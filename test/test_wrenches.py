@@ -13,7 +13,7 @@ from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.runtime import InvalidState, PhysicsThread, SimulationConfig, Snapshot, Wrench
 from crazyflow_ros.scene.frames import quat_from_rpy
 
-T = 20.0  # s, no wait of a test is longer
+T = 120.0  # s, no wait of a test is longer
 FREQ = 500
 NONE = (0.0, 0.0, 0.0)
 MASS, INERTIA = load_drone("cf2x_L250")["mass"], load_drone("cf2x_L250")["J"]
