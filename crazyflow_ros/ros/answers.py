@@ -35,16 +35,19 @@ class Answers:
         self, delay: Callable[[float, Callable[[], object]], object], logger: Logger
     ) -> None:
         self._delay, self._logger = delay, logger
+        self._is_sending = self._is_dropped = False
         self.resent = 0
-        # The only way in which rclpy tells that it has dropped an answer.
-        warnings.filterwarnings("error", _DROPPED, RuntimeWarning)
+        # Only by its warning does rclpy tell that it has dropped an answer.
+        warnings.filterwarnings("always", _DROPPED, RuntimeWarning)
+        self._show_others = warnings.showwarning
+        warnings.showwarning = self._show
 
     def ensure(self, service: Any) -> None:
-        """Have a service send its answers through here."""
+        """Have a service send its answers through here, in the thread of the executor."""
         send = service.send_response
 
         def attempt(response: Any, header: Any, n_attempts: int = 0) -> None:
-            if _is_accepted(send, response, header):
+            if self._is_accepted(send, response, header):
                 return
             if n_attempts == len(_PAUSES):
                 self._logger.warning(
@@ -57,16 +60,20 @@ class Answers:
 
         service.send_response = attempt
 
+    def _is_accepted(self, send: Callable[[Any, Any], object], response: Any, header: Any) -> bool:
+        """Send an answer; False if the middleware has dropped it."""
+        self._is_sending, self._is_dropped = True, False
+        try:
+            send(response, header)
+        except InvalidHandle:  # the service was destroyed meanwhile, with its drone
+            return True
+        finally:
+            self._is_sending = False
+        return not self._is_dropped
 
-def _is_accepted(send: Callable[[Any, Any], object], response: Any, header: Any) -> bool:
-    """Send an answer; False if the middleware has dropped it."""
-    try:
-        send(response, header)
-    except InvalidHandle:  # the service was destroyed meanwhile, with its drone
-        return True
-    except (RuntimeWarning, SystemError) as error:
-        # rclpy does not expect its warning to be raised, which Python reports as a SystemError.
-        if isinstance(error, SystemError) and not isinstance(error.__cause__, RuntimeWarning):
-            raise
-        return False
-    return True
+    def _show(self, message: Any, *rest: Any, **options: Any) -> None:
+        """In place of `warnings.showwarning`."""
+        if self._is_sending and str(message).startswith(_DROPPED):
+            self._is_dropped = True
+        else:
+            self._show_others(message, *rest, **options)
