@@ -21,7 +21,7 @@ Piece = tuple[float, Sequence[float]]
 
 _POWERS = np.arange(ORDER)
 _SECOND = _POWERS[2:] * (_POWERS[2:] - 1)
-_THIRD = _SECOND[1:] * (_POWERS[3:] - 2)
+_FACTORS = (_POWERS[1:], _SECOND, _SECOND[1:] * (_POWERS[3:] - 2))  # of derivatives
 
 
 class Reference(NamedTuple):
@@ -120,22 +120,36 @@ class Course:
             float(late[np.isfinite(late)].max()),
         )
 
-    def pieces_at(self, time: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """The pieces that a time falls into.
+    def pieces_from(self, time: float, n: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """The pieces that a time falls into, and those that follow.
+
+        Args:
+            time: s.
+            n: Pieces of each axis.
 
         Returns:
-            Coefficients (4, 8), when each began (4,) [s], and until when all of them hold [s].
+            Coefficients (4, n, 8) and when each begins (4, n) [s], infinite for pieces that an axis
+            lacks; and until when these pieces hold, or the last of them begins if there are no
+            more [s]. Infinite if it has begun.
         """
-        row = np.maximum((self.times <= time).sum(axis=1) - 1, 0)
-        axes = np.arange(AXES)
-        later = self.times[self.times > time]
-        until = float(later.min()) if later.size else inf
-        return self.coefficients[axes, row], self.times[axes, row], until
+        n_pieces = self.times.shape[1]
+        rows = np.maximum((self.times <= time).sum(axis=1) - 1, 0)[:, None] + np.arange(n + 1)
+        begins = np.where(
+            rows < n_pieces, np.take_along_axis(self.times, rows.clip(max=n_pieces - 1), 1), inf
+        )
+        coefficients = self.coefficients[
+            np.arange(AXES)[:, None], rows[:, :n].clip(max=n_pieces - 1)
+        ]
+        until = float(begins[:, n].min())
+        if until == inf:
+            later = begins[np.isfinite(begins) & (begins > time)]
+            until = float(later.max()) if later.size else inf
+        return coefficients, begins[:, :n], until
 
     def at(self, time: float) -> Reference:
         """What the drone is to do at a time [s]."""
-        coefficients, begins, _ = self.pieces_at(time)
-        return Reference(*evaluate(coefficients, time - begins)[:3])
+        row, axes = np.maximum((self.times <= time).sum(axis=1) - 1, 0), np.arange(AXES)
+        return Reference(*evaluate(self.coefficients[axes, row], time - self.times[axes, row])[:3])
 
     def along(self, times: np.ndarray) -> np.ndarray:
         """(4, n, 4) position, velocity, acceleration and jerk at times (n,) [s]."""
@@ -167,12 +181,18 @@ def evaluate(coefficients: np.ndarray, times: np.ndarray) -> np.ndarray:
     Returns:
         (4, ...) value, first, second and third derivative.
     """
-    powers = times[..., None] ** _POWERS
-    return np.stack(
-        (
-            (coefficients * powers).sum(axis=-1),
-            (coefficients[..., 1:] * _POWERS[1:] * powers[..., :-1]).sum(axis=-1),
-            (coefficients[..., 2:] * _SECOND * powers[..., :-2]).sum(axis=-1),
-            (coefficients[..., 3:] * _THIRD * powers[..., :-3]).sum(axis=-1),
-        )
-    )
+    # Powers come first, in memory too: NumPy is slow in short rows, and would add up numbers of one
+    # row in an order that depends on how many rows there are.
+    n_axes = max(times.ndim, coefficients.ndim - 1)
+    terms = np.moveaxis(coefficients, -1, 0)
+    terms = terms.reshape(ORDER, *[1] * (n_axes + 1 - terms.ndim), *terms.shape[1:])
+    column = (-1, *[1] * n_axes)
+    powers = np.moveaxis(times[..., None] ** _POWERS, -1, 0)  # squares it takes in another way
+    parts = np.multiply(terms, powers, order="C")
+    pairs = parts[0::2] + parts[1::2]
+    values = np.empty((4, *parts.shape[1:]))
+    values[0] = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+    for i, factors in enumerate(_FACTORS, 1):
+        parts = np.multiply(terms[i:], factors.reshape(column), order="C") * powers[:-i]
+        values[i] = parts.sum(axis=0)
+    return values
