@@ -21,7 +21,7 @@ Piece = tuple[float, Sequence[float]]
 
 _POWERS = np.arange(ORDER)
 _SECOND = _POWERS[2:] * (_POWERS[2:] - 1)
-_FACTORS = (_POWERS[1:], _SECOND, _SECOND[1:] * (_POWERS[3:] - 2))  # of derivatives
+_THIRD = _SECOND[1:] * (_POWERS[3:] - 2)
 
 
 class Reference(NamedTuple):
@@ -181,18 +181,12 @@ def evaluate(coefficients: np.ndarray, times: np.ndarray) -> np.ndarray:
     Returns:
         (4, ...) value, first, second and third derivative.
     """
-    # Powers come first, in memory too: NumPy is slow in short rows, and would add up numbers of one
-    # row in an order that depends on how many rows there are.
-    n_axes = max(times.ndim, coefficients.ndim - 1)
-    terms = np.moveaxis(coefficients, -1, 0)
-    terms = terms.reshape(ORDER, *[1] * (n_axes + 1 - terms.ndim), *terms.shape[1:])
-    column = (-1, *[1] * n_axes)
-    powers = np.moveaxis(times[..., None] ** _POWERS, -1, 0)  # squares it takes in another way
-    parts = np.multiply(terms, powers, order="C")
-    pairs = parts[0::2] + parts[1::2]
-    values = np.empty((4, *parts.shape[1:]))
-    values[0] = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
-    for i, factors in enumerate(_FACTORS, 1):
-        parts = np.multiply(terms[i:], factors.reshape(column), order="C") * powers[:-i]
-        values[i] = parts.sum(axis=0)
-    return values
+    powers = times[..., None] ** _POWERS
+    return np.stack(
+        (
+            (coefficients * powers).sum(axis=-1),
+            (coefficients[..., 1:] * _POWERS[1:] * powers[..., :-1]).sum(axis=-1),
+            (coefficients[..., 2:] * _SECOND * powers[..., :-2]).sum(axis=-1),
+            (coefficients[..., 3:] * _THIRD * powers[..., :-3]).sum(axis=-1),
+        )
+    )
