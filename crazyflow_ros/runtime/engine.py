@@ -31,6 +31,7 @@ _PARKED = 1e5  # m, height of free slots: far from everything, and from each oth
 _BATTERY = "plugins.battery"
 _NEVER = -1  # tick by which a drone that is not lost got lost
 _TURN = 2 * np.pi  # rad
+_NONE = np.zeros((0, 0, 0))
 
 
 class Engine:
@@ -321,7 +322,7 @@ class Engine:
         stretches: Sequence[int],
         epoch: int,
         names: Sequence[str] = (),
-        commands: np.ndarray | None = None,
+        commands: np.ndarray = _NONE,
     ) -> list[Snapshot]:
         """Advance by some ticks, and some more.
 
@@ -336,11 +337,10 @@ class Engine:
             The state after each stretch.
         """
         later = self._world.later[: len(stretches) - 1]
-        if commands is None:
-            later[:] = self.command
-        else:
+        if names:
             self.tell(names, commands[0])
-            later[:] = self.command
+        later[:] = self.command
+        if names:
             later[:, self._slots_of(names)] = commands[1:]
         if self._idle:
             self.armed[self._idle] = OUT_OF_SERVICE

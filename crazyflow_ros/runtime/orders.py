@@ -159,17 +159,17 @@ class Orders:
         constant = self._refresh(now)
         return list(constant), np.array(list(constant.values()))
 
-    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray | None]:
+    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
         """What drones are told whose commands change with time; `take` has been called.
 
         Args:
             times_ns: (n,) of which none but the first is later than `changes_ns`.
 
         Returns:
-            Their names, and their commands (n, m, 16); None if there are none.
+            Their names, and their commands (n, m, 16), if there are any.
         """
         if not self._courses.names:
-            return [], None
+            return [], _NONE
         return self._courses.commands(times_ns, self._rules.drag)
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
@@ -329,9 +329,7 @@ class _Courses:
         commands: np.ndarray = _Rows([self._pieces[name]]).commands([time_ns], drag)[0, 0]
         return commands
 
-    def commands(
-        self, times_ns: Sequence[int], drag: np.ndarray
-    ) -> tuple[list[str], np.ndarray | None]:
+    def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
         """Names of drones, and what they are told at times (n,): (n, m, 16)."""
         if self._rows is None:
             self._rows = _Rows(list(self._pieces.values()))

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-
-import numpy as np
+from typing import Any
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
@@ -305,13 +304,12 @@ class Simulation:
         self,
         tick: int,
         stretches: Sequence[int],
-        names: Sequence[str] = (),
-        commands: np.ndarray | None = None,
+        *told: Any,
     ) -> list[Snapshot]:
         """Advance as `Engine.advance` does, and see who got lost."""
         health, engine = self._health, self._engine
         health.doing = "the compiled step"
-        snapshots = engine.advance(tick, stretches, self.epoch, names, commands)
+        snapshots = engine.advance(tick, stretches, self.epoch, *told)
         self._see_lost()
         return snapshots
 
