@@ -300,12 +300,7 @@ class Simulation:
                 raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
         return tuple(dict.fromkeys(names))
 
-    def _evaluate(
-        self,
-        tick: int,
-        stretches: Sequence[int],
-        *told: Any,
-    ) -> list[Snapshot]:
+    def _evaluate(self, tick: int, stretches: Sequence[int], *told: Any) -> list[Snapshot]:
         """Advance as `Engine.advance` does, and see who got lost."""
         health, engine = self._health, self._engine
         health.doing = "the compiled step"
