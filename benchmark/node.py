@@ -119,7 +119,7 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
         cold = time_until_ready(simulator)
     with Simulator(parameters, log, environment) as simulator:
         warm = time_until_ready(simulator)
-        used, began = _processor_time(simulator.pid), time.monotonic()
+        used, began = processor_time(simulator.pid), time.monotonic()
         output = subprocess.run(
             [sys.executable, "-m", "benchmark.subscriber", str(seconds), *case.topics],
             stdout=subprocess.PIPE,
@@ -128,7 +128,7 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
         ).stdout
         simulator.check()
         memory = _peak_memory(simulator.pid)
-        cores = (_processor_time(simulator.pid) - used) / (time.monotonic() - began)
+        cores = (processor_time(simulator.pid) - used) / (time.monotonic() - began)
     seen = json.loads(output.splitlines()[-1])
     factor = seen["simulated"] / seen["wall"]
     published = factor * seconds * case.rate
@@ -162,7 +162,8 @@ def time_until_ready(simulator: Simulator) -> float:
         node.destroy_node()
 
 
-def _processor_time(pid: int) -> float:
+def processor_time(pid: int) -> float:
+    """Seconds that all threads of a process have worked so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

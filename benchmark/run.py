@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmark import (
+    flying,
     governor,
     lock_step,
     node,
@@ -24,6 +25,7 @@ from benchmark import (
 BENCHMARKS = {
     "sim": sim.main,
     "node": node.main,
+    "flying": flying.main,
     "services": services.main,
     "spawn_gap": spawn_gap.main,
     "real_time": real_time.main,

@@ -23,11 +23,13 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import MultiDOFJointState
 
 SETTLE = 2.0  # s of wall time between take-off and measurement
 TIMEOUT = 60.0  # s
 
 _CLOCK = "/clock"
+_SWARM = "/crazyflow/odometry"
 _SWEEP_PERIOD = 2e-3  # s
 _DEPTH = 100  # of each queue, enough for a sweep at 500 times real time
 
@@ -157,6 +159,10 @@ class Subscriber:
         """Simulated time of the latest message on /clock [s]."""
         stamp = deserialize_message(self._latest[_CLOCK], Clock).clock
         return float(stamp.sec + 1e-9 * stamp.nanosec)
+
+    def latest_swarm(self) -> MultiDOFJointState:
+        """The latest message on /crazyflow/odometry."""
+        return deserialize_message(self._latest[_SWARM], MultiDOFJointState)
 
     def measure(self, seconds: float) -> dict[str, float]:
         """Simulated and wall time that pass in some time, and the messages received in it."""

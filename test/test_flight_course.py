@@ -33,13 +33,15 @@ def test_pieces_follow_one_another_and_the_last_one_is_rest() -> None:
     np.testing.assert_array_equal(np.moveaxis(course.along(times)[:3], 1, 0), one_by_one)
 
 
-def test_pieces_hold_until_the_next_one_of_any_axis_begins() -> None:
+def test_pieces_hold_until_the_first_one_that_is_not_among_them_begins() -> None:
     course = Course.of_pieces([TWO, [(2.0, (5.0,))], [], []], (7.0, 6.0, 3.0, 0.0))
-    untils = [course.pieces_at(time)[2] for time in (0.0, 0.99, 1.0, 1.7, 2.0, 3.0)]
-    assert untils == [1.0, 1.0, 1.5, 2.0, inf, inf]
-    coefficients, begins, _ = course.pieces_at(1.25)
-    np.testing.assert_array_equal(begins, (1.0, 0.0, 0.0, 0.0))
-    np.testing.assert_array_equal(coefficients[0], (2.0, 0.0, -1.0, *[0.0] * 5))
+    times = (0.0, 0.99, 1.0, 1.7, 2.0, 3.0)
+    untils = [[course.pieces_from(time, n)[2] for time in times] for n in (1, 2, 8)]
+    # If there are no others, until the last axis is at rest: they are constant from then on.
+    assert untils == [[1, 1, 1.5, 2, inf, inf], [1.5, 1.5, 2, 2, inf, inf], [2, 2, 2, 2, inf, inf]]
+    coefficients, begins, _ = course.pieces_from(1.25, 2)
+    np.testing.assert_array_equal(begins, ((1.0, 1.5), (0.0, 2.0), (0.0, inf), (0.0, inf)))
+    np.testing.assert_array_equal(coefficients[0, :, :3], ((2.0, 0.0, -1.0), (7.0, 0.0, 0.0)))
 
 
 def test_one_course_after_another_and_one_that_begins_later() -> None:

@@ -120,22 +120,36 @@ class Course:
             float(late[np.isfinite(late)].max()),
         )
 
-    def pieces_at(self, time: float) -> tuple[np.ndarray, np.ndarray, float]:
-        """The pieces that a time falls into.
+    def pieces_from(self, time: float, n: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """The pieces that a time falls into, and those that follow.
+
+        Args:
+            time: s.
+            n: Pieces of each axis.
 
         Returns:
-            Coefficients (4, 8), when each began (4,) [s], and until when all of them hold [s].
+            Coefficients (4, n, 8) and when each begins (4, n) [s], infinite for pieces that an axis
+            lacks; and until when these pieces hold, or the last of them begins if there are no
+            more [s]. Infinite if it has begun.
         """
-        row = np.maximum((self.times <= time).sum(axis=1) - 1, 0)
-        axes = np.arange(AXES)
-        later = self.times[self.times > time]
-        until = float(later.min()) if later.size else inf
-        return self.coefficients[axes, row], self.times[axes, row], until
+        n_pieces = self.times.shape[1]
+        rows = np.maximum((self.times <= time).sum(axis=1) - 1, 0)[:, None] + np.arange(n + 1)
+        begins = np.where(
+            rows < n_pieces, np.take_along_axis(self.times, rows.clip(max=n_pieces - 1), 1), inf
+        )
+        coefficients = self.coefficients[
+            np.arange(AXES)[:, None], rows[:, :n].clip(max=n_pieces - 1)
+        ]
+        until = float(begins[:, n].min())
+        if until == inf:
+            later = begins[np.isfinite(begins) & (begins > time)]
+            until = float(later.max()) if later.size else inf
+        return coefficients, begins[:, :n], until
 
     def at(self, time: float) -> Reference:
         """What the drone is to do at a time [s]."""
-        coefficients, begins, _ = self.pieces_at(time)
-        return Reference(*evaluate(coefficients, time - begins)[:3])
+        row, axes = np.maximum((self.times <= time).sum(axis=1) - 1, 0), np.arange(AXES)
+        return Reference(*evaluate(self.coefficients[axes, row], time - self.times[axes, row])[:3])
 
     def along(self, times: np.ndarray) -> np.ndarray:
         """(4, n, 4) position, velocity, acceleration and jerk at times (n,) [s]."""

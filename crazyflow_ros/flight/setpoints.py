@@ -37,7 +37,7 @@ CLEARANCE = 0.15
 
 _TOUCHED = 0.02  # m above where it stands, from where on a drone that comes down has landed
 _RISEN = 0.01  # m below the height of a take-off, from where on it is over
-_UP = np.array([0.0, 0.0, 9.81])  # m/s^2, what carries the weight
+_UP = np.array([[0.0], [0.0], [9.81]])  # m/s^2, what carries the weight
 _LEAST_THRUST = 1.0  # m/s^2, below which a body may point anywhere
 _CLOSEST = 100_000  # ns between two points of a trajectory
 _MOTION = [limits.POSITION] * 3 + [limits.VELOCITY] * 3 + [limits.ACCELERATION] * 3
@@ -462,30 +462,29 @@ def state_commands(references: np.ndarray, drag: np.ndarray) -> np.ndarray:
     Returns:
         (m, 16), see `Control.state`.
     """
-    pos, vel, acc, jerk = references
-    commands = np.zeros((len(pos), 16))
-    commands[:, :3], commands[:, 3:6] = pos[:, :3], vel[:, :3]
-    commands[:, 6:9] = acc[:, :3] + drag * vel[:, :3]
-    commands[:, 11], commands[:, 12] = np.sin(pos[:, 3] / 2), np.cos(pos[:, 3] / 2)
-    commands[:, 13:] = _body_rates(
-        commands[:, 6:9], jerk[:, :3] + drag * acc[:, :3], pos[:, 3], vel[:, 3]
-    )
-    return commands
+    rows = np.ascontiguousarray(np.moveaxis(references, 2, 1))  # (4, 4, m): NumPy likes long ones
+    pos, vel, acc, jerk = rows[:, :3]
+    yaw, rate = rows[0, 3], rows[1, 3]
+    taken = drag[:, None] * rows[1:3, :3]
+    commands = np.zeros((16, rows.shape[2]))
+    commands[:3], commands[3:6], commands[6:9] = pos, vel, acc + taken[0]
+    commands[11], commands[12] = np.sin(yaw / 2), np.cos(yaw / 2)
+    commands[13:] = _body_rates(commands[6:9], jerk + taken[1], yaw, rate)
+    return commands.T
 
 
 def _body_rates(acc: np.ndarray, jerk: np.ndarray, yaw: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    """(m, 3) rates [rad/s] of bodies whose thrust gives accelerations (m, 3) while these change."""
+    """(3, m) rates [rad/s] of bodies whose thrust gives accelerations (3, m) while these change."""
     up = acc + _UP
-    thrust = np.maximum(np.linalg.norm(up, axis=1, keepdims=True), _LEAST_THRUST)
+    thrust = np.maximum(np.sqrt((up * up).sum(axis=0)), _LEAST_THRUST)
     up = up / thrust
     c, s = np.cos(yaw), np.sin(yaw)
-    left = np.column_stack((-s * up[:, 2], c * up[:, 2], s * up[:, 0] - c * up[:, 1]))  # z x x_c
-    left /= np.linalg.norm(left, axis=1, keepdims=True) + 1e-9
-    ahead = np.cross(left, up)
+    left = np.array((-s * up[2], c * up[2], s * up[0] - c * up[1]))  # z x x_c
+    left /= np.sqrt((left * left).sum(axis=0)) + 1e-9
+    (x, y, z), (u, v, w) = left, up
+    ahead = np.array((y * w - z * v, z * u - x * w, x * v - y * u))
     turn = jerk / thrust  # along z it is the thrust that changes
-    return np.column_stack(
-        (-(turn * left).sum(axis=1), (turn * ahead).sum(axis=1), up[:, 2] * rate)
-    )
+    return np.array((-(turn * left).sum(axis=0), (turn * ahead).sum(axis=0), w * rate))
 
 
 @dataclass(frozen=True)

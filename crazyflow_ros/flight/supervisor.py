@@ -77,24 +77,24 @@ class Supervisor:
 
     def feel(
         self,
-        contact: np.ndarray,
+        contact: Sequence[np.ndarray],
         names: Sequence[str],
-        pos: np.ndarray,
+        pos: Sequence[np.ndarray],
         commanders: dict[str, Commander],
     ) -> None:
         """Take note of drones that touch something in the air; that may be over at the next look.
 
         Args:
-            contact: As of a `Sight`, like the next two.
+            contact: As of a `Sight`, at some instants.
             names: Of the drones.
-            pos: Of the drones.
+            pos: As contact.
             commanders: By name.
         """
-        for i in np.flatnonzero(self._touching(contact)).tolist():
+        for k, i in np.argwhere(self._touching(np.array(contact))).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
                 continue
-            if pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR:
+            if pos[k][i, 2] - commander.rules.rest_height > _IN_THE_AIR:
                 commander.known.add(_TOUCHED)
 
     def look(self, sight: Sight, commanders: dict[str, Commander]) -> list[FlightEvent]:
@@ -140,8 +140,8 @@ class Supervisor:
         return events
 
     def _touching(self, contact: np.ndarray) -> np.ndarray:
-        """(M,) which drones touch something."""
-        touching: np.ndarray = np.abs(contact[:, :3]).max(axis=1) > _TOUCHES * self._weight
+        """(..., M) which drones touch something."""
+        touching: np.ndarray = np.abs(contact[..., :3]).max(axis=-1) > _TOUCHES * self._weight
         return touching
 
 

@@ -7,6 +7,7 @@ state and results.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,6 +85,8 @@ class CompiledWorld:
         gusts: As given.
         inputs: Command, armed or level, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write
             into; first zeros.
+        later: Commands of each stretch behind the first, (`max_stretches`, M, k), to write into;
+            the last row has no stretch.
         wind: `Dryden.numbers`, to write into.
         obstacles: What the drones collide with, see `use`; first nothing.
         present_program: In use; None before the first call.
@@ -155,11 +158,13 @@ class CompiledWorld:
         self._pack = jax.jit(self._split.pack)
         vectors = self._pack(self._sim.data)
         self._numbers = [vector.dtype for vector in vectors].index(inputs.dtype)
-        sizes = (vectors[self._numbers].size, inputs.size, 2 + self.max_stretches, N_NUMBERS)
+        later = (self.max_stretches, n_drones, self.control.sizes[0])
+        n_state, n_counts = vectors[self._numbers].size, 2 + self.max_stretches
+        sizes = (n_state, inputs.size, n_counts, N_NUMBERS, math.prod(later))
         self._arguments, self._seen = readable_by_jax(sum(sizes), inputs.dtype)
         parts = np.split(self._arguments, np.cumsum(sizes)[:-1])
-        self._state, told, self._counts, self.wind = parts
-        self.inputs = told.reshape(inputs.shape)
+        self._state, told, self._counts, self.wind, told_later = parts
+        self.inputs, self.later = told.reshape(inputs.shape), told_later.reshape(later)
         self._rest: Vectors = ()
         self.obstacles: Obstacles | None = None
         self.present_program: Program | None = None
@@ -337,33 +342,35 @@ class CompiledWorld:
         self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
     ) -> tuple[Array, Vectors]:
         k, n_state = self.control.sizes[0], self._state.size
-        ends = np.cumsum([n_state, self.inputs.size, self._counts.size])
-        numbers, inputs, counts, wind = jnp.split(arguments, ends)
+        ends = np.cumsum([n_state, self.inputs.size, self._counts.size, self.wind.size])
+        numbers, inputs, counts, wind, later = jnp.split(arguments, ends)
         inputs, counts = inputs.reshape(self.inputs.shape), counts.astype(jnp.int32)
+        later = later.reshape(self.later.shape)
 
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            vectors, phase, armed, results = carry
-            told, n_ticks = inputs.at[:, k : k + 1].set(armed), counts[2 + i]
+            vectors, phase, told, results = carry
+            n_ticks = counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 data = self._split.unpack(vectors, self._fixed)
                 data = self._step_with_inputs(data, told, wind, phase, n_ticks, obstacles)
                 contact = self._contact(data)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
-            lost = (controls.held & ~self._is_held(armed[None]))[0]
+            lost = (controls.held & ~self._is_held(told[None, :, k : k + 1]))[0]
             told_lost = lost.astype(inputs.dtype)
             readings = [*self._readings(data), told_lost, contact, *self._battery(data)]
             row = jnp.concatenate(readings, axis=-1)
+            armed = jnp.where(lost, OUT_OF_SERVICE, told[:, k : k + 1])
             return (
                 self._split.pack(data),
                 phase + n_ticks,
-                jnp.where(lost, OUT_OF_SERVICE, armed),
+                jnp.concatenate((later[i], armed, told[:, k + 1 :]), axis=-1),
                 jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
             )
 
         n_rows = self.max_stretches * self.n_drones
         results = jnp.zeros(n_state + n_rows * self._n_columns, inputs.dtype)
-        carry = (self._joined(numbers, rest), counts[0], inputs[:, k : k + 1], results)
+        carry = (self._joined(numbers, rest), counts[0], inputs, results)
         vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
         numbers, rest = vectors[self._numbers], _without(vectors, self._numbers)
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest

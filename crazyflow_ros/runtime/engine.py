@@ -31,6 +31,7 @@ _PARKED = 1e5  # m, height of free slots: far from everything, and from each oth
 _BATTERY = "plugins.battery"
 _NEVER = -1  # tick by which a drone that is not lost got lost
 _TURN = 2 * np.pi  # rad
+_NONE = np.zeros((0, 0, 0))
 
 
 class Engine:
@@ -315,20 +316,37 @@ class Engine:
         self.wind = wind
         self._world.wind[:] = wind.numbers(gust_period(self.freq) / self.freq)
 
-    def advance(self, tick: int, stretches: Sequence[int], epoch: int) -> list[Snapshot]:
+    def advance(
+        self,
+        tick: int,
+        stretches: Sequence[int],
+        epoch: int,
+        names: Sequence[str] = (),
+        commands: np.ndarray = _NONE,
+    ) -> list[Snapshot]:
         """Advance by some ticks, and some more.
 
         Args:
             tick: The present one.
             stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
             epoch: Resets so far.
+            names: Of drones that are told something else in each stretch.
+            commands: What these are told, as with `tell`, (n, m, k).
 
         Returns:
             The state after each stretch.
         """
+        later = self._world.later[: len(stretches) - 1]
+        if names:
+            self.tell(names, commands[0])
+        later[:] = self.command
+        if names:
+            later[:, self._slots_of(names)] = commands[1:]
         if self._idle:
             self.armed[self._idle] = OUT_OF_SERVICE
         columns = self._world.advance(tick, stretches).astype(float)
+        if len(later):
+            self.command[:] = later[-1]
         rotor_vel = columns[:, :, 25:29] * RPM
         columns = columns[:, self.rows]
         self._note_lost(tick + np.cumsum(stretches), columns)

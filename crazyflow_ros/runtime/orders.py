@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from crazyflow_ros.flight import (
     Sight,
     Supervisor,
 )
-from crazyflow_ros.flight.course import AXES, ORDER, evaluate
+from crazyflow_ros.flight.course import AXES, evaluate
 from crazyflow_ros.flight.setpoints import state_commands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.kept import from_commander, to_commander
@@ -64,7 +64,8 @@ class Orders:
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
         self._courses = _Courses()
-        self._changes_ns: float = 0  # when something else than the time changes a course
+        self.changes_ns: float = 0
+        """When something else than the time changes a command."""
         self.states: dict[str, FlightState] = {}
         """Of drones that were told something; another dictionary after each change."""
 
@@ -111,7 +112,7 @@ class Orders:
             self._posted.clear()
         for commander in self._commanders.values():
             commander.rewind(time_ns)
-        self._changes_ns = 0
+        self.changes_ns = 0
 
     def capture(self) -> dict[str, Any]:
         """What is in force, as JSON can hold it; `take` has been called for the present state.
@@ -133,14 +134,15 @@ class Orders:
             self._commanders[name] = to_commander(values, self._rules)
             if values["moving"]:
                 self._courses.add(name)
-        self._changes_ns = 0
+        self.changes_ns = 0
         self._show_states()
 
     def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
         """Put into force what was posted.
 
         Returns:
-            The drones whose commands are new or have changed, and their commands, a row each.
+            The drones whose commands are new and do not change with time, and their commands, a row
+            each.
         """
         if not self._posted and not self._courses.names:
             return [], _NONE
@@ -151,14 +153,31 @@ class Orders:
             for name, setpoint in posted.items():
                 if name in now.names:  # else it went while somebody told it something
                     self._put_into_force(name, setpoint, sight, now)
-        if now.tick % self._period == 0:
-            self._supervisor.feel(now.contact, now.names, now.pos, self._commanders)
-        if now.time_ns >= self._changes_ns:
-            self._refresh(now)
-        names, commands = self._courses.commands(now.time_ns, self._rules.drag)
-        for name in self._courses.settled:
-            self._courses.drop(name)
-        return names, commands
+        self.feel([now])
+        if now.time_ns < self.changes_ns:
+            return [], _NONE
+        constant = self._refresh(now)
+        return list(constant), np.array(list(constant.values()))
+
+    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
+        """What drones are told whose commands change with time; `take` has been called.
+
+        Args:
+            times_ns: (n,) of which none but the first is later than `changes_ns`.
+
+        Returns:
+            Their names, and their commands (n, m, 16), if there are any.
+        """
+        if not self._courses.names:
+            return [], _NONE
+        return self._courses.commands(times_ns, self._rules.drag)
+
+    def feel(self, seen: Sequence[Snapshot]) -> None:
+        """Take note of what drones touch, each time their controllers run."""
+        seen = [now for now in seen if now.tick % self._period == 0]
+        if seen and self.moving:
+            contact, pos = [now.contact for now in seen], [now.pos for now in seen]
+            self._supervisor.feel(contact, seen[0].names, pos, self._commanders)
 
     def take_failed(self) -> dict[str, str]:
         """Drones whose setpoint could not be followed, and why, each once."""
@@ -216,11 +235,16 @@ class Orders:
         else:
             self._courses.add(name)
             self._stopped.discard(name)
-        self._changes_ns = 0
+        self.changes_ns = 0
 
-    def _refresh(self, now: Snapshot) -> None:
-        """Look up the pieces that the time falls into, and when the next ones begin."""
+    def _refresh(self, now: Snapshot) -> dict[str, np.ndarray]:
+        """Look up the pieces of all courses from now on, and until when they hold.
+
+        Returns:
+            Commands of drones that are on a course no longer, for theirs stay.
+        """
         changes: float = inf
+        constant: dict[str, np.ndarray] = {}
         time_ns, is_due = now.time_ns, now.tick % self._period == 0
         for name in list(self._courses.names):
             commander = self._commanders[name]
@@ -237,12 +261,18 @@ class Orders:
                 self._courses.drop(name)
                 self._stopped.add(name)
                 continue
+            if order.plan.bare is not None:
+                constant[name] = order.plan.bare
+                self._courses.drop(name)
+                continue
             until = self._courses.put(name, order, time_ns)
             change = min(until, commander.next_change_ns(time_ns))
             if change == inf:
-                self._courses.settled.append(name)
+                constant[name] = self._courses.command(name, time_ns, self._rules.drag)
+                self._courses.drop(name)
             changes = min(changes, change)
-        self._changes_ns = changes
+        self.changes_ns = changes
+        return constant
 
     def _fail(self, name: str, error: Exception) -> None:
         self._health.note_failure(f"the setpoint of {name}", error)
@@ -255,22 +285,20 @@ class Orders:
 
 
 _NONE = np.zeros((0, 0))
+_PIECES = 8  # of a course, looked up at once
 
 
 class _Courses:
-    """The pieces of the courses that drones are on, in rows.
+    """The next pieces of the courses that drones are on, in rows.
 
     Attributes:
         names: Of drones whose command changes with time.
-        settled: Those whose command stays, once they were told it.
     """
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}  # a set that keeps its order
-        self.settled: list[str] = []
         self._pieces: dict[str, tuple[np.ndarray, np.ndarray, int]] = {}
-        self._bare: dict[str, np.ndarray] = {}
-        self._rows: tuple[list[str], np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._rows: _Rows | None = None
 
     def add(self, name: str) -> None:
         """A drone is on a course, which `put` gives."""
@@ -281,44 +309,54 @@ class _Courses:
         """A drone is on a course no longer."""
         self.names.pop(name, None)
         self._pieces.pop(name, None)
-        self._bare.pop(name, None)
-        if name in self.settled:
-            self.settled = [other for other in self.settled if other != name]
         self._rows = None
 
     def put(self, name: str, order: Order, time_ns: int) -> float:
-        """Use the pieces of a drone's course that a time falls into.
+        """Use the pieces of a drone's course from a time on.
 
         Returns:
-            Until when they hold [ns]; infinite for the last ones.
+            Until when they hold [ns]; infinite if a single one is left.
         """
         course = order.plan.course
-        if course is None:
-            assert order.plan.bare is not None
-            self._bare[name] = order.plan.bare
-            return inf
-        coefficients, begins, until = course.pieces_at(order.seconds(time_ns))
+        assert course is not None
+        coefficients, begins, until = course.pieces_from(order.seconds(time_ns), _PIECES)
         self._pieces[name] = coefficients, begins, order.begin_ns
         self._rows = None
         return order.begin_ns + until * 1e9
 
-    def commands(self, time_ns: int, drag: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Names of drones, and what they are told."""
+    def command(self, name: str, time_ns: int, drag: np.ndarray) -> np.ndarray:
+        """(16,) what a drone is told at a time."""
+        commands: np.ndarray = _Rows([self._pieces[name]]).commands([time_ns], drag)[0, 0]
+        return commands
+
+    def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """Names of drones, and what they are told at times (n,): (n, m, 16)."""
         if self._rows is None:
-            names = list(self._pieces)
-            coefficients = np.array([self._pieces[n][0] for n in names]).reshape(-1, AXES, ORDER)
-            begins = np.array([self._pieces[n][1] for n in names]).reshape(-1, AXES)
-            origins = np.array([self._pieces[n][2] for n in names], np.int64)
-            self._rows = names, coefficients, begins, origins
-        names, coefficients, begins, origins = self._rows
-        bare = self._bare
-        if not names:
-            return list(bare), np.array(list(bare.values()))
-        times = ((time_ns - origins) * 1e-9)[:, None] - begins
-        commands = state_commands(evaluate(coefficients, times), drag)
-        if not bare:
-            return names, commands
-        return [*names, *bare], np.concatenate((commands, np.array(list(bare.values()))))
+            self._rows = _Rows(list(self._pieces.values()))
+        return list(self._pieces), self._rows.commands(times_ns, drag)
+
+
+class _Rows:
+    """Pieces of the courses of some drones, side by side.
+
+    Args:
+        pieces: Of each drone coefficients (4, K, 8), begins (4, K), and when its course began [ns].
+    """
+
+    def __init__(self, pieces: Sequence[tuple[np.ndarray, np.ndarray, int]]) -> None:
+        coefficients, begins, origins = zip(*pieces)
+        self._coefficients, self._begins = np.array(coefficients), np.array(begins)
+        self._origins = np.array(origins, np.int64)
+        self._drones, self._axes = np.ogrid[: len(pieces), :AXES]
+
+    def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> np.ndarray:
+        """(n, m, 16) what the drones are told at times (n,)."""
+        times = ((np.array(times_ns)[:, None] - self._origins) * 1e-9)[..., None]  # (n, m, 1)
+        piece = np.maximum((self._begins <= times[..., None]).sum(axis=-1) - 1, 0)  # (n, m, 4)
+        at = self._drones, self._axes, piece
+        references = evaluate(self._coefficients[at], times - self._begins[at])
+        commands = state_commands(references.reshape(4, -1, AXES), drag)
+        return commands.reshape(len(times), -1, commands.shape[1])
 
 
 def _sight(now: Snapshot) -> Sight:

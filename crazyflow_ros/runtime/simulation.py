@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
@@ -135,15 +136,19 @@ class Simulation:
             Number of ticks.
         """
         began = time.thread_time()
-        self.take_commands()
+        self._take_orders()
         start = self.snapshot.tick
         if (n_periods := self._left_to_exchange(due, start + limit)) > 1:
             self._follow(n_periods, self.control_period)
             self._hand_out(every=self.snapshot.tick == start + limit)
             return self.snapshot.tick - start
         ticks = self._due_events(due, start + limit)
-        stretches = [tick - before for before, tick in zip([start, *ticks], ticks)]
-        for snapshot in self._evaluate(start, stretches):
+        begins = [start, *ticks[:-1]]
+        stretches = [tick - before for before, tick in zip(begins, ticks)]
+        told = self.orders.commands([self._time_ns(tick) for tick in begins])
+        snapshots = self._evaluate(start, stretches, *told)
+        self.orders.feel(snapshots[:-1])  # the last one is for the next `take`
+        for snapshot in snapshots:
             self._accept(snapshot)
             self._hand_out(every=snapshot.tick == start + limit)
         # The thread's clock may not have advanced: its resolution is not that of the monotonic one.
@@ -165,6 +170,9 @@ class Simulation:
         if now.tick % period == 0:
             self.orders.supervise(now)
 
+    def _time_ns(self, tick: int) -> int:
+        return tick * 1_000_000_000 // self._config.freq
+
     def _left_to_exchange(self, due: float, last: float) -> int:
         """Control periods that need nobody but the source's exchange."""
         exchange, tick, period = self._engine.exchange, self.snapshot.tick, self.control_period
@@ -184,14 +192,17 @@ class Simulation:
         self._accept(snapshot)
 
     def _due_events(self, due: float, last: float) -> list[int]:
-        """Ticks of the next event and, as long as commands stay, of others that are due."""
-        commanded, acting = self._commands_change, self.events.acting
-        most = 1 if commanded else min(self._burst, self._engine.max_stretches)
+        """Ticks of the next event and, as long as commands are known, of others that are due."""
+        orders, acting, commanded = self.orders, self.events.acting, self._commands_change
+        is_known = self._source is None and not self.wrenches
+        most = min(self._burst, self._engine.max_stretches) if is_known else 1
         ticks = [int(min(self._event_after(self.snapshot.tick, commanded=commanded), last))]
         while len(ticks) < most and ticks[-1] < last:
             if any(ticks[-1] % period == 0 for period in acting):
                 break
-            event = int(min(self._event_after(ticks[-1], commanded=False), last))
+            if orders.moving and self._time_ns(ticks[-1]) >= orders.changes_ns:
+                break
+            event = int(min(self._event_after(ticks[-1], commanded=commanded), last))
             if event > due:
                 break
             ticks.append(event)
@@ -221,6 +232,13 @@ class Simulation:
 
     def take_commands(self) -> None:
         """Put into force what was posted; it counts from this tick on in any case."""
+        self._take_orders()
+        names, commands = self.orders.commands([self.snapshot.time_ns])
+        if names:
+            self._engine.tell(names, commands[0])
+
+    def _take_orders(self) -> None:
+        """The same, but for drones on courses, whose commands change with time."""
         engine = self._engine
         names, commands = self.orders.take(self.snapshot)
         if names:
@@ -282,11 +300,11 @@ class Simulation:
                 raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
         return tuple(dict.fromkeys(names))
 
-    def _evaluate(self, tick: int, stretches: Sequence[int]) -> list[Snapshot]:
-        """Advance from a tick by one or more stretches of ticks, and see who got lost."""
+    def _evaluate(self, tick: int, stretches: Sequence[int], *told: Any) -> list[Snapshot]:
+        """Advance as `Engine.advance` does, and see who got lost."""
         health, engine = self._health, self._engine
         health.doing = "the compiled step"
-        snapshots = engine.advance(tick, stretches, self.epoch)
+        snapshots = engine.advance(tick, stretches, self.epoch, *told)
         self._see_lost()
         return snapshots
 
