@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.control import Control
 from crazyflow_ros.flight import (
     Commander,
     FlightEvent,
@@ -18,10 +20,12 @@ from crazyflow_ros.flight import (
     Rules,
     Setpoint,
     Sight,
+    Start,
     Supervisor,
 )
 from crazyflow_ros.flight.course import AXES, ORDER, evaluate
 from crazyflow_ros.flight.setpoints import state_commands
+from crazyflow_ros.runtime.attitudes import as_state_command
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.kept import from_commander, to_commander
 from crazyflow_ros.runtime.snapshot import Snapshot
@@ -45,15 +49,15 @@ class Orders:
 
     Args:
         rules: Of all drones.
-        weight: Of a drone [N].
+        control: What commands mean.
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, at
             multiples of it alone: in between it depends on whoever steps when `take` is called.
         health: Takes note of callbacks that fail, and tells of drones that fell.
     """
 
-    def __init__(self, rules: Rules, weight: float, period: int, health: Health) -> None:
+    def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
         self._rules, self._period, self._health = rules, period, health
-        self._supervisor = Supervisor(weight)
+        self._supervisor = Supervisor(rules.weight)
         self._commanders: dict[str, Commander] = {}
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[str, Setpoint] = {}
@@ -63,7 +67,7 @@ class Orders:
         """Are called when something has happened to a drone."""
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
-        self._courses = _Courses()
+        self._courses = _Courses(control)
         self._changes_ns: float = 0  # when something else than the time changes a course
         self.states: dict[str, FlightState] = {}
         """Of drones that were told something; another dictionary after each change."""
@@ -176,12 +180,15 @@ class Orders:
             return
         events = self._supervisor.look(_sight(now), self._commanders)
         for event in events:
-            self._health.warn(f"{event.drone}: {event.text}")
-            for callback in self.event_callbacks:
-                self._health.call("flight event callback", callback, event)
+            self._announce(event)
             self._follow(event.drone)
         if events:
             self._show_states()
+
+    def _announce(self, event: FlightEvent) -> None:
+        self._health.warn(f"{event.drone}: {event.text}")
+        for callback in self.event_callbacks:
+            self._health.call("flight event callback", callback, event)
 
     def _commander(self, name: str) -> Commander:
         if name not in self._commanders:
@@ -226,8 +233,8 @@ class Orders:
             commander = self._commanders[name]
             state = commander.state
             try:
-                if is_due:
-                    commander.update(time_ns)
+                if is_due and (text := commander.update(time_ns, partial(_motion, name, now))):
+                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
             except Exception as error:
                 self._fail(name, error)
                 continue
@@ -265,11 +272,13 @@ class _Courses:
         settled: Those whose command stays, once they were told it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, control: Control) -> None:
+        self._control = control
         self.names: dict[str, None] = {}  # a set that keeps its order
         self.settled: list[str] = []
         self._pieces: dict[str, tuple[np.ndarray, np.ndarray, int]] = {}
         self._bare: dict[str, np.ndarray] = {}
+        self._attitudes: dict[str, Order] = {}
         self._rows: tuple[list[str], np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def add(self, name: str) -> None:
@@ -282,6 +291,7 @@ class _Courses:
         self.names.pop(name, None)
         self._pieces.pop(name, None)
         self._bare.pop(name, None)
+        self._attitudes.pop(name, None)
         if name in self.settled:
             self.settled = [other for other in self.settled if other != name]
         self._rows = None
@@ -292,10 +302,14 @@ class _Courses:
         Returns:
             Until when they hold [ns]; infinite for the last ones.
         """
-        course = order.plan.course
+        course, bare = order.plan.course, order.plan.bare
         if course is None:
-            assert order.plan.bare is not None
-            self._bare[name] = order.plan.bare
+            # One may follow the other without `add` between them, when a setpoint lapses.
+            self._bare.pop(name, None)
+            if bare is not None:
+                self._bare[name] = bare
+            else:
+                self._attitudes[name] = order
             return inf
         coefficients, begins, until = course.pieces_at(order.seconds(time_ns))
         self._pieces[name] = coefficients, begins, order.begin_ns
@@ -312,6 +326,8 @@ class _Courses:
             self._rows = names, coefficients, begins, origins
         names, coefficients, begins, origins = self._rows
         bare = self._bare
+        if self._attitudes:
+            bare = bare | {n: self._attitude(o, time_ns) for n, o in self._attitudes.items()}
         if not names:
             return list(bare), np.array(list(bare.values()))
         times = ((time_ns - origins) * 1e-9)[:, None] - begins
@@ -319,6 +335,16 @@ class _Courses:
         if not bare:
             return names, commands
         return [*names, *bare], np.concatenate((commands, np.array(list(bare.values()))))
+
+    def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
+        """An attitude as a command of the control mode."""
+        assert order.plan.attitude is not None
+        command = order.plan.attitude.command(order.seconds(time_ns))
+        return as_state_command(command) if self._control is Control.state else command[:4]
+
+
+def _motion(name: str, now: Snapshot) -> Start:
+    return _sight(now).start(now.names.index(name))
 
 
 def _sight(now: Snapshot) -> Sight:
