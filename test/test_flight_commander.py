@@ -148,7 +148,7 @@ def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> N
         elif name in WAITS:
             pilot.wait(WAITS[name])
             if name == "wait":
-                stops = lands or follows in LAPSE and not state.stands
+                stops = lands or (follows in LAPSE and not state.stands)
                 state = Is.landed if stops else IN_THE_END.get(state, state)
                 lands = False
         else:

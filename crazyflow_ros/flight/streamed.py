@@ -66,7 +66,7 @@ class Hover(StateSetpoint, Streamed):
         limits.number("height", self.height, limits.POSITION)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """A course to the velocity and height, which lapses; straight up and down near the floor."""
+        """A course to velocity and height, which lapses; straight up and down near the floor."""
         at, stands, envelope = start.reference, start.state.stands, rules.envelope
         height = max(self.height, rules.rest_height)
         if height < rules.rest_height + TOUCHED:
