@@ -127,13 +127,15 @@ class FullState(StateSetpoint, Streamed):
             half = limits.number("yaw", float(self.attitude), limits.ANGLE) / 2  # type: ignore[arg-type]
             quat = np.array([0.0, 0.0, np.sin(half), np.cos(half)])
         else:
-            quat = limits.unit_quaternion("attitude", self.attitude)
+            limits.unit_quaternion("attitude", self.attitude)
+            quat = np.array(self.attitude, float)  # as it is, so that it is the same when kept
         object.__setattr__(self, "attitude", quat)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """The state as it is, which lapses."""
         del start, rules
-        parts = (self.pos, self.vel, self.acc, self.attitude, self.ang_vel)
+        quat = limits.unit_quaternion("attitude", self.attitude)
+        parts = (self.pos, self.vel, self.acc, quat, self.ang_vel)
         return Plan(bare=np.concatenate(parts), led=False, lapses=LEVELS)
 
     def lapsed(self, rules: Rules) -> Setpoint:
