@@ -602,8 +602,8 @@ def _quintic(before: np.ndarray, after: np.ndarray, duration: ArrayLike) -> np.n
 class Raw(Setpoint):
     """A command of the active control mode, as `Sim` takes it.
 
-    It stays in force until something else is told, and does not lapse: one number sets a drone of
-    a study, a controller or a test. `streamed` has setpoints that lapse.
+    It stays in force until something else is told, and does not lapse, for who studies a controller
+    tells it once. The module `streamed` has setpoints that lapse.
     """
 
     values: ArrayLike

@@ -149,9 +149,8 @@ class AttitudeSetpoint(Streamed):
     def check(self, control: Control) -> None:
         """Needs attitude control, or state control, whose position controller is passed by."""
         if control not in (Control.state, Control.attitude):
-            kind = type(self).__name__.lower()
             expected = "control=state or control=attitude"
-            raise ValueError(f"a {kind} setpoint needs {expected}, the drones have {control}")
+            raise ValueError(f"an attitude setpoint needs {expected}, the drones have {control}")
 
 
 @dataclass(frozen=True)
