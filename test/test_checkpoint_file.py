@@ -24,12 +24,17 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import (
     Arm,
+    AttitudeThrust,
     Brake,
     Emergency,
     FlightConfig,
     FlyTrajectory,
+    FullState,
     GoTo,
+    Hover,
+    HoverOn,
     Land,
+    LevelOut,
     PolynomialTrajectory,
     Raw,
     Rules,
@@ -223,6 +228,8 @@ KEPT = (
         GoTo((1, 2, 3), 0.4, 5.0, relative=True, group_mask=3),
     ),
     *(FlyTrajectory(PIECE, 2.0, reversed=True), Arm(False), Emergency()),
+    *(Hover((0.1, 0.2), 0.3, 1.0), HoverOn(), AttitudeThrust(0.1, 0.2, 0.3, 0.4), LevelOut(0.4)),
+    FullState((1, 2, 3), (4, 5, 6), (7, 8, 9), 0.5, (0.1, 0.2, 0.3)),
 )
 
 

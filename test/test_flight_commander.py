@@ -13,13 +13,19 @@ from hypothesis import strategies as st
 
 from crazyflow_ros.flight import (
     Arm,
+    AttitudeThrust,
     Brake,
     Commander,
     Emergency,
     FlightConfig,
     FlyTrajectory,
+    FullState,
     GoTo,
+    Hover,
+    HoverOn,
     Land,
+    LevelOut,
+    NotifySetpointsStop,
     PolynomialTrajectory,
     Pose,
     Raw,
@@ -38,6 +44,8 @@ RULES = Rules.of(DRONE, FlightConfig())
 REST = RULES.rest_height
 SECOND = 1_000_000_000
 FALLING = Velocity((0.0, 0.0, -0.5), 0.0)
+FULL = FullState(np.zeros(3), np.zeros(3), np.zeros(3), 0.5)
+LEVEL = AttitudeThrust(0.0, 0.0, 0.0, 0.3)
 WAVE = PolynomialTrajectory([2.0], np.zeros((1, 4, 8)))
 
 
@@ -55,7 +63,11 @@ class Pilot:
 
     def tell(self, setpoint: Setpoint) -> None:
         """Now; what is refused raises ValueError."""
-        self.commander.tell(setpoint, Start(self.time_ns, self.reference, self.state))
+        self.commander.tell(setpoint, self.motion())
+
+    def motion(self) -> Start:
+        """How the drone moves."""
+        return Start(self.time_ns, self.reference, self.state)
 
     def wait(self, seconds: float, *, look: float = 0.25) -> None:
         """Time passes, in which the commander is asked now and then."""
@@ -69,7 +81,7 @@ class Pilot:
         order = self.commander.order
         if order is not None and (now := order.reference(self.time_ns)) is not None:
             self.reference = now
-        self.commander.update(self.time_ns)
+        self.commander.update(self.time_ns, self.motion)
 
     def fly(self, height: float = 1.0) -> Pilot:
         """Take off."""
@@ -101,9 +113,19 @@ TABLE: dict[str, tuple[Setpoint, dict[Is, Is]]] = {
     "arm": (Arm(True), {state: state for state in (*AIR, *STANDS)}),
     "disarm": (Arm(False), dict.fromkeys((*AIR, *STANDS), Is.landed)),
     "raw": (Raw(np.zeros(16)), dict.fromkeys((*AIR, *STANDS), Is.flying)),
+    "hover": (
+        Hover((0.4, 0.1), 0.3, 0.8),
+        FLY | dict.fromkeys((*STANDS, Is.taking_off), Is.taking_off),
+    ),
+    "full state": (FULL, dict.fromkeys((*AIR, *STANDS), Is.flying)),
+    "attitude": (LEVEL, dict.fromkeys((*AIR, *STANDS), Is.flying)),
+    "notify": (NotifySetpointsStop(), {state: state for state in (*AIR, *STANDS)}),
     "emergency": (Emergency(), dict.fromkeys(Is, Is.locked)),
 }
-NEEDS_ARMING = set(TABLE) - {"arm", "disarm", "stop", "emergency"}
+NEEDS_ARMING = set(TABLE) - {"arm", "disarm", "stop", "emergency", "notify"}
+LAPSE = {"full state", "attitude"}  # and stop the rotors
+STREAMED = {*LAPSE, "hover"}
+HIGH_LEVEL = {"takeoff", "land", "go_to", "trajectory"}
 IN_THE_END = {Is.taking_off: Is.flying, Is.landing: Is.landed}
 WAITS = {"wait": 60.0, "blink": 0.01}
 
@@ -111,12 +133,12 @@ WAITS = {"wait": 60.0, "blink": 0.01}
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from([*TABLE, *TABLE, *WAITS, "wait", "come down"]), max_size=15))
 def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> None:
-    pilot, state, armed, lands = Pilot(), Is.idle, True, False
+    pilot, state, armed, lands, follows = Pilot(), Is.idle, True, False, ""
     for name in told:
         before = pilot.reference
         if name == "come down":
             if state is Is.flying:
-                pilot.tell(GoTo((0.0, 0.0, 1.0), 0.0))
+                pilot.tell(Pose((0.0, 0.0, 1.0), 0.0))
                 pilot.wait(60.0)
                 for _ in range(40):
                     if pilot.state is Is.flying:
@@ -126,29 +148,39 @@ def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> N
         elif name in WAITS:
             pilot.wait(WAITS[name])
             if name == "wait":
-                state = Is.landed if lands else IN_THE_END.get(state, state)
+                stops = lands or (follows in LAPSE and not state.stands)
+                state = Is.landed if stops else IN_THE_END.get(state, state)
                 lands = False
         else:
             setpoint, after = TABLE[name]
             expected = after.get(state)
             if state in STANDS and not armed and name in NEEDS_ARMING:
                 expected = None
+            in_air = not (state.stands or state.is_out)
+            if name in HIGH_LEVEL and follows in STREAMED and in_air:
+                expected = None
             if expected is None:
                 order = pilot.commander.order
-                with pytest.raises(ValueError, match=r"it is|cannot|needs"):
+                with pytest.raises(ValueError, match=r"it is|it follows|cannot|needs"):
                     pilot.tell(setpoint)
                 assert pilot.commander.order is order
             else:
                 pilot.tell(setpoint)
                 pilot.look()
+                on_floor = before.pos[2] == REST  # it has not risen yet
+                changes = name != "arm"
+                if name == "notify":
+                    changes = in_air and follows in (*STREAMED, "raw")
                 if "arm" in name:
                     armed = name == "arm"
-                else:
-                    lands = name == "pose on the floor"
-                state = expected
-                if name == "land" and before.pos[2] == REST:  # it has not risen yet
-                    state = Is.landed
-                assert_steady(before, pilot, name)
+                if changes:
+                    lands = name == "pose on the floor" or (
+                        name == "no stick" and state is Is.flying and on_floor
+                    )
+                    state, follows = Is.flying if name == "notify" else expected, name
+                    if name in ("land", "notify") and on_floor:
+                        state = Is.landed
+                    assert_steady(before, pilot, name)
         assert pilot.state is state, name
         assert (pilot.commander.order is None) == (state.stands or state.is_out)
         assert pilot.commander.armed == armed
@@ -178,6 +210,74 @@ def test_a_velocity_that_is_repeated_lasts_and_one_that_is_not_ends_in_hovering(
     pilot.wait(3.0)
     assert not pilot.reference.vel.any() and pilot.state is Is.flying
     assert pilot.reference.pos[2] == pytest.approx(1.0)
+
+
+def test_a_hover_that_is_not_repeated_ends_in_hovering_and_keeps_its_priority() -> None:
+    pilot = Pilot().fly()
+    for _ in range(20):
+        pilot.tell(Hover((0.8, 0.0), 0.3, 1.4))
+        pilot.wait(0.4)
+    assert np.hypot(*pilot.reference.vel[:2]) == pytest.approx(0.8)
+    assert pilot.reference.pos[2] == pytest.approx(1.4)
+    pilot.wait(3.0)
+    assert isinstance(pilot.commander.order.setpoint, HoverOn)  # type: ignore[union-attr]
+    assert not pilot.reference.vel.any() and pilot.state is Is.flying
+    with pytest.raises(ValueError, match="it follows streamed setpoints: call notify_setpoints"):
+        pilot.tell(Land())
+    pilot.tell(NotifySetpointsStop())
+    pilot.tell(Land())
+    pilot.wait(20.0)
+    assert pilot.state is Is.landed
+
+
+def test_a_hover_takes_off_and_lands() -> None:
+    pilot = Pilot()
+    for height, seconds in ((0.7, 3.0), (0.0, 4.0)):
+        for _ in range(round(seconds / 0.1)):
+            pilot.tell(Hover((0.2, 0.0), 0.0, height))
+            pilot.wait(0.1)
+        if height:
+            assert pilot.state is Is.flying
+            assert pilot.reference.pos[2] == pytest.approx(height, abs=1e-6)
+    assert pilot.state is Is.landed and pilot.commander.order is None
+    pilot.tell(Hover((0.2, 0.0), 0.0, 0.0))
+    assert pilot.state is Is.landed and pilot.commander.order is None
+
+
+@pytest.mark.parametrize(("told", "thrust"), [(FULL, RULES.weight), (LEVEL, 0.3)])
+def test_bare_setpoints_that_are_not_repeated_level_out_then_stop(
+    told: Setpoint, thrust: float
+) -> None:
+    pilot = Pilot().fly()
+    pilot.tell(told)
+    begin = pilot.time_ns
+    for tick in range(1, 201):  # of 10 ms
+        order = pilot.commander.order
+        assert order is not None and pilot.state is Is.flying
+        assert isinstance(order.setpoint, LevelOut) == (tick > 50)
+        changes = begin + (SECOND // 2 if tick <= 50 else 2 * SECOND)
+        assert pilot.commander.next_change_ns(pilot.time_ns) == changes
+        pilot.time_ns = begin + tick * SECOND // 100
+        text = pilot.commander.update(pilot.time_ns, pilot.motion)
+        assert text == ("no setpoint for 2 s: rotors stopped" if tick == 200 else "")
+        if tick == 50:
+            assert order is not pilot.commander.order
+            attitude = pilot.commander.order.plan.attitude  # type: ignore[union-attr]
+            assert attitude == (0.0, 0.0, pilot.reference.pos[3], 0.0, thrust)
+    assert pilot.state is Is.landed and pilot.commander.order is None
+    pilot.tell(Takeoff(1.0))  # there is nothing left that it follows
+
+
+def test_a_heading_goes_on_from_setpoint_to_setpoint() -> None:
+    pilot = Pilot().fly()
+    start = pilot.reference.pos[3]
+    for i in range(100):
+        pilot.tell(AttitudeThrust(0.0, 0.0, 2.0 if i % 2 else -1.0, 0.3))
+        pilot.wait(0.1, look=0.1)
+    order = pilot.commander.order
+    assert order is not None and order.plan.attitude is not None
+    turned = order.plan.attitude.heading(order.seconds(pilot.time_ns)) - start
+    assert np.exp(1j * turned) == pytest.approx(np.exp(1j * 5.0))
 
 
 def test_a_stick_held_down_lands_and_one_held_up_takes_off() -> None:
@@ -225,6 +325,7 @@ def test_landed_drones_stop_their_rotors() -> None:
         (Pose((9.0, 0.0, 1.0), 0.0), Pose),
         (GoTo((9.0, 0.0, 1.0), 0.0), Pose),
         (Velocity((1.0, 0.0, 0.0), 0.0), Brake),
+        (Hover((1.0, 0.0), 0.0, 1.2), HoverOn),
         (Land(), Land),
         (Brake(), Brake),
     ],
@@ -256,7 +357,7 @@ def test_what_is_flown_as_it_is_told_is_not_begun_anew() -> None:
     points = np.array([[9.0, 0.0, 1.0]])
     for told in (
         FlyTrajectory(WAVE),
-        Raw(np.zeros(16)),
+        *(Raw(np.zeros(16)), FULL, LEVEL),
         Trajectory([SECOND], points, [0.0], 0 * points, 0 * points),
     ):
         pilot = Pilot().fly()

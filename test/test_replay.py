@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crazyflie_interfaces.msg import Hover
 from crazyflow_ros_interfaces.srv import SetBattery, SetMotorEfficiency
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Point, Pose, PoseStamped, TwistStamped, WrenchStamped
+from geometry_msgs.msg import Point, Pose, PoseStamped, Twist, TwistStamped, Vector3, WrenchStamped
 from mcap.reader import make_reader
 from mcap.writer import Writer
 from nav_msgs.msg import Odometry
@@ -134,6 +135,8 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
         failure = {"motor": 1, "efficiency": 0.9}
         assert client.call(SetMotorEfficiency, "cf0/set_motor_efficiency", **failure).success
         assert client.call(SetBattery, "cf1/set_battery", charge=0.04).success
+        client.publish("cf0/cmd_hover", Hover(vx=0.3, yaw_rate=0.5, z_distance=0.9))
+        client.publish("cf1/cmd_vel_legacy", Twist(linear=Vector3(y=4.0, z=50000.0)))
         client.advance(200)
         client.close()
         assert simulator.end(signal.SIGTERM)[0] == 0
@@ -172,7 +175,7 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
     report = replay(flight)
     print(report)
     assert report.difference == ""
-    assert report.commands == 10
+    assert report.commands == 12
     assert report.ticks == 501  # since it began again
     assert report.states > 500
 

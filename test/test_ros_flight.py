@@ -18,13 +18,14 @@ from geometry_msgs.msg import (
     Quaternion,
     Twist,
     TwistStamped,
+    Vector3,
 )
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, numbers, own_domain
 from std_srvs.srv import Empty, Trigger
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
-from crazyflie_interfaces.msg import TrajectoryPolynomialPiece
+from crazyflie_interfaces.msg import FullState, Hover, TrajectoryPolynomialPiece
 from crazyflie_interfaces.srv import (
     Arm,
     GoTo,
@@ -181,10 +182,10 @@ def test_arming_and_the_emergency_stop(pilot: Pilot, simulator: SimulatorProcess
     pilot.until_at(None, None, 1.0)
 
 
-def stream(pilot: Pilot, message: Any, seconds: float) -> None:
+def stream(pilot: Pilot, message: Any, seconds: float, topic: str = "cmd_vel") -> None:
     """Publish as teleoperation programs do, at 20 Hz of wall time, from a context of its own."""
     client = Client(DOMAIN)  # a node can publish only one type on a topic
-    publisher = client.publisher(type(message), "cf0/cmd_vel")
+    publisher = client.publisher(type(message), f"cf0/{topic}")
     for _ in range(round(seconds * 20)):
         publisher.publish(message)
         pilot.client.spin(0.05)
@@ -213,6 +214,40 @@ def test_a_stock_teleop_flies_it_and_leaves_it_hovering(pilot: Pilot, kind: Any)
     )  # it has taken off and gone ahead, and hovers though nobody is there
     stream(pilot, message(z=-0.5), 2.0)
     pilot.until_at(None, None, STANDING)
+
+
+def test_streamed_setpoints_have_priority_until_they_stop(
+    pilot: Pilot, simulator: SimulatorProcess
+) -> None:
+    pilot.takeoff()
+    pilot.until_at(None, None, 1.0)
+    stream(pilot, Hover(vx=0.5, z_distance=0.7), 3.0, "cmd_hover")
+    pilot.until_still()
+    x, _, z = pilot.place()
+    assert x > 0.0 and z == pytest.approx(0.7, abs=NEAR)
+    pilot.call(Land, "cf0/land", duration=Duration(sec=1))
+    simulator.wait_for("cf0: it follows streamed setpoints: call notify_setpoints_stop first")
+    pilot.call(NotifySetpointsStop, "cf0/notify_setpoints_stop")
+    pilot.call(Land, "cf0/land", duration=Duration(sec=1))
+    pilot.until_at(None, None, STANDING)
+
+
+def test_a_program_that_falls_silent(pilot: Pilot, simulator: SimulatorProcess) -> None:
+    pilot.takeoff()
+    pilot.until_at(-0.5, -0.5, 1.0)
+    pilot.events.clear()
+    full = FullState()
+    full.header.frame_id, full.pose.orientation.w = "/world", 1.0
+    p = full.pose.position
+    p.x, p.y, p.z = -0.4, -0.5, 1.0
+    stream(pilot, full, 2.0, "cmd_full_state")
+    stream(pilot, Twist(linear=Vector3(z=30000.0)), 0.5, "cmd_vel_legacy")
+    pilot.until_at(None, None, STANDING)
+    pilot.client.until(lambda: pilot.events, "an event")
+    event = pilot.events[-1]
+    assert (event.name, event.level) == ("cf0", DiagnosticStatus.WARN)
+    assert event.message == "no setpoint for 2 s: rotors stopped"
+    simulator.wait_for("cf0: no setpoint for 2 s: rotors stopped")
 
 
 def test_goals_of_rviz_keep_the_height(pilot: Pilot) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.ros import setpoints
+from crazyflow_ros.ros.commands import inputs
 
 HALF = math.sqrt(0.5)
 NAN, INF = math.nan, math.inf
@@ -224,3 +227,73 @@ def test_wrench_is_in_the_axes_of_its_frame(frame: str, in_body: bool) -> None:
 def test_bad_wrench_is_refused(message: WrenchStamped) -> None:
     with pytest.raises(ValueError, match=r"frame_id must be|force must be 3 finite numbers"):
         setpoints.wrench(message, "cf0")
+
+
+def full_state(frame_id: str = "/world", w: float = HALF) -> Any:
+    """As crazyflie_interfaces has it."""
+    axes = SimpleNamespace
+    return SimpleNamespace(
+        header=SimpleNamespace(frame_id=frame_id),
+        pose=SimpleNamespace(
+            position=axes(x=1.0, y=2.0, z=3.0), orientation=axes(x=0.0, y=0.0, z=w, w=w)
+        ),
+        twist=SimpleNamespace(linear=axes(x=4.0, y=5.0, z=6.0), angular=axes(x=0.1, y=0.2, z=0.3)),
+        acc=axes(x=7.0, y=8.0, z=9.0),
+    )
+
+
+@pytest.mark.parametrize("frame", ["", "map", "cf0/odom", "world", "/world"])
+def test_full_state_is_taken_as_it_is(frame: str) -> None:
+    found = setpoints.full_state(full_state(frame), "cf0")
+    expected = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, HALF, HALF, 0.1, 0.2, 0.3]
+    parts = (found.pos, found.vel, found.acc, found.attitude, found.ang_vel)
+    np.testing.assert_allclose(np.concatenate(parts), expected)
+
+
+@pytest.mark.parametrize("message", [full_state("cf1/odom"), full_state(w=0.0), full_state(w=NAN)])
+def test_bad_full_state_is_refused(message: Any) -> None:
+    with pytest.raises(ValueError, match=r"frame_id must be|attitude"):
+        setpoints.full_state(message, "cf0")
+
+
+def test_hover_is_in_the_heading_frame() -> None:
+    message = SimpleNamespace(vx=0.1, vy=0.2, yaw_rate=0.3, z_distance=0.4)
+    found = setpoints.hover(message, "cf0")
+    assert (np.asarray(found.vel).tolist(), found.yaw_rate, found.height) == ([0.1, 0.2], 0.3, 0.4)
+    message.vy = NAN
+    with pytest.raises(ValueError, match="velocity must be 2 finite numbers"):
+        setpoints.hover(message, "cf0")
+
+
+def test_legacy_has_the_units_and_signs_of_the_firmware() -> None:
+    found = setpoints.legacy(twist((20.0, 10.0, 65535.0), (0.0, 0.0, 90.0)).twist, "cf0", 0.6)
+    angles = (found.roll, found.pitch, found.yaw_rate)
+    assert angles == pytest.approx(np.radians((10.0, 20.0, -90.0)))
+    assert found.thrust == 0.6
+    assert setpoints.legacy(twist((0.0, 0.0, 0.0)).twist, "cf0", 0.6).thrust == 0.0
+
+
+@pytest.mark.parametrize(
+    ("linear", "reason"),
+    [
+        ((0.0, 0.0, 65536.0), "linear.z must be within 65535 of PWM, got 65536"),
+        ((0.0, 0.0, -1.0), "linear.z must not be negative, got -1 of PWM"),
+        ((0.0, 0.0, NAN), "linear.z must be finite, got nan"),
+        ((0.0, INF, 0.0), "roll must be finite, got inf"),
+        ((1e6, 0.0, 0.0), "pitch must be within 1000 rad"),
+    ],
+)
+def test_bad_legacy_is_refused(linear: Sequence[float], reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        setpoints.legacy(twist(linear).twist, "cf0", 0.6)
+
+
+def test_without_the_messages_of_crazyswarm2_the_other_commands_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = inputs(Control.state, "cf2x_L250")
+    assert {"cmd_hover", "cmd_full_state", "cmd_vel_legacy", "cmd_vel"} <= found.keys()
+    monkeypatch.setitem(sys.modules, "crazyflie_interfaces", None)
+    monkeypatch.delitem(sys.modules, "crazyflie_interfaces.msg", raising=False)
+    without = inputs(Control.state, "cf2x_L250")
+    assert found.keys() - without.keys() == {"cmd_hover", "cmd_full_state"}

@@ -23,10 +23,12 @@ from crazyflow_ros.flight.setpoints import (
     Trajectory,
     Velocity,
 )
+from crazyflow_ros.flight.streamed import AttitudeThrust, FullState, Hover, HoverOn, LevelOut
 from crazyflow_ros.flight.supervisor import FlightEvent, Sight, Supervisor
 
 __all__ = [
     "Arm",
+    "AttitudeThrust",
     "Brake",
     "Commander",
     "Course",
@@ -36,9 +38,13 @@ __all__ = [
     "FlightEvent",
     "FlightState",
     "FlyTrajectory",
+    "FullState",
     "GoTo",
     "Goal",
+    "Hover",
+    "HoverOn",
     "Land",
+    "LevelOut",
     "NotifySetpointsStop",
     "Order",
     "Plan",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+
+import numpy as np
 
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
@@ -19,6 +22,7 @@ from crazyflow_ros.flight.setpoints import (
     Stop,
     Velocity,
 )
+from crazyflow_ros.flight.streamed import HIGH_LEVEL, Hover, Streamed
 
 _NS = 1_000_000_000
 _ON_THE_FLOOR = 0.02  # m above where it stands; what moves there comes to rest by itself
@@ -45,8 +49,13 @@ class Order:
         """Time since the course began."""
         return (time_ns - self.begin_ns) * 1e-9
 
+    @property
+    def is_streamed(self) -> bool:
+        """The planner has to wait until there are no more of them."""
+        return isinstance(self.setpoint, Streamed)
+
     def lapses_ns(self) -> float:
-        """When it ends in braking; infinite if never."""
+        """When something else follows because it was not repeated; infinite if never."""
         if self.plan.lapses == inf:
             return inf
         return self.start.time_ns - self.ahead_ns + round(self.plan.lapses * _NS)
@@ -110,8 +119,12 @@ class Commander:
             if self.armed:
                 return None
         elif isinstance(setpoint, NotifySetpointsStop):
-            if self.order is None or self.order.plan.bare is None:
+            if self.order is None:
                 return None
+            if not self.order.is_streamed and self.order.plan.bare is None:
+                return None
+        elif isinstance(setpoint, HIGH_LEVEL) and self.order is not None and self.order.is_streamed:
+            raise ValueError("it follows streamed setpoints: call notify_setpoints_stop first")
         elif self.state.stands and not self.armed and not isinstance(setpoint, Stop | Emergency):
             raise ValueError("it is not armed: call arm first")
         start = self._start(now)
@@ -123,25 +136,30 @@ class Commander:
         """Stop the rotors at once."""
         self.state, self.order, self.why = state, None, why
 
-    def update(self, time_ns: int) -> None:
-        """Carry out what time alone changes: courses that end, setpoints that lapse."""
-        order = self.order
+    def update(self, time_ns: int, motion: Callable[[], Start]) -> str:
+        """Carry out what time alone changes: courses that end, setpoints that lapse.
+
+        Args:
+            time_ns: Simulation time.
+            motion: Tells how the drone moves now.
+
+        Returns:
+            What the pilot is to be told, or nothing.
+        """
+        order, text = self.order, ""
+        if order is not None and time_ns >= order.lapses_ns():
+            setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
+            start = self._start(motion())
+            self._begin(Order(setpoint, start, setpoint.plan(start, self.rules)))
+            order = self.order  # None if it has come down to the floor
         if order is None or order.plan.course is None:
-            return
-        if time_ns >= order.lapses_ns():
-            reference = order.reference(time_ns)
-            assert reference is not None
-            start = Start(time_ns, reference, self.state)
-            self._begin(Order(brake := Brake(), start, brake.plan(start, self.rules)))
-            order = self.order
-            if order is None:  # it has come down to the floor
-                return
-        assert order.plan.course is not None
+            return text
         if order.seconds(time_ns) >= order.plan.course.end:
             if order.plan.after.stands:
                 self.stop(order.plan.after)
             else:
                 self.state = order.plan.after
+        return text
 
     def regain(self, now: Start) -> bool:
         """Begin the course anew where the drone is, if it has lost it."""
@@ -153,8 +171,9 @@ class Commander:
         if float(away @ away) <= _GETS_LOST**2:
             return False
         setpoint = order.setpoint
-        if isinstance(setpoint, Velocity):
-            setpoint = Brake()  # it must not last the longer for that; the next one comes soon
+        if isinstance(setpoint, Velocity | Hover):
+            # It must not last the longer for that; the next one comes soon.
+            setpoint = setpoint.lapsed(self.rules)
         elif not isinstance(setpoint, Pose | Land | Brake):
             end = order.plan.course.at(order.plan.course.end).pos
             setpoint = Pose(end[:3], float(end[3]))
@@ -173,9 +192,11 @@ class Commander:
     def next_change_ns(self, time_ns: int) -> float:
         """When `update` has something to do next; infinite if never."""
         order = self.order
-        if order is None or order.plan.course is None:
+        if order is None:
             return inf
         change = order.lapses_ns()
+        if order.plan.course is None:
+            return change
         end = order.begin_ns + order.plan.course.end * _NS
         if self.state is not order.plan.after or order.plan.after.stands:
             change = min(change, end)
@@ -188,9 +209,13 @@ class Commander:
 
     def _start(self, now: Start) -> Start:
         """From where it was to be, if it was told, else from where it is."""
-        reference = None if self.order is None else self.order.reference(now.time_ns)
+        order = self.order
+        reference = None if order is None else order.reference(now.time_ns)
         if reference is None:
             reference = now.reference
+            if order is not None and order.plan.attitude is not None:
+                yaw = order.plan.attitude.heading(order.seconds(now.time_ns))
+                reference = reference._replace(pos=np.array([*reference.pos[:3], yaw]))
             if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
                 reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
         return Start(now.time_ns, reference, self.state)

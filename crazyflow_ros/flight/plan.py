@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import inf
+from math import cos, inf, sin
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,6 +70,8 @@ class Rules:
     envelope: Envelope
     rest_height: float
     """Of the centre of mass above the floor z = 0, where the drone stands [m]."""
+    weight: float
+    """Which a collective thrust of as much carries [N]."""
     drag: np.ndarray
     """(3,) deceleration by drag [1/s], for feed-forward."""
     velocity_timeout: float
@@ -88,6 +91,7 @@ class Rules:
         return cls(
             replace(Envelope.of(drone), **given),
             rest_height(drone),
+            -float(figures["mass"] * figures["gravity_vec"][2]),
             np.abs(np.diag(figures["drag_matrix"])) / float(figures["mass"]),
             config.velocity_timeout,
             config.takeoff_height,
@@ -109,19 +113,46 @@ class Start:
     state: FlightState = FlightState.flying
 
 
+class Attitude(NamedTuple):
+    """Roll and pitch that are held, and a heading that turns; for the attitude controller."""
+
+    roll: float
+    """rad."""
+    pitch: float
+    """rad."""
+    yaw: float
+    """At the begin, rad."""
+    yaw_rate: float
+    """rad/s."""
+    thrust: float
+    """Collective, N."""
+
+    def heading(self, seconds: float) -> float:
+        """The yaw [rad] after a time."""
+        return self.yaw + self.yaw_rate * seconds
+
+    def command(self, seconds: float) -> np.ndarray:
+        """(7,) roll, pitch, yaw [rad], thrust [N] and the body rates [rad/s] that turn it."""
+        upright = cos(self.pitch)
+        rates = (-sin(self.pitch), sin(self.roll) * upright, cos(self.roll) * upright)
+        angles = (self.roll, self.pitch, self.heading(seconds))
+        return np.array([*angles, self.thrust, *(self.yaw_rate * rate for rate in rates)])
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What a drone does: a course, or a command of the control mode as it is."""
+    """What a drone does: a course, a command of the control mode as it is, or an attitude."""
 
     course: Course | None = None
     bare: np.ndarray | None = None
+    attitude: Attitude | None = None
     during: FlightState = FlightState.flying
     after: FlightState = FlightState.flying
     """From the end of the course on. Rotors stop in states that stand."""
     begin_ns: int | None = None
     """When the course begins, if not when the setpoint takes effect."""
     lapses: float = inf
-    """After which time without another setpoint the drone brakes and hovers [s]."""
+    """After which time without another setpoint `Setpoint.lapsed` takes effect [s]."""
     led: bool = True
     """The course is bounded by the envelope; it begins anew where a drone is that lost it."""
     note: str = ""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,8 +35,11 @@ from crazyflow_ros.sim.functional import check_command
 
 CLEARANCE = 0.15
 """m above where a drone stands, below which it moves straight up and down only."""
+TOUCHED = 0.02
+"""m above where it stands, from where on a drone that comes down has landed."""
+BEYOND = 0.1
+"""s that a course at a velocity goes on after it has lapsed."""
 
-_TOUCHED = 0.02  # m above where it stands, from where on a drone that comes down has landed
 _RISEN = 0.01  # m below the height of a take-off, from where on it is over
 _UP = np.array([[0.0], [0.0], [9.81]])  # m/s^2, what carries the weight
 _LEAST_THRUST = 1.0  # m/s^2, below which a body may point anywhere
@@ -53,7 +57,6 @@ _COMMAND_LIMITS: dict[tuple[Control, int], list[Limit]] = {
 _GROUPS = 255
 _DURATION = limits.Limit(1e3, "s")
 _LOWEST_TAKEOFF = 0.1  # m above the floor
-_BEYOND = 0.1  # s that a course at a velocity goes on after it has lapsed
 
 
 class Setpoint(ABC):
@@ -61,6 +64,8 @@ class Setpoint(ABC):
 
     group_mask: int = 0
     """Only drones of these groups heed it; 0 is all."""
+    when_lapsed: ClassVar[str] = ""
+    """What a pilot is to be told when it was not repeated in time."""
 
     def check(self, control: Control) -> None:  # noqa: B027  most are good in all modes
         """Raise ValueError if drones in this control mode cannot follow."""
@@ -72,6 +77,11 @@ class Setpoint(ABC):
         Raises:
             ValueError: It makes no sense for what the drone is at.
         """
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """What follows when it was not repeated in time, see `Plan.lapses`."""
+        del rules
+        return Brake()
 
 
 class StateSetpoint(Setpoint):
@@ -105,7 +115,7 @@ class Pose(StateSetpoint):
         x, y, z = np.asarray(self.pos).tolist()
         yaw = float(reference.pos[3]) if isnan(self.yaw) else self.yaw
         clear = rules.rest_height + CLEARANCE
-        lands = z < rules.rest_height + _TOUCHED
+        lands = z < rules.rest_height + TOUCHED
         course = to_pose(reference, (x, y, max(z, clear)), yaw, envelope)
         if start.state.stands or reference.pos[2] < clear:
             course = _after_lifting(course, clear)
@@ -166,7 +176,7 @@ class Velocity(StateSetpoint):
         vx, vy, vz = np.asarray(self.vel).tolist()
         at, stands = start.reference, start.state.stands
         if stands and not (vx or vy or vz or self.yaw_rate):
-            return _still(start, start.state)
+            return still(start, start.state)
         if stands and vz < 0:
             raise ValueError("it stands on the floor and cannot go down")
         rises = stands or start.state is FlightState.taking_off
@@ -190,7 +200,7 @@ class Velocity(StateSetpoint):
     def _falling(self, start: Start, rules: Rules) -> Plan:
         """Come down, straight near the floor, and land."""
         at, (vx, vy, vz) = start.reference, np.asarray(self.vel).tolist()
-        if at.pos[2] < rules.rest_height + _TOUCHED:
+        if at.pos[2] < rules.rest_height + TOUCHED:
             course = to_rest(at, rules.envelope)
             return Plan(course, during=FlightState.landing, after=FlightState.landed)
         down = descent(at, rules.rest_height, vz, rules.envelope)
@@ -201,7 +211,7 @@ class Velocity(StateSetpoint):
         self, at: Reference, rules: Rules, vel: Sequence[float], z: Profile | None = None
     ) -> Plan:
         lapses = rules.velocity_timeout
-        course = at_velocity(at, vel, self.yaw_rate, lapses + _BEYOND, rules.envelope, z)
+        course = at_velocity(at, vel, self.yaw_rate, lapses + BEYOND, rules.envelope, z)
         return Plan(course, lapses=lapses)
 
 
@@ -213,7 +223,7 @@ class Brake(StateSetpoint):
         """As fast as the envelope allows."""
         course = to_rest(start.reference, rules.envelope)
         low = float(course.at(course.end).pos[2])
-        if low < rules.rest_height + _TOUCHED:
+        if low < rules.rest_height + TOUCHED:
             return Plan(course, during=FlightState.landing, after=FlightState.landed)
         return Plan(course)
 
@@ -353,7 +363,7 @@ class Stop(Setpoint):
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Nothing more."""
         del rules
-        return _still(start, FlightState.landed)
+        return still(start, FlightState.landed)
 
 
 @dataclass(frozen=True)
@@ -366,7 +376,7 @@ class Arm(Setpoint):
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Rotors stop, unless it is armed."""
         del rules
-        return _still(start, FlightState.landed)
+        return still(start, FlightState.landed)
 
 
 @dataclass(frozen=True)
@@ -385,7 +395,10 @@ class SetGroups(Setpoint):
 
 @dataclass(frozen=True)
 class NotifySetpointsStop(StateSetpoint):
-    """Commands that were streamed have ended: a drone that follows one brakes and hovers."""
+    """Setpoints are streamed no longer: a drone that follows one brakes and hovers.
+
+    So does one that follows a bare command. From then on the planner's commands count again.
+    """
 
     group_mask: int = 0
 
@@ -393,7 +406,7 @@ class NotifySetpointsStop(StateSetpoint):
         _check_group(self.group_mask)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """As `Brake`; commanders ask only for drones that follow a bare command."""
+        """As `Brake`; commanders ask only for such drones."""
         return Brake().plan(start, rules)
 
 
@@ -404,7 +417,7 @@ class Emergency(Setpoint):
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Nothing more."""
         del rules
-        return _still(start, FlightState.locked)
+        return still(start, FlightState.locked)
 
 
 _FARTHEST_JUMP = 0.5  # m, a step of the position that the slowest drone survives
@@ -435,7 +448,7 @@ def _to_rest_at(
     return Plan(course, note=note)
 
 
-def _still(start: Start, state: FlightState) -> Plan:
+def still(start: Start, state: FlightState) -> Plan:
     """Nothing more, in a state."""
     course = Course.of_pieces([[]] * 4, start.reference.pos.tolist())
     return Plan(course, during=state, after=state)
@@ -586,7 +599,11 @@ def _quintic(before: np.ndarray, after: np.ndarray, duration: ArrayLike) -> np.n
 
 @dataclass(frozen=True)
 class Raw(Setpoint):
-    """A command of the active control mode, as `Sim` takes it."""
+    """A command of the active control mode, as `Sim` takes it.
+
+    It stays in force until something else is told, and does not lapse, for who studies a controller
+    tells it once. The module `streamed` has setpoints that lapse.
+    """
 
     values: ArrayLike
     """Numbers as in `Control`."""

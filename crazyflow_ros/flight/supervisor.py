@@ -33,7 +33,7 @@ class FlightEvent:
     """Simulation time."""
     drone: str
     kind: str
-    """crashed, hit, off course or battery empty."""
+    """crashed, hit, off course, battery empty or no setpoint."""
     text: str
     """What has happened, and what to do."""
 

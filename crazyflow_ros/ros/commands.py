@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.ros import setpoints
 from crazyflow_ros.ros.other_types import OtherTypes
 from crazyflow_ros.runtime import Setpoint, Wrench
@@ -27,9 +29,15 @@ Apply = Callable[[str, Any], None]
 _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
-def inputs(control: Control) -> dict[str, tuple[Any, Conversion]]:
-    """Type and conversion of the messages that tell a drone what to do, by topic."""
+def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversion]]:
+    """Type and conversion of the messages that tell a drone what to do, by topic.
+
+    Args:
+        control: What a bare command means.
+        drone_model: Of the drones, all of one.
+    """
     return {
+        **_streamed(drone_model),
         "cmd_pose": (PoseStamped, setpoints.pose),
         "cmd_vel": (TwistStamped, setpoints.velocity),
         "goal_pose": (PoseStamped, setpoints.goal_pose),
@@ -39,18 +47,32 @@ def inputs(control: Control) -> dict[str, tuple[Any, Conversion]]:
     }
 
 
+def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
+    """The streamed setpoints of crazyswarm2; two of them need its messages, see `flight`."""
+    most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
+    legacy = partial(setpoints.legacy, most_thrust=most_thrust)
+    found: dict[str, tuple[Any, Conversion]] = {"cmd_vel_legacy": (Twist, legacy)}
+    with suppress(ModuleNotFoundError):  # which the feature `flight` warns of
+        from crazyflie_interfaces.msg import FullState, Hover
+
+        found["cmd_full_state"] = (FullState, setpoints.full_state)
+        found["cmd_hover"] = (Hover, setpoints.hover)
+    return found
+
+
 class Commands:
     """Passes commands on to the physics thread; a bad one changes nothing."""
 
     def __init__(self, simulator: Simulator) -> None:
         self._simulator, self._physics = simulator, simulator.physics
+        self._inputs = inputs(self._physics.control, simulator.parameters.drone_model)
         self._velocity: dict[str, Callable[[Any], None]] = {}
         simulator.for_each_drone(self._add_drone)
         simulator.on_close(OtherTypes(simulator, self._types(), self._twist).close)
 
     def _add_drone(self, drone: str) -> None:
         effects = self._simulator.recorded_effects
-        for topic, (message_type, conversion) in inputs(self._physics.control).items():
+        for topic, (message_type, conversion) in self._inputs.items():
             if effects is not None:
                 name = f"{drone}/{topic}"
                 conversion = effects.with_messages(conversion, name, message_type)
@@ -66,7 +88,7 @@ class Commands:
 
     def _types(self) -> dict[str, Any]:
         """Types of the topics of a drone."""
-        kinds = {topic: kind for topic, (kind, _) in inputs(self._physics.control).items()}
+        kinds = {topic: kind for topic, (kind, _) in self._inputs.items()}
         return kinds | {"wrench": WrenchStamped}
 
     def _twist(self, drone: str, message: Twist) -> None:

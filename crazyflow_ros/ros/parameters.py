@@ -98,7 +98,8 @@ class Flight:
     jerk: Annotated[float, _bound("Greatest jerk", "m/s^3", 1000.0)] = 0.0
     yaw_rate: Annotated[float, _bound("Greatest yaw rate", "rad/s", 20.0)] = 0.0
     velocity_timeout: Annotated[
-        float, Spec("A cmd_vel that is not repeated for so long ends in hovering [s]", 0.02, 10.0)
+        float,
+        Spec("A cmd_vel or cmd_hover not repeated for so long ends in hovering [s]", 0.02, 10.0),
     ] = 0.5
     takeoff_height: Annotated[
         float, Spec("To which cmd_vel and goal_pose lift a drone from the floor [m]", 0.2, 100.0)

@@ -119,7 +119,7 @@ class _Flight:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         self.physics.start()
         self.report = Report()
-        self._inputs = inputs(self.physics.control)
+        self._inputs = inputs(self.physics.control, parameters.drone_model)
         self._recorded: dict[tuple[str, str], np.ndarray] = {}
         self._tick = self.physics.snapshot.tick
 

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import (
     PointStamped,
     PoseStamped,
     Quaternion,
+    Twist,
     TwistStamped,
     WrenchStamped,
 )
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
-from crazyflow_ros import limits
+from crazyflow_ros import flight, limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.first_principles import RPM
-from crazyflow_ros.flight import Goal
 from crazyflow_ros.ros import frame_ids
 from crazyflow_ros.ros.times import nanoseconds
 from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
 from crazyflow_ros.scene import frames
 
+if TYPE_CHECKING:  # else a machine without it flies, too
+    from crazyflie_interfaces.msg import FullState, Hover
+
 _WRENCH_DURATION = 0.1  # s of simulated time
+_CRAZYSWARM = ("world", "/world")  # what its programs call the map
+_PWM = 65535  # of the firmware, full thrust
 
 
 def pose(message: PoseStamped, drone: str) -> Pose:
@@ -59,24 +64,24 @@ def velocity(message: TwistStamped, drone: str) -> Velocity:
     return Velocity(_xyz(message.twist.linear), rates[2])
 
 
-def goal_pose(message: PoseStamped, drone: str) -> Goal:
+def goal_pose(message: PoseStamped, drone: str) -> flight.Goal:
     """Fly to a place at the present height, and turn to a heading; for RViz, which knows no height.
 
     Raises:
         ValueError: Another frame than the map, NaN or infinity, zero quaternion.
     """
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
-    return Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
+    return flight.Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
 
 
-def clicked_point(message: PointStamped, drone: str) -> Goal:
+def clicked_point(message: PointStamped, drone: str) -> flight.Goal:
     """Fly above a point at the present height.
 
     Raises:
         ValueError: Another frame than the map, NaN or infinity.
     """
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
-    return Goal(_xyz(message.point)[:2], math.nan)
+    return flight.Goal(_xyz(message.point)[:2], math.nan)
 
 
 def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
@@ -115,6 +120,59 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
     return Trajectory(
         times_ns, pos, yaw, zeros if vel is None else vel, zeros if acc is None else acc, start_ns
     )
+
+
+def full_state(message: FullState, drone: str) -> flight.FullState:
+    """Follow a state in the map, bare. Angular velocities are body rates [rad/s].
+
+    Raises:
+        ValueError: Another frame, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    q = message.pose.orientation
+    return flight.FullState(
+        _xyz(message.pose.position),
+        _xyz(message.twist.linear),
+        _xyz(message.acc),
+        (q.x, q.y, q.z, q.w),
+        _xyz(message.twist.angular),
+    )
+
+
+def hover(message: Hover, drone: str) -> flight.Hover:
+    """Fly at a velocity in the heading frame, and at a height above the floor.
+
+    Like crazyswarm2, it does not look at the frame: its programs leave it empty, or name the world.
+
+    Raises:
+        ValueError: NaN or infinity.
+    """
+    del drone
+    return flight.Hover((message.vx, message.vy), message.yaw_rate, message.z_distance)
+
+
+def legacy(message: Twist, drone: str, most_thrust: float) -> flight.AttitudeThrust:
+    """Roll, pitch, yaw rate and thrust as crazyswarm2 and the Crazyflie's firmware have them.
+
+    `linear.y` is the roll and `linear.x` the pitch [degrees], positive to the right and forwards;
+    `angular.z` the yaw rate [degrees/s], clockwise, as the firmware turns it round; `linear.z` the
+    thrust as PWM, of which 65535 are all that the motors can give, and less is so in proportion.
+
+    Args:
+        message: The message.
+        drone: Its receiver.
+        most_thrust: Collective thrust at full PWM [N].
+
+    Raises:
+        ValueError: NaN or infinity, a PWM that is none.
+    """
+    del drone
+    pwm = limits.number("linear.z", message.linear.z, limits.Limit(_PWM, "of PWM"))
+    if pwm < 0:
+        raise ValueError(f"linear.z must not be negative, got {pwm:g} of PWM")
+    roll, pitch = math.radians(message.linear.y), math.radians(message.linear.x)
+    turn = -math.radians(message.angular.z)
+    return flight.AttitudeThrust(roll, pitch, turn, pwm / _PWM * most_thrust)
 
 
 def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:

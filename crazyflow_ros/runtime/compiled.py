@@ -26,6 +26,7 @@ from crazyflow_ros.dynamics.forces import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.runtime.air import GUSTS, WIND, Blow, counted, with_calm_wind, with_wind
+from crazyflow_ros.runtime.attitudes import control_state_or_attitude
 from crazyflow_ros.runtime.command_source import Exchange
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
@@ -37,6 +38,7 @@ from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
 from crazyflow_ros.sim.packing import MovingLeaves, Vectors, layout, path_name
 from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.pipeline import replace as substitute
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
 
@@ -133,6 +135,11 @@ class CompiledWorld:
         self._levels = levels
         if levels:
             follow_levels(self._sim, config)
+        elif self._sim.control is Control.state:
+            pipeline = self._sim.step_pipeline
+            self._sim.step_pipeline = substitute(
+                pipeline, "control_state", control_state_or_attitude
+            )
         self._has_battery = config.battery
         self._n_columns = CONTACT.stop + 3 * config.battery
         self.has_rotors = self._sim.dynamics.has_rotors

@@ -13,14 +13,19 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.flight import (
     Arm,
+    AttitudeThrust,
     Brake,
     Commander,
     Emergency,
     FlightState,
     FlyTrajectory,
+    FullState,
     Goal,
     GoTo,
+    Hover,
+    HoverOn,
     Land,
+    LevelOut,
     NotifySetpointsStop,
     Order,
     PolynomialTrajectory,
@@ -59,6 +64,11 @@ _SETPOINTS = (
     FlyTrajectory,
     Stop,
     Goal,
+    Hover,
+    HoverOn,
+    FullState,
+    AttitudeThrust,
+    LevelOut,
 )
 _OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}

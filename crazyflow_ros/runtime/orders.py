@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
+<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Mapping, Sequence
+=======
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+>>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.control import Control
 from crazyflow_ros.flight import (
     Commander,
     FlightEvent,
@@ -18,10 +24,12 @@ from crazyflow_ros.flight import (
     Rules,
     Setpoint,
     Sight,
+    Start,
     Supervisor,
 )
 from crazyflow_ros.flight.course import AXES, evaluate
 from crazyflow_ros.flight.setpoints import state_commands
+from crazyflow_ros.runtime.attitudes import as_state_command
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.kept import from_commander, to_commander
 from crazyflow_ros.runtime.snapshot import Snapshot
@@ -45,15 +53,15 @@ class Orders:
 
     Args:
         rules: Of all drones.
-        weight: Of a drone [N].
+        control: What commands mean.
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, at
             multiples of it alone: in between it depends on whoever steps when `take` is called.
         health: Takes note of callbacks that fail, and tells of drones that fell.
     """
 
-    def __init__(self, rules: Rules, weight: float, period: int, health: Health) -> None:
+    def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
         self._rules, self._period, self._health = rules, period, health
-        self._supervisor = Supervisor(weight)
+        self._supervisor = Supervisor(rules.weight)
         self._commanders: dict[str, Commander] = {}
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[str, Setpoint] = {}
@@ -63,9 +71,14 @@ class Orders:
         """Are called when something has happened to a drone."""
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
+<<<<<<< HEAD
         self._courses = _Courses()
         self.changes_ns: float = 0
         """When something else than the time changes a command."""
+=======
+        self._courses = _Courses(control)
+        self._changes_ns: float = 0  # when something else than the time changes a course
+>>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
         self.states: dict[str, FlightState] = {}
         """Of drones that were told something; another dictionary after each change."""
 
@@ -195,12 +208,15 @@ class Orders:
             return
         events = self._supervisor.look(_sight(now), self._commanders)
         for event in events:
-            self._health.warn(f"{event.drone}: {event.text}")
-            for callback in self.event_callbacks:
-                self._health.call("flight event callback", callback, event)
+            self._announce(event)
             self._follow(event.drone)
         if events:
             self._show_states()
+
+    def _announce(self, event: FlightEvent) -> None:
+        self._health.warn(f"{event.drone}: {event.text}")
+        for callback in self.event_callbacks:
+            self._health.call("flight event callback", callback, event)
 
     def _commander(self, name: str) -> Commander:
         if name not in self._commanders:
@@ -250,8 +266,8 @@ class Orders:
             commander = self._commanders[name]
             state = commander.state
             try:
-                if is_due:
-                    commander.update(time_ns)
+                if is_due and (text := commander.update(time_ns, partial(_motion, name, now))):
+                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
             except Exception as error:
                 self._fail(name, error)
                 continue
@@ -295,10 +311,17 @@ class _Courses:
         names: Of drones whose command changes with time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, control: Control) -> None:
+        self._control = control
         self.names: dict[str, None] = {}  # a set that keeps its order
         self._pieces: dict[str, tuple[np.ndarray, np.ndarray, int]] = {}
+<<<<<<< HEAD
         self._rows: _Rows | None = None
+=======
+        self._bare: dict[str, np.ndarray] = {}
+        self._attitudes: dict[str, Order] = {}
+        self._rows: tuple[list[str], np.ndarray, np.ndarray, np.ndarray] | None = None
+>>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
 
     def add(self, name: str) -> None:
         """A drone is on a course, which `put` gives."""
@@ -309,6 +332,13 @@ class _Courses:
         """A drone is on a course no longer."""
         self.names.pop(name, None)
         self._pieces.pop(name, None)
+<<<<<<< HEAD
+=======
+        self._bare.pop(name, None)
+        self._attitudes.pop(name, None)
+        if name in self.settled:
+            self.settled = [other for other in self.settled if other != name]
+>>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
         self._rows = None
 
     def put(self, name: str, order: Order, time_ns: int) -> float:
@@ -317,9 +347,22 @@ class _Courses:
         Returns:
             Until when they hold [ns]; infinite if a single one is left.
         """
+<<<<<<< HEAD
         course = order.plan.course
         assert course is not None
         coefficients, begins, until = course.pieces_from(order.seconds(time_ns), _PIECES)
+=======
+        course, bare = order.plan.course, order.plan.bare
+        if course is None:
+            # One may follow the other without `add` between them, when a setpoint lapses.
+            self._bare.pop(name, None)
+            if bare is not None:
+                self._bare[name] = bare
+            else:
+                self._attitudes[name] = order
+            return inf
+        coefficients, begins, until = course.pieces_at(order.seconds(time_ns))
+>>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
         self._pieces[name] = coefficients, begins, order.begin_ns
         self._rows = None
         return order.begin_ns + until * 1e9
@@ -332,6 +375,7 @@ class _Courses:
     def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
         """Names of drones, and what they are told at times (n,): (n, m, 16)."""
         if self._rows is None:
+<<<<<<< HEAD
             self._rows = _Rows(list(self._pieces.values()))
         return list(self._pieces), self._rows.commands(times_ns, drag)
 
@@ -357,6 +401,34 @@ class _Rows:
         references = evaluate(self._coefficients[at], times - self._begins[at])
         commands = state_commands(references.reshape(4, -1, AXES), drag)
         return commands.reshape(len(times), -1, commands.shape[1])
+=======
+            names = list(self._pieces)
+            coefficients = np.array([self._pieces[n][0] for n in names]).reshape(-1, AXES, ORDER)
+            begins = np.array([self._pieces[n][1] for n in names]).reshape(-1, AXES)
+            origins = np.array([self._pieces[n][2] for n in names], np.int64)
+            self._rows = names, coefficients, begins, origins
+        names, coefficients, begins, origins = self._rows
+        bare = self._bare
+        if self._attitudes:
+            bare = bare | {n: self._attitude(o, time_ns) for n, o in self._attitudes.items()}
+        if not names:
+            return list(bare), np.array(list(bare.values()))
+        times = ((time_ns - origins) * 1e-9)[:, None] - begins
+        commands = state_commands(evaluate(coefficients, times), drag)
+        if not bare:
+            return names, commands
+        return [*names, *bare], np.concatenate((commands, np.array(list(bare.values()))))
+>>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
+
+    def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
+        """An attitude as a command of the control mode."""
+        assert order.plan.attitude is not None
+        command = order.plan.attitude.command(order.seconds(time_ns))
+        return as_state_command(command) if self._control is Control.state else command[:4]
+
+
+def _motion(name: str, now: Snapshot) -> Start:
+    return _sight(now).start(now.names.index(name))
 
 
 def _sight(now: Snapshot) -> Sight:

@@ -66,8 +66,7 @@ class Simulation:
         health: Health,
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
-        figures = load_drone(config.drone_model)
-        self._source, self._mass = source, figures["mass"]
+        self._source, self._mass = source, load_drone(config.drone_model)["mass"]
         self.control: Control = engine.control
         self.control_period = source.period if source else engine.control_period
         self.mirror = mirror
@@ -76,9 +75,8 @@ class Simulation:
         self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
-        weight = -float(self._mass * figures["gravity_vec"][2])
         rules = Rules.of(config.drone_model, config.flight)
-        self.orders = Orders(rules, weight, self.control_period, health)
+        self.orders = Orders(rules, self.control, self.control_period, health)
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
 

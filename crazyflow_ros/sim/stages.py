@@ -48,7 +48,7 @@ class Remembering(Protocol):
         ...
 
 
-def _run_if_due(
+def run_if_due(
     data: SimData, level: Control, controller: Callable[[SimData], SimControls]
 ) -> SimData:
     """Run a controller in the worlds where it is due: on exact multiples of its period."""
@@ -100,30 +100,31 @@ def _change_of_error(
     return (x, y, z)
 
 
+def position_controller(data: SimData) -> SimControls:
+    """Controls after a run of the position controller."""
+    controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
+    assert level is not None and attitude is not None
+    cmd = level.cmd
+    setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
+    body = data.states.components
+    rpy, thrust, pos_err_i = mellinger.state2attitude(
+        body.pos,
+        body.quat,
+        body.vel,
+        setpoint,  # type: ignore[arg-type]
+        split(level.pos_err_i),  # type: ignore[arg-type]
+        1 / level.freq,
+        level.params,
+    )
+    return controls.replace(
+        state=level.replace(pos_err_i=_while_armed(controls, pos_err_i)),
+        attitude=attitude.replace(cmd=stack((*rpy, thrust)), ang_vel_des=cmd[..., 13:16]),
+    )
+
+
 def control_state(data: SimData) -> SimData:
     """Position controller: `controls.state` to an attitude command."""
-
-    def controller(data: SimData) -> SimControls:
-        controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
-        assert level is not None and attitude is not None
-        cmd = level.cmd
-        setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
-        body = data.states.components
-        rpy, thrust, pos_err_i = mellinger.state2attitude(
-            body.pos,
-            body.quat,
-            body.vel,
-            setpoint,  # type: ignore[arg-type]
-            split(level.pos_err_i),  # type: ignore[arg-type]
-            1 / level.freq,
-            level.params,
-        )
-        return controls.replace(
-            state=level.replace(pos_err_i=_while_armed(controls, pos_err_i)),
-            attitude=attitude.replace(cmd=stack((*rpy, thrust)), ang_vel_des=cmd[..., 13:16]),
-        )
-
-    return _run_if_due(data, Control.state, controller)
+    return run_if_due(data, Control.state, position_controller)
 
 
 def control_attitude(data: SimData) -> SimData:
@@ -154,7 +155,7 @@ def control_attitude(data: SimData) -> SimData:
             force_torque=mixer.replace(cmd=stack((force, *torque))),
         )
 
-    return _run_if_due(data, Control.attitude, controller)
+    return run_if_due(data, Control.attitude, controller)
 
 
 def control_body_rate(data: SimData) -> SimData:
@@ -185,7 +186,7 @@ def control_body_rate(data: SimData) -> SimData:
             force_torque=mixer.replace(cmd=stack((force, *torque))),
         )
 
-    return _run_if_due(data, Control.body_rate, controller)
+    return run_if_due(data, Control.body_rate, controller)
 
 
 def control_force_torque(data: SimData) -> SimData:
@@ -198,7 +199,7 @@ def control_force_torque(data: SimData) -> SimData:
         rotor_vel = mellinger.force_torque2rotor_vel(force, (tx, ty, tz), level.params)
         return data.controls.replace(rotor_vel=stack(rotor_vel))
 
-    return _run_if_due(data, Control.force_torque, controller)
+    return run_if_due(data, Control.force_torque, controller)
 
 
 def commit_attitude(data: SimData) -> SimData:
@@ -208,7 +209,7 @@ def commit_attitude(data: SimData) -> SimData:
         assert data.controls.attitude is not None
         return data.controls.replace(rpy_thrust=data.controls.attitude.cmd)
 
-    return _run_if_due(data, Control.attitude, controller)
+    return run_if_due(data, Control.attitude, controller)
 
 
 def limit_rotor_vel(data: SimData) -> SimData:

@@ -1,0 +1,222 @@
+"""Setpoints that are streamed, with the priority and the time-outs of the Crazyflie's firmware.
+
+A program sends them many times a second. The first one stops the planner, whose commands do not win
+until `NotifySetpointsStop` says that there will be no more. A drone whose program falls silent
+levels out, then stops its rotors; one that hovers goes on hovering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import remainder, tau
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros import limits
+from crazyflow_ros.control import Control
+from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
+from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.setpoints import (
+    BEYOND,
+    CLEARANCE,
+    TOUCHED,
+    Brake,
+    FlyTrajectory,
+    GoTo,
+    Land,
+    Setpoint,
+    StateSetpoint,
+    Stop,
+    Takeoff,
+    still,
+)
+
+LEVELS = 0.5
+"""s after which a drone levels out that gets no more streamed setpoints."""
+STOPS = 2.0
+"""s after which its rotors stop."""
+HIGH_LEVEL = (Takeoff, Land, GoTo, FlyTrajectory)
+"""What is refused while a drone follows streamed setpoints."""
+
+
+class Streamed(Setpoint):
+    """A setpoint that is repeated as long as it is to be followed."""
+
+
+@dataclass(frozen=True)
+class Hover(StateSetpoint, Streamed):
+    """Fly at a horizontal velocity and at a height; hover if it is not repeated in time.
+
+    A drone on the floor takes off to the height, and one whose height is on the floor lands.
+    """
+
+    vel: ArrayLike
+    """(2,) m/s in the heading frame: x ahead, y left. Turns with the heading."""
+    yaw_rate: float
+    """rad/s."""
+    height: float
+    """Of the centre of mass above the floor z = 0 [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vel", limits.vector("velocity", self.vel, (2,), limits.VELOCITY))
+        limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
+        limits.number("height", self.height, limits.POSITION)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """A course to velocity and height, which lapses; straight up and down near the floor."""
+        at, stands, envelope = start.reference, start.state.stands, rules.envelope
+        height = max(self.height, rules.rest_height)
+        if height < rules.rest_height + TOUCHED:
+            if stands:
+                return still(start, start.state)
+            if at.pos[2] < rules.rest_height + TOUCHED:
+                course = to_rest(at, envelope)
+                return Plan(course, during=FlightState.landing, after=FlightState.landed)
+        rises = at.pos[2] < height - TOUCHED and (stands or start.state is FlightState.taking_off)
+        during = FlightState.taking_off if rises else FlightState.flying
+        vel: Sequence[float] = np.asarray(self.vel).tolist()
+        if at.pos[2] < rules.rest_height + CLEARANCE:
+            if rises:  # which goes on by itself
+                course = to_pose(at, (*at.pos[:2], height), float(at.pos[3]), envelope)
+                return Plan(course, during=during)
+            vel = (0.0, 0.0)
+        z = descent(at, height, envelope.climb, envelope)
+        lapses = rules.velocity_timeout
+        course = at_velocity(at, (*vel, 0.0), self.yaw_rate, lapses + BEYOND, envelope, z)
+        return Plan(course, during=during, lapses=lapses)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Hover where it comes to rest."""
+        del rules
+        return HoverOn()
+
+
+@dataclass(frozen=True)
+class HoverOn(Brake, Streamed):
+    """Come to rest, and wait for the next streamed setpoint there; what `Hover` ends in."""
+
+
+@dataclass(frozen=True)
+class FullState(StateSetpoint, Streamed):
+    """A state for the position controller, bare: nothing keeps the drone from a flip."""
+
+    pos: ArrayLike
+    """(3,) m, world frame, like the two below."""
+    vel: ArrayLike
+    """(3,) m/s."""
+    acc: ArrayLike
+    """(3,) m/s^2, without gravity."""
+    attitude: ArrayLike
+    """(4,) quaternion xyzw, of which only the yaw is used; or () yaw [rad]."""
+    ang_vel: ArrayLike = (0.0, 0.0, 0.0)
+    """(3,) rad/s, body frame."""
+
+    def __post_init__(self) -> None:
+        for name, what, limit in (
+            ("pos", "position", limits.POSITION),
+            ("vel", "velocity", limits.VELOCITY),
+            ("acc", "acceleration", limits.ACCELERATION),
+            ("ang_vel", "body rates", limits.ANGULAR_VELOCITY),
+        ):
+            values = limits.vector(what, getattr(self, name), (3,), limit)
+            object.__setattr__(self, name, values)
+        if np.ndim(self.attitude) == 0:
+            half = limits.number("yaw", float(self.attitude), limits.ANGLE) / 2  # type: ignore[arg-type]
+            quat = np.array([0.0, 0.0, np.sin(half), np.cos(half)])
+        else:
+            limits.unit_quaternion("attitude", self.attitude)
+            quat = np.array(self.attitude, float)  # as it is, so that it is the same when kept
+        object.__setattr__(self, "attitude", quat)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """The state as it is, which lapses."""
+        del start, rules
+        quat = limits.unit_quaternion("attitude", self.attitude)
+        parts = (self.pos, self.vel, self.acc, quat, self.ang_vel)
+        return Plan(bare=np.concatenate(parts), led=False, lapses=LEVELS)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Level, with the thrust that carries the drone."""
+        return LevelOut(rules.weight)
+
+
+class AttitudeSetpoint(Streamed):
+    """A setpoint of the attitude controller."""
+
+    def check(self, control: Control) -> None:
+        """Needs attitude control, or state control, whose position controller is passed by."""
+        if control not in (Control.state, Control.attitude):
+            expected = "control=state or control=attitude"
+            raise ValueError(f"an attitude setpoint needs {expected}, the drones have {control}")
+
+
+@dataclass(frozen=True)
+class AttitudeThrust(AttitudeSetpoint):
+    """Roll, pitch and thrust for the attitude controller, bare, and a rate at which to turn.
+
+    The heading goes on from the one that the drone was told before, or else from its own.
+    """
+
+    roll: float
+    """rad."""
+    pitch: float
+    """rad, forwards."""
+    yaw_rate: float
+    """rad/s, counter-clockwise."""
+    thrust: float
+    """Collective, N, 0 or more. Motors give no more than they can."""
+
+    def __post_init__(self) -> None:
+        limits.number("roll", self.roll, limits.ANGLE)
+        limits.number("pitch", self.pitch, limits.ANGLE)
+        limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
+        _check_thrust(self.thrust)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """The attitude as it is, which lapses."""
+        del rules
+        yaw = _within_a_turn(start.reference)
+        attitude = Attitude(self.roll, self.pitch, yaw, self.yaw_rate, self.thrust)
+        return Plan(attitude=attitude, led=False, lapses=LEVELS)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Level, with the same thrust."""
+        del rules
+        return LevelOut(self.thrust)
+
+
+@dataclass(frozen=True)
+class LevelOut(AttitudeSetpoint):
+    """Stay level and turn no more, for a while; what the two above end in."""
+
+    thrust: float
+    """Collective, N."""
+
+    when_lapsed = f"no setpoint for {STOPS:g} s: rotors stopped"
+
+    def __post_init__(self) -> None:
+        _check_thrust(self.thrust)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """A level attitude, until the rotors stop."""
+        del rules
+        attitude = Attitude(0.0, 0.0, _within_a_turn(start.reference), 0.0, self.thrust)
+        return Plan(attitude=attitude, led=False, lapses=STOPS - LEVELS)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Nothing more."""
+        del rules
+        return Stop()
+
+
+def _check_thrust(thrust: float) -> None:
+    if limits.number("thrust", thrust, limits.FORCE) < 0:
+        raise ValueError(f"thrust must not be negative, got {thrust:g} N")
+
+
+def _within_a_turn(reference: Reference) -> float:
+    """The heading from -pi to pi [rad], for it may turn for hours."""
+    return remainder(float(reference.pos[3]), tau)

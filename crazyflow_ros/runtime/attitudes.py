@@ -1,0 +1,61 @@
+"""Drones in state control that are told an attitude: their position controller is passed by.
+
+The quaternion of a state has a direction, so one of zeros says that a command is an attitude. Both
+kinds are in one compiled function, and a drone changes between them from one run of the controllers
+to the next.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.components import split, stack
+from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.data import SimControls
+from crazyflow_ros.sim.stages import position_controller, run_if_due
+
+_SIZE = Control.state.sizes[0]
+_QUATERNION, _RATES = slice(9, 13), slice(13, 16)
+
+
+def as_state_command(attitude: np.ndarray) -> np.ndarray:
+    """An attitude in the form of a command of `Control.state`.
+
+    Args:
+        attitude: (7,) roll, pitch, yaw [rad], collective thrust [N], body rates [rad/s].
+
+    Returns:
+        (16,) with a quaternion of zeros.
+    """
+    command = np.zeros(_SIZE)
+    command[:4], command[_RATES] = attitude[:4], attitude[4:]
+    return command
+
+
+def control_state_or_attitude(data: SimData) -> SimData:
+    """`control_state` for drones that are told a state; what others are told becomes theirs."""
+
+    def controller(data: SimData) -> SimControls:
+        told = data.controls.state
+        assert told is not None
+        numbers, controls = split(told.cmd), position_controller(data)
+        is_attitude = data.controls.armed[..., 0]
+        for q in numbers[_QUATERNION]:
+            is_attitude &= q == 0
+
+        def chosen(attitude: tuple[Array | float, ...], other: Array) -> Array:
+            pairs = zip(attitude, split(other))
+            return stack(tuple(jnp.where(is_attitude, x, y) for x, y in pairs))
+
+        state, attitude = controls.state, controls.attitude
+        assert state is not None and attitude is not None
+        return controls.replace(
+            # What is not in force must not wind up.
+            state=state.replace(pos_err_i=chosen((0.0, 0.0, 0.0), state.pos_err_i)),
+            attitude=attitude.replace(cmd=chosen(numbers[:4], attitude.cmd)),
+        )
+
+    return run_if_due(data, Control.state, controller)
