@@ -23,18 +23,27 @@ _LARGEST_CACHE = 2 << 30  # bytes
 
 # The longest first, so that all workers end at about the same time.
 _LONGEST = (
+    "test_preparation",
+    "test_random_calls",
+    "test_hostile",
+    "test_ros_process",
     "test_lock_step",
+    "test_sensors_mjx",
+    "test_dynamics",
+    "test_sharding",
+    "test_pipeline",
     "test_ros_simulation_interfaces",
-    "test_docs",
+    "test_roster",
     "test_replay",
-    "test_physics_thread",
-    "test_levels",
-    "test_collision",
-    "test_process_faults",
-    "test_code_cache",
-    "test_ros_node",
-    "test_ros_sensors",
+    "test_disturbances",
     "test_contact",
+    "test_sim",
+    "test_docs",
+    "test_demo",
+    "test_ros_node",
+    "test_streamed",
+    "test_rates",
+    "test_client",
 )
 
 # As the node sets it; for small calls it is faster, and the tests run what the node runs.

@@ -209,9 +209,7 @@ def test_a_stock_teleop_flies_it_and_leaves_it_hovering(pilot: Pilot, kind: Any)
     stream(pilot, message(x=0.5), 3.0)
     pilot.until_still()
     x, _, z = pilot.place()
-    assert x > 0.0 and z > 0.2, (
-        simulator.log
-    )  # it has taken off and gone ahead, and hovers though nobody is there
+    assert x > 0.0 and z > 0.2  # it has taken off and gone ahead, and hovers though nobody is there
     stream(pilot, message(z=-0.5), 2.0)
     pilot.until_at(None, None, STANDING)
 

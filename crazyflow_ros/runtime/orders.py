@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import threading
-<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Mapping, Sequence
-=======
-from collections.abc import Callable, Iterable, Mapping
 from functools import partial
->>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
 from math import inf
 from typing import Any, NamedTuple
 
@@ -71,14 +67,9 @@ class Orders:
         """Are called when something has happened to a drone."""
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
-<<<<<<< HEAD
-        self._courses = _Courses()
+        self._courses = _Courses(control)
         self.changes_ns: float = 0
         """When something else than the time changes a command."""
-=======
-        self._courses = _Courses(control)
-        self._changes_ns: float = 0  # when something else than the time changes a course
->>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
         self.states: dict[str, FlightState] = {}
         """Of drones that were told something; another dictionary after each change."""
 
@@ -257,7 +248,7 @@ class Orders:
         """Look up the pieces of all courses from now on, and until when they hold.
 
         Returns:
-            Commands of drones that are on a course no longer, for theirs stay.
+            Commands of drones that do not change with time from now on.
         """
         changes: float = inf
         constant: dict[str, np.ndarray] = {}
@@ -277,14 +268,14 @@ class Orders:
                 self._courses.drop(name)
                 self._stopped.add(name)
                 continue
+            change = commander.next_change_ns(time_ns)
             if order.plan.bare is not None:
                 constant[name] = order.plan.bare
-                self._courses.drop(name)
-                continue
-            until = self._courses.put(name, order, time_ns)
-            change = min(until, commander.next_change_ns(time_ns))
+            else:
+                change = min(change, self._courses.put(name, order, time_ns))
+                if change == inf:
+                    constant[name] = self._courses.command(name, time_ns, self._rules.drag)
             if change == inf:
-                constant[name] = self._courses.command(name, time_ns, self._rules.drag)
                 self._courses.drop(name)
             changes = min(changes, change)
         self.changes_ns = changes
@@ -315,13 +306,8 @@ class _Courses:
         self._control = control
         self.names: dict[str, None] = {}  # a set that keeps its order
         self._pieces: dict[str, tuple[np.ndarray, np.ndarray, int]] = {}
-<<<<<<< HEAD
-        self._rows: _Rows | None = None
-=======
-        self._bare: dict[str, np.ndarray] = {}
         self._attitudes: dict[str, Order] = {}
-        self._rows: tuple[list[str], np.ndarray, np.ndarray, np.ndarray] | None = None
->>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
+        self._rows: _Rows | None = None
 
     def add(self, name: str) -> None:
         """A drone is on a course, which `put` gives."""
@@ -332,37 +318,20 @@ class _Courses:
         """A drone is on a course no longer."""
         self.names.pop(name, None)
         self._pieces.pop(name, None)
-<<<<<<< HEAD
-=======
-        self._bare.pop(name, None)
         self._attitudes.pop(name, None)
-        if name in self.settled:
-            self.settled = [other for other in self.settled if other != name]
->>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
         self._rows = None
 
     def put(self, name: str, order: Order, time_ns: int) -> float:
         """Use the pieces of a drone's course from a time on.
 
         Returns:
-            Until when they hold [ns]; infinite if a single one is left.
+            Until when they hold [ns]; infinite if a single one is left, or an attitude.
         """
-<<<<<<< HEAD
         course = order.plan.course
-        assert course is not None
-        coefficients, begins, until = course.pieces_from(order.seconds(time_ns), _PIECES)
-=======
-        course, bare = order.plan.course, order.plan.bare
         if course is None:
-            # One may follow the other without `add` between them, when a setpoint lapses.
-            self._bare.pop(name, None)
-            if bare is not None:
-                self._bare[name] = bare
-            else:
-                self._attitudes[name] = order
+            self._attitudes[name] = order
             return inf
-        coefficients, begins, until = course.pieces_at(order.seconds(time_ns))
->>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
+        coefficients, begins, until = course.pieces_from(order.seconds(time_ns), _PIECES)
         self._pieces[name] = coefficients, begins, order.begin_ns
         self._rows = None
         return order.begin_ns + until * 1e9
@@ -373,11 +342,22 @@ class _Courses:
         return commands
 
     def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Names of drones, and what they are told at times (n,): (n, m, 16)."""
-        if self._rows is None:
-<<<<<<< HEAD
-            self._rows = _Rows(list(self._pieces.values()))
-        return list(self._pieces), self._rows.commands(times_ns, drag)
+        """Names of drones, and what they are told at times (n,): (n, m, k)."""
+        told = []
+        if self._pieces:
+            if self._rows is None:
+                self._rows = _Rows(list(self._pieces.values()))
+            told.append(self._rows.commands(times_ns, drag))
+        if self._attitudes:
+            orders = self._attitudes.values()
+            told.append(np.array([[self._attitude(o, time) for o in orders] for time in times_ns]))
+        return [*self._pieces, *self._attitudes], np.concatenate(told, axis=1) if told else _NONE
+
+    def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
+        """An attitude as a command of the control mode."""
+        assert order.plan.attitude is not None
+        command = order.plan.attitude.command(order.seconds(time_ns))
+        return as_state_command(command) if self._control is Control.state else command[:4]
 
 
 class _Rows:
@@ -401,30 +381,6 @@ class _Rows:
         references = evaluate(self._coefficients[at], times - self._begins[at])
         commands = state_commands(references.reshape(4, -1, AXES), drag)
         return commands.reshape(len(times), -1, commands.shape[1])
-=======
-            names = list(self._pieces)
-            coefficients = np.array([self._pieces[n][0] for n in names]).reshape(-1, AXES, ORDER)
-            begins = np.array([self._pieces[n][1] for n in names]).reshape(-1, AXES)
-            origins = np.array([self._pieces[n][2] for n in names], np.int64)
-            self._rows = names, coefficients, begins, origins
-        names, coefficients, begins, origins = self._rows
-        bare = self._bare
-        if self._attitudes:
-            bare = bare | {n: self._attitude(o, time_ns) for n, o in self._attitudes.items()}
-        if not names:
-            return list(bare), np.array(list(bare.values()))
-        times = ((time_ns - origins) * 1e-9)[:, None] - begins
-        commands = state_commands(evaluate(coefficients, times), drag)
-        if not bare:
-            return names, commands
-        return [*names, *bare], np.concatenate((commands, np.array(list(bare.values()))))
->>>>>>> 5ddadc44faef512c7cb81c40b29897c32ea586dc
-
-    def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
-        """An attitude as a command of the control mode."""
-        assert order.plan.attitude is not None
-        command = order.plan.attitude.command(order.seconds(time_ns))
-        return as_state_command(command) if self._control is Control.state else command[:4]
 
 
 def _motion(name: str, now: Snapshot) -> Start:
