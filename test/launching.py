@@ -37,6 +37,8 @@ EXECUTABLES = {
     "robot_state_publisher": ("robot_state_publisher",),
     "rviz2": ("rviz2",),
     "controller_manager": ("ros2_control_node", "spawner"),
+    "joy": ("joy_node",),
+    "teleop_twist_joy": ("teleop_node",),
 }
 
 
@@ -103,6 +105,9 @@ class Launcher:
             marker = folder / "share/ament_index/resource_index/packages" / package
             marker.parent.mkdir(parents=True, exist_ok=True)
             marker.touch()
+        share = folder / "share" / "crazyflow_ros"
+        share.mkdir(exist_ok=True)
+        (share / "launch").symlink_to(resource("launch", file).parent)
         inherited = os.environ.get("AMENT_PREFIX_PATH", "")
         monkeypatch.setenv("AMENT_PREFIX_PATH", f"{folder}:{inherited}".rstrip(":"))
         monkeypatch.setenv("ROS_LOG_DIR", str(folder / "log"))

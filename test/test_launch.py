@@ -144,3 +144,14 @@ def test_launch_fails_with_the_simulator(
     monkeypatch.setenv("STAND_IN_SECONDS", "no number")  # which is refused with 1
     assert len(launched(2, expected=1)) == 1
     assert "the simulator has ended with exit code 1" in caplog.text
+
+
+def test_a_gamepad_flies_a_drone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launched = Launcher("teleop.launch.py", tmp_path, monkeypatch)
+    processes = {process.executable: process for process in launched(3, drone="kite")}
+    assert processes.keys() == {"simulator", "joy_node", "teleop_node"}
+    assert processes["simulator"].parameters["drones"] == ["kite"]
+    teleop = processes["teleop_node"]
+    assert "cmd_vel:=/kite/cmd_vel" in teleop.command
+    axes = [value for name, value in teleop.parameters.items() if name.startswith("axis_")]
+    assert sorted(axes) == [0, 1, 3, 4]  # no two do the same
