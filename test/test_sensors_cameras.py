@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from images import REQUIRED, need_images
 
+from crazyflow_ros import opengl
 from crazyflow_ros.sensors import (
     CameraSensor,
     CameraSensorCfg,
@@ -318,6 +319,18 @@ def test_without_opengl_the_message_says_what_to_install(monkeypatch: Any) -> No
     monkeypatch.setenv(REQUIRED, "1")
     with pytest.raises(pytest.fail.Exception, match="no pictures: no libEGL"):
         need_images()
+
+
+def test_the_message_says_when_mujoco_was_imported_too_early(monkeypatch: Any) -> None:
+    for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.setenv(name, "")  # so that it is restored
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(opengl, "_is_late", False)
+    monkeypatch.setattr(opengl, "find_library", lambda name: f"lib{name}.so")
+    opengl.choose_opengl()  # MuJoCo is there already
+    assert "import crazyflow_ros before mujoco, or set MUJOCO_GL=egl" in opengl.advice()
+    monkeypatch.setenv("MUJOCO_GL", "glfw")
+    assert "unset it" in opengl.advice()
 
 
 def test_the_example_of_the_docs_runs(drawn: Drawn) -> None:

@@ -6,19 +6,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from ctypes.util import find_library
 
 _LIBRARIES = {"egl": ("EGL", "GL"), "osmesa": ("OSMesa",)}
 _PACKAGES = {"egl": "libegl1 libgl1-mesa-dri", "osmesa": "libosmesa6"}  # in Debian and Ubuntu
+_is_late = False  # MuJoCo had been imported before there was anything to read for it
 
 
 def choose_opengl() -> None:
     """Set MUJOCO_GL for what is installed, unless it is set or there is a display.
 
-    To be called before MuJoCo is imported, which reads it then.
+    To be called before MuJoCo is imported, which reads it then. Where it comes too late, `advice`
+    says so.
     """
+    global _is_late
     if "MUJOCO_GL" in os.environ or has_display():
         return
+    _is_late = "mujoco" in sys.modules
     for name, libraries in _LIBRARIES.items():
         if all(find_library(library) for library in libraries):
             os.environ["MUJOCO_GL"] = name
@@ -33,6 +38,8 @@ def has_display() -> bool:
 def advice() -> str:
     """What to do where nothing can be drawn."""
     chosen = os.environ.get("MUJOCO_GL")
+    if _is_late and chosen in _PACKAGES:
+        return f"import crazyflow_ros before mujoco, or set MUJOCO_GL={chosen} before Python starts"
     if chosen is not None and chosen not in _PACKAGES:
         return f"MUJOCO_GL is {chosen}: unset it"
     packages = _PACKAGES[chosen or "egl"]
