@@ -6,6 +6,8 @@ from setuptools import Extension, find_packages, setup
 
 root = Path(__file__).parent
 manifest = ET.parse(root / "package.xml").getroot()
+maintainer = manifest.find("maintainer")
+assert maintainer is not None
 name = manifest.findtext("name", "")
 share = f"share/{name}"
 
@@ -40,7 +42,23 @@ setup(
     name=name,
     version=manifest.findtext("version"),
     description=manifest.findtext("description"),
+    long_description=(root / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    author=manifest.findtext("author", maintainer.text),
+    maintainer=maintainer.text,
+    maintainer_email=maintainer.get("email"),
     license=manifest.findtext("license"),
+    license_files=["LICENSE", "NOTICE"],
+    keywords=["ROS 2", "drone", "quadrotor", "Crazyflie", "simulator", "JAX", "MuJoCo"],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3 :: Only",
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)),
+        "Topic :: Scientific/Engineering",
+        "Typing :: Typed",
+    ],
     packages=find_packages(include=[name, f"{name}.*"]),
     ext_modules=extensions(),
     package_data={"": ["*.toml", "py.typed"]},

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.version import package_version
+
 if TYPE_CHECKING:
     from crazyflow_ros.client import Simulation
 
@@ -28,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    program.add_argument("--version", action="version", version=package_version())
     commands = program.add_subparsers(dest="command", required=True, metavar="command")
 
     def command(name: str, text: str, *drone: str) -> argparse.ArgumentParser:

@@ -1,0 +1,61 @@
+"""The version and what else package indexes and `pip show` say about this package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from email.parser import Parser
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crazyflow_ros
+from crazyflow_ros import version
+
+ROOT = Path(__file__).parents[1]
+MANIFEST = ET.parse(ROOT / "package.xml")
+VERSION = MANIFEST.findtext("version")
+
+
+def python(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, text=True, capture_output=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_version_is_that_of_the_manifest() -> None:
+    assert crazyflow_ros.__version__ == VERSION
+    assert python("-m", "crazyflow_ros", "--version").split() == [VERSION]
+
+
+def test_a_checkout_that_is_not_installed_has_a_version(monkeypatch: Any) -> None:
+    def not_installed(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(version, "version", not_installed)
+    assert version.package_version() == VERSION
+
+
+def test_importing_the_package_does_not_look_for_its_version() -> None:
+    code = "import sys, crazyflow_ros; print(*sys.modules)"
+    assert not {"importlib.metadata", "xml.etree"} & set(python("-c", code).split())
+
+
+def test_the_metadata_come_from_the_manifest_and_the_readme(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools")
+    python("setup.py", "-q", "egg_info", "--egg-base", str(tmp_path))
+    found = Parser().parsestr((tmp_path / "crazyflow_ros.egg-info" / "PKG-INFO").read_text())
+    maintainer = MANIFEST.find("maintainer")
+    assert maintainer is not None
+    assert found["Version"] == VERSION
+    assert found["Summary"] == MANIFEST.findtext("description")
+    assert found["Author"] == found["Maintainer"] == maintainer.text
+    assert found["Maintainer-email"] == maintainer.get("email")
+    assert found["Description-Content-Type"] == "text/markdown"
+    assert "# crazyflow_ros" in found.get_payload()
+    assert {"LICENSE", "NOTICE"} <= set(found.get_all("License-File") or ())
+    assert "Programming Language :: Python :: 3.11" in (found.get_all("Classifier") or ())
