@@ -186,9 +186,9 @@ def test_commands_of_many_control_periods_at_once_give_the_bits_of_single_steps(
     flight.script, flight.fields = CIRCLES, set(SIZES) - {"rotor_angle"}
     at_once = flight.fly(0.0)
     assert max(n_stretches for n_stretches, n_led in calls if n_led == 2) > 5
-    states = flight.states
+    flight.physics.pause().result(T)
     calls.clear()
     assert flight.step(1) == at_once and {n_stretches for n_stretches, _ in calls} == {1}
     assert [flight.step(n) for n in (7, 64)] == [at_once] * 2
-    assert flight.states == states == {"cf0": "flying", "cf1": "landed"}
+    assert flight.states == {"cf0": "flying", "cf1": "landing"}
     flight.script, flight.fields = SCRIPT, set(SIZES)
