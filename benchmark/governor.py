@@ -229,7 +229,7 @@ def _courses(case: Case, rules: Rules) -> list[tuple[float, Course]]:
         courses.append((time, commander.order.plan.course))
     lapses = commander.order.lapses_ns()
     if np.isfinite(lapses):
-        commander.update(int(lapses))
+        commander.update(int(lapses), lambda: Start(int(lapses), hovering))
         assert commander.order.plan.course is not None
         courses.append((lapses * 1e-9, commander.order.plan.course))
     return courses
