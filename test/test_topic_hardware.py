@@ -195,6 +195,8 @@ def test_reset_while_flying_holds_until_the_controller_answers_it(
     manager.command("cf0", [0.8 * HOVER] * 4)
     reach(client, manager, "fall", lambda s: s["cf0_z/position"] < HEIGHT - 0.05)
     odometry = client.collect(Odometry, "cf0/odom")
+    client.until(lambda: odometry, "odometry")
+    odometry.clear()
     client.reset()  # its controller goes on
 
     def restarted() -> list[Odometry]:
