@@ -5,8 +5,6 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PARITY_VENV := .venv-parity
 PARITY_PYTHON := $(PARITY_VENV)/bin/python
-COMPILED := hardware/src/exchange.cpp hardware/include/crazyflow_ros/shared_memory.hpp \
-    crazyflow_ros/ros/outbox.c
 ARGS ?=
 
 # A variable that nobody reads would be ignored without a word.
@@ -84,10 +82,10 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
-$(VENV)/.installed: setup.py package.xml constraints.txt $(COMPILED) | $(VENV)/.empty
+$(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/outbox.c | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm $(VENV)/.empty
-	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools jaxlib
+	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools
 	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,gym,dev]'
 	@touch $(VENV)/.empty $@
 

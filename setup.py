@@ -1,4 +1,3 @@
-import importlib.util
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -16,26 +15,6 @@ def installed(folder: str) -> list[tuple[str, list[str]]]:
     """All files of a folder, as data_files below the package's share folder."""
     files = sorted(path.relative_to(root) for path in (root / folder).rglob("*") if path.is_file())
     return [(f"{share}/{file.parent}", [str(file)]) for file in files]
-
-
-def extensions() -> list[Extension]:
-    """What sending and, with JAX's headers, lock-step are faster with, where it compiles."""
-    outbox = Extension(f"{name}.ros._outbox", sources=[f"{name}/ros/outbox.c"], optional=True)
-    jaxlib = importlib.util.find_spec("jaxlib")
-    if jaxlib is None or jaxlib.origin is None:
-        return [outbox]
-    headers = ["-isystem", str(Path(jaxlib.origin).with_name("include"))]
-    return [
-        outbox,
-        Extension(
-            f"{name}.hardware._exchange",
-            sources=["hardware/src/exchange.cpp"],
-            depends=["hardware/include/crazyflow_ros/shared_memory.hpp"],
-            include_dirs=["hardware/include"],
-            extra_compile_args=["-std=c++17", "-ffp-contract=off", *headers],
-            optional=True,
-        ),
-    ]
 
 
 setup(
@@ -60,7 +39,8 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=[name, f"{name}.*"]),
-    ext_modules=extensions(),
+    # What sending messages is faster with, where it compiles.
+    ext_modules=[Extension(f"{name}.ros._outbox", sources=[f"{name}/ros/outbox.c"], optional=True)],
     package_data={"": ["*.toml", "py.typed"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),

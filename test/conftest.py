@@ -101,22 +101,18 @@ def traced_once() -> Any:
             init(world, config, n_drones, **options)
             same = {"real_time_factor": 1.0, "start_paused": False, "initial_poses": None}
             kind = replace(config, **same, watchdog_timeout=1.0, max_drones=0)
-            same_code = repr(kind), n_drones, world._levels, world.gusts, world.exchange is None
+            same_code = repr(kind), n_drones, world._levels, world.gusts
             world.kind = *same_code, world.inputs.dtype.name  # type: ignore[attr-defined]
 
-        def shared(name: str) -> None:
-            compile_anew = getattr(CompiledWorld, name)
+        compile_anew = CompiledWorld._compiled
 
-            @wraps(compile_anew)
-            def compiled(world: Any, obstacles: Any) -> Any:
-                key = name, world.kind, layout(obstacles)
-                if key not in programs:
-                    programs[key] = compile_anew(world, obstacles)
-                return programs[key]
-
-            patch.setattr(CompiledWorld, name, compiled)
+        @wraps(compile_anew)
+        def compiled(world: Any, obstacles: Any) -> Any:
+            key = world.kind, layout(obstacles)
+            if key not in programs:
+                programs[key] = compile_anew(world, obstacles)
+            return programs[key]
 
         patch.setattr(CompiledWorld, "__init__", noting)
-        shared("_compiled")
-        shared("_compiled_follow")
+        patch.setattr(CompiledWorld, "_compiled", compiled)
         yield

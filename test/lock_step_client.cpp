@@ -35,7 +35,7 @@ int main(int argc, char ** argv)
       std::string error;
       bool connected = simulator.open(name, error);
       for (std::size_t i = 0; connected && i < n; ++i) {
-        connected = simulator.claim(argv[4 + i], error, false);
+        connected = simulator.claim(argv[4 + i], error);
       }
       if (!connected) {
         simulator.close();

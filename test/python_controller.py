@@ -17,7 +17,7 @@ from crazyflow_ros.runtime import Level
 class PythonController:
     """Takes drones of a simulator, reads states and posts commands when told to."""
 
-    def __init__(self, name, *drones, reads_range=False):
+    def __init__(self, name, *drones):
         self._file = os.open(FOLDER / f"crazyflow_ros.{name}", os.O_RDWR)
         size = os.fstat(self._file).st_size
         memory = mmap.mmap(self._file, size)
@@ -36,7 +36,7 @@ class PythonController:
             request = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1 + i, 1, 0)
             fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, request)
             slot = self.view["slots"][i]
-            slot["active"], slot["pid"], slot["reads_range"] = 0, os.getpid(), reads_range
+            slot["active"], slot["pid"] = 0, os.getpid()
             slot["session"] = time.monotonic_ns()
         self.set_active(True)
         # From its first command on it is waited for; this one answers no tick.

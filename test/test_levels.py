@@ -27,7 +27,7 @@ class Source:
     """Commands by tick, in the process."""
 
     def __init__(self, n=1, period=5):
-        self.period, self.exchange = period, None
+        self.period = period
         self.level, self.command = np.zeros(n), np.zeros((n, 4))
         self.ticks, self.shown, self.paused, self.closed = [], [], None, False
 

@@ -47,9 +47,7 @@ COMMAND_SLOT = np.dtype(
         ("count", "u8"),
         ("active", "u4"),
         ("pid", "i4"),
-        ("reads_range", "u4"),
-        ("reserved0", "u4"),
-        ("reserved1", "u8", 4),
+        ("reserved", "u8", 5),
         ("buffers", COMMAND, 2),
     ]
 )

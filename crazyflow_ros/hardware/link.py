@@ -9,7 +9,6 @@ import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import load_drone
-from crazyflow_ros.hardware import exchange
 from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger, refusal, usable
 from crazyflow_ros.hardware.futex import Futex, fence
 from crazyflow_ros.hardware.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING
@@ -18,7 +17,6 @@ from crazyflow_ros.hardware.states import of_rotor_velocity
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
-_LONGEST = 1000  # control periods without an eye for anything else
 _TRIES = 100  # to copy the commands while none of them changes
 _LOG_PERIOD = 1.0  # s of wall time between two entries that a drone's controller is there
 _LOOK = 0.1  # s of wall time after which it is seen whether controllers are still there
@@ -55,8 +53,7 @@ class SharedMemoryLink:
             freq: Physics ticks per second.
             rate: Control periods per second.
             lock_step: Wait for commands.
-            range_rate: Measurements of the range sensors per second, if a controller reads them; 0:
-                in each control period.
+            range_rate: Measurements of the range sensors per second; 0: in each control period.
             timeout: For how long [s of wall time].
             on_loss: An `OnLoss`.
             logger: For what happens.
@@ -82,7 +79,6 @@ class SharedMemoryLink:
         self._states = Futex(memory.address + _offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + _offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
-        self._reads_range = memory.view["slots"]["reads_range"]
         # The slots as words of 64 bits, for one copy takes them all.
         start = _offset(memory.view.dtype, "slots")
         words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
@@ -108,17 +104,6 @@ class SharedMemoryLink:
         self._missed = 0  # periods of the present outage
         self._cycles = self._timeouts = 0
         self._closed = False
-        self.exchange: exchange.CompiledExchange | None = None
-        if lock_step and exchange.is_available():
-            self.exchange = exchange.CompiledExchange(
-                memory,
-                freq,
-                self._commands,
-                self._range,
-                self._counts,
-                self._sessions,
-                self._usual_periods,
-            )
         memory.publish()
 
     @property
@@ -138,12 +123,6 @@ class SharedMemoryLink:
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Publish the state."""
         tick, shown, period = snapshot.tick, self._shown_tick, self._range_period
-        if self.exchange is not None:
-            answered, is_shown = self.exchange.settle()
-            self._cycles += answered
-            if is_shown:
-                self._shown_tick, self._waiting = tick, None
-                return
         if tick // period != shown // period or tick <= shown:  # or it was changed by hand
             self._range[:, 0] = mirror.range()
         self._shown_tick = tick
@@ -174,10 +153,6 @@ class SharedMemoryLink:
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
-        if self.exchange is not None:
-            self.exchange.interrupt(False)
-            if interrupted():  # perhaps by what has just been cleared
-                return False
         while True:
             seen = self._posts.value
             words = self._slots()
@@ -211,8 +186,6 @@ class SharedMemoryLink:
     def interrupt(self) -> None:
         """See `CommandSource`."""
         if not self._closed:
-            if self.exchange is not None:
-                self.exchange.interrupt(True)
             self._posts.add()
 
     def set_paused(self, paused: bool) -> None:
@@ -273,7 +246,7 @@ class SharedMemoryLink:
                 if attached[i] and now >= self._told[i] + _LOG_PERIOD:
                     self._told[i] = now
                     self._logger.info(f"{self._drones[i]}: its controller is active")
-            self._attached, self._sessions[:], self._usual = attached, sessions, None
+            self._attached, self._sessions, self._usual = attached, sessions.copy(), None
             self._awaited[:] = attached & self._lock_step
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
@@ -287,14 +260,6 @@ class SharedMemoryLink:
     def _are_within_limits(self, values: np.ndarray) -> bool:
         """Whether all numbers are finite and within the limits of the levels in force."""
         return bool((np.abs(values) <= self._commands.most).all())
-
-    def _usual_periods(self, tick: int) -> int:
-        """Control periods until a range is measured that somebody reads, if all is as before."""
-        if self._usual is None or self._missed or Level.acceleration in self._commands.level:
-            return 0
-        if not self._reads_range.any():
-            return _LONGEST
-        return (self._range_period - tick % self._range_period) // self.period
 
     def _note_answers(self) -> None:
         """All commands of the tick are there."""
@@ -328,7 +293,7 @@ class SharedMemoryLink:
         commands = self._commands
         fresh = self._attached & (words[:, 1] != self._counts)
         fresh &= latest[:, 1] == self._epoch
-        self._counts[:] = words[:, 1]
+        self._counts = words[:, 1].copy()
         if not fresh.any():
             return
         levels = latest[:, 2]

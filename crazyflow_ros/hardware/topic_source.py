@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.hardware.commands import Commands, LinkStatus, Logger, refusal, usable
-from crazyflow_ros.runtime import Exchange, Level, OnLoss, Snapshot
+from crazyflow_ros.runtime import Level, OnLoss, Snapshot
 from crazyflow_ros.scene import Mirror
 
 Output = Callable[[Snapshot, Mirror, np.ndarray], None]
@@ -37,7 +37,6 @@ class TopicSource:
             ValueError: The rate does not divide `freq`.
         """
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
-        self.exchange: Exchange | None = None
         self._drones, self._logger = tuple(drones), logger
         self._outputs: list[Output] = []
         self._lock = threading.Lock()  # guards all below

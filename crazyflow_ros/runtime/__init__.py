@@ -2,7 +2,7 @@
 
 from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.command_source import CommandSource, Exchange, OnLoss
+from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.disturbances import (
     BatteryCharge,
@@ -28,7 +28,6 @@ __all__ = [
     "Disturbance",
     "DroneLives",
     "DroneState",
-    "Exchange",
     "Failure",
     "InvalidState",
     "Level",

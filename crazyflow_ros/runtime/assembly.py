@@ -208,9 +208,7 @@ class Assembly:
             n_slots = obstacles.n_slots
             self._health.warn(f"compiling collisions with up to {n_slots} shapes, time goes on")
         with short_collections():
-            present = self._engine.world.present_program
-            follow = present is not None and present.follow is not None
-            return world.program(obstacles, follow=follow)
+            return world.program(obstacles)
 
     @property
     def _room(self) -> int:

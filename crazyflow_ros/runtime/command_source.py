@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
-from jax import Array
 
 from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene import Mirror
@@ -27,64 +26,14 @@ class OnLoss(StrEnum):
     """The rotors stop, and it falls."""
 
 
-class Exchange(Protocol):
-    """Shows states and takes commands within a compiled loop, between two control periods.
-
-    Attributes:
-        address: (2,) uint32, an argument for `call` that stays the same.
-        rotor_angle: (M, 4) of the rotor joints [rad], to be set before a loop; then at its end.
-        rotor_vel: (M, 4) likewise [rad/s].
-        values: (M, 4) numbers of the commands in force.
-        done: Control periods that the last loop has had.
-    """
-
-    address: np.ndarray
-    rotor_angle: np.ndarray
-    rotor_vel: np.ndarray
-    values: np.ndarray
-
-    @property
-    def done(self) -> int:
-        """See above."""
-
-    def ahead(self, tick: int) -> int:
-        """Control periods that may be left to it, from a tick on whose commands were collected."""
-
-    def begin(self, tick: int, epoch: int, n_periods: int) -> None:
-        """A loop comes, from a tick on and of so many control periods at most."""
-
-    def call(
-        self, results: Array, arguments: Array, address: Array, **sizes: int
-    ) -> tuple[Array, Array]:
-        """What the loop does after each control period, to be traced.
-
-        Args:
-            results: Of the ticks of a period, float32: the state of the simulation, then a row for
-                each drone, see `CompiledWorld.advance`.
-            arguments: Of the same, float32: the state before, inputs of each drone, phase, 1 and
-                the number of ticks.
-            address: As above.
-            **sizes: n_state, n_inputs and n_columns: numbers of the state, and for each drone.
-
-        Returns:
-            Arguments of the next period, and whether there is one: the loop ends after its last
-            one, when a drone gets lost, and when anything but new numbers has come.
-        """
-
-
 class CommandSource(Protocol):
     """What the physics thread asks of whoever brings it commands. Called there, if not said else.
 
     Attributes:
         period: Ticks between two control ticks, which are its multiples.
-        exchange: Can do some of it in a compiled loop, if there is one.
     """
 
     period: int
-
-    @property
-    def exchange(self) -> Exchange | None:
-        """See above."""
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Hand out the state: of each control tick, of the start, and after a change by hand."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,6 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.runtime.air import GUSTS, WIND, Blow, counted, with_calm_wind, with_wind
 from crazyflow_ros.runtime.attitudes import control_state_or_attitude
-from crazyflow_ros.runtime.command_source import Exchange
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.runtime.levels import Level, LevelControls, follow_levels
@@ -64,8 +63,6 @@ class Program:
     layout: object
     """Of the obstacles, see `packing.layout`."""
     advance: Callable[..., Any]
-    follow: Callable[..., Any] | None
-    """None if there is no exchange, or if it was not needed so far."""
 
     def is_for(self, obstacles: Obstacles | None) -> bool:
         """Whether it works with these."""
@@ -82,7 +79,6 @@ class CompiledWorld:
         control_period: Ticks between two runs of the outermost controller.
         has_rotors: The model has rotors that turn.
         max_stretches: Into how many parts the ticks of a call may be divided.
-        exchange: With which `follow` works, if there is one; it needs a CPU.
         feels_wind: The model has drag.
         gusts: As given.
         inputs: Command, armed or level, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write
@@ -101,7 +97,6 @@ class CompiledWorld:
         *,
         levels: bool = False,
         gusts: bool = False,
-        exchange: Exchange | None = None,
     ) -> None:
         """Build the simulation; it is compiled when it is called for the first time.
 
@@ -110,7 +105,6 @@ class CompiledWorld:
             n_drones: How many.
             levels: Each drone is commanded at a `Level` of its own.
             gusts: The wind has gusts, which make a tick of a lone drone a third slower.
-            exchange: For `follow`.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -175,8 +169,6 @@ class CompiledWorld:
         self._rest: Vectors = ()
         self.obstacles: Obstacles | None = None
         self.present_program: Program | None = None
-        self.exchange = exchange if jax.default_backend() == "cpu" else None
-        self._address = None if exchange is None else jnp.asarray(exchange.address)
         self.leaves = self.fresh()
         self._ndim = {path: leaf.ndim for path, leaf in self.fresh().items()}
 
@@ -184,21 +176,18 @@ class CompiledWorld:
         """Whether nothing has to be compiled to use these."""
         return self.present_program is not None and self.present_program.is_for(obstacles)
 
-    def program(self, obstacles: Obstacles | None, *, follow: bool) -> Program:
+    def program(self, obstacles: Obstacles | None) -> Program:
         """What `use` takes for such obstacles, compiled. From any thread.
 
         It is compiled, and called once so that nothing is left to do, unless it is the present one.
 
         Args:
             obstacles: The shapes; None are none.
-            follow: `follow` is needed, too.
         """
         present = self.present_program
         if present is not None and present.is_for(obstacles):
             return present
         made = self._compiled(obstacles)
-        if follow:
-            made = replace(made, follow=self._compiled_follow(obstacles))
         no_ticks = jnp.zeros(self._arguments.size, self._arguments.dtype)
         made.advance(no_ticks, self._rest, obstacles)
         return made
@@ -236,34 +225,12 @@ class CompiledWorld:
         packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
         return self._rows(packed)[:n]
 
-    def follow(self, tick: int, n_ticks: int) -> np.ndarray:
-        """Advance by control periods of `n_ticks`, for as long as the exchange goes on.
-
-        Returns:
-            The rows of `advance` for the end of the last period, (M, 36).
-        """
-        if self.present_program is None:
-            self.present_program = self._compiled(self.obstacles)
-        if self.present_program.follow is None:
-            follow = self._compiled_follow(self.obstacles)
-            self.present_program = replace(self.present_program, follow=follow)
-        assert self.present_program.follow is not None
-        self._counts[:3] = tick % counted(self.freq), 1, n_ticks
-        arguments = self._seen, self._rest, self.obstacles, self._address
-        packed, self._rest = self.present_program.follow(*arguments)
-        return self._rows(packed)[0]
-
     # Functions of their own for each program: JAX keeps what it compiles for one as long as that.
 
     def _compiled(self, obstacles: Obstacles | None) -> Program:
         kernel = jax.jit(one_kernel(self._advance_packed))
         advance = kernel.lower(self._seen, self._rest, obstacles).compile()
-        return Program(layout(obstacles), advance, None)
-
-    def _compiled_follow(self, obstacles: Obstacles | None) -> Callable[..., Any]:
-        follow = jax.jit(partial(self._follow_packed, one_kernel(self._advance_packed)))
-        lowered = follow.lower(self._seen, self._rest, obstacles, self._address)
-        return lowered.compile()
+        return Program(layout(obstacles), advance)
 
     def _rows(self, packed: Array) -> np.ndarray:
         """Keep the state; the rest are rows."""
@@ -381,33 +348,6 @@ class CompiledWorld:
         vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
         numbers, rest = vectors[self._numbers], _without(vectors, self._numbers)
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
-
-    def _follow_packed(
-        self,
-        kernel: Callable[..., tuple[Array, Vectors]],
-        arguments: Array,
-        rest: Vectors,
-        obstacles: Obstacles | None,
-        address: Array,
-    ) -> tuple[Array, Vectors]:
-        assert self.exchange is not None
-        exchange = partial(
-            self.exchange.call,
-            n_state=self._state.size,
-            n_inputs=self.inputs.shape[1],
-            n_columns=self._n_columns,
-        )
-
-        def period(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            arguments, rest, _, _ = carry
-            results, rest = kernel(arguments, rest, obstacles)
-            arguments, goes_on = exchange(results, arguments, address)
-            return arguments, rest, results, goes_on
-
-        results, _ = jax.eval_shape(kernel, arguments, rest, obstacles)
-        start = (arguments, rest, jnp.zeros(results.shape, results.dtype), jnp.array(True))
-        _, rest, results, _ = jax.lax.while_loop(lambda carry: carry[3], period, start)
-        return results, rest
 
     def _readings(self, data: SimData) -> list[Array]:
         """The columns of the output before `LOST`."""

@@ -9,7 +9,6 @@ import numpy as np
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.runtime.air import gust_period
-from crazyflow_ros.runtime.command_source import Exchange
 from crazyflow_ros.runtime.compiled import CONTACT, LOST, SHARED, CompiledWorld, Leaves
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.runtime.disturbances import (
@@ -63,7 +62,6 @@ class Engine:
         *,
         n_slots: int = 0,
         levels: bool = False,
-        exchange: Exchange | None = None,
     ) -> None:
         """Build the simulation.
 
@@ -72,7 +70,6 @@ class Engine:
             names: Of the drones.
             n_slots: For how many there is room without compiling anew; at least for these.
             levels: Each drone is commanded at a `Level` of its own.
-            exchange: For `follow`, of all drones that there will be.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -84,7 +81,6 @@ class Engine:
             max(n_slots, len(names)),
             levels=levels,
             gusts=config.gust_intensity > 0,
-            exchange=exchange,
         )
         self.freq, self.control, self.control_period = (
             world.freq,
@@ -117,11 +113,6 @@ class Engine:
     def obstacles(self) -> Obstacles | None:
         """What the drones collide with, but for the floor z = 0 and one another."""
         return self._world.obstacles
-
-    @property
-    def exchange(self) -> Exchange | None:
-        """With which `follow` works, if there is one."""
-        return self._world.exchange
 
     @property
     def max_stretches(self) -> int:
@@ -206,11 +197,7 @@ class Engine:
 
     def other_world(self, n_slots: int, *, gusts: bool) -> CompiledWorld:
         """A world for as many drones, or more, for `move_to`. From any thread."""
-        exchange = self.exchange
-        assert exchange is None or n_slots == self.n_slots  # it is of these drones
-        return CompiledWorld(
-            self._config, n_slots, levels=self._levels, gusts=gusts, exchange=exchange
-        )
+        return CompiledWorld(self._config, n_slots, levels=self._levels, gusts=gusts)
 
     def move_to(self, world: CompiledWorld) -> None:
         """Go on in another world; the drones' state is carried over as it is."""
@@ -361,32 +348,6 @@ class Engine:
             self._rotor_angle = angle = (self._rotor_angle + by) % _TURN
             snapshots.append(self._snapshot(tick, epoch, rows, angle, speeds))
         return snapshots
-
-    def follow(self, tick: int, n_ticks: int, n_periods: int, epoch: int) -> Snapshot:
-        """Advance by control periods, between which the exchange takes the commands.
-
-        Args:
-            tick: The present one.
-            n_ticks: Of each period; 0 only evaluates accelerations.
-            n_periods: How many at most; the exchange may end them early.
-            epoch: Resets so far.
-
-        Returns:
-            The state at the end of the last one.
-        """
-        exchange = self.exchange
-        assert exchange is not None
-        if self._idle:
-            self.armed[self._idle] = OUT_OF_SERVICE
-        exchange.rotor_angle[:], exchange.rotor_vel[:] = self._rotor_angle, self._rotor_vel
-        exchange.begin(tick, epoch, n_periods)
-        columns = self._world.follow(tick, n_ticks).astype(float)
-        tick += n_ticks * exchange.done
-        self._note_lost([tick], columns[None])
-        self.command[:] = exchange.values
-        self._rotor_angle = angle = exchange.rotor_angle.copy()
-        self._rotor_vel = speeds = exchange.rotor_vel.copy()
-        return self._snapshot(tick, epoch, columns, angle, speeds)
 
     def _note_lost(self, ticks: Iterable[int], columns: np.ndarray) -> None:
         """Note which drones got lost by each of some ticks, (n, M, 36)."""

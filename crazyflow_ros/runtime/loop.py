@@ -75,9 +75,7 @@ class Loop:
         logger = logging.getLogger("crazyflow_ros") if logger is None else logger
         self._health = health = Health(logger, config.watchdog_timeout)
         n_slots = 0 if source else config.max_drones
-        exchange = source.exchange if source else None
-        levels = source is not None
-        engine = Engine(config, names, n_slots=n_slots, levels=levels, exchange=exchange)
+        engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
         assembly = Assembly(config, names, engine, health)
         self._simulation = Simulation(config, engine, assembly.mirror, source, health)
         self._changes = Changes(config, self._simulation, engine, assembly, source, health)
@@ -183,7 +181,7 @@ class Loop:
 
     def start(self) -> None:
         """Start the thread, once all is compiled."""
-        self._simulation.prepare()
+        self._simulation.add_supervisor()
         self._health.start()
         self._thread.start()
 

@@ -136,10 +136,6 @@ class Simulation:
         began = time.thread_time()
         self._take_orders()
         start = self.snapshot.tick
-        if (n_periods := self._left_to_exchange(due, start + limit)) > 1:
-            self._follow(n_periods, self.control_period)
-            self._hand_out(every=self.snapshot.tick == start + limit)
-            return self.snapshot.tick - start
         ticks = self._due_events(due, start + limit)
         begins = [start, *ticks[:-1]]
         stretches = [tick - before for before, tick in zip(begins, ticks)]
@@ -154,14 +150,11 @@ class Simulation:
         self._burst = max(1, int(_BURST * len(ticks) / took))
         return ticks[-1] - start
 
-    def prepare(self) -> None:
-        """Compile what will be needed besides, once all events are known."""
+    def add_supervisor(self) -> None:
+        """Supervise the flights from now on, once all other events are known."""
         if self._source is None:
             rate = next(rate for rate in range(RATE, 0, -1) if self._config.freq % rate == 0)
             self.events.add(rate, partial(self._supervise, self._config.freq // rate), "supervisor")
-        periods = self.events.periods
-        if self._engine.exchange and min(periods, default=math.inf) > self.control_period:
-            self._follow(1, n_ticks=0)
 
     def _supervise(self, period: int, now: Snapshot) -> None:
         # Events also fire where somebody steps to or changes a state, on which no flight depends.
@@ -170,24 +163,6 @@ class Simulation:
 
     def _time_ns(self, tick: int) -> int:
         return tick * 1_000_000_000 // self._config.freq
-
-    def _left_to_exchange(self, due: float, last: float) -> int:
-        """Control periods that need nobody but the source's exchange."""
-        exchange, tick, period = self._engine.exchange, self.snapshot.tick, self.control_period
-        if exchange is None or self.wrenches or tick % period:
-            return 0
-        events = [(tick // every + 1) * every for every in self.events.periods]
-        until = min(*events, due, last)
-        if until < tick + 2 * period:
-            return 0
-        return int(min(until, tick + exchange.ahead(tick) * period) - tick) // period
-
-    def _follow(self, n_periods: int, n_ticks: int) -> None:
-        """Leave control periods to the source's exchange."""
-        self._health.doing = "the exchange with controllers"
-        snapshot = self._engine.follow(self.snapshot.tick, n_ticks, n_periods, self.epoch)
-        self._see_lost()
-        self._accept(snapshot)
 
     def _due_events(self, due: float, last: float) -> list[int]:
         """Ticks of the next event and, as long as commands are known, of others that are due."""
@@ -303,12 +278,9 @@ class Simulation:
         health, engine = self._health, self._engine
         health.doing = "the compiled step"
         snapshots = engine.advance(tick, stretches, self.epoch, *told)
-        self._see_lost()
-        return snapshots
-
-    def _see_lost(self) -> None:
-        if self._engine.lost.keys() != self._health.faults.keys():
+        if engine.lost.keys() != health.faults.keys():
             self.note_lost()
+        return snapshots
 
     def _accept(self, snapshot: Snapshot) -> None:
         """Make it the state that the world sees."""

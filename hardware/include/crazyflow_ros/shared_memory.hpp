@@ -109,9 +109,7 @@ struct CommandSlot
   std::atomic<std::uint64_t> count;    ///< commands so far; the latest is in buffers[count % 2]
   std::atomic<std::uint32_t> active;   ///< 1 while the controller answers every state
   std::int32_t pid;
-  std::atomic<std::uint32_t> reads_range;  ///< 0: ranges need not be measured for this controller
-  std::uint32_t reserved0;
-  std::uint64_t reserved1[4];
+  std::uint64_t reserved[5];
   Command buffers[2];
 };
 
@@ -182,7 +180,6 @@ constexpr Field kFields[] = {
   CRAZYFLOW_ROS_FIELD(CommandSlot, count),
   CRAZYFLOW_ROS_FIELD(CommandSlot, active),
   CRAZYFLOW_ROS_FIELD(CommandSlot, pid),
-  CRAZYFLOW_ROS_FIELD(CommandSlot, reads_range),
   CRAZYFLOW_ROS_FIELD(CommandSlot, buffers),
   CRAZYFLOW_ROS_FIELD(State, tick),
   CRAZYFLOW_ROS_FIELD(State, epoch),
@@ -329,9 +326,8 @@ public:
     return true;
   }
 
-  /// Take a drone. Without success `error` says why. Who does not read `DroneState::range` should
-  /// say so: in lock-step the simulator then need not stop to measure it.
-  bool claim(const std::string & drone, std::string & error, bool reads_range = true)
+  /// Take a drone. Without success `error` says why.
+  bool claim(const std::string & drone, std::string & error)
   {
     std::string names;
     for (std::uint32_t i = 0; i < n_drones_; ++i) {
@@ -347,7 +343,6 @@ public:
       }
       slot(i).active.store(0, std::memory_order_release);  // whoever was there before
       slot(i).pid = getpid();
-      slot(i).reads_range.store(reads_range ? 1 : 0, std::memory_order_relaxed);
       const auto now = std::chrono::system_clock::now().time_since_epoch();
       slot(i).session.store(static_cast<std::uint64_t>(now.count()), std::memory_order_release);
       claims_.push_back({i, {}});
