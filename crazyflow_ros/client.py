@@ -32,7 +32,7 @@ from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import GetParameters
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
@@ -99,7 +99,6 @@ class Simulation:
         self._name, self._services = name, dict[str, Any]()
         self.time_ns, self.stepping = 0, False
         self._warnings: deque[str] = deque(maxlen=3)
-        self.node.create_subscription(Clock, "/clock", self._note_clock, _LATEST)
         self.node.create_subscription(Log, "/rosout", self._note_log, 100)
         try:
             values = self.call(
@@ -108,7 +107,9 @@ class Simulation:
             drones, freq = values.values
             self.drones: list[str] = list(drones.string_array_value)
             self.freq: int = freq.integer_value
-            self._until(lambda: self.time_ns > 0, timeout, "there is no /clock")
+            self._until(self._clocks, timeout, "there is no /clock")
+            self.node.create_subscription(Clock, self._clocks()[0], self._note_clock, _LATEST)
+            self._until(lambda: self.time_ns > 0, timeout, "the clock is silent")
             if stepping:
                 self.stepping = True
                 self.pause()
@@ -263,6 +264,15 @@ class Simulation:
             if time.monotonic() > deadline:
                 raise SimulationError(f"{what}, within {timeout:g} s; is a simulator running?")
             self._executor.spin_once(_SLICE)
+
+    def _clocks(self) -> list[str]:
+        """The topic of the simulator's clock, which is not /clock where several simulators run."""
+        namespace = self.node.get_namespace()
+        try:
+            published = self.node.get_publisher_names_and_types_by_node(self._name, namespace)
+        except NodeNameNonExistentError:  # its services are found before
+            return []
+        return [topic for topic, types in published if "rosgraph_msgs/msg/Clock" in types]
 
     def _note_clock(self, message: Clock) -> None:
         time_ns = nanoseconds(message.clock)

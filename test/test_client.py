@@ -59,6 +59,23 @@ def run(*arguments: str, timeout: float = TIMEOUT) -> subprocess.CompletedProces
     )  # fmt: skip
 
 
+def test_a_simulator_with_a_clock_of_its_own() -> None:
+    """As in the README, for several simulators in one ROS domain."""
+    arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock", "-p", "real_time_factor:=4.0"]
+    script = """
+from crazyflow_ros.client import Simulation
+
+with Simulation(namespace="/a") as simulation:
+    cf0 = simulation.drone("cf0")
+    cf0.takeoff(1.0)
+    print(cf0.position[2])
+"""
+    with SimulatorProcess(DOMAIN, arguments):
+        done = run("-c", script)
+    assert done.returncode == 0, done.stderr
+    assert abs(float(done.stdout) - 1.0) < CORNER
+
+
 def check_corners(printed: str, side: float = 1.0) -> None:
     reached = np.array([[float(x) for x in line.split()] for line in printed.splitlines()])
     corners = side * np.array([(1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 0, 1)])
