@@ -108,6 +108,7 @@ class Pilot:
 def test_takeoff_go_to_and_land(pilot: Pilot) -> None:
     pilot.takeoff()
     pilot.until_at(-0.5, -0.5, 1.0)
+    pilot.until_still()  # a distance counts from where the drone is to be by then
     turn = {"duration": Duration(sec=1), "yaw": math.pi / 2}
     pilot.call(GoTo, "cf0/go_to", relative=True, goal=Point(x=1.0), **turn)
     pilot.until_at(0.5, -0.5, 1.0)
@@ -140,6 +141,7 @@ def test_a_trajectory_that_was_uploaded(pilot: Pilot, simulator: SimulatorProces
     ]  # fmt: skip
     pilot.takeoff()
     pilot.until_at(None, None, 1.0)
+    pilot.until_still()
     pilot.call(UploadTrajectory, "cf0/upload_trajectory", trajectory_id=2, pieces=pieces)
     run = {"trajectory_id": 2, "timescale": 1.5, "relative": True}
     pilot.call(StartTrajectory, "cf0/start_trajectory", **run)
@@ -256,6 +258,7 @@ def test_goals_of_rviz_keep_the_height(pilot: Pilot) -> None:
     pilot.until_at(1.0, 0.0, 0.5)
     pilot.takeoff(1.2, "cf1")
     pilot.until_at(None, None, 1.2, drone="cf1")
+    pilot.until_still("cf1")
     point = PointStamped()
     point.header.frame_id, point.point.y = "map", 1.0
     pilot.client.publisher(PointStamped, "cf1/clicked_point").publish(point)
