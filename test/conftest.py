@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
-from crazyflow_ros.ros.code_cache import ENTRIES, CodeCache
+from crazyflow_ros.ros.code_cache import ENTRIES, CodeCache, cache_folder
 from crazyflow_ros.runtime.compiled import CompiledWorld
 from crazyflow_ros.runtime.config import SimulationConfig
 from crazyflow_ros.sim.packing import layout
@@ -62,8 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Nodes that tests start share them too, by their environment.
     """
     if _CACHE not in os.environ:  # else a worker of pytest-xdist
-        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(caches, "crazyflow_ros_test")
+        folder = cache_folder().with_name("crazyflow_ros_test")
         os.environ[_CACHE] = str(folder)
         _forget_oldest(folder / "crazyflow_ros")
     cache = CodeCache(Path(os.environ[_CACHE], "crazyflow_ros"), print)

@@ -30,6 +30,12 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes
 Warn = Callable[[str], object]
 
 
+def cache_folder() -> Path:
+    """The folder of compiled code."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "crazyflow_ros"
+
+
 class CodeCache:
     """Has JAX use the folder, as far as it can be trusted, and tells once what is wrong with it.
 

@@ -6,7 +6,8 @@ meanwhile would never be answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from crazyflow_ros.ros.door import Door
@@ -31,25 +32,26 @@ class Retirement:
         destroy: Callable[[Any], object],
     ) -> None:
         self._door, self._delay, self._destroy = door, delay, destroy
-        self._retired: dict[str, tuple[Any, object]] = {}
+        self._retired: dict[str, dict[str, Any]] = {}  # by name, those that retired together
 
-    def begin(self, service: Any) -> None:
-        """Have a service refuse everything from now on, and destroy it later."""
-        name = service.service_name
-        if name in self._retired:
-            return
+    def begin(self, services: Iterable[Any]) -> None:
+        """Have services refuse everything from now on, and destroy them later."""
 
-        def refuse(request: Any, response: Any) -> None:
+        def refuse(name: str, request: Any, response: Any) -> None:
             raise InvalidState(f"{name} is gone with its drone")
 
         def end() -> None:
-            if self._retired.get(name) == (service, refuse):  # it is still the same retirement
-                del self._retired[name]
-                self._destroy(service)
+            for name, service in together.items():
+                if self._retired.get(name) is together:  # it has not come back meanwhile
+                    del self._retired[name]
+                    self._destroy(service)
 
-        self._retired[name] = service, refuse
-        service.callback = self._door.on_request(refuse, name)
-        self._delay(_SECONDS, end)
+        together = {s.service_name: s for s in services if s.service_name not in self._retired}
+        for name, service in together.items():
+            service.callback = self._door.on_request(partial(refuse, name), name)
+            self._retired[name] = together
+        if together:
+            self._delay(_SECONDS, end)
 
     def end(self, name: str, callback: Callable[[Any, Any], Any]) -> Any:
         """Take a service back, whose drone has come back.
@@ -61,7 +63,8 @@ class Retirement:
         Returns:
             The service; None if there is none of that name.
         """
-        service, _ = self._retired.pop(name, (None, None))
-        if service is not None:
-            service.callback = callback
+        if name not in self._retired:
+            return None
+        service = self._retired.pop(name)[name]
+        service.callback = callback
         return service

@@ -20,7 +20,7 @@ from crazyflow_ros.hardware.link import SharedMemoryLink
 from crazyflow_ros.hardware.topic_source import TopicSource
 from crazyflow_ros.ros import sensor_config
 from crazyflow_ros.ros.answers import Answers
-from crazyflow_ros.ros.code_cache import CodeCache
+from crazyflow_ros.ros.code_cache import CodeCache, cache_folder
 from crazyflow_ros.ros.declaration import ParameterError, declarations, declare, values_of
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
@@ -190,8 +190,7 @@ class Simulator(Node):
             self.destroy_publisher(publisher)
         for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
             self.destroy_subscription(subscription)
-        for service in [s for s in self.services if s.service_name.startswith(prefix)]:
-            self._retirement.begin(service)
+        self._retirement.begin(s for s in self.services if s.service_name.startswith(prefix))
         # rclpy keeps a weak reference to all that has ever been in a group.
         for group in (self.default_callback_group, self.waiting.group):
             group.entities = {entity for entity in group.entities if entity() is not None}
@@ -365,9 +364,3 @@ def configure_jax(warn: Callable[[str], object]) -> CodeCache:
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     return CodeCache(cache_folder(), warn)
-
-
-def cache_folder() -> Path:
-    """The folder of compiled code."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(home) / "crazyflow_ros"

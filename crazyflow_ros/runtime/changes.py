@@ -110,7 +110,7 @@ class Changes:
         else:
             names = ()
         if ResetScope.time in scope:
-            simulation.orders.rewind(before - tick * 1_000_000_000 // self._engine.freq)
+            simulation.orders.rewind(before - self._engine.time_ns(tick))
             simulation.wrenches.rewind(simulation.snapshot.tick - tick)
         for name, values in fields.items():
             self._engine.put([name], values)

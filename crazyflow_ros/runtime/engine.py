@@ -126,7 +126,7 @@ class Engine:
 
     def tell(self, names: Sequence[str], commands: np.ndarray) -> None:
         """Give drones commands, in the form of the control mode, and arm them."""
-        slots = [self._slots[name] for name in names]
+        slots = self._slots_of(names)
         self.command[slots], self.armed[slots] = commands, True
 
     def disarm(self, name: str) -> None:
@@ -363,7 +363,7 @@ class Engine:
         snapshot = object.__new__(Snapshot)
         vars(snapshot).update(
             names=self.names,
-            time_ns=tick * 1_000_000_000 // self.freq,
+            time_ns=self.time_ns(tick),
             pos=rows[:, :3],
             quat=rows[:, 3:7],
             vel=rows[:, 7:10],
@@ -380,6 +380,10 @@ class Engine:
             battery=rows[:, CONTACT.stop :] if self._config.battery else None,
         )
         return snapshot
+
+    def time_ns(self, tick: int) -> int:
+        """Simulation time of a tick."""
+        return tick * 1_000_000_000 // self.freq
 
     def _slots_of(self, names: Iterable[str]) -> np.ndarray:
         return np.array([self._slots[name] for name in names], int)

@@ -299,7 +299,7 @@ class _Courses:
     """The next pieces of the courses that drones are on, in rows.
 
     Attributes:
-        names: Of drones whose command changes with time.
+        names: Of drones whose command changes with time, or will when their setpoint lapses.
     """
 
     def __init__(self, control: Control) -> None:

@@ -139,7 +139,7 @@ class Simulation:
         ticks = self._due_events(due, start + limit)
         begins = [start, *ticks[:-1]]
         stretches = [tick - before for before, tick in zip(begins, ticks)]
-        told = self.orders.commands([self._time_ns(tick) for tick in begins])
+        told = self.orders.commands([self._engine.time_ns(tick) for tick in begins])
         snapshots = self._evaluate(start, stretches, *told)
         self.orders.feel(snapshots[:-1])  # the last one is for the next `take`
         for snapshot in snapshots:
@@ -161,9 +161,6 @@ class Simulation:
         if now.tick % period == 0:
             self.orders.supervise(now)
 
-    def _time_ns(self, tick: int) -> int:
-        return tick * 1_000_000_000 // self._config.freq
-
     def _due_events(self, due: float, last: float) -> list[int]:
         """Ticks of the next event and, as long as commands are known, of others that are due."""
         orders, acting, commanded = self.orders, self.events.acting, self._commands_change
@@ -173,7 +170,7 @@ class Simulation:
         while len(ticks) < most and ticks[-1] < last:
             if any(ticks[-1] % period == 0 for period in acting):
                 break
-            if orders.moving and self._time_ns(ticks[-1]) >= orders.changes_ns:
+            if orders.moving and self._engine.time_ns(ticks[-1]) >= orders.changes_ns:
                 break
             event = int(min(self._event_after(ticks[-1], commanded=commanded), last))
             if event > due:
