@@ -179,7 +179,10 @@ class RosProcess:
         """Exit code after a signal, and how long it took [s]."""
         began = time.monotonic()
         self.process.send_signal(number)
-        return self.process.wait(TIMEOUT), time.monotonic() - began
+        try:
+            return self.process.wait(TIMEOUT), time.monotonic() - began
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"did not end within {TIMEOUT} s:\n{self.log}") from None
 
     def __enter__(self) -> Self:
         return self

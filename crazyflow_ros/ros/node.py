@@ -7,6 +7,7 @@ builds the node and then runs its callbacks; the physics thread advances the sim
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import os
 import resource
@@ -34,6 +35,7 @@ STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
 
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
+_LAST_RESORT = 10.0  # s for all of them
 _SPIN_PERIOD = 0.1  # s after which the node's thread looks whether it shall end
 _SWITCH_INTERVAL = 5e-4  # s
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
@@ -64,7 +66,6 @@ def main(args: list[str] | None = None) -> NoReturn:
         print(f"simulator: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     exit_code = process.run()
-    rclpy.try_shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
     # All is put away, unless a thread still compiles, which nothing can interrupt. Taking down the
@@ -113,6 +114,10 @@ class _Process:
         self._cache: CodeCache | None = None
         self._exit_code = STOPPED
         self._ended = threading.Event()
+        # A signal writes into the pipe, whichever thread the kernel gives it to.
+        self._wakes, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         self._worker = threading.Thread(target=self._work, name="node", daemon=True)
 
     def end(self, exit_code: int) -> None:
@@ -120,11 +125,15 @@ class _Process:
         if not self._ended.is_set():
             self._exit_code = exit_code
             self._ended.set()
+            os.write(self._waker, b"\0")
 
     def run(self) -> int:
         """Run until `end` is called, by whomever."""
         self._worker.start()
-        self._ended.wait()
+        while not self._ended.is_set():
+            os.read(self._wakes, 1)
+        # If something hangs all the same, say where; this needs no lock of the interpreter.
+        faulthandler.dump_traceback_later(_LAST_RESORT, exit=True)
         may_compile = False
         if self._simulator is not None:
             try:
@@ -134,8 +143,10 @@ class _Process:
         self._worker.join(_STOP_TIMEOUT)
         if self._simulator is not None:
             self._simulator.close(_STOP_TIMEOUT)
-        if self._cache is not None and not (may_compile or self._worker.is_alive()):
-            self._cache.close()
+        if not (may_compile or self._worker.is_alive()):
+            if self._cache is not None:
+                self._cache.close()
+            rclpy.try_shutdown()  # while the other thread is within rclpy, this may never return
         return self._exit_code
 
     def _work(self) -> None:
