@@ -52,7 +52,7 @@ hostile: $(VENV)/.ready ## Send a simulator 20,000 hostile inputs (ARGS="--input
 
 soak: $(VENV)/.ready ## Run a simulator for 20 minutes under random commands, and tests at length (ARGS="--minutes 2")
 	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)
-	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/test_lock_step.py
+	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/lockstep/test_lock_step.py
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)
@@ -71,7 +71,7 @@ format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix .
 
 clean: ## Remove everything that the Makefile makes
-	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info crazyflow_ros/*/_*.so
+	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info crazyflow_ros/ros/messages/_*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -82,7 +82,7 @@ $(VENV)/.empty $(PARITY_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
-$(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/outbox.c | $(VENV)/.empty
+$(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/messages/outbox.c | $(VENV)/.empty
 	@$(PYTHON) interfaces/build.py --check
 	@rm $(VENV)/.empty
 	@sh tools/pip_install.sh $(VENV) constraints.txt --upgrade pip setuptools

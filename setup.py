@@ -40,7 +40,13 @@ setup(
     ],
     packages=find_packages(include=[name, f"{name}.*"]),
     # What sending messages is faster with, where it compiles.
-    ext_modules=[Extension(f"{name}.ros._outbox", sources=[f"{name}/ros/outbox.c"], optional=True)],
+    ext_modules=[
+        Extension(
+            f"{name}.ros.messages._outbox",
+            sources=[f"{name}/ros/messages/outbox.c"],
+            optional=True,
+        )
+    ],
     package_data={"": ["*.toml", "py.typed"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),
@@ -54,7 +60,7 @@ setup(
     # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
     install_requires=[
         # Between what is tested. Kernels, packing and sensors use more than the public interface of
-        # JAX and MJX, of which each minor version may drop a part, see crazyflow_ros/compiler.py.
+        # JAX and MJX, of which each minor version may drop a part: crazyflow_ros/compiler.py.
         "jax>=0.9,<0.11",
         "jaxlib>=0.9,<0.11",
         "mujoco>=3.17,<3.18",

@@ -28,7 +28,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectory
 
 from benchmark.node import Case, processor_time, time_until_ready
 from benchmark.subscriber import TIMEOUT, Subscriber
-from crazyflow_ros.demo.simulator import Simulator
+from crazyflow_ros.demo.simulator import SimulatorProcess
 
 CASE = Case(10, True, 25)
 TURNS = 5
@@ -116,7 +116,9 @@ def look() -> tuple[float, float, np.ndarray]:
     return simulated, wall, np.linalg.norm(vel, axis=1)
 
 
-def measure(simulator: Simulator, subscriber: Subscriber, seconds: float, *, flies: bool) -> Speed:
+def measure(
+    simulator: SimulatorProcess, subscriber: Subscriber, seconds: float, *, flies: bool
+) -> Speed:
     """How fast the node is with drones that were told to fly, or to hover.
 
     Raises:
@@ -138,7 +140,7 @@ def measure(simulator: Simulator, subscriber: Subscriber, seconds: float, *, fli
 def compare(topics: list[str], seconds: float, folder: Path) -> list[tuple[Speed, Speed]]:
     """Of each turn, how fast the node was with drones that hover, and with drones that fly."""
     environment = {"XDG_CACHE_HOME": str(folder)}
-    with Simulator(CASE.parameters(), folder / "simulator.log", environment) as simulator:
+    with SimulatorProcess(CASE.parameters(), folder / "simulator.log", environment) as simulator:
         time_until_ready(simulator)
         node = rclpy.create_node("pilot")
         pilot, subscriber = Pilot(node), Subscriber(node)

@@ -27,12 +27,12 @@ import jax
 import numpy as np
 
 from benchmark import topic_route
-from crazyflow_ros.demo.simulator import Simulator, choose_domain
-from crazyflow_ros.hardware.futex import Futex
-from crazyflow_ros.hardware.link import SharedMemoryLink
-from crazyflow_ros.ros.parameters import PublishRates
+from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
+from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.lockstep.futex import Futex
+from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.ros.parameters.node_parameters import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
-from crazyflow_ros.runtime.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 CYCLES = 20_000  # a multiple of a second's
@@ -159,7 +159,7 @@ def node(client: Path, name: str, folder: Path) -> tuple[float, int]:
     }
     choose_domain()
     with (
-        Simulator(parameters, folder / "simulator.log") as process,
+        SimulatorProcess(parameters, folder / "simulator.log") as process,
         _running(str(client), name, str(CYCLES), str(log), "cf0") as controller,
     ):
         assert controller.stdout is not None
@@ -205,7 +205,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder, memory = Path(name), f"benchmark.{os.getpid()}"
-        client = _compile("test/lock_step_client.cpp", folder)
+        client = _compile("test/lockstep/lock_step_client.cpp", folder)
         bare, call = ping_pong(folder), compiled_call()
         without = without_physics(client, memory)
         library = simulation(client, memory, folder)

@@ -23,7 +23,7 @@ from rclpy.client import Client
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool
 
-from crazyflow_ros.demo.simulator import Simulator
+from crazyflow_ros.demo.simulator import SimulatorProcess
 
 RATE = 100  # Hz of simulated time, of all topics
 READY_TIMEOUT = 120.0  # s
@@ -115,9 +115,9 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
     parameters = case.parameters()
     environment = {"XDG_CACHE_HOME": str(folder)}
     log = folder / "simulator.log"
-    with Simulator(parameters, log, environment) as simulator:
+    with SimulatorProcess(parameters, log, environment) as simulator:
         cold = time_until_ready(simulator)
-    with Simulator(parameters, log, environment) as simulator:
+    with SimulatorProcess(parameters, log, environment) as simulator:
         warm = time_until_ready(simulator)
         used, began = processor_time(simulator.pid), time.monotonic()
         output = subprocess.run(
@@ -144,7 +144,7 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
     )
 
 
-def time_until_ready(simulator: Simulator) -> float:
+def time_until_ready(simulator: SimulatorProcess) -> float:
     """Seconds until a node that has just been started answers a service."""
     began = time.monotonic()
     node = rclpy.create_node("benchmark")

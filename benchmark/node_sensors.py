@@ -21,7 +21,7 @@ import rclpy
 from rclpy.signals import SignalHandlerOptions
 
 from benchmark.node import Case, time_until_ready
-from crazyflow_ros.demo.simulator import Simulator
+from crazyflow_ros.demo.simulator import SimulatorProcess
 
 CASE = Case(10, True, 25)
 SENSORS = """
@@ -47,7 +47,7 @@ def run(sensors: bool, seconds: float, folder: Path) -> tuple[float, float]:
         rate += len(CASE.names) * sum(RATES.values())
     command = [sys.executable, "-m", "benchmark.subscriber", str(seconds), *topics]
     environment = {"XDG_CACHE_HOME": str(folder)}
-    with Simulator(parameters, folder / "simulator.log", environment) as simulator:
+    with SimulatorProcess(parameters, folder / "simulator.log", environment) as simulator:
         time_until_ready(simulator)
         output = subprocess.run(
             command, stdout=subprocess.PIPE, check=True, timeout=seconds + 200

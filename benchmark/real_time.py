@@ -29,7 +29,7 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from crazyflow_ros.demo.simulator import Simulator
+from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500
 SPEEDS = (1000.0, 2000.0)  # rad/s, of all rotors, in turn
@@ -135,7 +135,7 @@ def main(seconds: float = 20.0) -> None:
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     observer = Observer(rclpy.create_node("observer"))
     with tempfile.TemporaryDirectory() as folder:
-        with Simulator(PARAMETERS, Path(folder) / "simulator.log") as simulator:
+        with SimulatorProcess(PARAMETERS, Path(folder) / "simulator.log") as simulator:
             observer.run(seconds)
             simulator.check()
         bare = timer_loop(min(seconds, BARE_SECONDS))

@@ -28,7 +28,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from benchmark.node import time_until_ready
 from benchmark.subscriber import Subscriber
-from crazyflow_ros.demo.simulator import Simulator
+from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500  # Hz
 STEPS = 500
@@ -115,7 +115,7 @@ def main(seconds: float = 5.0) -> None:
     )
     with (
         tempfile.TemporaryDirectory() as folder,
-        Simulator(PARAMETERS, Path(folder) / "simulator.log") as simulator,
+        SimulatorProcess(PARAMETERS, Path(folder) / "simulator.log") as simulator,
     ):
         time_until_ready(simulator)
         subscriber.subscribe(["clock"])

@@ -109,7 +109,7 @@ def work(control: str) -> dict[str, float]:
     The bytes are those of the command, read, and of the state, read and written.
     """
     sim = importlib.import_module("crazyflow_ros.sim").Sim(drone="cf2x_L250", control=control)
-    step = importlib.import_module("crazyflow_ros.sim.stepping").tick_of(sim.step_pipeline)
+    step = importlib.import_module("crazyflow_ros.sim.compile.stepping").tick_of(sim.step_pipeline)
     states = sim.data.states
     moving = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
     return {

@@ -31,7 +31,7 @@ from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import SpawnEntity
 
 from benchmark.services import Caller
-from crazyflow_ros.demo.simulator import Simulator
+from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500  # Hz
 READY_TIMEOUT = 300.0  # s
@@ -110,7 +110,7 @@ def cache(folder: Path) -> Iterator[None]:
 
 def measure(folder: Path, seconds: float) -> list[tuple[str, float, float]]:
     """What was done, the longest gap, and how long it took [s]."""
-    with cache(folder), Simulator(PARAMETERS, folder / "simulator.log") as simulator:
+    with cache(folder), SimulatorProcess(PARAMETERS, folder / "simulator.log") as simulator:
         watch, caller = Watch(), Caller(rclpy.create_node("caller"))
         try:
             deadline = time.monotonic() + READY_TIMEOUT

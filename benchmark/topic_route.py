@@ -19,7 +19,7 @@ from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros.demo.simulator import Simulator
+from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500
 SPEEDS = (1000.0, 1800.0)  # rad/s, of all rotors, in turn; the drone stays on the floor
@@ -90,7 +90,7 @@ def measure(factor: float, seconds: float = 5.0) -> tuple[float, float]:
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
-            Simulator(parameters, Path(folder) / "simulator.log") as simulator,
+            SimulatorProcess(parameters, Path(folder) / "simulator.log") as simulator,
         ):
             until(lambda: controller.delays, READY_TIMEOUT)
             controller.delays.clear()

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 
 def main(args: list[str] | None = None) -> NoReturn:
-    """Run the simulator, see `ros.node`, or carry out a command, see `command_line`.
+    """Run the simulator, see `ros.process`, or carry out a command, see `command_line`.
 
     A signal ends the simulator quietly also while ROS is being imported, which takes a second.
 
@@ -25,9 +25,9 @@ def main(args: list[str] | None = None) -> NoReturn:
         args = given[1:]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
-    from crazyflow_ros.ros import node
+    from crazyflow_ros.ros import process
 
-    node.main(args)
+    process.main(args)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from rosgraph_msgs.msg import Clock
 from simulation_interfaces.srv import GetEntityState, StepSimulation
 from std_srvs.srv import Empty, SetBool, Trigger
 
-from crazyflow_ros.ros.times import NS, duration_of, nanoseconds
+from crazyflow_ros.ros.messages.times import NS, duration_of, nanoseconds
 
 ANSWER = 30.0  # s of wall time in which a service answers
 STALL = 10.0  # s of wall time without a tick, after which time is taken to stand still

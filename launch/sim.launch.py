@@ -115,9 +115,9 @@ def _end(event: ProcessExited, context: LaunchContext) -> Shutdown:
 
 def _visualisation(parameters: dict[str, Any], namespace: str) -> list[Node]:
     # Only here: they need the physics and MuJoCo, which start slowly.
-    from crazyflow_ros.hardware.description import urdf
-    from crazyflow_ros.ros.rviz_config import expand
-    from crazyflow_ros.ros.sensor_config import load
+    from crazyflow_ros.description.urdf import urdf
+    from crazyflow_ros.ros.sensors.rviz_config import expand
+    from crazyflow_ros.ros.sensors.sensors_file import load
 
     drones, drone_model = parameters["drones"], parameters["drone_model"]
     sensors = load(parameters["sensors"], drones, drone_model)

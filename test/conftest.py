@@ -13,10 +13,10 @@ import pytest
 from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
+from crazyflow_ros.engine.compiled_world import CompiledWorld
+from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.ros.code_cache import ENTRIES, CodeCache, cache_folder
-from crazyflow_ros.runtime.compiled import CompiledWorld
-from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.sim.packing import layout
+from crazyflow_ros.sim.leaves import layout
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
 _LARGEST_CACHE = 2 << 30  # bytes
@@ -26,21 +26,21 @@ _LONGEST = (
     "test_preparation",
     "test_random_calls",
     "test_hostile",
-    "test_ros_process",
+    "test_process",
     "test_lock_step",
-    "test_sensors_mjx",
-    "test_dynamics",
+    "test_mjx_backend",
+    "test_first_principles",
     "test_sharding",
     "test_pipeline",
-    "test_ros_simulation_interfaces",
+    "test_conformance",
     "test_roster",
     "test_replay",
     "test_disturbances",
-    "test_contact",
+    "test_floor",
     "test_sim",
-    "test_docs",
+    "test_examples",
     "test_demo",
-    "test_ros_node",
+    "test_node",
     "test_streamed",
     "test_rates",
     "test_client",
@@ -50,7 +50,7 @@ _LONGEST = (
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
-# make test ARGS="--hypothesis-profile=thorough test/test_random_calls.py"
+# make test ARGS="--hypothesis-profile=thorough test/sim/test_random_calls.py"
 settings.register_profile("quick", max_examples=8, deadline=None, database=None, derandomize=True)
 settings.register_profile("thorough", max_examples=10_000, deadline=None, database=None)
 settings.load_profile("quick")

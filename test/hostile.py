@@ -30,11 +30,12 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
+from paths import ROOT
 from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, SetParameters, SetParametersAtomically
 from rclpy.action import ActionClient
 from rclpy.action.graph import get_action_server_names_and_types_by_node
-from ros_client import ROOT, Client, SimulatorProcess, numbers, own_domain
+from ros_client import Client, SimulatorProcess, numbers, own_domain
 from rosidl_parser.definition import (
     AbstractNestedType,
     AbstractString,

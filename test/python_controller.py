@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 
-from crazyflow_ros.hardware import layout
-from crazyflow_ros.hardware.futex import Futex
-from crazyflow_ros.hardware.shared_memory import FOLDER
+from crazyflow_ros.lockstep import layout
+from crazyflow_ros.lockstep.futex import Futex
+from crazyflow_ros.lockstep.shared_memory import FOLDER
 from crazyflow_ros.runtime import Level
 
 

@@ -22,6 +22,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 import rclpy
+from paths import ROOT
 from rclpy.context import Context
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
@@ -33,7 +34,6 @@ from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
 
 FREQ = 500  # Hz, the default
-ROOT = Path(__file__).parents[1]
 COMMAND = "CRAZYFLOW_SIMULATOR"
 """Variable with the command of the simulator, if this Python cannot run it."""
 READY_TIMEOUT = 120.0  # s, a machine may be slow and busy
@@ -216,7 +216,7 @@ class SimulatorProcess(RosProcess):
     ) -> None:
         command = shlex.split(os.environ.get(COMMAND, f"{sys.executable} -m crazyflow_ros"))
         if prelude:
-            script = f"{prelude}\nfrom crazyflow_ros.ros.node import main\nmain()"
+            script = f"{prelude}\nfrom crazyflow_ros.ros.process import main\nmain()"
             command = [sys.executable, "-c", script]
         folder = cache or os.environ.get("CRAZYFLOW_ROS_TEST_CACHE", "")
         super().__init__([*command, "--ros-args", *arguments], domain, {"XDG_CACHE_HOME": folder})

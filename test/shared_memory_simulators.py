@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from crazyflow_ros.hardware.link import SharedMemoryLink
+from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror, build_spec
 

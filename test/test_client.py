@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ros_client import ROOT, Client, SimulatorProcess, own_domain
+from paths import ROOT
+from ros_client import Client, SimulatorProcess, own_domain
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 

@@ -13,9 +13,16 @@ import numpy as np
 import pytest
 
 from crazyflow_ros import compiler
-from crazyflow_ros.kernels import apart, fits_one_kernel, one_kernel, separate_kernels, zero
-from crazyflow_ros.sensors import mjx_backend
-from crazyflow_ros.sim import Sim, contacts, stepping
+from crazyflow_ros.kernels import (
+    apart,
+    fits_one_kernel,
+    one_kernel,
+    separate_kernels,
+    zero,
+)
+from crazyflow_ros.sensors.backends import mjx
+from crazyflow_ros.sim import Sim, contacts
+from crazyflow_ros.sim.compile import stepping
 
 
 def parts(x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
@@ -172,4 +179,4 @@ def test_forces_that_another_mjx_does_not_tell_are_refused_by_version(
 ) -> None:
     monkeypatch.delattr("mujoco.mjx._src.support.contact_force_dim")
     with pytest.raises(NotImplementedError, match=f"MJX {mujoco.__version__} does not tell"):
-        mjx_backend._contact_forces(None, None)
+        mjx._contact_forces(None, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ros_client import ROOT
+from paths import ROOT
 
 from crazyflow_ros import limits
 from crazyflow_ros.limits import Limit

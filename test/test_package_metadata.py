@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import ROOT
 
 import crazyflow_ros
 from crazyflow_ros import version
 
-ROOT = Path(__file__).parents[1]
 MANIFEST = ET.parse(ROOT / "package.xml")
 VERSION = MANIFEST.findtext("version")
 

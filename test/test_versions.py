@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-
-ROOT = Path(__file__).parents[1]
+from paths import ROOT
 
 
 def needed() -> dict[str, Requirement]:

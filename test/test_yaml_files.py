@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from crazyflow_ros.ros import sensor_config
-from crazyflow_ros.ros.declaration import ParameterError
+from crazyflow_ros.ros.parameters.declaration import ParameterError
+from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.ros.simulation_interfaces import named_poses
 from crazyflow_ros.yaml_files import load_yaml
 
@@ -113,8 +113,8 @@ def value(rng: random.Random, depth: int) -> Any:
 
 def sensors(rng: random.Random) -> Any:
     """A file of sensors, with other things in some places."""
-    kind = rng.choice(list(sensor_config.KINDS))
-    fields = ("rate", "pos", "rpy", *sensor_config.KINDS[kind].fields)
+    kind = rng.choice(list(sensors_file.KINDS))
+    fields = ("rate", "pos", "rpy", *sensors_file.KINDS[kind].fields)
     names = rng.sample(fields, min(len(fields), rng.randrange(3)))
     return {"cf0": {"a": {"type": kind} | {name: value(rng, 2) for name in names}}}
 
@@ -130,7 +130,7 @@ def poses(rng: random.Random) -> Any:
 
 
 def read_sensors(path: Path) -> None:
-    sensor_config.load(str(path), ["cf0", "cf1"], "cf2x_L250")
+    sensors_file.load(str(path), ["cf0", "cf1"], "cf2x_L250")
 
 
 def read_poses(path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
-from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
+from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
 
 FAILED, WRONG_USAGE = 1, 2
 
@@ -61,7 +61,7 @@ def _demonstrate(arguments: Arguments) -> int:
         f" (ROS_DOMAIN_ID={os.environ['ROS_DOMAIN_ID']})",
         flush=True,
     )
-    with Simulator(parameters, plot.with_name("simulator.log")) as simulator:
+    with SimulatorProcess(parameters, plot.with_name("simulator.log")) as simulator:
         with ros_node([]) as node:
             good = run(node, arguments.duration, plot, check=simulator.check)
         if not simulator.stop():

@@ -26,7 +26,7 @@ from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.spin import make_executor, spin_for
 from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, Flight, plan_flight
-from crazyflow_ros.ros.times import NS, nanoseconds
+from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
 SLICE = 0.05  # s, how long callbacks run before we look around

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
+from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import Drone
@@ -58,7 +58,7 @@ def main() -> int:
     (log := Path("out") / "simulator.log").parent.mkdir(exist_ok=True)
     print(f"starting the simulator, which takes some seconds (log: {log})")
     try:
-        with Simulator({"drones": "[cf0]", "true_mass": "true"}, log) as simulator:
+        with SimulatorProcess({"drones": "[cf0]", "true_mass": "true"}, log) as simulator:
             _fly(simulator)
     except (SimulatorError, SimulationError) as error:
         print(f"\nFAILED: {error}", file=sys.stderr)
@@ -68,7 +68,7 @@ def main() -> int:
     return 0
 
 
-def _fly(simulator: Simulator) -> None:
+def _fly(simulator: SimulatorProcess) -> None:
     from geometry_msgs.msg import TwistStamped
 
     from crazyflow_ros.client import Simulation

@@ -11,8 +11,8 @@ from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from crazyflow_ros.demo.trajectory import Flight
-from crazyflow_ros.ros.cdr import XYZ, below, find_numbers
-from crazyflow_ros.ros.times import NS, nanoseconds
+from crazyflow_ros.ros.messages.cdr import XYZ, below, find_numbers
+from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
 

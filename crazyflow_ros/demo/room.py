@@ -9,137 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from crazyflow_ros.demo.room_flight import DRONE, RoomFlight
 from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
-from crazyflow_ros.demo.simulator import Simulator, SimulatorError, choose_domain
+from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
 from crazyflow_ros.opengl import advice
 from crazyflow_ros.resources import resource
-from crazyflow_ros.scene.frames import quat_from_rpy
 
-if TYPE_CHECKING:
-    from rclpy.node import Node
-    from trajectory_msgs.msg import MultiDOFJointTrajectory
-
-DRONE = "cf0"
 OUT = Path("out")
 FAILED = 1
-
-_LEAD = 500_000_000  # ns of simulated time, from sending it to its start
-_READY_TIMEOUT = 120.0  # s
-_SILENCE = 20.0  # s of wall time
-
-
-class Flight:
-    """Flies one round, and keeps what the drone's sensors tell.
-
-    Args:
-        node: What this talks through.
-        check: Called often; raises if the flight shall end.
-
-    Attributes:
-        poses: Position [m] and attitude xyzw in the map, (7,), by stamp [ns].
-        messages: Of the other topics, by topic and stamp.
-        start_ns: When the drone takes off.
-    """
-
-    def __init__(self, node: Node, check: Callable[[], None]) -> None:
-        from geometry_msgs.msg import PoseStamped
-        from sensor_msgs.msg import Image, LaserScan, PointCloud2
-        from trajectory_msgs.msg import MultiDOFJointTrajectory
-
-        from crazyflow_ros.demo.spin import make_executor
-
-        self._check, self.start_ns = check, 0
-        self._executor = make_executor()
-        self._executor.add_node(node)
-        self.poses: dict[int, np.ndarray] = {}
-        self.messages: dict[str, dict[int, Any]] = {}
-        node.create_subscription(PoseStamped, f"{DRONE}/pose", self._keep_pose, 100)
-        for kind, topic in (
-            (LaserScan, "scan"),
-            (PointCloud2, "cloud"),
-            (Image, "camera/image_raw"),
-            (Image, "camera/depth/image_raw"),
-        ):
-            kept = self.messages[topic] = {}
-            node.create_subscription(
-                kind, f"{DRONE}/{topic}", lambda m, kept=kept: kept.update({_stamp(m): m}), 10
-            )
-        self._commands = node.create_publisher(
-            MultiDOFJointTrajectory, f"{DRONE}/cmd_trajectory", 1
-        )
-
-    def fly(self) -> None:
-        """Fly.
-
-        Raises:
-            SimulatorError: The simulator does not answer.
-        """
-        began = time.monotonic()
-        while not (
-            self.poses and self.messages["scan"] and self._commands.get_subscription_count()
-        ):
-            if time.monotonic() > began + _READY_TIMEOUT:
-                raise SimulatorError(f"no pose and no scan after {_READY_TIMEOUT:g} s")
-            self._run_callbacks()
-        self.start_ns = max(self.poses) + _LEAD
-        self._commands.publish(trajectory(self.start_ns))
-        end = self.start_ns + int((RISE + ROUND + REST) * 1e9)
-        newest, heard = 0, time.monotonic()
-        while newest < end:
-            self._run_callbacks()
-            if (now := max(self.poses)) > newest:
-                newest, heard = now, time.monotonic()
-            elif time.monotonic() > heard + _SILENCE:
-                raise SimulatorError(f"the simulator has been silent for {_SILENCE:g} s")
-
-    def close(self) -> None:
-        """Stop running callbacks."""
-        self._executor.shutdown()
-
-    def _run_callbacks(self) -> None:
-        from crazyflow_ros.demo.spin import spin_for
-
-        spin_for(self._executor, 0.05)
-        self._check()
-
-    def _keep_pose(self, message: Any) -> None:
-        p, q = message.pose.position, message.pose.orientation
-        self.poses[_stamp(message)] = np.array([p.x, p.y, p.z, q.x, q.y, q.z, q.w])
-
-
-def trajectory(start_ns: int) -> MultiDOFJointTrajectory:
-    """The flight as a message, from a simulated time [ns] on."""
-    from builtin_interfaces.msg import Duration, Time
-    from geometry_msgs.msg import Quaternion, Transform, Vector3
-    from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
-
-    message = MultiDOFJointTrajectory(joint_names=[f"{DRONE}/base_link"])
-    message.header.frame_id = "map"
-    message.header.stamp = Time(sec=start_ns // 10**9, nanosec=start_ns % 10**9)
-    for seconds, pos, yaw in zip(*plan()):
-        place = Vector3(**dict(zip("xyz", pos.tolist())))
-        whole, rest = divmod(round(seconds * 10**9), 10**9)
-        turn = quat_from_rpy(np.array([0.0, 0.0, yaw])).tolist()
-        message.points.append(
-            MultiDOFJointTrajectoryPoint(
-                transforms=[
-                    Transform(translation=place, rotation=Quaternion(**dict(zip("xyzw", turn))))
-                ],
-                time_from_start=Duration(sec=whole, nanosec=rest),
-            )
-        )
-    return message
-
-
-def _stamp(message: Any) -> int:
-    return int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec)
 
 
 def main() -> int:
@@ -165,8 +44,8 @@ def main() -> int:
     log = OUT / "simulator.log"
     with interruptible():
         try:
-            with Simulator(parameters, log) as simulator, ros_node([]) as node:
-                flight = Flight(node, simulator.check)
+            with SimulatorProcess(parameters, log) as simulator, ros_node([]) as node:
+                flight = RoomFlight(node, simulator.check)
                 try:
                     flight.fly()
                 finally:

@@ -20,7 +20,7 @@ from crazyflow_ros.scene import scene_path
 from crazyflow_ros.scene.frames import body_to_world, heading_to_world, yaw
 
 if TYPE_CHECKING:
-    from crazyflow_ros.demo.room import Flight
+    from crazyflow_ros.demo.room_flight import RoomFlight
 
 _BEAM, _HIT, _PATH = "#f5b041", "#c0392b", "#1f77b4"
 _MOMENTS = 6  # pictures of a camera
@@ -28,7 +28,7 @@ _FARTHEST = 5.0  # m, of the colours of depths
 _ROOM = {"xlim": (-3.4, 3.4), "ylim": (-2.9, 2.9)}  # m
 
 
-def save_scan(flight: Flight, path: Path) -> None:
+def save_scan(flight: RoomFlight, path: Path) -> None:
     """Draw the scan in the middle of the flight into the plan of the room, and over its angle."""
     scans = flight.messages["scan"]
     placed = sorted(stamp for stamp in scans if stamp in flight.poses)
@@ -55,7 +55,7 @@ def save_scan(flight: Flight, path: Path) -> None:
         figure.savefig(path)
 
 
-def save_cloud(flight: Flight, path: Path) -> None:
+def save_cloud(flight: RoomFlight, path: Path) -> None:
     """Draw the points of all clouds from above, coloured by their height, and the flight.
 
     A line that would cross lost poses is interrupted; the title tells how many messages were lost.
@@ -88,7 +88,7 @@ def save_cloud(flight: Flight, path: Path) -> None:
         figure.savefig(path)
 
 
-def save_pictures(flight: Flight, camera: Path, depth: Path) -> None:
+def save_pictures(flight: RoomFlight, camera: Path, depth: Path) -> None:
     """Draw pictures and depths of the same moments, spread over the flight."""
     pictures, depths = (flight.messages[f"camera/{k}image_raw"] for k in ("", "depth/"))
     stamps = np.array(sorted(pictures.keys() & depths.keys()))
@@ -108,7 +108,7 @@ def save_pictures(flight: Flight, camera: Path, depth: Path) -> None:
             figure.savefig(path)
 
 
-def _lost(flight: Flight) -> str:
+def _lost(flight: RoomFlight) -> str:
     kinds = {"poses": flight.poses, "clouds": flight.messages["cloud"]}
     lost = {name: count_lost(np.array(sorted(kept))) for name, kept in kinds.items()}
     told = ", ".join(f"{count} of the {name}" for name, count in lost.items() if count)

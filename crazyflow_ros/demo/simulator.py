@@ -33,7 +33,7 @@ class SimulatorError(RuntimeError):
     """The simulator has ended on its own."""
 
 
-class Simulator:
+class SimulatorProcess:
     """A running simulator; a context manager that ends it.
 
     It is in a session of its own, so that Ctrl-C reaches it only through us.

@@ -20,9 +20,9 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.envs.tasks import Flight, Task, Verdict
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import whole
+from crazyflow_ros.sim.compile.stepping import StepFn
 from crazyflow_ros.sim.functional import attitude_control
 from crazyflow_ros.sim.reset import ResetFn
-from crazyflow_ros.sim.stepping import StepFn
 
 _GOAL = "goal"
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control
+from crazyflow_ros.control.commands import check_command
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.governor import (
@@ -31,7 +32,6 @@ from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.planner import PolynomialTrajectory, checked_timescale, to_rest_at
 from crazyflow_ros.flight.profile import Profile
 from crazyflow_ros.limits import Limit
-from crazyflow_ros.sim.functional import check_command
 
 CLEARANCE = 0.15
 """m above where a drone stands, below which it moves straight up and down only."""

@@ -1,201 +1,375 @@
-"""The program `simulator`: starts the node, and ends it on SIGINT, SIGTERM or a failure.
-
-The main thread only waits, so that a signal is heard at once, whatever the others do. One thread
-builds the node and then runs its callbacks; the physics thread advances the simulation.
-"""
+"""The node: the physics thread, and what the other modules of this folder make of it in ROS."""
 
 from __future__ import annotations
 
-import ctypes
-import faulthandler
-import gc
 import os
-import resource
-import signal
-import sys
-import tempfile
-import threading
-import traceback
-from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import rclpy
-from rclpy.exceptions import InvalidHandle
-from rclpy.executors import Executor, SingleThreadedExecutor
+import jax
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.logging import get_logger
-from rclpy.signals import SignalHandlerOptions
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.middleware import configure_middleware
+from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.ros.code_cache import CodeCache, cache_folder
+from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
+from crazyflow_ros.ros.door import SERVICE_QOS, Door
+from crazyflow_ros.ros.launch_support import READY
+from crazyflow_ros.ros.parameters.declaration import (
+    ParameterError,
+    declarations,
+    declare,
+    values_of,
+)
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.sensors import sensors_file
+from crazyflow_ros.ros.services.answers import Answers
+from crazyflow_ros.ros.services.retirement import Retirement
+from crazyflow_ros.ros.services.waiting import Waiting
+from crazyflow_ros.ros.start_up import StartUp, process_age
+from crazyflow_ros.ros.topics.state_topics import StateSender
+from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.worker import Worker
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.code_cache import CodeCache
-    from crazyflow_ros.ros.simulator import Simulator
+    from crazyflow_ros.ros.parameters.wind import WindParameters
+    from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
+    from crazyflow_ros.ros.recording.recorder import Recorder
+    from crazyflow_ros.ros.viewer import Viewer
 
-STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
-"""Exit codes."""
+# In the order in which the physics thread serves them: time first, then what carries its stamp.
+_FEATURES = (
+    "topics.clock",
+    "topics.odometry",
+    "topics.tf",
+    "topics.imu",
+    "topics.range",
+    "topics.joint_states",
+    "topics.swarm",
+    "robot_description",
+    "topics.status",
+    "topics.reset_event",
+    "commands.command_topics",
+    "commands.flight_services",
+    "sensors.sensor_threads",
+    "services.time_control",
+    "services.disturbances",
+    "parameters.wind",
+    "services.checkpoint",
+    "services.mujoco_ros2_control",
+    "viewer",
+    "simulation_interfaces",
+)
+_ROWS = tuple(  # with a row for each drone
+    f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
+)
+_FOLLOW_PERIOD = 0.1  # s of wall time
+# With ros2_control.mode topic.
+_TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
 
-_STOP_TIMEOUT = 0.6  # s for each of the other threads
-_LAST_RESORT = 10.0  # s for all of them
-_SPIN_PERIOD = 0.1  # s after which the node's thread looks whether it shall end
-_SWITCH_INTERVAL = 5e-4  # s
-_M_MMAP_THRESHOLD = -3  # of glibc's mallopt
-_ADDRESS_SPACE = 5 * 2**29  # bytes that one drone needs, most of them never touched
-_BIG_BLOCK = 128 * 1024  # bytes, where glibc begins
 
+class SimulatorNode(Node):
+    """Node `crazyflow`.
 
-def main(args: list[str] | None = None) -> NoReturn:
-    """Run the simulator until a signal or a failure ends it, and the process with it.
+    Attributes:
+        parameters: As they were at the start.
+        drones: Names of the drones.
+        sensor_file: What the drones carry.
+        link: To the controllers, if it is they that command the drones.
+        recorder: Of all that is published, if it shall be recorded.
+        recorded_effects: Of all that takes effect, likewise.
+        viewer: The window, if there shall be one.
+        door: Guards all callbacks.
+        answers: Sees that the answers of services arrive.
+        waiting: For services that wait for the physics or the worker.
+        worker: Does what would keep the executor from other callbacks, one thing after the other.
+        physics: The running simulation.
+        on_quit: Ends the process; whoever runs the node sets it.
+        senders: Of the state of the drones, by rate [Hz].
+        wind: Follows the parameters.
+        latched: Publishers of what is said once for all who come, by topic.
 
-    Args:
-        args: Command line, by default that of the process.
+    Raises:
+        ValueError: A parameter cannot be used; the message names it, and what can.
     """
-    # When the physics thread wakes up while a callback runs, it has to get the interpreter's lock
-    # within a fraction of a tick. Python's default of 5 ms is more than a tick.
-    sys.setswitchinterval(_SWITCH_INTERVAL)
-    _give_memory_back()
-    gc.disable()  # until the node is built: what is imported and traced stays
-    process = _Process()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: process.end(STOPPED))
-    _check_address_space()
-    configure_middleware()
-    _ensure_log_folder()
-    try:
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # rclpy has no public type for all that is wrong with arguments
-        print(f"simulator: {error}", file=sys.stderr)
-        sys.exit(WRONG_USAGE)
-    exit_code = process.run()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # All is put away, unless a thread still compiles, which nothing can interrupt. Taking down the
-    # interpreter would wait for that, and else takes longer than all the rest.
-    os._exit(exit_code)
 
-
-def _give_memory_back() -> None:
-    """Have big blocks mapped on their own for good, so that they are returned when they are freed.
-
-    glibc raises the size from which it does so with each one that is freed. The scene is compiled
-    anew whenever a drone comes or goes, and left holes of 35 MB in the heap after 300 times.
-    """
-    with suppress(AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BIG_BLOCK)
-
-
-def _check_address_space() -> None:
-    """End it with a reason where XLA would abort the process, as it does without memory."""
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
-        allowed, needed = limit >> 20, _ADDRESS_SPACE >> 20
-        reason = f"may use {allowed} MiB of addresses (ulimit -v), it needs {needed} MiB at least"
-        print(f"simulator: the process {reason}", file=sys.stderr)
-        sys.exit(WRONG_USAGE)
-
-
-def _ensure_log_folder() -> None:
-    """Give ROS a folder for its logs, without which it does not start, where there is no home."""
-    home = os.environ.get("ROS_HOME") or os.path.join(os.environ.get("HOME", ""), ".ros")
-    folder = os.environ.get("ROS_LOG_DIR") or os.path.join(home, "log")
-    with suppress(OSError):
-        if os.path.isabs(folder):
-            os.makedirs(folder, exist_ok=True)
-            if os.access(folder, os.W_OK):
-                return
-    os.environ["ROS_LOG_DIR"] = other = tempfile.mkdtemp(prefix="crazyflow_ros_log_")
-    print(f"simulator: no logs can be written to {folder!r}, they are in {other}", file=sys.stderr)
-
-
-class _Process:
-    """The threads of the process, and how it ends."""
+    wind: WindParameters
+    recorder: Recorder | None = None  # already while the base class makes its publishers
 
     def __init__(self) -> None:
-        self._simulator: Simulator | None = None
-        self._cache: CodeCache | None = None
-        self._exit_code = STOPPED
-        self._ended = threading.Event()
-        # A signal writes into the pipe, whichever thread the kernel gives it to.
-        self._wakes, self._waker = os.pipe()
-        os.set_blocking(self._waker, False)
-        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
-        self._worker = threading.Thread(target=self._work, name="node", daemon=True)
+        self.door = Door(get_logger("crazyflow"))  # rclpy's own services need them, too
+        self.answers = Answers(self.call_later, get_logger("crazyflow"))
+        self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
+        self.waiting = Waiting()
+        self.worker = Worker("worker")
+        super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
+        self.parameters = declare(self, Parameters)
+        self.drones = self.parameters.drones
+        self._refuse_sim_time()
+        p = self.parameters
+        self.sensor_file = sensors_file.load(p.sensors, self.drones, p.drone_model)
+        config, self.link = p.simulation_config(), self._link()
+        if self.parameters.record:
+            self.recorder = self._recorder()
+        shape = (
+            len(self.drones),
+            p.max_drones,
+            p.ros2_control.mode,
+            replace(config, initial_poses=None, real_time_factor=0.0, start_paused=False),
+        )
+        kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        start_up = StartUp(Path(kept) if kept else None, self.get_logger().info)
+        with start_up.compiling(*shape):
+            self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
+        self.recorded_effects: RecordedEffects | None = None
+        if self.recorder is not None:
+            from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 
-    def end(self, exit_code: int) -> None:
-        """End the process, from any thread; the first to call says with which code."""
-        if not self._ended.is_set():
-            self._exit_code = exit_code
-            self._ended.set()
-            os.write(self._waker, b"\0")
+            effects = RecordedEffects(self.recorder, self.physics, self.resolve_topic_name)
+            self.recorded_effects = effects
+        self.viewer: Viewer | None = None
+        self.on_quit: Callable[[], None] = lambda: None
+        self.senders: dict[int, StateSender] = {}
+        self.latched: dict[str, Any] = {}
+        self._per_drone: list[Callable[[str], None]] = []
+        self._on_close: list[Callable[[], None]] = []
+        # Whoever adds a drone calls it, too; a reset may do so as well.
+        self.create_timer(_FOLLOW_PERIOD, self.follow_drones)
+        on_topics = self.parameters.ros2_control.mode == "topic"
+        for name in (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ())):
+            self._declare(name)
+        self.add_on_set_parameters_callback(self._check_changes)
+        self.add_post_set_parameters_callback(self._apply_changes)
 
-    def run(self) -> int:
-        """Run until `end` is called, by whomever."""
-        self._worker.start()
-        while not self._ended.is_set():
-            os.read(self._wakes, 1)
-        # If something hangs all the same, say where; this needs no lock of the interpreter.
-        faulthandler.dump_traceback_later(_LAST_RESORT, exit=True)
-        may_compile = False
-        if self._simulator is not None:
-            try:
-                self._simulator.physics.stop(_STOP_TIMEOUT)  # no callback waits for it any longer
-            except TimeoutError:
-                may_compile = True
-        self._worker.join(_STOP_TIMEOUT)
-        if self._simulator is not None:
-            self._simulator.close(_STOP_TIMEOUT)
-        if not (may_compile or self._worker.is_alive()):
-            if self._cache is not None:
-                self._cache.close()
-            rclpy.try_shutdown()  # while the other thread is within rclpy, this may never return
-        return self._exit_code
+    def start(self) -> None:
+        """Let time run, and say that the node is ready."""
+        for sender in self.senders.values():
+            sender.recount()
+        if self.recorder is not None:
+            self.recorder.start()
+        self.physics.start()
+        p, names = self.parameters, ", ".join(self.drones[:4])
+        names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
+        self.get_logger().info(
+            f"{READY}{len(self.drones)} x {p.drone_model} ({names}), "
+            f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
+            f"{', paused' if p.start_paused else ''}, in {process_age():.1f} s"
+        )
 
-    def _work(self) -> None:
-        """Build the node, and run its callbacks."""
+    def for_each_drone(self, add: Callable[[str], None]) -> None:
+        """Call `add` for each drone, now and when one comes."""
+        self._per_drone.append(add)
+        for drone in self.drones:
+            add(drone)
+
+    def follow_drones(self) -> None:
+        """Have the topics and services of the drones that there are. In the executor's thread.
+
+        Until then messages with a row for each drone are not sent.
+        """
+        before, self.drones = self.drones, self.physics.names
+        if before == self.drones:
+            return
+        for sender in self.senders.values():
+            sender.begin()
+        for feature in _ROWS:
+            self._declare(feature)
+        for drone in before:
+            if drone not in self.drones:
+                self._remove_entities(self.resolve_topic_name(f"{drone}/x")[:-1])
+        for drone in self.drones:
+            if drone not in before:
+                for add in self._per_drone:
+                    add(drone)
+        for sender in self.senders.values():
+            sender.recount()
+
+    def _remove_entities(self, prefix: str) -> None:
+        """Destroy the topics and services whose names begin so."""
+        for sender in self.senders.values():
+            sender.forget(prefix)
+        for publisher in [p for p in self.publishers if p.topic_name.startswith(prefix)]:
+            self.destroy_publisher(publisher)
+        for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
+            self.destroy_subscription(subscription)
+        self._retirement.begin(s for s in self.services if s.service_name.startswith(prefix))
+        # rclpy keeps a weak reference to all that has ever been in a group.
+        for group in (self.default_callback_group, self.waiting.group):
+            group.entities = {entity for entity in group.entities if entity() is not None}
+
+    def on_close(self, close: Callable[[], None]) -> None:
+        """Call `close` when the node ends."""
+        self._on_close.append(close)
+
+    def close(self, timeout: float) -> None:
+        """Close the window and complete what is being recorded; all else has ended."""
+        for close in self._on_close:
+            close()
+        if self.viewer is not None:
+            self.viewer.close()
+        if self.recorder is not None:
+            self.recorder.close(timeout)
+
+    def create_publisher(
+        self, msg_type: Any, topic: str, qos_profile: QoSProfile | int, **options: Any
+    ) -> Any:
+        """Create a publisher. What it publishes is recorded, if anything is."""
+        publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
+        if self.recorder is None:
+            return publisher
+        return self.recorder.tap(publisher)
+
+    def create_subscription(
+        self,
+        msg_type: Any,
+        topic: str,
+        callback: Any,
+        qos_profile: QoSProfile | int,
+        **options: Any,
+    ) -> Any:
+        """Create a subscription. Its callback may raise ValueError to refuse a message."""
+        receive = self.door.on_message(callback, msg_type, topic)
+        return super().create_subscription(
+            msg_type, topic, receive, qos_profile, raw=True, **options
+        )
+
+    def create_service(
+        self,
+        srv_type: Any,
+        srv_name: str,
+        callback: Any,
+        *,
+        callback_group: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Create a service, see `Door.on_request`; others are served while one waits."""
+        guarded = self.door.on_request(callback, srv_name)
+        kept = self._retirement.end(self.resolve_service_name(srv_name), guarded)
+        if kept is not None:
+            return kept
+        service = super().create_service(
+            srv_type,
+            srv_name,
+            guarded,
+            callback_group=self.waiting.group if callback_group is None else callback_group,
+            **{"qos_profile": SERVICE_QOS, **options},
+        )
+        self.answers.ensure(service)
+        return service
+
+    def create_timer(
+        self, timer_period_sec: float, callback: Any, *args: Any, **options: Any
+    ) -> Any:
+        """Create a timer. An exception of its callback is logged."""
+        guarded = self.door.on_timer(callback)
+        return super().create_timer(timer_period_sec, guarded, *args, **options)
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> None:
+        """Call a function once in the executor's thread, after some wall time [s]."""
+
+        def call() -> None:
+            self.destroy_timer(timer)
+            callback()
+
+        timer = self.create_timer(delay, call)
+
+    def _recorder(self) -> Recorder:
+        path = self.parameters.record
         try:
-            get_logger("crazyflow").info("importing JAX and MuJoCo")
-            # Only here, for they take seconds to import.
-            from crazyflow_ros.ros.simulator import Simulator, configure_jax
+            from crazyflow_ros.ros.recording.recorder import Recorder
+        except ModuleNotFoundError as error:
+            expected = f"the Python package {error.name} (pip install {error.name}) to write a file"
+            raise ParameterError("record", expected, path) from None
+        try:
+            return Recorder(Path(path).expanduser(), values_of(self.parameters), self.get_logger())
+        except OSError as error:
+            raise ParameterError("record", f"a file to be made ({error.strerror})", path) from None
 
-            self._cache = configure_jax(get_logger("crazyflow").warning)
-            try:
-                self._simulator = simulator = Simulator()
-            except ValueError as error:
-                get_logger("crazyflow").fatal(str(error))
-                self.end(WRONG_USAGE)
-                return
-            simulator.physics.on_failure(self._fail)
-            simulator.on_quit = lambda: self.end(STOPPED)
-            gc.freeze()
-            gc.enable()
-            simulator.start()
-            executor = _executor()
-            executor.add_node(simulator)
-            while not self._ended.is_set():
-                # Not spin(): without a deadline, the executor of the wheels burns all of a core.
-                # A drone may go while an event of one of its topics waits, and is found destroyed.
-                with suppress(InvalidHandle):
-                    executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
-            with suppress(TimeoutError):
-                simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until then
-            executor.shutdown()
-            simulator.destroy_node()
-        except BaseException as error:
-            self._fail(error)
+    def _link(self) -> SharedMemoryLink | TopicSource | None:
+        p, control = self.parameters, self.parameters.ros2_control
+        if control.mode == "off":
+            return None
+        if control.mode == "topic":
+            return TopicSource(
+                self.drones,
+                freq=p.freq,
+                rate=control.rate,
+                on_loss=control.on_loss,
+                logger=self.get_logger(),
+            )
+        name = self.get_fully_qualified_name().strip("/").replace("/", ".")
+        return SharedMemoryLink(
+            control.shared_memory or name,
+            self.drones,
+            drone_model=p.drone_model,
+            freq=p.freq,
+            rate=control.rate,
+            lock_step=control.mode == "lock_step",
+            range_rate=p.publish_rates.range,
+            timeout=control.timeout,
+            on_loss=control.on_loss,
+            logger=self.get_logger(),
+        )
 
-    def _fail(self, error: BaseException) -> None:
-        if not self._ended.is_set():  # what fails in the end is of no consequence
-            get_logger("crazyflow").fatal("".join(traceback.format_exception(error)))
-            self.end(FAILED)
+    def _declare(self, feature: str) -> None:
+        """Add a feature; without its message package the others do."""
+        try:
+            module = import_module(f"crazyflow_ros.ros.{feature}")
+        except ModuleNotFoundError as missing:
+            package = (missing.name or "").partition(".")[0]
+            if not package.endswith(("_msgs", "_interfaces")):
+                raise
+            distribution = os.environ.get("ROS_DISTRO", "<distribution>")
+            install = f"'apt install ros-{distribution}-{package.replace('_', '-')}'"
+            if package.startswith("crazyflow_ros"):
+                install = f"'colcon build --base-paths <this repository>/interfaces/{package}'"
+            self.get_logger().warning(
+                f"{feature.rpartition('.')[2]} is off, for there is no package {package}; "
+                f"install it with {install}, "
+                "or run 'make setup'"
+            )
+        else:
+            module.declare(self)
+
+    def _refuse_sim_time(self) -> None:
+        if self.get_parameter("use_sim_time").value:
+            self.get_logger().warning("use_sim_time is ignored: this node publishes the time")
+            self.set_parameters([Parameter("use_sim_time", value=False)])
+
+    def _check_changes(self, changes: list[Parameter]) -> SetParametersResult:
+        known = {declaration.name: declaration for declaration in declarations(Parameters)}
+        for change in changes:
+            reason = ""
+            if change.name == "use_sim_time" and change.value:
+                reason = "use_sim_time: this node publishes the time"
+            elif change.name in known:
+                try:
+                    value = known[change.name].checked(change.value)
+                    if "." not in change.name:  # else it is read-only
+                        replace(self.parameters, **{change.name: value})  # with the others
+                except ValueError as error:
+                    reason = str(error)
+            if reason:
+                return SetParametersResult(successful=False, reason=reason)
+        return SetParametersResult(successful=True)
+
+    def _apply_changes(self, changes: list[Parameter]) -> None:
+        for change in changes:
+            if change.name == "real_time_factor":
+                self.physics.set_real_time_factor(change.value)
 
 
-def _executor() -> Executor:
-    """The executor whose effort does not grow with the number of subscriptions, where there is one.
+def configure_jax(warn: Callable[[str], object]) -> CodeCache:
+    """Keep compiled code between runs, and call it without a detour through other threads.
 
-    100 drones have 400 subscriptions. Since Kilted, rclpy can be woken by the one that has a
-    message, and a message costs 0.13 ms; otherwise it walks over all of them, which takes 2.3 ms.
+    Args:
+        warn: Is told what is wrong with the folder of the code.
     """
-    try:
-        from rclpy.experimental import EventsExecutor
-    except ImportError:
-        return SingleThreadedExecutor()
-    return EventsExecutor()
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    return CodeCache(cache_folder(), warn)

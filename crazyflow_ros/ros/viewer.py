@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rclpy.impl.rcutils_logger import RcutilsLogger
 
-    from crazyflow_ros.ros.simulator import Simulator
+    from crazyflow_ros.ros.node import SimulatorNode
 
 SPACE, EQUAL, MINUS, BACKSPACE, RIGHT = 32, 61, 45, 259, 262
 """Keys, as GLFW numbers them."""
@@ -174,7 +174,7 @@ class Viewer:
         )
 
 
-def declare(simulator: Simulator) -> None:
+def declare(simulator: SimulatorNode) -> None:
     """Open the window, if there shall be one."""
     if simulator.parameters.headless:
         return

@@ -1,22 +1,22 @@
 """The running simulation: a thread that advances the drones in step with wall time. No ROS."""
 
-from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
-from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
-from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.disturbances import (
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.disturbances import (
     BatteryCharge,
     Disturbance,
     MotorEfficiency,
     Wind,
 )
+from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.engine.snapshot import DroneState, Snapshot
+from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
+from crazyflow_ros.runtime.checkpoint import Checkpoint
+from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
 from crazyflow_ros.runtime.health import Failure
-from crazyflow_ros.runtime.levels import Level
 from crazyflow_ros.runtime.lives import DroneLives, Life
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
-from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
 from crazyflow_ros.runtime.statistics import Statistics
 from crazyflow_ros.runtime.steps import StepAborted, Steps
 from crazyflow_ros.runtime.wrenches import Wrench

@@ -14,19 +14,19 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.runtime.assembly import Assembly, Plan, Prepared, Reassembly, Scene, SceneEdit
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.disturbances import Disturbance, Wind
+from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.initial_poses import checked_pose, free_place
+from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
-from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.disturbances import Disturbance, Wind
-from crazyflow_ros.runtime.engine import Engine
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.poses import checked_pose, free_place
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
+from crazyflow_ros.runtime.roster import Assembly, Plan, Prepared, Reassembly, Scene, SceneEdit
 from crazyflow_ros.runtime.simulation import FIRST_TICK, Simulation
-from crazyflow_ros.runtime.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.scene import MirrorState
 
 T = TypeVar("T")

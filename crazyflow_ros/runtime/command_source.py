@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from crazyflow_ros.runtime.snapshot import Snapshot
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.scene import Mirror
 
 

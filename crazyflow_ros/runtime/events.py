@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.snapshot import Snapshot
 
 SnapshotCallback = Callable[[Snapshot], None]
 

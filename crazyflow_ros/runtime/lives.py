@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
-from crazyflow_ros.runtime.snapshot import Snapshot
 
 
 class Life(NamedTuple):

@@ -11,8 +11,10 @@ from typing import TypeVar
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
+from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState
-from crazyflow_ros.runtime.assembly import Assembly
 from crazyflow_ros.runtime.changes import (
     Changes,
     DisturbanceCallback,
@@ -20,17 +22,15 @@ from crazyflow_ros.runtime.changes import (
     RestoreCallback,
 )
 from crazyflow_ros.runtime.command_source import CommandSource
-from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_factor
-from crazyflow_ros.runtime.engine import Engine
+from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Health, Logger
 from crazyflow_ros.runtime.lives import Life
-from crazyflow_ros.runtime.orders import CommandCallback, EventCallback
 from crazyflow_ros.runtime.pacing import Pacer
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
+from crazyflow_ros.runtime.roster import Assembly
 from crazyflow_ros.runtime.simulation import Simulation
-from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.runtime.steps import StepQueue, Steps
 from crazyflow_ros.runtime.wrenches import WrenchCallback
 from crazyflow_ros.scene import Mirror

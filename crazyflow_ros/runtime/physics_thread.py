@@ -10,26 +10,26 @@ from typing import TypeVar
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
+from crazyflow_ros.engine.disturbances import Disturbance, Wind
+from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.flight import Setpoint
-from crazyflow_ros.runtime.assembly import Prepared, SceneEdit
 from crazyflow_ros.runtime.changes import StateEdit
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
-from crazyflow_ros.runtime.config import SimulationConfig, check_real_time_factor
-from crazyflow_ros.runtime.disturbances import Disturbance, Wind
+from crazyflow_ros.runtime.drone_commands import Told
 from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.runtime.loop import Loop
-from crazyflow_ros.runtime.mirror_requests import MirrorRequests
-from crazyflow_ros.runtime.orders import Told
 from crazyflow_ros.runtime.reset import ResetScope
-from crazyflow_ros.runtime.snapshot import DroneState, Snapshot
+from crazyflow_ros.runtime.roster import Prepared, SceneEdit
 from crazyflow_ros.runtime.statistics import Statistics
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.wrenches import Wrench
 from crazyflow_ros.scene import MirrorState
 
 T = TypeVar("T")
+_MIRROR_TIMEOUT = 10.0  # s that the mirror waits for a request
 
 
 class PhysicsThread(Loop):
@@ -356,3 +356,26 @@ class PhysicsThread(Loop):
     def _set_factor(self, factor: float) -> None:
         self._pacer.factor = factor
         self._anchor()
+
+
+class MirrorRequests:
+    """See `scene.mirror.PhysicsRequests`; each call returns when it is done."""
+
+    def __init__(self, physics: PhysicsThread) -> None:
+        self._physics = physics
+
+    def set_state(self, state: MirrorState) -> None:
+        """Go on from a state."""
+        self._physics.set_state(state).result(_MIRROR_TIMEOUT)
+
+    def capture_initial_state(self) -> None:
+        """Make the present state the initial one."""
+        self._physics.capture_initial_state().result(_MIRROR_TIMEOUT)
+
+    def reset(self) -> None:
+        """Reset all drones."""
+        self._physics.reset().result(_MIRROR_TIMEOUT)
+
+    def notify_reset(self) -> None:
+        """Drop staged controls and run the mirror's reset callback."""
+        self._physics.notify_reset().result(_MIRROR_TIMEOUT)

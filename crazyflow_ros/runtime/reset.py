@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from crazyflow_ros.runtime.snapshot import Snapshot
+from crazyflow_ros.engine.snapshot import Snapshot
 
 
 class ResetScope(Flag):

@@ -13,19 +13,19 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.disturbances import Wind
+from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.levels import resolve
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
-from crazyflow_ros.runtime.config import SimulationConfig
-from crazyflow_ros.runtime.disturbances import Wind
-from crazyflow_ros.runtime.engine import Engine
+from crazyflow_ros.runtime.drone_commands import Orders
 from crazyflow_ros.runtime.events import Events
 from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.levels import resolve
 from crazyflow_ros.runtime.lives import DroneLives
-from crazyflow_ros.runtime.orders import Orders
-from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.snapshot import Snapshot
 
 Progress = Callable[[int], None]
 """Is told in the physics thread how many ticks are done, after each stretch of them."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.snapshot import Snapshot
 from crazyflow_ros.scene.frames import body_to_world
 
 _MOST = 1000  # wrenches at a time

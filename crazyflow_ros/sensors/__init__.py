@@ -6,12 +6,13 @@ imported here as it takes a second.
 """
 
 from crazyflow_ros.scene import RenderingUnavailable
-from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.backends.backend import Backend
+from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
 from crazyflow_ros.sensors.barometer import BarometerData, BarometerSensor, BarometerSensorCfg
 from crazyflow_ros.sensors.builtin import BuiltinSensor, BuiltinSensorCfg
 from crazyflow_ros.sensors.camera import CameraSensor, CameraSensorCfg, CameraSensorData
-from crazyflow_ros.sensors.contact import ContactData, ContactSensor, ContactSensorCfg
-from crazyflow_ros.sensors.contact_match import ContactMatch
+from crazyflow_ros.sensors.contact.contact import ContactData, ContactSensor, ContactSensorCfg
+from crazyflow_ros.sensors.contact.match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.gnss import GnssData, GnssSensor, GnssSensorCfg
 from crazyflow_ros.sensors.imu import ImuData, ImuSensor, ImuSensorCfg
@@ -26,7 +27,6 @@ from crazyflow_ros.sensors.motion_capture import (
     MotionCaptureSensor,
     MotionCaptureSensorCfg,
 )
-from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.optical_flow import (

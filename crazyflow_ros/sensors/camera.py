@@ -9,7 +9,7 @@ from typing import get_args
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.intrinsics import Intrinsics
 from crazyflow_ros.sensors.objects import ObjRef

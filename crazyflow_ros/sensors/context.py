@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.renderers import Renderers
-from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.sensor import Sensor
 
 T = TypeVar("T")

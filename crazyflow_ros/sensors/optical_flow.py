@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
 from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
 from crazyflow_ros.sensors.objects import ObjRef

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.frames import quat_from_matrix, xyzw_to_wxyz
-from crazyflow_ros.sensors.backend import Array, Backend
+from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
 from crazyflow_ros.sensors.objects import ObjRef, subtree
 from crazyflow_ros.sensors.patterns import GridPatternCfg, PatternCfg

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.visualizer import Visualizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from crazyflow_ros.sensors.backend import Array, Backend
+from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
 
 Reduction = Literal["min", "max", "mean", "none"]

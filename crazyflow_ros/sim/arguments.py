@@ -8,7 +8,7 @@ from typing import Any
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics import Drone
-from crazyflow_ros.dynamics.forces import DroneContact, DroneForce, External
+from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 

@@ -6,7 +6,7 @@ command is bad keeps its previous one.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +15,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.control.commands import LARGEST_NUMBER, check_command, full_command, named
 from crazyflow_ros.sim.data import SimData, check_precision
-
-T = TypeVar("T", Array, np.ndarray)
-
-_LARGEST = 1e9  # of the numbers in a command; float32 can work with their squares
 
 
 def state_control(data: SimData, cmd: ArrayLike) -> SimData:
@@ -63,47 +60,6 @@ def controllable(data: SimData) -> Array:
     return data.core.steps % period == 0
 
 
-def check_command(control: Control, cmd: np.ndarray) -> None:
-    """Refuse a command that no drone can follow.
-
-    Args:
-        control: What the command means.
-        cmd: (..., k), k one of `control.sizes`.
-
-    Raises:
-        ValueError: Wrong length, NaN, infinity or a number beyond 1e9, zero quaternion; the message
-            says where.
-    """
-    if cmd.shape[-1] not in control.sizes:
-        lengths = " or ".join(str(n) for n in sorted(control.sizes))
-        raise ValueError(f"{_a(control)} command has {lengths} numbers, got {cmd.shape[-1]}")
-    # All at once, and one by one only if that looks bad: checks take as long as a tick.
-    numbers = cmd.ravel()
-    if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= _LARGEST**2:
-        _check_size(control, cmd)
-    if cmd.shape[-1] == 16 and not (usable := cmd[..., 9:13].any(axis=-1)).all():
-        where = tuple(int(i) for i in np.argwhere(~usable)[0]) if usable.ndim else ()
-        raise ValueError(f"{control} command holds a zero quaternion at index {where}")
-
-
-def _check_size(control: Control, cmd: np.ndarray) -> None:
-    usable = np.abs(cmd) <= _LARGEST
-    if not usable.all():
-        where = tuple(int(i) for i in np.argwhere(~usable)[0])
-        beyond = f", beyond {_LARGEST:g}" if np.isfinite(cmd[where]) else ""
-        raise ValueError(f"{control} command holds {cmd[where]} at index {where}{beyond}")
-
-
-def full_command(control: Control, cmd: T) -> T:
-    """A command as it is stored: a state command's yaw becomes a quaternion."""
-    if control is not Control.state or cmd.shape[-1] == 16:
-        return cmd
-    xp: Any = np if isinstance(cmd, np.ndarray) else jnp
-    half, zero = cmd[..., 9:10] / 2, xp.zeros_like(cmd[..., 9:10])
-    quat = xp.concatenate([zero, zero, xp.sin(half), xp.cos(half)], axis=-1)
-    return xp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
-
-
 def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | np.ndarray:
     """A command in the form in which it is stored, of NumPy unless it is being traced.
 
@@ -112,13 +68,13 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | 
     """
     mode = data.controls.mode
     if mode is not control:
-        raise ValueError(f"{_a(control)} command needs control={control}, this one has {mode}")
+        raise ValueError(f"{named(control)} command needs control={control}, this one has {mode}")
     cmd = _numbers(control, cmd)
     lead = (data.core.n_worlds, data.core.n_drones)
     shape = cmd.shape
     if shape[:-1] != lead or shape[-1] not in control.sizes:
         expected = " or ".join(str((*lead, n)) for n in control.sizes)
-        raise ValueError(f"{_a(control)} command has the shape {expected}, got {shape}")
+        raise ValueError(f"{named(control)} command has the shape {expected}, got {shape}")
     dtype = data.states.pos.dtype
     if isinstance(cmd, jax.core.Tracer):
         return full_command(control, jnp.asarray(cmd, dtype))
@@ -136,16 +92,11 @@ def _numbers(control: Control, cmd: ArrayLike) -> Array | np.ndarray:
     try:
         array: Any = cmd if isinstance(cmd, jax.core.Tracer) else np.asarray(cmd)
     except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{_a(control)} command is an array of numbers: {error}") from None
+        raise ValueError(f"{named(control)} command is an array of numbers: {error}") from None
     kind = array.dtype
     if kind.kind not in "fiub" and not jnp.issubdtype(kind, jnp.floating):
-        raise ValueError(f"{_a(control)} command holds real numbers, got an array of {kind}")
+        raise ValueError(f"{named(control)} command holds real numbers, got an array of {kind}")
     return array
-
-
-def _a(control: Control) -> str:
-    """The mode with its article."""
-    return f"an {control}" if control is Control.attitude else f"a {control}"
 
 
 def stored_command(data: SimData) -> Array:
@@ -161,7 +112,7 @@ def _stage(data: SimData, control: Control, cmd: ArrayLike) -> SimData:
     check_precision(data)
     new = jnp.asarray(checked_command(data, control, cmd))
     if isinstance(cmd, jax.core.Tracer):
-        usable = (jnp.abs(new) <= _LARGEST).all(axis=-1, keepdims=True)
+        usable = (jnp.abs(new) <= LARGEST_NUMBER).all(axis=-1, keepdims=True)
         if control is Control.state:
             usable &= (new[..., 9:13] != 0).any(axis=-1, keepdims=True)
         new = jnp.where(usable, new, stored_command(data))

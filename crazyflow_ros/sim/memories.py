@@ -10,7 +10,7 @@ import jax
 from jax import Array
 
 from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.packing import path_name
+from crazyflow_ros.sim.leaves import path_name
 from crazyflow_ros.sim.pipeline import name_of, parts
 from crazyflow_ros.sim.stages import Remembering, Stage
 

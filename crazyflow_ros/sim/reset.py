@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.sim.compile.stepping import Derivative, finishing
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.randomize import ResetStage
-from crazyflow_ros.sim.stepping import Derivative, finishing
 from crazyflow_ros.sim.worlds import Worlds
 
 ResetFn = Callable[[SimData, SimData, Array | np.ndarray | None], SimData]

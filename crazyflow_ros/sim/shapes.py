@@ -10,7 +10,7 @@ from jax.tree_util import GetAttrKey
 
 from crazyflow_ros.dynamics.obstacles import FIGURE_NDIM
 from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.packing import described, layout, path_name
+from crazyflow_ros.sim.leaves import described, layout, path_name
 
 Path = tuple[Any, ...]
 

@@ -23,7 +23,7 @@ from crazyflow_ros.dynamics.components import (
     transform,
     vector,
 )
-from crazyflow_ros.dynamics.forces import DroneContact, External
+from crazyflow_ros.dynamics.forces.external import DroneContact, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
@@ -36,16 +36,16 @@ from crazyflow_ros.sim.arguments import (
     whole,
 )
 from crazyflow_ros.sim.cascade import control_stages, levels
+from crazyflow_ros.sim.compile.stepping import PackedData, PackedStep, StepFn, step_fn, tick_of
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.memories import Memories
+from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.one_thread import OneThread
-from crazyflow_ros.sim.packing import layout
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn
-from crazyflow_ros.sim.scene import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.stages import Stage
-from crazyflow_ros.sim.stepping import PackedData, PackedStep, StepFn, step_fn, tick_of
 from crazyflow_ros.sim.worlds import Worlds
 
 

@@ -24,10 +24,10 @@ from crazyflow_ros.dynamics.components import (
     split,
     stack,
 )
-from crazyflow_ros.dynamics.forces import DroneContact, External
+from crazyflow_ros.dynamics.forces.external import DroneContact, External
 from crazyflow_ros.sim.data import SimControls, SimData
 from crazyflow_ros.sim.integrators import Integrator
-from crazyflow_ros.sim.packing import changed_leaves, read_leaves, traced
+from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
 Stage = Callable[[SimData], SimData]
 

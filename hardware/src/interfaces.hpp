@@ -1,5 +1,5 @@
 // What ros2_control sees of a drone, and how it follows from the shared memory: the names of
-// crazyflow_ros/hardware/interfaces.py, without the drone's, in an order of their own.
+// crazyflow_ros/description/interfaces.py, without the drone's, in an order of their own.
 
 #pragma once
 

@@ -12,8 +12,8 @@ from real_manager import ACCURACY, CHAIN, Flight, Manager, State, flight
 from ros_client import LATCHED, own_domain
 from std_msgs.msg import Float64MultiArray, String
 
-from crazyflow_ros.hardware.description import urdf
-from crazyflow_ros.hardware.ros2_control import Hardware
+from crazyflow_ros.description.ros2_control import Hardware
+from crazyflow_ros.description.urdf import urdf
 
 DOMAIN = own_domain(__name__)
 RATE = 500  # Hz

@@ -28,8 +28,8 @@ from sensor_msgs.msg import Imu, JointState, Range
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS
 from crazyflow_ros.dynamics import load_drone
-from crazyflow_ros.hardware.interfaces import AXES, BODY, ROTORS, SENSORS
 from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain(__name__)

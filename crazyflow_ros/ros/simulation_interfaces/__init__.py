@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.simulator import Simulator
+    from crazyflow_ros.ros.node import SimulatorNode
 
 _GROUPS = (
     "worlds",
@@ -27,7 +27,7 @@ _GROUPS = (
 )
 
 
-def declare(simulator: Simulator) -> None:
+def declare(simulator: SimulatorNode) -> None:
     """Add the services, one module after the other."""
     server = Server(simulator)
     for name in _GROUPS:

@@ -10,7 +10,7 @@ from simulation_interfaces.msg import Result
 
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.frame_ids import MAP, base_link, odom
+from crazyflow_ros.ros.messages.frame_ids import MAP, base_link, odom
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.scene.frames import body_to_world, multiply

@@ -10,7 +10,7 @@ from geometry_msgs.msg import Accel, Point, Pose, Quaternion, Twist, Vector3
 from simulation_interfaces.msg import EntityState
 from std_msgs.msg import Header
 
-from crazyflow_ros.ros.frame_ids import MAP
+from crazyflow_ros.ros.messages.frame_ids import MAP
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.scene.frames import body_to_world
 

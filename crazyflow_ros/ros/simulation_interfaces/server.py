@@ -14,13 +14,13 @@ from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, Wor
 
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.objects import Changes
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
-from crazyflow_ros.ros.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
 from crazyflow_ros.runtime import ResetScope, Snapshot
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.simulator import Simulator
+    from crazyflow_ros.ros.node import SimulatorNode
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Server:
         resets_time: Whether the clock may jump back. A controller manager would stand still.
     """
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: SimulatorNode) -> None:
         self.simulator, self.physics = simulator, simulator.physics
         self.features: list[int] = []
         self.spawn_formats: list[str] = []

@@ -12,8 +12,8 @@ from simulation_interfaces.srv import StepSimulation
 
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import SERVICE_QOS, Refusal
+from crazyflow_ros.ros.services.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.server import Server, service_name
-from crazyflow_ros.ros.waiting import SLOWEST_TICK, TIMEOUT
 from crazyflow_ros.runtime import Steps
 
 _MOST_GOALS = 100

@@ -23,7 +23,7 @@
 // These are locks of the open file (F_OFD_SETLK), which the kernel drops when a process ends,
 // however that happens: a lock that can be had means that nobody is there.
 //
-// Plain C++17 and Linux. crazyflow_ros/hardware/layout.py is the simulator's side; a change of
+// Plain C++17 and Linux. crazyflow_ros/lockstep/layout.py is the simulator's side; a change of
 // meaning needs a new kVersion in both, a change of layout is noticed without.
 
 #pragma once

@@ -1,0 +1,62 @@
+"""Commands of the control modes: which numbers they may hold, and how they are stored."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.control.modes import Control
+
+T = TypeVar("T", Array, np.ndarray)
+
+LARGEST_NUMBER = 1e9
+"""Of the numbers in a command; float32 can work with their squares."""
+
+
+def check_command(control: Control, cmd: np.ndarray) -> None:
+    """Refuse a command that no drone can follow.
+
+    Args:
+        control: What the command means.
+        cmd: (..., k), k one of `control.sizes`.
+
+    Raises:
+        ValueError: Wrong length, NaN, infinity or a number beyond 1e9, zero quaternion; the message
+            says where.
+    """
+    if cmd.shape[-1] not in control.sizes:
+        lengths = " or ".join(str(n) for n in sorted(control.sizes))
+        raise ValueError(f"{named(control)} command has {lengths} numbers, got {cmd.shape[-1]}")
+    # All at once, and one by one only if that looks bad: checks take as long as a tick.
+    numbers = cmd.ravel()
+    if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= LARGEST_NUMBER**2:
+        _check_size(control, cmd)
+    if cmd.shape[-1] == 16 and not (usable := cmd[..., 9:13].any(axis=-1)).all():
+        where = tuple(int(i) for i in np.argwhere(~usable)[0]) if usable.ndim else ()
+        raise ValueError(f"{control} command holds a zero quaternion at index {where}")
+
+
+def _check_size(control: Control, cmd: np.ndarray) -> None:
+    usable = np.abs(cmd) <= LARGEST_NUMBER
+    if not usable.all():
+        where = tuple(int(i) for i in np.argwhere(~usable)[0])
+        beyond = f", beyond {LARGEST_NUMBER:g}" if np.isfinite(cmd[where]) else ""
+        raise ValueError(f"{control} command holds {cmd[where]} at index {where}{beyond}")
+
+
+def full_command(control: Control, cmd: T) -> T:
+    """A command as it is stored: a state command's yaw becomes a quaternion."""
+    if control is not Control.state or cmd.shape[-1] == 16:
+        return cmd
+    xp: Any = np if isinstance(cmd, np.ndarray) else jnp
+    half, zero = cmd[..., 9:10] / 2, xp.zeros_like(cmd[..., 9:10])
+    quat = xp.concatenate([zero, zero, xp.sin(half), xp.cos(half)], axis=-1)
+    return xp.concatenate([cmd[..., :9], quat, cmd[..., 10:]], axis=-1)
+
+
+def named(control: Control) -> str:
+    """The mode with its article."""
+    return f"an {control}" if control is Control.attitude else f"a {control}"

@@ -1,0 +1,121 @@
+"""The `<ros2_control>` blocks of a drone: its hardware component, for the controller manager."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS, Component
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
+
+
+class Hardware(StrEnum):
+    """How the controller manager talks to the simulator."""
+
+    native = "native"
+    """Through our plugin and shared memory: all interfaces, and lock-step."""
+    topic = "topic"
+    """Through stock plugins and topics: commands of rotor speeds, and all states."""
+    none = "none"
+    """Not at all: a description for RViz."""
+
+
+PARAMETERS = {
+    Hardware.native: {
+        "shared_memory": "crazyflow",
+        "timeout_ms": "1000",
+    },
+    Hardware.topic: {
+        "joint_commands_topic": "/robot_joint_commands",
+        "joint_states_topic": "/robot_joint_states",
+        # Else the plugin keeps a command to itself that is what the rotors do anyway, and a drone
+        # that is held with turning rotors is never told to fly on.
+        "trigger_joint_command_threshold": "-1",
+    },
+    Hardware.none: dict[str, str](),
+}
+"""Parameters of the hardware component that talks to the rotors, with their defaults."""
+
+
+def sensors_component(drone: str) -> str:
+    """Name of the second component of a drone, with `Hardware.topic`."""
+    return f"{drone}_sensors"
+
+
+def blocks(
+    drone_model: str, drone: str, hardware: str, parameters: Mapping[str, str] | None = None
+) -> list[ET.Element]:
+    """The `<ros2_control>` elements of a drone.
+
+    Args:
+        drone_model: Name of the drone model, which gives the limits.
+        drone: Name of the drone; also that of its hardware component.
+        hardware: A member of `Hardware`.
+        parameters: Of the hardware component, instead of the defaults in `PARAMETERS`.
+
+    Raises:
+        ValueError: There is no such hardware, or it has no such parameter.
+    """
+    if hardware not in list(Hardware):
+        raise ValueError(f"hardware: expected one of {', '.join(Hardware)}, got {hardware!r}")
+    defaults, given = PARAMETERS[Hardware(hardware)], dict(parameters or {})
+    unknown = ", ".join(sorted(given.keys() - defaults.keys()))
+    if unknown:
+        known = ", ".join(defaults) or "none"
+        raise ValueError(f"hardware {hardware} has no parameter {unknown}; it has {known}")
+    values = {**defaults, **given}
+    limits = _limits(drone_model)
+    match hardware:
+        case Hardware.native:
+            everything = (*ROTORS, *SENSORS, *AXES, BODY)
+            return [
+                _block(drone, drone, "crazyflow_ros/CrazyflowSystem", values, everything, limits)
+            ]
+        case Hardware.topic:
+            rotors = "joint_state_topic_hardware_interface/JointStateTopicSystem"
+            sensors = "cm_topic_hardware_component/CMTopicSystem"
+            read_only = [Component(c.kind, c.suffix, c.states) for c in (*SENSORS, *AXES, BODY)]
+            return [
+                _block(drone, drone, rotors, values, ROTORS, limits),
+                _block(drone, sensors_component(drone), sensors, {}, read_only, limits),
+            ]
+        case _:
+            return []
+
+
+def _limits(drone_model: str) -> dict[str, tuple[str, str]]:
+    """Least and greatest command by name of the interface."""
+    figures = load_drone(drone_model)
+    speed, thrust = max_rotor_speed(figures), N_ROTORS * figures["thrust_max"]
+    # A least speed of 0 would make the controller manager allow 0 alone: it takes it for the limit
+    # in both directions.
+    return {
+        "velocity": (numbers(-speed), numbers(speed)),
+        "thrust": ("0.0", numbers(thrust)),
+    }
+
+
+def _block(
+    drone: str,
+    name: str,
+    plugin: str,
+    parameters: Mapping[str, str],
+    components: Iterable[Component],
+    limits: Mapping[str, tuple[str, str]],
+) -> ET.Element:
+    block = ET.Element("ros2_control", name=name, type="system")
+    hardware = ET.SubElement(block, "hardware")
+    ET.SubElement(hardware, "plugin").text = plugin
+    for key, value in parameters.items():
+        ET.SubElement(hardware, "param", name=key).text = value
+    for component in components:
+        element = ET.SubElement(block, component.kind, name=component.name(drone))
+        for command in component.commands:
+            interface = ET.SubElement(element, "command_interface", name=command)
+            for bound, value in zip(("min", "max"), limits.get(command, ())):
+                ET.SubElement(interface, "param", name=bound).text = value
+        for state in component.states:
+            ET.SubElement(element, "state_interface", name=state)
+    return block

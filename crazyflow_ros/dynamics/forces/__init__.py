@@ -1,0 +1,1 @@
+"""Forces and contacts that act on drones."""

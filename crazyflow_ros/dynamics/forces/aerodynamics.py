@@ -1,0 +1,127 @@
+"""Air between a drone and the floor, and between drones: forces for `Sim(forces=...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log, pi
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from crazyflow_ros.dynamics.components import (
+    BodyState,
+    Vec3,
+    Wrench,
+    add,
+    cross,
+    drag_force,
+    no_wrench,
+    rotation_matrix,
+    scale,
+    transform,
+)
+from crazyflow_ros.dynamics.forces.external import DroneForce, each_of
+from crazyflow_ros.dynamics.parameters import load_drone
+from crazyflow_ros.dynamics.rigid_body import RigidBody
+
+AIR_DENSITY = 1.225  # kg/m^3, at sea level
+_LOWEST = 0.5  # rotor radii: closer to the floor the formula of the ground effect does not hold
+_HIGHEST = 25.0  # rotor radii: higher the ground effect is left out
+_NARROW, _WIDE = 9.0, 0.5  # rotor radii, and share of the depth: further out is no jet, to 1e-8
+_LEAST = 1e-6  # N, of a jet
+_JET_SPREAD = 0.094  # of a round jet: half of its speed at that distance from its axis per length
+
+
+def ground_effect(drone: str | Sequence[str]) -> DroneForce:
+    """More thrust near the floor z = 0, for each rotor by its own height.
+
+    A rotor of radius R at height z gives 1 / (1 - (R / 4z)^2) times the thrust it has far away
+    (I. C. Cheeseman, W. E. Bennett, "The effect of the ground on a helicopter rotor in forward
+    flight", ARC R&M 3021, 1955).
+
+    Args:
+        drone: Name of the drone, or of each drone of a world: where their rotors are.
+    """
+    figures = _figures(drone)
+    mixing = load_drone(drone if isinstance(drone, str) else drone[0])["mixing_matrix"]
+    # Thrust f at (x, y) turns by (y f, -x f).
+    places = [(-mixing[1, i] * figures["L"], mixing[0, i] * figures["L"]) for i in range(4)]
+
+    def near(state: BodyState, params: RigidBody) -> Wrench:
+        R, dtype = rotation_matrix(state.quat), state.pos[0].dtype
+        up = (R[0][2], R[1][2], R[2][2])
+        height, radius = (jnp.asarray(figures[k], dtype) for k in ("rotor_z", "rotor_radius"))
+        total: Vec3 = scale(up, 0.0)
+        torque = total
+        for (x, y), thrust in zip(places, params.rotor_thrust(state)):
+            arm = transform(R, (jnp.asarray(x, dtype), jnp.asarray(y, dtype), height))
+            ratio = radius / (4 * jnp.maximum(state.pos[2] + arm[2], _LOWEST * radius))
+            extra = scale(up, thrust * (1 / (1 - ratio * ratio) - 1))
+            total, torque = add(total, extra), add(torque, cross(arm, extra))
+        return Wrench(total, torque)
+
+    def force(state: BodyState, params: RigidBody) -> Wrench:
+        # In the air this is a comparison, and else a sixth of the tick of a lone drone.
+        is_near = state.pos[2] < jnp.asarray(_HIGHEST * figures["rotor_radius"], state.pos[2].dtype)
+        return jax.lax.cond(
+            jnp.any(is_near), lambda: near(state, params), lambda: no_wrench(state.pos[0])
+        )
+
+    return DroneForce("ground_effect", each_of(drone), None, force)
+
+
+def downwash(drone: str | Sequence[str]) -> DroneForce:
+    """Wind from the drones of the same world that fly above.
+
+    Below a drone its air is a round jet straight downwards that keeps the momentum of the thrust:
+    as wide as the rotors at first, with the speed of momentum theory; then with half its speed at
+    0.094 of the distance from the axis and a Gaussian profile (S. B. Pope, "Turbulent Flows", 2000,
+    section 5.1; K. P. Jain et al., "Modeling of aerodynamic disturbances for proximity flight of
+    multirotors", ICRA 2019). The drone below feels it by its drag.
+
+    Args:
+        drone: Name of the drone, or of each drone of a world: their rotors and their drag.
+    """
+    figures = _figures(drone)
+    decay = float(np.sqrt(log(2)) / _JET_SPREAD)
+
+    def force(state: BodyState, params: RigidBody) -> Wrench:
+        dtype = state.pos[0].dtype
+        a, b, c, d = params.rotor_thrust(state)
+        # Of drone [..., i, :] on drone [..., :, j].
+        thrust = jnp.broadcast_to(a + b + c + d, state.pos[2].shape)[..., None]
+        radius = jnp.asarray(figures["rotor_radius"], dtype)[..., None]
+        x, y, z = (p[..., :, None] - p[..., None, :] for p in state.pos)
+        reach = _NARROW * radius + _WIDE * z
+        # Never one with a drone that got lost, whose numbers may be none.
+        meets = (z > 0) & (x * x + y * y < reach * reach) & (thrust > _LEAST)
+
+        def blown() -> Wrench:
+            momentum = 2 * jnp.where(meets, thrust, 1.0) / (pi * AIR_DENSITY)
+            far = jnp.sqrt(momentum) * decay / jnp.where(meets, z, 1.0)
+            axis = jnp.minimum(far, jnp.sqrt(momentum) / (2 * radius))
+            # The width with which the jet has the momentum of the thrust.
+            fraction = jnp.exp(-(x * x + y * y) * axis * axis / momentum)
+            speed = jnp.where(meets, axis * fraction, 0.0).sum(-2)
+            zero = jnp.zeros_like(speed)
+            drag = jnp.asarray(figures["drag_matrix"], dtype)
+            # Air that goes down at rest is the same as to go up in air at rest.
+            return Wrench(drag_force(state.quat, (zero, zero, speed), drag), (zero, zero, zero))
+
+        return jax.lax.cond(jnp.any(meets), blown, lambda: no_wrench(state.pos[0]))
+
+    return DroneForce("downwash", each_of(drone), None, force)
+
+
+def _figures(drone: str | Sequence[str]) -> dict[str, np.ndarray]:
+    """Figures of a drone; of several, with a first axis."""
+
+    def of(name: str) -> dict[str, np.ndarray]:
+        figures = load_drone(name)
+        names = ("L", "drag_matrix")
+        return figures["geometry"] | {k: np.asarray(figures[k]) for k in names}
+
+    if isinstance(drone, str):
+        return of(drone)
+    return jax.tree.map(lambda *values: np.stack(values), *(of(name) for name in drone))

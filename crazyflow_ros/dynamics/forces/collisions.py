@@ -1,0 +1,264 @@
+"""Contact of drones with obstacles and with one another, by the law of the floor's contact.
+
+Points of a drone, some of them with a radius, are stopped by the analytic shape that each is
+nearest to. What is thinner than half of the way of a tick may be run through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.dynamics.components import (
+    BodyDerivative,
+    BodyState,
+    Matrix3,
+    Vec3,
+    Wrench,
+    add,
+    add_wrenches,
+    cross,
+    dot,
+    no_wrench,
+    rotation_matrix,
+    scale,
+    split,
+    subtract,
+    transform,
+    transpose,
+    vector,
+)
+from crazyflow_ros.dynamics.forces.external import DroneContact, each_of
+from crazyflow_ros.dynamics.forces.floor import contact_points, rows, travel
+from crazyflow_ros.dynamics.forces.impulses import Touch, body, held, held_alone
+from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
+from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.kernels import apart
+
+T = TypeVar("T")
+
+_NOTHING = 1e3  # m, to the surface of nothing
+_ROUNDNESS = 0.8  # of the spheres' diameter, in heights of the hull: feet and tips touch first
+
+
+class _Solid(NamedTuple):
+    """A shape where it is."""
+
+    shape: Array
+    size: Vec3
+    pos: Vec3
+    axes: Matrix3
+
+
+class _Found(NamedTuple):
+    """Where spheres of drones, in rows, are nearest to something."""
+
+    touch: Touch
+    arm: Vec3
+    """From the centre of mass to the point of the sphere, m."""
+
+
+def contact_spheres(drone: str) -> np.ndarray:
+    """(13, 4) centres (body frame, m) and radii [m] of what of a drone touches obstacles.
+
+    The points that touch the floor, without a radius, and spheres in its middle and in those of its
+    sides, so that nothing slips in between.
+    """
+    points, ((width, height, middle),) = contact_points(drone), _hull(drone)
+    radius = _ROUNDNESS * height
+    side = width - radius
+    centres = [(0, 0), (side, 0), (-side, 0), (0, side), (0, -side)]
+    spheres = [(x, y, middle, radius) for x, y in centres]
+    return np.array([*np.pad(points, ((0, 0), (0, 1))), *spheres])
+
+
+def _reach(spheres: Sequence[np.ndarray]) -> float:
+    """Of the largest drone [m]."""
+    return max(float((np.linalg.norm(s[:, :3], axis=-1) + s[:, 3]).max()) for s in spheres)
+
+
+def _nearest(
+    solid: _Solid, pos: Vec3, to_world: Matrix3, spheres: tuple[Array, ...]
+) -> tuple[Array, Vec3, Vec3]:
+    """Where a shape and the spheres of drones are nearest, in parts that are stored.
+
+    Args:
+        solid: The shape.
+        pos: Of the drones.
+        to_world: Their attitude.
+        spheres: See `contact_spheres`: the four columns, in rows.
+
+    Returns:
+        Gaps, normals out of the shape, and from the centres of mass to the points.
+    """
+    *centre, radius = spheres
+
+    def inside(pos: Vec3, to_world: Matrix3, solid: _Solid) -> tuple[Vec3, Vec3]:
+        arm = transform(to_world, (centre[0], centre[1], centre[2]))
+        place = add(subtract(pos, solid.pos), arm)
+        return arm, transform(transpose(solid.axes), place)
+
+    def outside(outwards: Vec3, arm: Vec3, axes: Matrix3) -> tuple[Vec3, Vec3]:
+        normal = transform(axes, outwards)
+        return normal, subtract(arm, scale(normal, radius))
+
+    arm, place = apart(inside, pos, to_world, solid)
+    distance, outwards = apart(signed_distance, solid.shape, solid.size, place)
+    return distance - radius, *apart(outside, outwards, arm, solid.axes)
+
+
+def obstacle_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
+    """Contact of a drone with `params.obstacles`; none if there are none.
+
+    Args:
+        drone: Name of the drone, or of each drone of a world: how large they are.
+        freq: Step frequency in Hz.
+
+    Raises:
+        ValueError: Unknown drone, or a frequency that is not positive.
+    """
+    names = each_of(drone)
+    each = [contact_spheres(name) for name in names]
+    reach = _reach(each)
+
+    def law(state: BodyState, free: BodyDerivative, params: RigidBody) -> Wrench:
+        like = state.pos[0]
+        if params.obstacles is None or params.obstacles.n_slots == 0:
+            return no_wrench(like)
+
+        def nearest(so_far: _Found, obstacle: Obstacles) -> tuple[_Found, None]:
+            pos, axes = vector(obstacle.pos), rotation_matrix(split(obstacle.quat))  # type: ignore[arg-type]
+            solid = _Solid(obstacle.shape, vector(obstacle.size), pos, axes)
+            still = (jnp.zeros_like(pos[0]),) * 3
+            vel, turning = (
+                still if v is None else vector(v) for v in (obstacle.vel, obstacle.ang_vel)
+            )
+            centre = transform(transpose(axes), subtract(state.pos, pos))
+            away, _ = signed_distance(solid.shape, solid.size, centre)
+
+            def nearer(so_far: _Found, state: BodyState, solid: _Solid) -> _Found:
+                to_world = apart(rotation_matrix, state.quat)
+                gap, normal, arm = _nearest(solid, state.pos, to_world, rows(each, like))
+                from_solid = add(subtract(state.pos, solid.pos), arm)
+                there = add(vel, cross(turning, from_solid))
+                is_nearer = gap < so_far.touch.gap
+                found = _Found(Touch(gap, normal, there), arm)
+                return jax.tree.map(partial(jnp.where, is_nearer), found, so_far)
+
+            near = away < reach + travel(state.vel, freq) + travel(vel, freq)
+            return jax.lax.cond(jnp.any(near), nearer, lambda f, *_: f, so_far, state, solid), None
+
+        zero = jnp.zeros((len(each[0]), *like.shape), like.dtype)
+        nothing = Touch(zero + _NOTHING, (zero, zero, zero + 1.0), (zero, zero, zero))
+        start = _Found(nothing, (zero, zero, zero))
+        found, _ = jax.lax.scan(nearest, start, params.obstacles.slots_first)
+
+        def hold() -> Wrench:
+            return held_alone(found.touch, body(state, free, params, freq), found.arm, freq)
+
+        return jax.lax.cond(
+            jnp.any(found.touch.gap < _NOTHING), hold, lambda: no_wrench(state.pos[0])
+        )
+
+    return DroneContact("obstacle_contact", names, freq, law)
+
+
+def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
+    """Contact of the drones of a world with one another, whose hulls are boxes.
+
+    Args:
+        drone: Name of the drone, or of each drone of a world: how large they are.
+        freq: Step frequency in Hz.
+
+    Raises:
+        ValueError: Unknown drone, or a frequency that is not positive.
+    """
+    names = each_of(drone)
+    each, hulls = [contact_spheres(name) for name in names], [_hull(name) for name in names]
+    reach = _reach(each)
+
+    def law(state: BodyState, free: BodyDerivative, params: RigidBody) -> Wrench:
+        n_drones = state.pos[0].shape[-1] if state.pos[0].ndim else 1
+        if n_drones == 1:
+            return no_wrench(state.pos[0])
+        like = state.pos[0]
+        hull = tuple(jnp.broadcast_to(h[0], like.shape) for h in rows(hulls, like))
+        spheres = tuple(jnp.broadcast_to(s, (len(s), *like.shape)) for s in rows(each, like))
+
+        def further(tree: T, places: Array) -> T:
+            """Of each drone, what the one so many places further has."""
+
+            def turn(x: Array) -> Array:
+                twice = jnp.concatenate((x, x), axis=-1)
+                return jax.lax.dynamic_slice_in_dim(twice, places, n_drones, axis=-1)
+
+            return jax.tree.map(turn, tree)
+
+        def near(places: Array) -> Array:
+            pos, way = further((state.pos, travel(state.vel, freq)), places)
+            gap = subtract(pos, state.pos)
+            return dot(gap, gap) < (2 * reach + way + travel(state.vel, freq)) ** 2
+
+        def meet(places: Array, so_far: Wrench) -> Wrench:
+            close = near(places)
+
+            def touched(so_far: Wrench) -> Wrench:
+                own = body(state, params.pushed(state, free, so_far), params, freq)
+                mine = own, state.pos, hull, spheres
+                bodies, pos, hulls, balls = jax.tree.map(
+                    lambda x, y: jnp.stack((x, y), -1 - like.ndim), mine, further(mine, places)
+                )
+                # The spheres of both, each at the hull of the other.
+                here = pos, bodies.to_world, hulls
+                (place, to_world, _), there = (
+                    jax.tree.map(lambda x, i=i: x[::i], here) for i in (1, -1)
+                )
+                gap, normal, arm = _nearest(_as_solid(*there), place, to_world, balls)
+                is_own = jnp.eye(2, dtype=bool).reshape(2, 2, *[1] * like.ndim)
+                between = subtract(place, there[0])
+                arms = tuple(
+                    jnp.where(is_own, x[:, :, None], (x + y)[:, :, None])
+                    for x, y in zip(arm, between)
+                )
+                signs = jnp.broadcast_to(jnp.where(is_own, 1, -1), arms[0].shape).astype(like.dtype)
+                points = Touch(gap, normal, (jnp.zeros_like(gap),) * 3), arms, signs
+                touch, arm, sign = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), points)
+                wrenches = held(touch, bodies, arm, sign, freq)
+                # A drone may be in two of these pairs. Half of both gains no energy, as neither
+                # does; if there are two drones to a pair, both halves are of one.
+                shared = further(close, n_drones - places) | further(close, places)
+                share = jnp.where(shared, 0.5, 1.0).astype(like.dtype)
+                push, pull = (jax.tree.map(lambda x, i=i: x[i] * share, wrenches) for i in (0, 1))
+                return add_wrenches(so_far, add_wrenches(push, further(pull, n_drones - places)))
+
+            return jax.lax.cond(jnp.any(close), touched, lambda f: f, so_far)
+
+        # Half of the places are all pairs: from both of its drones each looks the same.
+        def all_pairs() -> Wrench:
+            return jax.lax.fori_loop(1, n_drones // 2 + 1, meet, no_wrench(state.pos[0]))
+
+        nobody = jnp.zeros(state.pos[0].shape, bool)
+        close = jax.lax.fori_loop(1, n_drones // 2 + 1, lambda i, c: c | near(i), nobody)
+        return jax.lax.cond(jnp.any(close), all_pairs, lambda: no_wrench(state.pos[0]))
+
+    return DroneContact("drone_contact", names, freq, law)
+
+
+def _hull(drone: str) -> np.ndarray:
+    """(1, 3) half of width and height of a drone, and height of its middle [m]."""
+    points = contact_points(drone)
+    (width, _, high), low = points.max(axis=0), points[:, 2].min()
+    return np.array([[width, (high - low) / 2, (high + low) / 2]])
+
+
+def _as_solid(pos: Vec3, axes: Matrix3, hull: Vec3) -> _Solid:
+    """The hulls of drones."""
+    width, height, middle = hull
+    centre = scale((axes[0][2], axes[1][2], axes[2][2]), middle)
+    return _Solid(jnp.asarray(Shape.box), (width, width, height), add(pos, centre), axes)

@@ -1,0 +1,413 @@
+"""One world of a `Sim` as a function call of some 20 us: packed state, parameters as constants.
+
+Nearly all of these is JAX taking arguments and making results: some 10 us for each NumPy array,
+less for one of its own. So state and inputs are one array, in memory that both read, and so are
+state and results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
+from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
+from crazyflow_ros.dynamics.forces.external import External
+from crazyflow_ros.dynamics.forces.floor import floor_contact
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.air import GUSTS, WIND, Blow, counted, with_calm_wind, with_wind
+from crazyflow_ros.engine.attitudes import control_state_or_attitude
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
+from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
+from crazyflow_ros.engine.memory import readable_by_jax
+from crazyflow_ros.engine.ticks import holding_step
+from crazyflow_ros.kernels import one_kernel, separate_kernels
+from crazyflow_ros.scene.frames import world_to_body
+from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
+from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
+from crazyflow_ros.sim.leaves import layout, path_name
+from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.pipeline import replace as substitute
+from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.sim.wind import N_NUMBERS
+
+Leaves = dict[str, np.ndarray]
+"""What changes from tick to tick, by path in `SimData`; drones are on the second of three axes."""
+
+SHARED = f"plugins.{GUSTS}"
+"""Path of the leaf that all drones share, though it has three axes; only there with gusts."""
+
+LOST = 29
+"""Column of the output that tells drones that got lost in this stretch, see `isolation`."""
+CONTACT = slice(LOST + 1, LOST + 7)
+"""Columns of the wrench of all contacts on each drone."""
+
+_BESIDE_COMMAND = 11  # columns of the inputs: armed or level, wrench, what each motor lacks
+_LONGEST_OUTPUT = 512  # rows per call
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is compiled for obstacles of one layout."""
+
+    layout: object
+    """Of the obstacles, see `sim.leaves.layout`."""
+    advance: Callable[..., Any]
+
+    def is_for(self, obstacles: Obstacles | None) -> bool:
+        """Whether it works with these."""
+        return self.layout == layout(obstacles)
+
+
+class CompiledWorld:
+    """The compiled function that advances all drones, and the form its state has.
+
+    Attributes:
+        n_drones: How many.
+        freq: Ticks per second.
+        control: What commands mean.
+        control_period: Ticks between two runs of the outermost controller.
+        has_rotors: The model has rotors that turn.
+        max_stretches: Into how many parts the ticks of a call may be divided.
+        feels_wind: The model has drag.
+        gusts: As given.
+        inputs: Command, armed or level, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write
+            into; first zeros.
+        later: Commands of each stretch behind the first, (`max_stretches`, M, k), to write into;
+            the last row has no stretch.
+        wind: `Dryden.numbers`, to write into.
+        obstacles: What the drones collide with, see `use`; first nothing.
+        present_program: In use; None before the first call.
+    """
+
+    def __init__(
+        self,
+        config: SimulationConfig,
+        n_drones: int,
+        *,
+        levels: bool = False,
+        gusts: bool = False,
+    ) -> None:
+        """Build the simulation; it is compiled when it is called for the first time.
+
+        Args:
+            config: What is simulated; the control mode does not count with `levels`.
+            n_drones: How many.
+            levels: Each drone is commanded at a `Level` of its own.
+            gusts: The wind has gusts, which make a tick of a lone drone a third slower.
+
+        Raises:
+            ValueError: The configuration names something that does not exist, or a rate that does
+                not divide `freq`.
+        """
+        self._sim = Sim(
+            n_drones=n_drones,
+            drone=config.drone_model,
+            dynamics=config.dynamics,
+            control=Control.rotor_vel if levels else config.control,
+            integrator=config.integrator,
+            freq=config.freq,
+            state_freq=config.state_freq,
+            attitude_freq=config.attitude_freq,
+            body_rate_freq=config.body_rate_freq,
+            force_torque_freq=config.force_torque_freq,
+            scene=config.scene,
+            forces=_forces(config, n_drones),
+            rng_key=config.seed,
+            true_mass=config.true_mass,
+        )
+        self._levels = levels
+        if levels:
+            follow_levels(self._sim, config)
+        elif self._sim.control is Control.state:
+            pipeline = self._sim.step_pipeline
+            self._sim.step_pipeline = substitute(
+                pipeline, "control_state", control_state_or_attitude
+            )
+        self._has_battery = config.battery
+        self._n_columns = CONTACT.stop + 3 * config.battery
+        self.has_rotors = self._sim.dynamics.has_rotors
+        self.feels_wind, self.gusts = hasattr(self._sim.data.params, "wind"), gusts
+        stages: list[Stage] = [
+            *([CRAZYFLIE_BATTERY] if config.battery else []),
+            *([WeakMotors()] if self.has_rotors else []),
+            *([Blow()] if gusts else []),
+        ]
+        self._sim.step_pipeline = insert_before(self._sim.step_pipeline, "integrate", *stages)
+        make_holdable(self._sim)
+        self._step = holding_step(self._sim)
+        self.n_drones, self.freq, self.control = n_drones, config.freq, self._sim.control
+        self.control_period = self.freq // self._sim.control_freq
+        self.max_stretches = max(1, min(_LONGEST_OUTPUT // n_drones, 16))
+        dtype = self._sim.data.states.pos.dtype
+        inputs = jnp.zeros((n_drones, self.control.sizes[0] + _BESIDE_COMMAND), dtype)
+        wind = jnp.zeros(N_NUMBERS, dtype)
+        step = partial(self._step_with_inputs, inputs=inputs, wind=wind, phase=0, n_ticks=1)
+        # Fixed leaves, the parameters among them, enter the compiled function as constants.
+        self._split = MovingLeaves(step, self._sim.data)
+        self._fixed = self._split.fixed(self._sim.data)
+        self._pack = jax.jit(self._split.pack)
+        vectors = self._pack(self._sim.data)
+        self._numbers = [vector.dtype for vector in vectors].index(inputs.dtype)
+        later = (self.max_stretches, n_drones, self.control.sizes[0])
+        n_state, n_counts = vectors[self._numbers].size, 2 + self.max_stretches
+        sizes = (n_state, inputs.size, n_counts, N_NUMBERS, math.prod(later))
+        self._arguments, self._seen = readable_by_jax(sum(sizes), inputs.dtype)
+        parts = np.split(self._arguments, np.cumsum(sizes)[:-1])
+        self._state, told, self._counts, self.wind, told_later = parts
+        self.inputs, self.later = told.reshape(inputs.shape), told_later.reshape(later)
+        self._rest: Vectors = ()
+        self.obstacles: Obstacles | None = None
+        self.present_program: Program | None = None
+        self.leaves = self.fresh()
+        self._ndim = {path: leaf.ndim for path, leaf in self.fresh().items()}
+
+    def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
+        """Whether nothing has to be compiled to use these."""
+        return self.present_program is not None and self.present_program.is_for(obstacles)
+
+    def program(self, obstacles: Obstacles | None) -> Program:
+        """What `use` takes for such obstacles, compiled. From any thread.
+
+        It is compiled, and called once so that nothing is left to do, unless it is the present one.
+
+        Args:
+            obstacles: The shapes; None are none.
+        """
+        present = self.present_program
+        if present is not None and present.is_for(obstacles):
+            return present
+        made = self._compiled(obstacles)
+        no_ticks = jnp.zeros(self._arguments.size, self._arguments.dtype)
+        made.advance(no_ticks, self._rest, obstacles)
+        return made
+
+    def use(self, obstacles: Obstacles | None, program: Program | None = None) -> None:
+        """Let the drones collide with these.
+
+        Args:
+            obstacles: The shapes; None are none.
+            program: Of `program`; by default the present one, if it is for obstacles of this
+                layout; else the next call compiles.
+        """
+        if program is not None:
+            self.present_program = program
+        elif not self.is_compiled_for(obstacles):
+            self.present_program = None
+        self.obstacles = obstacles
+
+    def advance(self, tick: int, stretches: Sequence[int]) -> np.ndarray:
+        """Advance by some ticks, and some more.
+
+        Args:
+            tick: The present one.
+            stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
+
+        Returns:
+            For the end of each stretch, (n, M, 36): position, attitude, velocity, angular velocity,
+            both accelerations, velocity and specific force in body axes, rotor speeds in RPM,
+            `LOST`, `CONTACT`; with batteries three more, as in a snapshot.
+        """
+        if self.present_program is None:
+            self.present_program = self._compiled(self.obstacles)
+        counts, n = self._counts, len(stretches)
+        counts[0], counts[1], counts[2 : 2 + n] = tick % counted(self.freq), n, stretches
+        packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
+        return self._rows(packed)[:n]
+
+    # Functions of their own for each program: JAX keeps what it compiles for one as long as that.
+
+    def _compiled(self, obstacles: Obstacles | None) -> Program:
+        kernel = jax.jit(one_kernel(self._advance_packed))
+        advance = kernel.lower(self._seen, self._rest, obstacles).compile()
+        return Program(layout(obstacles), advance)
+
+    def _rows(self, packed: Array) -> np.ndarray:
+        """Keep the state; the rest are rows."""
+        results = np.asarray(packed)
+        self._state[:] = results[: self._state.size]
+        return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)
+
+    def is_own(self, path: str) -> bool:
+        """Whether each drone has a leaf of its own, on the second of three axes."""
+        return path != SHARED and self._ndim[path] == 3
+
+    def fresh(self) -> Leaves:
+        """The state of drones side by side, with fresh controllers."""
+        return self._moving_leaves(self._sim.data)
+
+    @property
+    def leaves(self) -> Leaves:
+        """The state, as copies to change."""
+        rest = [x if _is_key(x) else np.asarray(x) for x in self._rest]
+        vectors = self._joined(self._state, rest)
+        return self._moving_leaves(self._split.unpack(vectors, self._fixed))
+
+    @leaves.setter
+    def leaves(self, leaves: Leaves) -> None:
+        paths, treedef = jax.tree.flatten_with_path(self._sim.data)
+        data = jax.tree.unflatten(
+            treedef, [_like(x, leaves.get(path_name(path))) for path, x in paths]
+        )
+        vectors = list(self._pack(data))
+        self._state[:] = vectors.pop(self._numbers)
+        self._rest = tuple(vectors)
+
+    def _joined(self, numbers: Any, rest: Sequence[Any]) -> Vectors:
+        """Vectors of all dtypes, in the order of the packing."""
+        return (*rest[: self._numbers], numbers, *rest[self._numbers :])
+
+    def _moving_leaves(self, data: SimData) -> Leaves:
+        paths = zip(jax.tree.leaves_with_path(data), self._split.moves)
+        return {
+            path_name(path): np.array(jax.random.key_data(x) if _is_key(x) else x)
+            for (path, x), moves in paths
+            if moves
+        }
+
+    def _is_held(self, armed: Array) -> Array:
+        return armed <= Level.held if self._levels else armed < 0
+
+    def _step_with_inputs(
+        self,
+        data: SimData,
+        inputs: Array,
+        wind: Array,
+        phase: Array | int,
+        n_ticks: Array | int,
+        obstacles: Obstacles | None = None,
+    ) -> SimData:
+        params, plugins, controls = data.params, data.plugins, data.controls
+        k = self.control.sizes[0]
+        command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
+        assert isinstance(controls, HoldableControls)
+        if isinstance(controls, LevelControls):
+            controls = controls.told(command, armed)
+        elif self.control is Control.rotor_vel:
+            controls = controls.replace(rotor_vel=command, held=self._is_held(armed))
+        else:
+            level = getattr(controls, self.control).replace(cmd=command)
+            controls = controls.replace(**{self.control.value: level}, held=self._is_held(armed))
+        data = data.replace(
+            states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
+            controls=controls.replace(armed=armed > 0),
+            params=params.replace(obstacles=obstacles),
+            core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
+        )
+        if self.has_rotors:
+            data = data.replace(plugins=data.plugins | {WeakMotors.LOSS: loss})
+        if self.feels_wind:
+            data = with_wind(data, wind) if self.gusts else with_calm_wind(data, wind)
+        data = self._step(data, n_ticks)
+        told = {name: plugins[name] for name in plugins.keys() & {WIND, WeakMotors.LOSS}}
+        return data.replace(params=params, plugins=data.plugins | told)
+
+    def _advance_packed(
+        self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
+    ) -> tuple[Array, Vectors]:
+        k, n_state = self.control.sizes[0], self._state.size
+        ends = np.cumsum([n_state, self.inputs.size, self._counts.size, self.wind.size])
+        numbers, inputs, counts, wind, later = jnp.split(arguments, ends)
+        inputs, counts = inputs.reshape(self.inputs.shape), counts.astype(jnp.int32)
+        later = later.reshape(self.later.shape)
+
+        def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+            vectors, phase, told, results = carry
+            n_ticks = counts[2 + i]
+            with separate_kernels(n_ticks > -1):
+                data = self._split.unpack(vectors, self._fixed)
+                data = self._step_with_inputs(data, told, wind, phase, n_ticks, obstacles)
+                contact = self._contact(data)
+            controls = data.controls
+            assert isinstance(controls, HoldableControls)
+            lost = (controls.held & ~self._is_held(told[None, :, k : k + 1]))[0]
+            told_lost = lost.astype(inputs.dtype)
+            readings = [*self._readings(data), told_lost, contact, *self._battery(data)]
+            row = jnp.concatenate(readings, axis=-1)
+            armed = jnp.where(lost, OUT_OF_SERVICE, told[:, k : k + 1])
+            return (
+                self._split.pack(data),
+                phase + n_ticks,
+                jnp.concatenate((later[i], armed, told[:, k + 1 :]), axis=-1),
+                jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
+            )
+
+        n_rows = self.max_stretches * self.n_drones
+        results = jnp.zeros(n_state + n_rows * self._n_columns, inputs.dtype)
+        carry = (self._joined(numbers, rest), counts[0], inputs, results)
+        vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
+        numbers, rest = vectors[self._numbers], _without(vectors, self._numbers)
+        return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
+
+    def _readings(self, data: SimData) -> list[Array]:
+        """The columns of the output before `LOST`."""
+        states, rate, controls = data.states, data.states_deriv, data.controls
+        assert isinstance(controls, HoldableControls)
+        moves = ~controls.held
+        acc, ang_acc = (jnp.where(moves & jnp.isfinite(x), x, 0) for x in (rate.acc, rate.ang_acc))
+        readings = [
+            *(states.pos, states.quat, states.vel, states.ang_vel),
+            *(acc, ang_acc),
+            world_to_body(states.quat, states.vel),
+            world_to_body(states.quat, acc - data.params.gravity_vec),
+            states.rotor_vel if self.has_rotors else jnp.zeros_like(states.rotor_vel),
+        ]
+        return [x[0] for x in readings]
+
+    def _contact(self, data: SimData) -> Array:
+        """The columns `CONTACT`."""
+        assert isinstance(data.controls, HoldableControls)
+        wrench = self._sim.contact_wrench(data)
+        return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
+
+    def _battery(self, data: SimData) -> list[Array]:
+        """The columns of the output behind `LOST`, if the drones have batteries."""
+        if not self._has_battery:
+            return []
+        volts, current = CRAZYFLIE_BATTERY.under_load(data)
+        return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
+
+
+def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
+    """All that acts on the drones."""
+    drone = config.drone_model
+    return (
+        *([ground_effect(drone)] if config.ground_effect else []),
+        *([downwash(drone)] if config.downwash and n_drones > 1 else []),
+        *contact_forces(drone, config.freq, drones=config.drone_collisions),
+    )
+
+
+def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[External, ...]:
+    """What the drones of the runtime collide with; `drones`: also one another.
+
+    What cannot give way comes last, and has the last word.
+    """
+    kinds = (*([drone_contact] if drones else []), obstacle_contact, floor_contact)
+    return tuple(kind(drone_model, freq) for kind in kinds)
+
+
+def _without(vectors: Vectors, i: int) -> Vectors:
+    return vectors[:i] + vectors[i + 1 :]
+
+
+def _is_key(array: Any) -> bool:
+    return bool(jnp.issubdtype(array.dtype, jax.dtypes.prng_key))
+
+
+def _like(template: Any, value: np.ndarray | None) -> Any:
+    """A leaf with another value, if there is one."""
+    if value is None:
+        return template
+    return jax.random.wrap_key_data(jnp.asarray(value)) if _is_key(template) else value

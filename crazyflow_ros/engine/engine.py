@@ -1,0 +1,436 @@
+"""The drones' state, in the slots of a compiled world, of which some may be free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.air import gust_period
+from crazyflow_ros.engine.compiled_world import CONTACT, LOST, SHARED, CompiledWorld, Leaves
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.disturbances import (
+    BatteryCharge,
+    Disturbance,
+    MotorEfficiency,
+    Wind,
+)
+from crazyflow_ros.engine.initial_poses import initial_poses
+from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
+from crazyflow_ros.engine.snapshot import SIZES, Snapshot
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.wind import N_FILTERS
+
+Fields = Mapping[str, np.ndarray]
+"""Some of the fields of `SIZES`, with the units and frames of `MirrorState`, one row per drone."""
+
+_PARKED = 1e5  # m, height of free slots: far from everything, and from each other
+_BATTERY = "plugins.battery"
+_NEVER = -1  # tick by which a drone that is not lost got lost
+_TURN = 2 * np.pi  # rad
+_NONE = np.zeros((0, 0, 0))
+
+
+class Engine:
+    """The drones' state, and the compiled function that advances it. For one thread.
+
+    Attributes:
+        names: Of the drones, in the order of the rows of a snapshot.
+        rows: Their slots, to index the four arrays below, which have a row for each slot.
+        command: Command of each drone, in the form of the control mode, or of its level.
+        armed: 0 or 1, an unarmed drone's rotors stop; or the drone's `Level`.
+        wrench: External force [N] and torque [N m] on the centre of mass, world frame.
+        motor_loss: Share of the speed that each rotor lacks, 0 to 1.
+        wind: That blows.
+        lost: Drones that got lost, see `isolation`, and have not been reset since, with the tick
+            by which they were.
+    """
+
+    rows: slice | np.ndarray
+    command: np.ndarray
+    armed: np.ndarray
+    wrench: np.ndarray
+    motor_loss: np.ndarray
+    wind: Wind
+
+    def __init__(
+        self,
+        config: SimulationConfig,
+        names: Sequence[str],
+        *,
+        n_slots: int = 0,
+        levels: bool = False,
+    ) -> None:
+        """Build the simulation.
+
+        Args:
+            config: What is simulated; the control mode does not count with `levels`.
+            names: Of the drones.
+            n_slots: For how many there is room without compiling anew; at least for these.
+            levels: Each drone is commanded at a `Level` of its own.
+
+        Raises:
+            ValueError: The configuration names something that does not exist, or a rate that does
+                not divide `freq`.
+        """
+        self._config, self._levels = config, levels
+        self._world = world = CompiledWorld(
+            config,
+            max(n_slots, len(names)),
+            levels=levels,
+            gusts=config.gust_intensity > 0,
+        )
+        self.freq, self.control, self.control_period = (
+            world.freq,
+            world.control,
+            world.control_period,
+        )
+        self._blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
+        poses = initial_poses(config, len(names))
+        self.lost: dict[str, int] = {}
+        self._set_inputs(world.inputs)
+        self._rotor_angle = self._rotor_vel = np.zeros((world.n_drones, 4))
+        self._initial = _parked(0, world.n_drones)
+        self._initial["pos"][: len(names)] = poses[:, :3]
+        self._initial["quat"][: len(names)] = poses[:, 3:]
+        self._initial_inputs = np.zeros_like(self._inputs)
+        self._set_slots({name: slot for slot, name in enumerate(names)})
+        self.reset()
+
+    @property
+    def n_slots(self) -> int:
+        """Drones for which there is room."""
+        return self._world.n_drones
+
+    @property
+    def world(self) -> CompiledWorld:
+        """The compiled function, and the form of the state."""
+        return self._world
+
+    @property
+    def obstacles(self) -> Obstacles | None:
+        """What the drones collide with, but for the floor z = 0 and one another."""
+        return self._world.obstacles
+
+    @property
+    def max_stretches(self) -> int:
+        """How many stretches of ticks `advance` can do in one call."""
+        return self._world.max_stretches
+
+    def initial_poses(self) -> np.ndarray:
+        """Position and attitude (xyzw) of each drone after a reset, shape (M, 7)."""
+        slots = self._slots_of(self.names)
+        return np.hstack((self._initial["pos"][slots], self._initial["quat"][slots]))
+
+    def tell(self, names: Sequence[str], commands: np.ndarray) -> None:
+        """Give drones commands, in the form of the control mode, and arm them."""
+        slots = self._slots_of(names)
+        self.command[slots], self.armed[slots] = commands, True
+
+    def disarm(self, name: str) -> None:
+        """Stop the rotors of a drone, until it is given a command."""
+        self.armed[self._slots[name]] = False
+
+    def reset(self, names: Sequence[str] | None = None) -> None:
+        """Put drones back to their initial state, with fresh controllers and without forces.
+
+        They are unarmed, but for commands that `capture_initial_state` has kept.
+
+        Args:
+            names: Of the drones; None are all, and what they share.
+        """
+        if names is None:
+            leaves, slots = self._world.fresh(), np.arange(self.n_slots)
+            self.lost.clear()
+        else:
+            leaves, slots = self._world.leaves, self._slots_of(names)
+            self._refresh(leaves, slots)
+            self.lost = {name: tick for name, tick in self.lost.items() if name not in names}
+        self._inputs[slots] = self._initial_inputs[slots]
+        self._set_slots(self._slots)
+        self._fill(leaves, slots, {name: values[slots] for name, values in self._initial.items()})
+
+    def withdraw(self, name: str, tick: int) -> None:
+        """Take a drone out of service: it is held where it is, rotors stopped, until a reset."""
+        self.lost |= {name: tick}
+        self._set_slots(self._slots)
+        self.put([name], {"rotor_vel": np.zeros((1, SIZES["rotor_vel"]))})
+
+    def put(self, names: Sequence[str], fields: Fields) -> None:
+        """Change the state of drones; their controllers go on with what they know."""
+        self._fill(self._world.leaves, self._slots_of(names), fields)
+
+    def capture_initial_state(self, state: Snapshot, *, commands: bool) -> None:
+        """Make a state the one that `reset` goes back to; `commands`: with those in force."""
+        slots = self._slots_of(state.names)
+        for name, values in self._initial.items():
+            values[slots] = getattr(state, name)
+        self._initial_inputs[slots] = self._inputs[slots] if commands else 0
+        self._initial_inputs[slots, self.control.sizes[0] + 1 :] = 0  # nothing else is a command
+
+    def add(self, name: str, pose: np.ndarray) -> None:
+        """Put a drone into a free slot.
+
+        Args:
+            name: Of no other drone.
+            pose: (7,) its initial position and attitude (xyzw).
+        """
+        free = [slot for slot in range(self.n_slots) if slot not in self._slots.values()]
+        self._initial["pos"][free[0]], self._initial["quat"][free[0]] = pose[:3], pose[3:]
+        self._set_slots(self._slots | {name: free[0]})
+        self.reset([name])
+
+    def remove(self, name: str) -> None:
+        """Free the slot of a drone."""
+        slot = self._slots[name]
+        for field, values in _parked(slot, slot + 1).items():
+            self._initial[field][slot] = values[0]
+        self._initial_inputs[slot] = 0
+        self.reset([name])
+        self._set_slots({other: i for other, i in self._slots.items() if other != name})
+
+    def arrange(self, names: Sequence[str]) -> None:
+        """Give the drones another order."""
+        self._set_slots({name: self._slots[name] for name in names})
+
+    def other_world(self, n_slots: int, *, gusts: bool) -> CompiledWorld:
+        """A world for as many drones, or more, for `move_to`. From any thread."""
+        return CompiledWorld(self._config, n_slots, levels=self._levels, gusts=gusts)
+
+    def move_to(self, world: CompiledWorld) -> None:
+        """Go on in another world; the drones' state is carried over as it is."""
+        before, n_slots, leaves = self.n_slots, world.n_drones, self._world.leaves
+        world.wind[:] = self._world.wind
+        self._world = world
+        parked = _parked(before, n_slots)
+        self._initial = {k: np.concatenate((v, parked[k])) for k, v in self._initial.items()}
+        self._rotor_angle = np.concatenate((self._rotor_angle, parked["rotor_angle"]))
+        self._rotor_vel = np.concatenate((self._rotor_vel, parked["rotor_vel"]))
+        inputs = self._world.inputs
+        inputs[:before] = self._inputs
+        initial_inputs = np.zeros_like(inputs)
+        initial_inputs[:before] = self._initial_inputs
+        self._initial_inputs = initial_inputs
+        self._set_inputs(inputs)
+        self._set_slots(self._slots)
+        more = self._world.fresh()
+        for path in leaves.keys() & more.keys():
+            if world.is_own(path):
+                more[path][:, :before] = leaves[path]
+            else:
+                more[path] = leaves[path]
+        self._fill(more, np.arange(before, n_slots), parked)
+
+    def capture(self) -> dict[str, np.ndarray]:
+        """All that the drones' future depends on, in the order of their names."""
+        slots = self._slots_of(self.names)
+        leaves = self._world.leaves
+        own = {
+            f"state/{path}": v[:, slots] if self._world.is_own(path) else v.ravel()
+            for path, v in leaves.items()
+        }
+        initial = {f"initial/{name}": values[slots] for name, values in self._initial.items()}
+        no_gust = {f"state/{SHARED}": np.zeros(N_FILTERS, self.command.dtype)}
+        return (
+            no_gust
+            | own
+            | initial
+            | {
+                "inputs": self._inputs[slots],
+                "initial_inputs": self._initial_inputs[slots],
+                "rotor_angle": self._rotor_angle[slots],
+                "rotor_vel": self._rotor_vel[slots],
+                "lost": np.array([self.lost.get(name, _NEVER) for name in self.names]),
+            }
+        )
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from what `capture` gave, of the same drones."""
+        slots, leaves = self._slots_of(self.names), self._world.leaves
+        for path, values in leaves.items():
+            if self._world.is_own(path):
+                values[:, slots] = arrays[f"state/{path}"]
+            else:
+                leaves[path] = arrays[f"state/{path}"].reshape(values.shape)
+        for name, values in self._initial.items():
+            values[slots] = arrays[f"initial/{name}"]
+        self._inputs[slots] = arrays["inputs"]
+        self._initial_inputs[slots] = arrays["initial_inputs"]
+        self._rotor_angle = _with(self._rotor_angle, slots, arrays["rotor_angle"])
+        self._rotor_vel = _with(self._rotor_vel, slots, arrays["rotor_vel"])
+        self.lost = {n: t for n, t in zip(self.names, arrays["lost"].tolist()) if t != _NEVER}
+        self._world.leaves = leaves
+        self._set_slots(self._slots)
+
+    def disturb(self, disturbance: Disturbance) -> None:
+        """Let something disturb the drones.
+
+        Raises:
+            ValueError: It has no effect on these drones.
+        """
+        match disturbance:
+            case Wind():
+                self._blow(disturbance)
+            case MotorEfficiency(drone, motor, efficiency):
+                if not self._world.has_rotors:
+                    raise ValueError(
+                        "there are no motors: expected dynamics first_principles, "
+                        f"got {self._config.dynamics}"
+                    )
+                self.motor_loss[self._slots[drone], motor] = 1 - np.sqrt(efficiency)
+            case BatteryCharge(drone, charge):
+                if not self._config.battery:
+                    raise ValueError("the drones have no batteries: expected battery true at start")
+                drawn = (1 - charge) * CRAZYFLIE_BATTERY.capacity
+                leaves = self._world.leaves
+                leaves[_BATTERY][0, self._slots[drone]] = drawn
+                self._world.leaves = leaves
+
+    def check_wind(self, wind: Wind) -> None:
+        """Refuse wind where it has no effect.
+
+        Raises:
+            ValueError: The dynamics have no drag.
+        """
+        if not (self._world.feels_wind or wind.is_calm):
+            expected = "expected dynamics first_principles or so_rpy_rotor_drag"
+            raise ValueError(f"wind has no effect: {expected}, got {self._config.dynamics}")
+
+    def _blow(self, wind: Wind) -> None:
+        self.check_wind(wind)
+        self.wind = wind
+        self._world.wind[:] = wind.numbers(gust_period(self.freq) / self.freq)
+
+    def advance(
+        self,
+        tick: int,
+        stretches: Sequence[int],
+        epoch: int,
+        names: Sequence[str] = (),
+        commands: np.ndarray = _NONE,
+    ) -> list[Snapshot]:
+        """Advance by some ticks, and some more.
+
+        Args:
+            tick: The present one.
+            stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
+            epoch: Resets so far.
+            names: Of drones that are told something else in each stretch.
+            commands: What these are told, as with `tell`, (n, m, k).
+
+        Returns:
+            The state after each stretch.
+        """
+        later = self._world.later[: len(stretches) - 1]
+        if names:
+            self.tell(names, commands[0])
+        later[:] = self.command
+        if names:
+            later[:, self._slots_of(names)] = commands[1:]
+        if self._idle:
+            self.armed[self._idle] = OUT_OF_SERVICE
+        columns = self._world.advance(tick, stretches).astype(float)
+        if len(later):
+            self.command[:] = later[-1]
+        rotor_vel = columns[:, :, 25:29] * RPM
+        columns = columns[:, self.rows]
+        self._note_lost(tick + np.cumsum(stretches), columns)
+        n_ticks = np.array(stretches)[:, None, None]
+        before = np.concatenate((self._rotor_vel[None], rotor_vel[:-1]))
+        turned = (before + rotor_vel) * (n_ticks / self.freq / 2)
+        self._rotor_vel = rotor_vel[-1]
+        snapshots = []
+        for n, rows, by, speeds in zip(stretches, columns, turned, rotor_vel):
+            tick += n
+            # One after another, so that nobody can tell how many were in one call.
+            self._rotor_angle = angle = (self._rotor_angle + by) % _TURN
+            snapshots.append(self._snapshot(tick, epoch, rows, angle, speeds))
+        return snapshots
+
+    def _note_lost(self, ticks: Iterable[int], columns: np.ndarray) -> None:
+        """Note which drones got lost by each of some ticks, (n, M, 36)."""
+        if np.count_nonzero(columns[:, :, LOST]):
+            for tick, row in zip(ticks, columns[:, :, LOST]):
+                self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(tick))
+            self._set_slots(self._slots)
+
+    def _snapshot(
+        self, tick: int, epoch: int, rows: np.ndarray, angle: np.ndarray, speeds: np.ndarray
+    ) -> Snapshot:
+        # A frozen dataclass sets its fields one by one, in seven times this time.
+        snapshot = object.__new__(Snapshot)
+        vars(snapshot).update(
+            names=self.names,
+            time_ns=self.time_ns(tick),
+            pos=rows[:, :3],
+            quat=rows[:, 3:7],
+            vel=rows[:, 7:10],
+            ang_vel=rows[:, 10:13],
+            acc=rows[:, 13:16],
+            ang_acc=rows[:, 16:19],
+            body_vel=rows[:, 19:22],
+            specific_force=rows[:, 22:25],
+            rotor_angle=angle[self.rows],
+            rotor_vel=speeds[self.rows],
+            tick=tick,
+            epoch=epoch,
+            contact=rows[:, CONTACT],
+            battery=rows[:, CONTACT.stop :] if self._config.battery else None,
+        )
+        return snapshot
+
+    def time_ns(self, tick: int) -> int:
+        """Simulation time of a tick."""
+        return tick * 1_000_000_000 // self.freq
+
+    def _slots_of(self, names: Iterable[str]) -> np.ndarray:
+        return np.array([self._slots[name] for name in names], int)
+
+    def _set_inputs(self, inputs: np.ndarray) -> None:
+        k = self.control.sizes[0]
+        self._inputs = inputs
+        self.command, self.armed = inputs[:, :k], inputs[:, k]
+        self.wrench, self.motor_loss = inputs[:, k + 1 : k + 7], inputs[:, k + 7 :]
+
+    def _set_slots(self, slots: dict[str, int]) -> None:
+        """Take notice of which slots are in use, and by drones that are not lost."""
+        used, everything = list(slots.values()), range(self.n_slots)
+        self._slots, self.names = slots, tuple(slots)
+        self.rows = slice(None) if used == list(everything) else np.array(used)
+        in_service = {slot for name, slot in slots.items() if name not in self.lost}
+        self._idle = [slot for slot in everything if slot not in in_service]
+
+    def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
+        """Fresh controllers, and whatever else a drone remembers."""
+        for path, values in self._world.fresh().items():
+            if self._world.is_own(path):
+                leaves[path][0, slots] = values[0, slots]
+
+    def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:
+        """Go on from leaves with some other numbers."""
+        for name in fields.keys() & {"pos", "quat", "vel", "ang_vel"}:
+            leaves[f"states.{name}"][0, slots] = fields[name]
+        if "rotor_vel" in fields:
+            if self._world.has_rotors:
+                leaves["states.rotor_vel"][0, slots] = fields["rotor_vel"] / RPM
+            self._rotor_vel = _with(self._rotor_vel, slots, fields["rotor_vel"])
+        if "rotor_angle" in fields:
+            self._rotor_angle = _with(self._rotor_angle, slots, fields["rotor_angle"])
+        self._world.leaves = leaves
+
+
+def _with(values: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """A copy with other rows, for snapshots have the present one."""
+    values = values.copy()
+    values[rows] = new
+    return values
+
+
+def _parked(first: int, stop: int) -> dict[str, np.ndarray]:
+    """State of free slots."""
+    fields = {name: np.zeros((stop - first, size)) for name, size in SIZES.items()}
+    fields["pos"][:, 0], fields["pos"][:, 2] = np.arange(first, stop), _PARKED
+    fields["quat"][:, 3] = 1.0
+    return fields

@@ -1,0 +1,146 @@
+"""Drones that are commanded at a level of their own each, which changes while they fly.
+
+All controllers run for all drones, and each drone's rotors follow the one of its level, so that
+changing a level compiles nothing. A drone that nobody commands is held.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.control.acceleration import attitude_command
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.isolation import HoldableControls
+from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.data import (
+    AttitudeControl,
+    BodyRateControl,
+    ForceTorqueControl,
+    filled,
+)
+from crazyflow_ros.sim.stages import (
+    control_attitude,
+    control_body_rate,
+    control_force_torque,
+    increment_steps,
+    integration,
+    limit_rotor_vel,
+)
+
+
+class Level(IntEnum):
+    """What the four numbers of a drone's command are."""
+
+    held = 0
+    """Nothing: the drone is kept where it is."""
+    rotor_velocity = 1
+    """Speed of each rotor [rad/s], positive in flight."""
+    attitude = 2
+    """Roll, pitch, yaw [rad], collective thrust [N]."""
+    body_rate = 3
+    """Roll rate, pitch rate, yaw rate [rad/s, body frame], collective thrust [N]."""
+    acceleration = 4
+    """Acceleration x, y, z [m/s^2, world frame, 0 hovers], heading [rad]; `resolve` makes it an
+    attitude."""
+
+
+def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float) -> None:
+    """Make accelerations attitudes, in place.
+
+    Args:
+        command: (M, 4) numbers of a `Level`.
+        level: (M,) a `Level`.
+        quat: (M, 4) present attitudes, xyzw.
+        mass: Of a drone [kg].
+    """
+    if Level.acceleration in level.tolist():
+        flown = level == Level.acceleration
+        acc, yaw = command[flown, :3].astype(float), command[flown, 3].astype(float)
+        thrust_rpy = attitude_command(acc, yaw, quat[flown], mass)
+        command[flown], level[flown] = np.roll(thrust_rpy, -1, axis=1), Level.attitude
+
+
+class LevelControls(HoldableControls):
+    """Controls with a command and a level for each drone."""
+
+    command: Array
+    """(N, M, 4) numbers of a `Level`."""
+    level: Array
+    """(N, M, 1) a `Level`."""
+
+    def told(self, command: Array, level: Array) -> LevelControls:
+        """Copy with commands; a controller whose level is not in force gets zeros."""
+        assert self.attitude is not None and self.body_rate is not None
+        attitude = jnp.where(level == Level.attitude, command, 0)
+        body_rate = jnp.where(level == Level.body_rate, command, 0)
+        return self.replace(
+            command=command,
+            level=level,
+            held=level <= Level.held,
+            attitude=self.attitude.replace(cmd=attitude),
+            body_rate=self.body_rate.replace(cmd=body_rate),
+        )
+
+
+def control_by_level(data: SimData) -> SimData:
+    """Controllers of all levels: `controls.command` to rotor speeds."""
+    now = data.controls
+    assert isinstance(now, LevelControls) and now.force_torque is not None
+    by_attitude, by_rate = control_attitude(data).controls, control_body_rate(data).controls
+    attitude, body_rate = by_attitude.attitude, by_rate.body_rate
+    assert attitude is not None and body_rate is not None
+    assert by_attitude.force_torque is not None and by_rate.force_torque is not None
+    is_rate = now.level == Level.body_rate
+    wrench = jnp.where(is_rate, by_rate.force_torque.cmd, by_attitude.force_torque.cmd)
+    is_attitude = now.level == Level.attitude
+    controls = now.replace(
+        # What was not in force must not wind up.
+        attitude=attitude.replace(r_int_error=jnp.where(is_attitude, attitude.r_int_error, 0)),
+        body_rate=body_rate.replace(r_int_error=jnp.where(is_rate, body_rate.r_int_error, 0)),
+        force_torque=now.force_torque.replace(cmd=wrench),
+    )
+    mixed = control_force_torque(data.replace(controls=controls)).controls
+    direct = now.level == Level.rotor_velocity
+    rotor_vel = jnp.where(direct, now.command / RPM, mixed.rotor_vel)
+    return data.replace(controls=mixed.replace(rotor_vel=rotor_vel))
+
+
+def follow_levels(sim: Sim, config: SimulationConfig) -> None:
+    """Make a simulation in rotor_vel mode one whose drones have levels.
+
+    Raises:
+        ValueError: The rate of a controller does not divide `freq`.
+    """
+    assert sim.control is Control.rotor_vel
+    for name in ("attitude_freq", "body_rate_freq", "force_torque_freq"):
+        ticks_per_period(config.freq, getattr(config, name), name)
+    size, drone = (sim.n_worlds, sim.n_drones), sim.drone
+    controls = sim.data.controls
+    levels = LevelControls(
+        state=None,
+        attitude=AttitudeControl.create(*size, drone, config.attitude_freq),
+        body_rate=BodyRateControl.create(*size, drone, config.body_rate_freq),
+        force_torque=ForceTorqueControl.create(*size, drone, config.force_torque_freq),
+        rotor_vel=controls.rotor_vel,
+        rpy_thrust=None,
+        actuators=controls.actuators,
+        armed=controls.armed,
+        mode=controls.mode,
+        command=filled(size, 4),
+        level=filled(size, 1),
+        held=jnp.asarray(np.zeros((*size, 1), bool)),
+    )
+    sim.data = sim.data.replace(controls=levels)
+    sim.step_pipeline = (
+        control_by_level,
+        limit_rotor_vel,
+        integration(sim.integrator, sim.forces),
+        increment_steps,
+    )

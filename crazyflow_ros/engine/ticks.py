@@ -1,0 +1,84 @@
+"""Ticks of drones that can be held, in code that has the forces once.
+
+A step works out forces in each tick, and once more for the accelerations at its end. XLA would
+compile both, and contacts take it seconds. So here the end is one more tick that changes nothing.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState
+from crazyflow_ros.dynamics.forces.external import External
+from crazyflow_ros.engine.isolation import keep_held
+from crazyflow_ros.sim import Integrator, Sim, SimData
+from crazyflow_ros.sim.compile.packing import Components, in_components
+from crazyflow_ros.sim.compile.stepping import StepFn
+from crazyflow_ros.sim.data import SimStateDeriv, check_precision
+from crazyflow_ros.sim.leaves import changed_leaves, traced
+from crazyflow_ros.sim.pipeline import names
+from crazyflow_ros.sim.stages import derivative
+
+
+def holding_step(sim: Sim) -> StepFn:
+    """`Sim.build_step_fn` for drones that can be held; a drone that gets lost is held."""
+    place = names(sim.step_pipeline).index("integrate")
+    before, after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
+    # Others look at states in between, too.
+    is_simple = sim.integrator is not Integrator.rk4
+
+    def commanded(data: SimData) -> SimData:
+        for stage in before:
+            data = stage(data)
+        return data
+
+    def rate_of(data: SimData, forces: tuple[External, ...] = sim.forces) -> BodyDerivative:
+        return derivative(data, data.states.components, forces)
+
+    def moved(data: SimData, rate: BodyDerivative) -> SimData:
+        def rate_at(state: BodyState) -> BodyDerivative:
+            return rate if is_simple else derivative(data, state, sim.forces)
+
+        now = data.states.components
+        state = sim.integrator.fn(now, rate_at, 1 / data.core.freq)
+        data = data.replace(states=data.states.with_components(state))
+        for stage in after:
+            data = stage(data)
+        return keep_held(data, now)
+
+    def whole_tick(data: SimData) -> SimData:
+        data = commanded(data)
+        return moved(data, rate_of(data, ()))
+
+    def step(data: SimData, n_ticks: Array | int = 1) -> SimData:
+        check_precision(data)
+        split, join = in_components(data, changed_leaves(traced(whole_tick, data)))
+
+        def tick(
+            i: Array, carry: tuple[Components, BodyDerivative]
+        ) -> tuple[Components, BodyDerivative]:
+            parts, old_rate = carry
+            is_last = i == n_ticks
+            parts = jax.lax.cond(
+                is_last, lambda now: now, lambda now: split(commanded(join(now))), parts
+            )
+            data = join(parts)
+            if is_simple:
+                rate = rate_of(data)
+            else:
+                rate = jax.lax.cond(is_last, lambda: rate_of(data), lambda: old_rate)
+            parts = jax.lax.cond(
+                is_last,
+                lambda now, _: now,
+                lambda now, rate: split(moved(join(now), rate)),
+                *(parts, rate),
+            )
+            return parts, rate
+
+        start: BodyDerivative = jax.tree.map(jnp.zeros_like, jax.eval_shape(rate_of, data))
+        parts, rate = jax.lax.fori_loop(0, n_ticks + 1, tick, (split(data), start))
+        return join(parts).replace(states_deriv=SimStateDeriv.from_components(rate))
+
+    return step

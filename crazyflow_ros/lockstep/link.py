@@ -1,0 +1,318 @@
+"""The simulator's end of the shared memory: commands of ros2_control for the physics thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.lockstep.commands import Commands, LinkStatus, Logger, refusal, usable
+from crazyflow_ros.lockstep.futex import Futex, fence
+from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING
+from crazyflow_ros.lockstep.shared_memory import SharedMemory
+from crazyflow_ros.lockstep.states import of_rotor_velocity
+from crazyflow_ros.runtime import Level, OnLoss, Snapshot
+from crazyflow_ros.scene import Mirror
+
+_TRIES = 100  # to copy the commands while none of them changes
+_LOG_PERIOD = 1.0  # s of wall time between two entries that a drone's controller is there
+_LOOK = 0.1  # s of wall time after which it is seen whether controllers are still there
+
+
+class SharedMemoryLink:
+    """Shows the state of the drones to controllers and takes their commands.
+
+    A `CommandSource` of the physics thread. In lock-step each control tick waits for the commands
+    that answer it; when one does not come in time, that is reported, the last commands hold, and
+    until answers come again time runs no faster than real time, so that they can.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        drones: Sequence[str],
+        *,
+        drone_model: str,
+        freq: int,
+        rate: int,
+        lock_step: bool,
+        range_rate: int = 0,
+        timeout: float = 1.0,
+        on_loss: str = OnLoss.hold,
+        logger: Logger,
+    ) -> None:
+        """Make the memory; controllers can connect from now on.
+
+        Args:
+            name: Of the shared memory.
+            drones: Their names.
+            drone_model: Model of all of them.
+            freq: Physics ticks per second.
+            rate: Control periods per second.
+            lock_step: Wait for commands.
+            range_rate: Measurements of the range sensors per second; 0: in each control period.
+            timeout: For how long [s of wall time].
+            on_loss: An `OnLoss`.
+            logger: For what happens.
+
+        Raises:
+            ValueError: The name is in use, a rate does not divide `freq`, or another argument is
+                not usable.
+        """
+        self.period = ticks_per_period(freq, rate, "ros2_control.rate")
+        self._range_period = (
+            ticks_per_period(freq, range_rate, "publish_rates.range") if range_rate else 1
+        )
+        self._period_s, self._timeout = 1 / rate, timeout
+        self._drones, self._lock_step = tuple(drones), lock_step
+        self._commands, self._logger = Commands(drones, OnLoss(on_loss), logger), logger
+        n = len(self._drones)
+        self._memory = memory = SharedMemory(name, drones)
+        header = memory.view["header"]
+        header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
+        figures = load_drone(drone_model)
+        header["rotor_torque"] = of_rotor_velocity(figures["rpm2torque"])
+        header["rotor_thrust"] = of_rotor_velocity(figures["rpm2thrust"])
+        self._states = Futex(memory.address + _offset(HEADER, "state_count"))
+        self._posts = Futex(memory.address + _offset(HEADER, "command_count"))
+        self._awaited = memory.view["drones"]["awaited"]
+        # The slots as words of 64 bits, for one copy takes them all.
+        start = _offset(memory.view.dtype, "slots")
+        words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
+        self._words = words.reshape(n, -1)
+        self._first_buffers = 1 + 3 * np.arange(n)  # of rows of 8 words
+        self._buffers = [_numbers(state) for state in memory.view["states"]["drones"]]
+        stamps = memory.view["states"]["stamp"]
+        self._stamps = [stamps[i : i + 1].view(np.int64)[:3] for i in (0, 1)]  # tick, epoch, time
+        self._range = np.zeros((n, 1))
+        self._shown_tick = -1
+
+        self._attached = np.zeros(n, bool)
+        self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
+        self._sessions = np.zeros(n, np.uint64)
+        self._counts = np.zeros(n, np.uint64)  # commands seen
+        self._told = np.full(n, -np.inf)  # when it was said that a controller is there
+        self._epoch = 0
+        # What the drones' slots have to show for nothing but numbers to have changed: who commands
+        # them; and tick, epoch and level of the commands, where the tick is filled in.
+        self._usual: tuple[bytes, np.ndarray] | None = None
+        self._waiting: float | None = None  # wall time since when the tick has been waited for
+        self._looked = 0.0
+        self._missed = 0  # periods of the present outage
+        self._cycles = self._timeouts = 0
+        self._closed = False
+        memory.publish()
+
+    @property
+    def name(self) -> str:
+        """Of the shared memory."""
+        return self._memory.name
+
+    def status(self) -> LinkStatus:
+        """How the controllers are doing."""
+        words = self._words.copy()
+        answering = self._who_answers(words, self._latest(words))
+        attached = tuple(np.array(self._drones)[answering].tolist())
+        return LinkStatus(attached, self._cycles, self._timeouts, self._commands.refused)
+
+    # For the physics thread.
+
+    def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
+        """Publish the state."""
+        tick, shown, period = snapshot.tick, self._shown_tick, self._range_period
+        if tick // period != shown // period or tick <= shown:  # or it was changed by hand
+            self._range[:, 0] = mirror.range()
+        self._shown_tick = tick
+        slot = (self._states.value + 1) & 1
+        np.concatenate(
+            (
+                *(snapshot.pos, snapshot.quat, snapshot.vel, snapshot.ang_vel),
+                *(snapshot.rotor_angle, snapshot.rotor_vel),
+                # The IMU sits in the centre of mass.
+                *(snapshot.quat, snapshot.ang_vel, snapshot.specific_force),
+                *(self._range, self._commands.level[:, None]),
+            ),
+            axis=1,
+            out=self._buffers[slot],
+        )
+        self._stamps[slot][:] = (tick, snapshot.epoch, snapshot.time_ns)
+        self._states.add()
+        self._waiting = None
+
+    def collect(
+        self,
+        snapshot: Snapshot,
+        command: np.ndarray,
+        level: np.ndarray,
+        interrupted: Callable[[], bool],
+    ) -> bool:
+        """The commands that hold from now on, in lock-step those for this tick."""
+        if snapshot.epoch != self._epoch:
+            self._epoch, self._usual = snapshot.epoch, None
+            self._commands.forget()
+        while True:
+            seen = self._posts.value
+            words = self._slots()
+            latest = self._latest(words)
+            self._attach(words, latest)
+            values = latest[:, 3:7].view(np.float64)
+            if self._is_usual(snapshot.tick, latest) and self._are_within_limits(values):
+                self._note_answers()
+                self._commands.values[:] = values
+                break
+            missing = self._attached & (latest[:, 0] != snapshot.tick)
+            if not self._lock_step or not missing.any():
+                if self._lock_step and self._attached.any():
+                    self._note_answers()
+                self._obey(words, latest, values)
+                break
+            if interrupted():
+                self._waiting = None
+                return False
+            if not self._wait(seen, missing):
+                self._obey(words, latest, values)
+                break
+        command[:], level[:] = self._commands.values, self._commands.level
+        return True
+
+    def forget(self, drones: np.ndarray) -> None:
+        """See `CommandSource`."""
+        self._usual, self._shown_tick = None, -1
+        self._commands.forget(drones)
+
+    def interrupt(self) -> None:
+        """See `CommandSource`."""
+        if not self._closed:
+            self._posts.add()
+
+    def set_paused(self, paused: bool) -> None:
+        """See `CommandSource`."""
+        self._waiting = None
+        self._memory.view["header"]["paused"] = paused
+
+    def close(self) -> None:
+        """Leave the controllers, and remove the memory's name."""
+        if not self._closed:
+            self._closed = True
+            self._memory.close()
+            self._states.wake()
+
+    def _slots(self) -> np.ndarray:
+        """Copy of all slots, of which each latest command is complete, as words of 64 bits.
+
+        But for those of who writes without end, and not in answer to a state: they are checked as
+        all others are.
+        """
+        for _ in range(_TRIES):
+            words = self._words.copy()
+            fence()
+            if self._words[:, 1].tobytes() == words[:, 1].tobytes():
+                break
+        return words
+
+    def _latest(self, words: np.ndarray) -> np.ndarray:
+        """The latest command of each drone, as words."""
+        return words.reshape(-1, 8).take(self._first_buffers + (words[:, 1] & 1).view(int), axis=0)
+
+    def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
+        """Drones with an active controller that has begun: a manager may be slow to start."""
+        sessions = words[:, 0]
+        return ((words[:, 2] & 1) == 1) & (sessions != self._lost) & (sessions == latest[:, 7])
+
+    def _attach(self, words: np.ndarray, latest: np.ndarray) -> None:
+        """Notice who comes and goes."""
+        now = time.monotonic()
+        look = now > self._looked + _LOOK
+        if not look and self._usual and self._usual[0] == words[:, 0:3:2].tobytes():
+            return
+        sessions, attached = words[:, 0], self._who_answers(words, latest)
+        if look:
+            self._looked = now
+            for i in np.flatnonzero(attached).tolist():
+                if not self._memory.has_controller(i):
+                    self._lost[i], attached[i] = sessions[i], False
+                    process = int(words[i, 2] >> 32)
+                    self._logger.warning(
+                        f"{self._drones[i]}: process {process}, its controller, died"
+                    )
+        changed = (attached != self._attached) | (sessions != self._sessions)
+        if changed.any():
+            for i in np.flatnonzero(changed).tolist():
+                if self._attached[i]:
+                    self._commands.lose(i)
+                if attached[i] and now >= self._told[i] + _LOG_PERIOD:
+                    self._told[i] = now
+                    self._logger.info(f"{self._drones[i]}: its controller is active")
+            self._attached, self._sessions, self._usual = attached, sessions.copy(), None
+            self._awaited[:] = attached & self._lock_step
+
+    def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
+        """Whether all drones have a command for this tick, of who commanded them and as before."""
+        if self._usual is None or not self._lock_step:
+            return False
+        told = self._usual[1]
+        told[:, 0] = tick
+        return told.tobytes() == latest[:, :3].tobytes()
+
+    def _are_within_limits(self, values: np.ndarray) -> bool:
+        """Whether all numbers are finite and within the limits of the levels in force."""
+        return bool((np.abs(values) <= self._commands.most).all())
+
+    def _note_answers(self) -> None:
+        """All commands of the tick are there."""
+        self._cycles += 1
+        if self._missed:
+            self._logger.info(f"commands are in time again, {self._missed} periods had none")
+            self._missed = 0
+
+    def _wait(self, seen: int, missing: np.ndarray) -> bool:
+        """Sleep until something has changed since `seen`; False if it has taken too long."""
+        now = time.monotonic()
+        if self._waiting is None:
+            self._waiting = now
+        # Once it is known that nobody answers, real time is kept, so that they can catch up.
+        timeout = min(self._timeout, self._period_s) if self._missed else self._timeout
+        left = self._waiting + timeout - now
+        if left > 0:
+            self._posts.wait(seen, min(left, _LOOK))
+            return True
+        self._timeouts += 1
+        self._missed += 1
+        if self._missed == 1:
+            late = ", ".join(np.array(self._drones)[missing])
+            self._logger.warning(
+                f"no command within {self._timeout:g} s for {late}: time runs on with the last ones"
+            )
+        return False
+
+    def _obey(self, words: np.ndarray, latest: np.ndarray, values: np.ndarray) -> None:
+        """Take over the commands that are new."""
+        commands = self._commands
+        fresh = self._attached & (words[:, 1] != self._counts)
+        fresh &= latest[:, 1] == self._epoch
+        self._counts = words[:, 1].copy()
+        if not fresh.any():
+            return
+        levels = latest[:, 2]
+        held, waiting, good = levels == Level.held, levels == WAITING, usable(levels, values)
+        for i in np.flatnonzero(fresh & held).tolist():
+            commands.lose(i)
+        for i in np.flatnonzero(fresh & ~(good | held | waiting)).tolist():
+            commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
+        take = fresh & good
+        commands.take(take, levels[take], values[take])
+        self._usual = (words[:, 0:3:2].tobytes(), latest[:, :3].copy()) if take.all() else None
+
+
+def _offset(dtype: np.dtype, field: str) -> int:
+    assert dtype.fields is not None
+    return int(dtype.fields[field][1])
+
+
+def _numbers(states: np.ndarray) -> np.ndarray:
+    """The drones' states as a matrix, whose columns are in the order of the layout."""
+    used = _offset(DRONE_STATE, "reserved") // 8
+    return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]

@@ -1,0 +1,178 @@
+"""One segment of POSIX shared memory per simulator: made, kept from others, and left behind.
+
+Byte 0 of the file is locked by the simulator, byte 1 + i by the controller of drone i, with locks
+of the open file, which the kernel drops when a process ends, however that happens.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import pwd
+import stat
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from crazyflow_ros.limits import shown
+from crazyflow_ros.lockstep import layout
+
+FOLDER = Path("/dev/shm")
+_PREFIX = "crazyflow_ros."
+_ATTEMPTS = 100
+_FLOCK = "hhqqi4x"  # struct flock of 64 bit Linux: type, whence, start, length, pid
+
+
+_ADVICE = "choose another one with the parameter ros2_control.shared_memory"
+
+
+class NameInUse(ValueError):
+    """Another simulator that runs, or something else, has the name of the segment."""
+
+
+def _lock(file: int, byte: int, kind: int = fcntl.F_WRLCK) -> bool:
+    request = struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, request)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _is_locked(file: int, byte: int) -> bool:
+    request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+    answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, request)
+    return struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK
+
+
+def _user(number: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"the user number {number}"
+
+
+class SharedMemory:
+    """The segment of one simulator.
+
+    The file gets its name when it is complete and locked, so that nobody ever sees half a segment,
+    and a simulator that is killed meanwhile leaves nothing behind.
+
+    Args:
+        name: Of the segment, letters, digits, `_`, `.` and `-`.
+        drones: Their names.
+
+    Attributes:
+        bytes: The memory.
+        view: The same as an array of no dimension with the fields of `layout.segment`.
+        address: Where it is mapped.
+
+    Raises:
+        ValueError: A name is not usable, or there is no room for the memory.
+    """
+
+    def __init__(self, name: str, drones: Sequence[str]) -> None:
+        if not layout.is_name(name):
+            expected = f"expected {layout.NAME_RULE}, got {shown(name)!r}"
+            raise ValueError(f"ros2_control.shared_memory: {expected}")
+        for drone in drones:
+            if len(drone.encode()) > layout.MAX_NAME:
+                raise ValueError(f"a drone's name has {layout.MAX_NAME} bytes at most: {drone!r}")
+        self.name, self._path = name, FOLDER / f"{_PREFIX}{name}"
+        dtype = layout.segment(len(drones))
+        try:
+            self._file = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ValueError(
+                f"no shared memory can be made in {FOLDER}: {error.strerror}"
+            ) from None
+        try:
+            try:  # now, for whoever writes where there is no room is killed
+                os.posix_fallocate(self._file, 0, dtype.itemsize)
+            except OSError as error:
+                size = f"{dtype.itemsize} bytes of shared memory in {FOLDER}"
+                raise ValueError(f"no room for {size}: {error.strerror}") from None
+            self.bytes = mmap.mmap(self._file, dtype.itemsize)
+            self.view = np.frombuffer(self.bytes, dtype).reshape(())
+            self.address = int(self.view.__array_interface__["data"][0])
+            self.view["drones"]["name"] = [drone.encode() for drone in drones]
+            header = self.view["header"]
+            header["magic"], header["version"] = layout.MAGIC, layout.VERSION
+            header["layout"], header["size"] = layout.layout_hash(), dtype.itemsize
+            header["n_drones"], header["simulator_pid"] = len(drones), os.getpid()
+            _lock(self._file, 0)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def publish(self) -> None:
+        """Give the segment its name, in place of what a dead simulator has left there.
+
+        Raises:
+            NameInUse: A simulator that runs has the name, or there is something else.
+        """
+        for _ in range(_ATTEMPTS):  # as many simulators may do the same at the same time
+            with suppress(FileExistsError):
+                source = f"/proc/self/fd/{self._file}"
+                # With a folder, which an absolute path ignores, Python follows the link.
+                os.link(source, self._path, src_dir_fd=self._file, follow_symlinks=True)
+                return
+            with suppress(FileNotFoundError):
+                self._remove_leftover()
+        raise NameInUse(f"others take the name {self.name!r} again and again; {_ADVICE}")
+
+    def has_controller(self, drone: int) -> bool:
+        """Whether a process has taken the drone of this index."""
+        return _is_locked(self._file, 1 + drone)
+
+    def close(self) -> None:
+        """Remove the name, if it is still ours, and let go of the locks."""
+        if self._is_at_path(self._file):
+            self._path.unlink(missing_ok=True)
+        _lock(self._file, 0, fcntl.F_UNLCK)  # the mapping, which may live on, keeps the file open
+        os.close(self._file)
+
+    def _remove_leftover(self) -> None:
+        """Remove a dead simulator's file; only while holding its lock, so that one does it."""
+        found = self._path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            self._refuse(f"there is something that is no memory at {self._path}")
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except PermissionError:
+            self._refuse(f"{self._path} belongs to {_user(found.st_uid)}")
+        try:
+            if not _lock(file, 0):
+                raise NameInUse(
+                    f"a simulator that runs{self._owner(file)} has the name {self.name!r} for its "
+                    f"shared memory; {_ADVICE}"
+                )
+            if self._is_at_path(file):
+                try:
+                    self._path.unlink()
+                except PermissionError:  # readable, in a folder where only its owner removes it
+                    self._refuse(f"{self._path} belongs to {_user(found.st_uid)}")
+        finally:
+            os.close(file)
+
+    def _refuse(self, why: str) -> NoReturn:
+        advice = f"remove it, or {_ADVICE}"
+        raise NameInUse(f"the name {self.name!r} of the shared memory is taken: {why}; {advice}")
+
+    def _is_at_path(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), self._path.lstat())
+        except FileNotFoundError:
+            return False
+
+    @staticmethod
+    def _owner(file: int) -> str:
+        header = np.frombuffer(os.pread(file, layout.HEADER.itemsize, 0), layout.HEADER)
+        if header.size == 0 or header["magic"][0] != layout.MAGIC:
+            return ""
+        return f", process {header['simulator_pid'][0]},"

@@ -1,0 +1,1 @@
+"""Topics and services that command drones."""

@@ -1,0 +1,107 @@
+"""What drones are told by topic, from <drone>/cmd_pose to <drone>/wrench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from geometry_msgs.msg import PointStamped, PoseStamped, Twist, TwistStamped, WrenchStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.ros.commands import setpoint_messages
+from crazyflow_ros.ros.commands.other_types import OtherTypes
+from crazyflow_ros.runtime import Setpoint, Wrench
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+Conversion = Callable[[Any, str], Setpoint]
+Apply = Callable[[str, Any], None]
+"""Passes a message for a drone on; raises ValueError if it is a bad one."""
+
+# The latest command counts, so none is kept for later.
+_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversion]]:
+    """Type and conversion of the messages that tell a drone what to do, by topic.
+
+    Args:
+        control: What a bare command means.
+        drone_model: Of the drones, all of one.
+    """
+    return {
+        **_streamed(drone_model),
+        "cmd_pose": (PoseStamped, setpoint_messages.pose),
+        "cmd_vel": (TwistStamped, setpoint_messages.velocity),
+        "goal_pose": (PoseStamped, setpoint_messages.goal_pose),
+        "clicked_point": (PointStamped, setpoint_messages.clicked_point),
+        "cmd_trajectory": (MultiDOFJointTrajectory, setpoint_messages.trajectory),
+        "command": (Float64MultiArray, partial(setpoint_messages.raw, control=control)),
+    }
+
+
+def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
+    """The streamed setpoints of crazyswarm2; two of them need its messages, see `flight`."""
+    most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
+    legacy = partial(setpoint_messages.legacy, most_thrust=most_thrust)
+    found: dict[str, tuple[Any, Conversion]] = {"cmd_vel_legacy": (Twist, legacy)}
+    with suppress(ModuleNotFoundError):  # which the feature `flight` warns of
+        from crazyflie_interfaces.msg import FullState, Hover
+
+        found["cmd_full_state"] = (FullState, setpoint_messages.full_state)
+        found["cmd_hover"] = (Hover, setpoint_messages.hover)
+    return found
+
+
+class Commands:
+    """Passes commands on to the physics thread; a bad one changes nothing."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._simulator, self._physics = simulator, simulator.physics
+        self._inputs = inputs(self._physics.control, simulator.parameters.drone_model)
+        self._velocity: dict[str, Callable[[Any], None]] = {}
+        simulator.for_each_drone(self._add_drone)
+        simulator.on_close(OtherTypes(simulator, self._types(), self._twist).close)
+
+    def _add_drone(self, drone: str) -> None:
+        effects = self._simulator.recorded_effects
+        for topic, (message_type, conversion) in self._inputs.items():
+            if effects is not None:
+                name = f"{drone}/{topic}"
+                conversion = effects.with_messages(conversion, name, message_type)
+            apply = partial(self._command, conversion)
+            if message_type is TwistStamped:
+                self._velocity[drone] = partial(apply, drone)
+            self._subscribe(drone, topic, message_type, apply)
+        self._subscribe(drone, "wrench", WrenchStamped, self._push)
+
+    def _subscribe(self, drone: str, topic: str, message_type: Any, apply: Apply) -> None:
+        receive = partial(apply, drone)
+        self._simulator.create_subscription(message_type, f"{drone}/{topic}", receive, _QOS)
+
+    def _types(self) -> dict[str, Any]:
+        """Types of the topics of a drone."""
+        kinds = {topic: kind for topic, (kind, _) in self._inputs.items()}
+        return kinds | {"wrench": WrenchStamped}
+
+    def _twist(self, drone: str, message: Twist) -> None:
+        self._velocity[drone](TwistStamped(twist=message))
+
+    def _command(self, conversion: Conversion, drone: str, message: Any) -> None:
+        self._physics.command(drone, conversion(message, drone))
+
+    def _push(self, drone: str, message: WrenchStamped) -> None:
+        wrench: Wrench = setpoint_messages.wrench(message, drone)
+        self._physics.apply_wrench(drone, wrench, key=("topic", drone))
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the subscriptions."""
+    Commands(simulator)

@@ -1,0 +1,194 @@
+"""Take-off, landing and trajectories: <drone>/takeoff and its siblings, the same below all/.
+
+Types and meaning are those of crazyswarm2. Its services answer nothing, so what is refused is said
+in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from crazyflie_interfaces.srv import (
+    Arm,
+    GoTo,
+    Land,
+    NotifySetpointsStop,
+    SetGroupMask,
+    StartTrajectory,
+    Takeoff,
+    UploadTrajectory,
+)
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from rclpy.qos import QoSProfile
+from std_srvs.srv import Empty
+
+from crazyflow_ros import flight, limits
+from crazyflow_ros.flight.course import AXES, ORDER
+from crazyflow_ros.flight.planner import MOST_PIECES, MOST_TRAJECTORIES
+from crazyflow_ros.runtime import Setpoint
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+ALL = "all"
+"""Stands for all drones in the names of services."""
+
+_Conversion = Callable[[str, Any], Setpoint]
+_EVENTS = QoSProfile(depth=100)
+_BAD = ("crashed",)  # kinds of events that end a flight
+
+
+class TrajectoryMemory:
+    """The trajectories that were uploaded to a drone, in pieces as in its firmware."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, tuple[float, np.ndarray]] = {}
+        self._trajectories: dict[int, range] = {}
+
+    def upload(self, request: UploadTrajectory.Request) -> None:
+        """Write pieces from an offset on, and give them an id.
+
+        Raises:
+            ValueError: There is no room for them, or they are no polynomials of degree 7.
+        """
+        pieces, number = request.pieces, request.trajectory_id
+        where = range(request.piece_offset, request.piece_offset + len(pieces))
+        if not pieces or where.stop > MOST_PIECES:
+            expected = f"1 or more from an offset on, {MOST_PIECES} in all"
+            got = f"{len(pieces)} from {request.piece_offset} on"
+            raise ValueError(f"pieces: expected {expected}, got {got}")
+        if number >= MOST_TRAJECTORIES:
+            expected = f"from 0 to {MOST_TRAJECTORIES - 1}"
+            raise ValueError(f"trajectory_id must be {expected}, got {number}")
+        durations, coefficients = [], np.zeros((len(pieces), AXES, ORDER))
+        for i, piece in enumerate(pieces):
+            durations.append(_seconds(piece.duration))
+            for axis, name in enumerate(("x", "y", "z", "yaw")):
+                values = getattr(piece, f"poly_{name}")
+                if len(values) != ORDER:
+                    raise ValueError(f"poly_{name} of piece {i} has {len(values)} numbers, not 8")
+                coefficients[i, axis] = values
+        flight.PolynomialTrajectory(durations, coefficients)  # refuses what makes no sense
+        self._pieces.update(zip(where, zip(durations, coefficients)))
+        self._trajectories[number] = where
+
+    def trajectory(self, number: int) -> flight.PolynomialTrajectory:
+        """What was uploaded with an id.
+
+        Raises:
+            ValueError: Nothing was.
+        """
+        if number not in self._trajectories:
+            known = ", ".join(map(str, sorted(self._trajectories))) or "none"
+            raise ValueError(f"there is no trajectory {number}, uploaded are: {known}")
+        durations, coefficients = zip(*(self._pieces[i] for i in self._trajectories[number]))
+        return flight.PolynomialTrajectory(durations, np.array(coefficients))
+
+
+class Flight:
+    """Services of each drone and of all, and the topic of what happens to drones."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._simulator, self._waiting = simulator, simulator.waiting
+        self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._memories: dict[str, TrajectoryMemory] = {}
+        self._events = simulator.create_publisher(DiagnosticStatus, "~/flight_events", _EVENTS)
+        simulator.physics.on_flight_event(self._publish)
+        simulator.for_each_drone(self._add)
+        self._add(ALL)
+
+    def _add(self, owner: str) -> None:
+        """The services of a drone, or of all."""
+        for kind, name, conversion in (
+            (Takeoff, "takeoff", _takeoff),
+            (Land, "land", _land),
+            (GoTo, "go_to", _go_to),
+            (StartTrajectory, "start_trajectory", self._start_trajectory),
+            (NotifySetpointsStop, "notify_setpoints_stop", _notify),
+            (Arm, "arm", _arm),
+            (SetGroupMask, "set_group_mask", _group),
+            (Empty, "emergency", _emergency),
+        ):
+            answer = partial(self._tell, owner, conversion)
+            self._simulator.create_service(kind, f"{owner}/{name}", answer)
+        if owner != ALL:
+            self._memories[owner] = TrajectoryMemory()
+            upload = partial(self._upload, owner)
+            self._simulator.create_service(UploadTrajectory, f"{owner}/upload_trajectory", upload)
+
+    async def _tell(self, owner: str, conversion: _Conversion, request: Any, response: Any) -> Any:
+        drones: Sequence[str] = self._physics.names if owner == ALL else [owner]
+        if owner == ALL and isinstance(request, GoTo.Request) and not request.relative:
+            raise ValueError("all/go_to is relative: drones cannot all be at one place")
+        setpoints = {drone: conversion(drone, request) for drone in drones}
+        told = await self._waiting.result(self._physics.fly(setpoints))
+        for note in told.notes:
+            self._logger.info(note)
+        if told.refused:
+            raise ValueError("; ".join(told.refused))
+        return response
+
+    def _start_trajectory(self, drone: str, request: StartTrajectory.Request) -> Setpoint:
+        return flight.FlyTrajectory(
+            self._memories[drone].trajectory(request.trajectory_id),
+            timescale=request.timescale,
+            reversed=request.reversed,
+            relative=request.relative,
+            group_mask=request.group_mask,
+        )
+
+    def _upload(self, drone: str, request: UploadTrajectory.Request, response: Any) -> Any:
+        self._memories[drone].upload(request)
+        return response
+
+    def _publish(self, event: flight.FlightEvent) -> None:
+        level = DiagnosticStatus.ERROR if event.kind in _BAD else DiagnosticStatus.WARN
+        message = DiagnosticStatus(level=level, name=event.drone, message=event.text)
+        values = {"kind": event.kind, "time_ns": str(event.time_ns)}
+        message.values = [KeyValue(key=key, value=value) for key, value in values.items()]
+        self._events.publish(message)
+
+
+def _takeoff(_: str, request: Takeoff.Request) -> Setpoint:
+    return flight.Takeoff(request.height, _seconds(request.duration), group_mask=request.group_mask)
+
+
+def _land(_: str, request: Land.Request) -> Setpoint:
+    return flight.Land(request.height, _seconds(request.duration), group_mask=request.group_mask)
+
+
+def _go_to(_: str, request: GoTo.Request) -> Setpoint:
+    goal = (request.goal.x, request.goal.y, request.goal.z)
+    return flight.GoTo(
+        goal, request.yaw, _seconds(request.duration), request.relative, request.group_mask
+    )
+
+
+def _notify(_: str, request: NotifySetpointsStop.Request) -> Setpoint:
+    return flight.NotifySetpointsStop(request.group_mask)
+
+
+def _arm(_: str, request: Arm.Request) -> Setpoint:
+    return flight.Arm(request.arm)
+
+
+def _group(_: str, request: SetGroupMask.Request) -> Setpoint:
+    return flight.SetGroups(request.group_mask)
+
+
+def _emergency(_: str, request: Empty.Request) -> Setpoint:
+    del request
+    return flight.Emergency()
+
+
+def _seconds(duration: Any) -> float:
+    seconds = duration.sec + duration.nanosec * 1e-9
+    return limits.number("duration", seconds, limits.DURATION)
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the services and the topic."""
+    Flight(simulator)

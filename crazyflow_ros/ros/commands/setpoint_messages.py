@@ -1,0 +1,238 @@
+"""From command messages to setpoints and wrenches. Each function refuses what makes no sense."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from geometry_msgs.msg import (
+    PointStamped,
+    PoseStamped,
+    Quaternion,
+    Twist,
+    TwistStamped,
+    WrenchStamped,
+)
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import MultiDOFJointTrajectory
+
+from crazyflow_ros import flight, limits
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
+from crazyflow_ros.scene import frames
+
+if TYPE_CHECKING:  # else a machine without it flies, too
+    from crazyflie_interfaces.msg import FullState, Hover
+
+_WRENCH_DURATION = 0.1  # s of simulated time
+_CRAZYSWARM = ("world", "/world")  # what its programs call the map
+_PWM = 65535  # of the firmware, full thrust
+
+
+def pose(message: PoseStamped, drone: str) -> Pose:
+    """Hold a position and heading, given in the map; roll and pitch are not used.
+
+    Raises:
+        ValueError: Another frame, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    return Pose(_xyz(message.pose.position), _yaw(message.pose.orientation))
+
+
+def velocity(message: TwistStamped, drone: str) -> Velocity:
+    """Fly at a velocity and yaw rate; without another message in time the drone hovers.
+
+    The velocity is given in the heading frame: x ahead, y left, z up, level however the drone
+    tilts. There is no name for it, so any frame is accepted but those that mean another one.
+
+    Raises:
+        ValueError: A frame of the world or of another drone, NaN or infinity, rates of roll or
+            pitch.
+    """
+    frame = message.header.frame_id
+    is_other = frame.endswith("/base_link") and frame != frame_ids.base_link(drone)
+    if frame == frame_ids.MAP or frame.endswith("/odom") or is_other:
+        own = frame_ids.base_link(drone)
+        raise ValueError(f"frame_id must be empty or {own!r}, got {limits.shown(frame)!r}")
+    rates = _xyz(message.twist.angular)
+    if rates[0] != 0 or rates[1] != 0:
+        raise ValueError(f"angular x and y must be 0, got {rates[0]:g} and {rates[1]:g}")
+    return Velocity(_xyz(message.twist.linear), rates[2])
+
+
+def goal_pose(message: PoseStamped, drone: str) -> flight.Goal:
+    """Fly to a place at the present height, and turn to a heading; for RViz, which knows no height.
+
+    Raises:
+        ValueError: Another frame than the map, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    return flight.Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
+
+
+def clicked_point(message: PointStamped, drone: str) -> flight.Goal:
+    """Fly above a point at the present height.
+
+    Raises:
+        ValueError: Another frame than the map, NaN or infinity.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    return flight.Goal(_xyz(message.point)[:2], math.nan)
+
+
+def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
+    """Pass points in the map at given times, and hold the last one; at most some 1,000.
+
+    Times count from the stamp, or from when the message arrives if there is none. Velocities and
+    accelerations are in map axes. Where all points lack them, they are differences of neighbouring
+    points, and zero at both ends.
+
+    Raises:
+        ValueError: Another frame or joint, no points, times that do not rise, points of which only
+            some have velocities or accelerations, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    joints = list(message.joint_names)
+    if joints not in ([], [drone], ["base_link"], [frame_ids.base_link(drone)]):
+        got = limits.shown(joints)
+        raise ValueError(f"joint_names must be empty or ['{drone}'], got {got}")
+    points = message.points
+    if not points:
+        raise ValueError("points is empty")
+    for i, point in enumerate(points):
+        if len(point.transforms) != 1:
+            raise ValueError(f"point {i} has {len(point.transforms)} transforms, must have 1")
+    times_ns = np.array([nanoseconds(point.time_from_start) for point in points])
+    transforms = [point.transforms[0] for point in points]
+    pos = np.array([_xyz(transform.translation) for transform in transforms])
+    yaw = np.array([_yaw(transform.rotation) for transform in transforms])
+    vel = _derivative(points, "velocities")
+    acc = _derivative(points, "accelerations")
+    if (np.diff(times_ns) > 0).all():  # or the setpoint refuses them
+        vel = _differences(pos, times_ns) if vel is None else vel
+        acc = _differences(vel, times_ns) if acc is None else acc
+    start_ns = nanoseconds(message.header.stamp) or None
+    zeros = np.zeros_like(pos)
+    return Trajectory(
+        times_ns, pos, yaw, zeros if vel is None else vel, zeros if acc is None else acc, start_ns
+    )
+
+
+def full_state(message: FullState, drone: str) -> flight.FullState:
+    """Follow a state in the map, bare. Angular velocities are body rates [rad/s].
+
+    Raises:
+        ValueError: Another frame, NaN or infinity, zero quaternion.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    q = message.pose.orientation
+    return flight.FullState(
+        _xyz(message.pose.position),
+        _xyz(message.twist.linear),
+        _xyz(message.acc),
+        (q.x, q.y, q.z, q.w),
+        _xyz(message.twist.angular),
+    )
+
+
+def hover(message: Hover, drone: str) -> flight.Hover:
+    """Fly at a velocity in the heading frame, and at a height above the floor.
+
+    Like crazyswarm2, it does not look at the frame: its programs leave it empty, or name the world.
+
+    Raises:
+        ValueError: NaN or infinity.
+    """
+    del drone
+    return flight.Hover((message.vx, message.vy), message.yaw_rate, message.z_distance)
+
+
+def legacy(message: Twist, drone: str, most_thrust: float) -> flight.AttitudeThrust:
+    """Roll, pitch, yaw rate and thrust as crazyswarm2 and the Crazyflie's firmware have them.
+
+    `linear.y` is the roll and `linear.x` the pitch [degrees], positive to the right and forwards;
+    `angular.z` the yaw rate [degrees/s], clockwise, as the firmware turns it round; `linear.z` the
+    thrust as PWM, of which 65535 are all that the motors can give, and less is so in proportion.
+
+    Args:
+        message: The message.
+        drone: Its receiver.
+        most_thrust: Collective thrust at full PWM [N].
+
+    Raises:
+        ValueError: NaN or infinity, a PWM that is none.
+    """
+    del drone
+    pwm = limits.number("linear.z", message.linear.z, limits.Limit(_PWM, "of PWM"))
+    if pwm < 0:
+        raise ValueError(f"linear.z must not be negative, got {pwm:g} of PWM")
+    roll, pitch = math.radians(message.linear.y), math.radians(message.linear.x)
+    turn = -math.radians(message.angular.z)
+    return flight.AttitudeThrust(roll, pitch, turn, pwm / _PWM * most_thrust)
+
+
+def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:
+    """A command of the control mode, see `Control`, but rotor speeds are in rad/s as all of ROS.
+
+    Raises:
+        ValueError: Wrong number of values, NaN or infinity, zero quaternion.
+    """
+    del drone  # all drones have the same control mode
+    values = np.array(message.data)
+    setpoint = Raw(values / RPM if control is Control.rotor_vel else values)
+    setpoint.check(control)
+    return setpoint
+
+
+def wrench(message: WrenchStamped, drone: str) -> Wrench:
+    """Push a drone at its centre of mass for 0.1 s of simulated time, or until the next message.
+
+    So nothing is pushed for good when its sender ends. The axes are those of the map, or with
+    `<drone>/base_link` those of the drone, and turn with it.
+
+    Raises:
+        ValueError: Another frame, NaN or infinity.
+    """
+    body = frame_ids.base_link(drone)
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), body)
+    force, torque = _xyz(message.wrench.force), _xyz(message.wrench.torque)
+    return Wrench(force, torque, _WRENCH_DURATION, in_body=message.header.frame_id == body)
+
+
+def _check_frame(message: Any, *accepted: str) -> None:
+    frame = message.header.frame_id
+    if frame not in accepted:
+        names = " or ".join(repr(name) for name in accepted)
+        raise ValueError(f"frame_id must be {names}, got {limits.shown(frame)!r}")
+
+
+def _xyz(vector: Any) -> np.ndarray:
+    return np.array([vector.x, vector.y, vector.z])
+
+
+def _yaw(orientation: Quaternion) -> float:
+    quat = (orientation.x, orientation.y, orientation.z, orientation.w)
+    return float(frames.yaw(limits.unit_quaternion("orientation", quat)))
+
+
+def _derivative(points: list[Any], name: str) -> np.ndarray | None:
+    """(K, 3) linear velocities or accelerations, or None where no point has any."""
+    values = [getattr(point, name) for point in points]
+    counts = {len(value) for value in values}
+    if counts == {0}:
+        return None
+    if counts != {1}:
+        raise ValueError(f"{name} must be in all points once, or in none")
+    return np.array([_xyz(value[0].linear) for value in values])
+
+
+def _differences(values: np.ndarray, times_ns: np.ndarray) -> np.ndarray:
+    """Derivative (K, 3) of values (K, 3) by central differences, zero at both ends."""
+    slopes = np.zeros_like(values)
+    if len(values) > 2:
+        slopes[1:-1] = np.gradient(values, times_ns * 1e-9, axis=0)[1:-1]
+    return slopes

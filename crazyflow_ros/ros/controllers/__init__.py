@@ -1,0 +1,1 @@
+"""The stock ros2_control plugins that use topics."""

@@ -1,0 +1,114 @@
+"""Rotors for the stock ros2_control plugin `JointStateTopicSystem`.
+
+What the plugin is known to do, and what is made of it:
+
+- it publishes NaN at the full rate until the first command: such a drone is held;
+- it may be silent while the state equals the command: the last command holds, and silence is no
+  loss, but the end of its publisher is;
+- its hardware fails if a joint has a field that the robot description does not declare, or a field
+  is shorter than the names: all three are declared, and full.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+
+from crazyflow_ros.description.interfaces import ROTORS
+from crazyflow_ros.lockstep.states import States
+from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.topics.state_topics import STATE_QOS
+from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene import Mirror
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+COMMANDS_TOPIC, STATES_TOPIC = "robot_joint_commands", "robot_joint_states"
+_LOOK_PERIOD = 0.1  # s of wall time after which it is seen whether publishers are still there
+
+
+class RobotJointCommands:
+    """robot_joint_commands: of any number of plugins, each with the joints of any drones."""
+
+    def __init__(self, simulator: SimulatorNode, source: TopicSource) -> None:
+        self._source, self._simulator = source, simulator
+        self._places = {
+            rotor.name(drone): (i, j)
+            for i, drone in enumerate(simulator.drones)
+            for j, rotor in enumerate(ROTORS)
+        }
+        self._present = set[str]()  # nodes that publish, at the last look
+        # Each drone may have a publisher of its own, all of which send at once.
+        depth = max(10, 2 * len(simulator.drones))
+        qos = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
+        simulator.create_subscription(JointState, COMMANDS_TOPIC, self._receive, qos)
+        simulator.create_timer(_LOOK_PERIOD, self._look)
+
+    def _receive(self, message: JointState) -> None:
+        speeds: dict[int, np.ndarray] = {}
+        for name, speed in zip(message.name, message.velocity):
+            place = self._places.get(name)
+            if place is not None:
+                speeds.setdefault(place[0], np.full(len(ROTORS), np.nan))[place[1]] = speed
+        if len(message.velocity) != len(message.name):
+            # Fields are packed, so it is not known which speed is whose.
+            what = f"message with {len(message.velocity)} velocities for {len(message.name)} joints"
+            why = "each takes one"
+            for drone in {self._places[name][0] for name in message.name if name in self._places}:
+                self._source.refuse(drone, what, why)
+            return
+        if not speeds:
+            self._simulator.get_logger().warning(
+                f"{COMMANDS_TOPIC}: no rotor of a drone among {', '.join(message.name)}", once=True
+            )
+        stamp = nanoseconds(message.header.stamp)
+        for drone, values in speeds.items():
+            self._source.put(drone, values, stamp)
+
+    def _look(self) -> None:
+        """Lose the drones whose publisher is gone.
+
+        A message does not say whose it is, but the plugin's node has the name of the hardware
+        component in small letters, which in our description is that of the drone. The drones of
+        components with other names are lost with the last publisher.
+        """
+        infos = self._simulator.get_publishers_info_by_topic(COMMANDS_TOPIC)
+        present = {info.node_name for info in infos}
+        gone, self._present = self._present - present, present
+        for i, drone in enumerate(self._simulator.drones):
+            if drone.lower() in gone or (gone and not present):
+                self._source.lose(i)
+
+
+class RobotJointStates:
+    """robot_joint_states: the rotors of all drones."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._states = States(simulator.parameters.drone_model)
+        names = [rotor.name(drone) for drone in simulator.drones for rotor in ROTORS]
+        zeros = [0.0] * len(names)
+        prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
+        indices = [str(i) for i in range(len(names))]
+        numbers = [below(field, indices) for field in ROTORS[0].states]
+        self._messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+        publisher = simulator.create_publisher(JointState, STATES_TOPIC, STATE_QOS)
+        self._publish_raw = publisher.handle.publish_raw
+
+    def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
+        """See `TopicSource.add_output`."""
+        del mirror, level
+        self._messages.update(snapshot.time_ns, self._states.rotors(snapshot))
+        self._publish_raw(self._messages.payloads([0])[0])
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topics."""
+    assert isinstance(simulator.link, TopicSource)
+    RobotJointCommands(simulator, simulator.link)
+    simulator.link.add_output(RobotJointStates(simulator).publish)

@@ -1,0 +1,88 @@
+"""Sensors and GPIOs for the stock ros2_control plugin `CMTopicSystem`.
+
+The component `<drone>_sensors` subscribes names and values below its own name, in the namespace of
+its controller manager: that of the simulator, or below it the drone's. It keeps no history: the
+names are repeated now and then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from pal_statistics_msgs.msg import StatisticsNames, StatisticsValues
+from rclpy.publisher import Publisher
+
+from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS
+from crazyflow_ros.description.ros2_control import sensors_component
+from crazyflow_ros.lockstep.states import States
+from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.topics.state_topics import STATE_QOS
+from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene import Mirror
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_COMPONENTS = (*SENSORS, *AXES, BODY)
+_VERSION = 1  # of the names; with 0 the plugin takes values for missing
+_LOOK_PERIOD = 0.2  # s of wall time after which names are repeated, and it is seen who listens
+
+
+class SensorTopics:
+    """<drone>_sensors/names and <drone>_sensors/values, and the same below <drone>."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._states = States(simulator.parameters.drone_model)
+        states = [(c, state) for c in _COMPONENTS for state in c.states]
+        prototype = StatisticsValues(values=[0.0] * len(states), names_version=_VERSION)
+        numbers = [below("values", [str(i) for i in range(len(states))])]
+        prototypes = [prototype] * len(simulator.drones)
+        self._messages = SerialisedMessages(layout(prototypes, ["header.stamp"], numbers))
+        self._topics = []
+        for i, drone in enumerate(simulator.drones):
+            names = [f"state_interface.{c.name(drone)}/{state}" for c, state in states]
+            # The plugin's node has the name of the component in small letters.
+            node = sensors_component(drone).lower()
+            for topic in (node, f"{drone}/{node}"):
+                self._topics.append(
+                    _Topic(
+                        simulator.create_publisher(StatisticsNames, f"{topic}/names", STATE_QOS),
+                        simulator.create_publisher(StatisticsValues, f"{topic}/values", STATE_QOS),
+                        StatisticsNames(names=names, names_version=_VERSION),
+                        i,
+                    )
+                )
+        self._wanted: list[_Topic] = []
+        simulator.create_timer(_LOOK_PERIOD, self._look)
+
+    def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
+        """See `TopicSource.add_output`."""
+        wanted = self._wanted
+        if wanted:
+            values = self._states.others(snapshot, mirror, level)
+            self._messages.update(snapshot.time_ns, [values])
+            payloads = self._messages.payloads(topic.drone for topic in wanted)
+            for topic, payload in zip(wanted, payloads):
+                topic.values.handle.publish_raw(payload)
+
+    def _look(self) -> None:
+        self._wanted = [topic for topic in self._topics if topic.values.get_subscription_count()]
+        for topic in self._wanted:
+            topic.names.publish(topic.message)
+
+
+class _Topic(NamedTuple):
+    """A pair of topics with the states of one drone."""
+
+    names: Publisher
+    values: Publisher
+    message: StatisticsNames
+    drone: int
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topics."""
+    assert isinstance(simulator.link, TopicSource)
+    simulator.link.add_output(SensorTopics(simulator).publish)

@@ -1,0 +1,1 @@
+"""Messages: serialisation, sending, frames and times."""

@@ -1,0 +1,276 @@
+"""The parameters of the node. The file `config/simulator.yaml` has the same names and defaults."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+import numpy as np
+
+from crazyflow_ros import limits
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics import Drone, Dynamics
+from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
+from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
+from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
+from crazyflow_ros.ros.parameters.declaration import Names, Numbers, ParameterError, Spec
+from crazyflow_ros.runtime import OnLoss, SimulationConfig
+from crazyflow_ros.scene.frames import quat_from_rpy
+from crazyflow_ros.sim import Integrator
+
+_MAX_RATE = 100_000  # Hz
+_LEAST_BOUND = 0.05  # of the motion of drones, in m and s
+_WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # which feel wind
+_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # whose battery is known
+
+
+def _rate(what: str, minimum: int = 1) -> Spec:
+    return Spec(f"Rate of {what} [Hz], divides freq", minimum, _MAX_RATE)
+
+
+def _topic_rate(what: str) -> Spec:
+    return _rate(f"{what}, 0 for none", minimum=0)
+
+
+@dataclass(frozen=True)
+class PublishRates:
+    """How often topics are published, per simulated second."""
+
+    clock: Annotated[int, _rate("/clock")] = 100
+    odom: Annotated[int, _topic_rate("<drone>/odom")] = 100
+    pose: Annotated[int, _topic_rate("<drone>/pose")] = 100
+    imu: Annotated[int, _topic_rate("<drone>/imu")] = 100
+    range: Annotated[int, _topic_rate("<drone>/range")] = 50
+    joint_states: Annotated[int, _topic_rate("<drone>/joint_states")] = 100
+    tf: Annotated[int, _topic_rate("/tf")] = 100
+    swarm: Annotated[int, _topic_rate("~/odometry and ~/joint_states")] = 100
+
+
+@dataclass(frozen=True)
+class Ros2Control:
+    """Whether and how a controller manager flies the drones."""
+
+    mode: Annotated[
+        str,
+        Spec(
+            "Who flies the drones: off is the topics of this node; with lock_step ros2_control, "
+            "whose commands each control period waits for; with free_running time does not wait; "
+            "with topic neither, and ros2_control's own plugins for topics take the place of ours",
+            choices=["off", "free_running", "lock_step", "topic"],
+        ),
+    ] = "off"
+    rate: Annotated[int, _rate("the controllers: update_rate of the controller manager")] = 100
+    shared_memory: Annotated[
+        str, Spec("Name of the memory shared with the plugin; empty: from the name of the node")
+    ] = ""
+    timeout: Annotated[
+        float, Spec("Wall time that lock_step waits for a command [s]", 0.001, 3600)
+    ] = 1.0
+    on_loss: Annotated[
+        str,
+        Spec(
+            "What a drone does that nobody commands any more: it is held where it is, keeps the "
+            "last command, or stops its rotors",
+            choices=list(OnLoss),
+        ),
+    ] = str(OnLoss.hold)
+
+
+def _check_bound(value: float) -> None:
+    if 0 < value < _LEAST_BOUND:
+        raise ValueError(f"expected 0 or at least {_LEAST_BOUND:g}, got {value:g}")
+
+
+def _bound(what: str, unit: str, most: float) -> Spec:
+    text = f"{what} [{unit}] of poses and velocities; 0: what suits the drone"
+    return Spec(text, 0.0, most, check=_check_bound)
+
+
+@dataclass(frozen=True)
+class Flight:
+    """How drones are led where they are told to fly; `command` and `cmd_trajectory` are not led."""
+
+    speed: Annotated[float, _bound("Greatest horizontal speed", "m/s", 50.0)] = 0.0
+    climb: Annotated[float, _bound("Greatest vertical speed", "m/s", 50.0)] = 0.0
+    acceleration: Annotated[float, _bound("Greatest horizontal acceleration", "m/s^2", 50.0)] = 0.0
+    jerk: Annotated[float, _bound("Greatest jerk", "m/s^3", 1000.0)] = 0.0
+    yaw_rate: Annotated[float, _bound("Greatest yaw rate", "rad/s", 20.0)] = 0.0
+    velocity_timeout: Annotated[
+        float,
+        Spec("A cmd_vel or cmd_hover not repeated for so long ends in hovering [s]", 0.02, 10.0),
+    ] = 0.5
+    takeoff_height: Annotated[
+        float, Spec("To which cmd_vel and goal_pose lift a drone from the floor [m]", 0.2, 100.0)
+    ] = 0.5
+    auto_arm: Annotated[
+        bool, Spec("Commands arm a drone; without, <drone>/arm has to be called first")
+    ] = True
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """All parameters."""
+
+    drones: Annotated[Names, Spec("Names of the drones: letters, digits, underscores")] = ("cf0",)
+    drone_model: Annotated[str, Spec("Model of all drones", choices=list(Drone))] = "cf2x_L250"
+    scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
+    initial_poses: Annotated[
+        Numbers,
+        Spec(
+            "Of each drone x, y, z [m] and yaw [rad], or x, y, z and a quaternion x, y, z, w. "
+            "Empty: on the floor, 1 m apart"
+        ),
+    ] = ()
+    dynamics: Annotated[str, Spec("Model of the dynamics", choices=list(Dynamics))] = (
+        "first_principles"
+    )
+    control: Annotated[str, Spec("What commands mean", choices=list(Control))] = "state"
+    integrator: Annotated[str, Spec("Integration scheme", choices=list(Integrator))] = "euler"
+    freq: Annotated[int, Spec("Physics ticks per simulated second", 1, _MAX_RATE)] = 500
+    state_freq: Annotated[int, _rate("the position controller")] = 100
+    attitude_freq: Annotated[int, _rate("the attitude controller")] = 500
+    body_rate_freq: Annotated[int, _rate("the body rate controller")] = 500
+    force_torque_freq: Annotated[int, _rate("the motor mixer")] = 500
+    true_mass: Annotated[
+        bool,
+        Spec("The position controller knows what the drone weighs; the firmware's does not quite"),
+    ] = True
+    battery: Annotated[
+        bool, Spec("Rotors slow down as the batteries run down, see drone_model and dynamics")
+    ] = False
+    wind: Annotated[
+        Numbers,
+        Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),
+    ] = (0.0, 0.0, 0.0)
+    gust_intensity: Annotated[
+        float,
+        Spec(
+            "Gusts of the Dryden model: standard deviation of the vertical ones [m/s]",
+            0,
+            limits.GUST.most,
+            read_only=False,
+        ),
+    ] = 0.0
+    gust_altitude: Annotated[
+        float, Spec("Height over ground to which gusts belong [m]", *ALTITUDES, read_only=False)
+    ] = 6.0
+    ground_effect: Annotated[bool, Spec("Rotors have more thrust near the floor")] = True
+    downwash: Annotated[bool, Spec("Drones feel the air of those that fly above them")] = True
+    real_time_factor: Annotated[
+        float,
+        Spec(
+            "Simulated over wall time; 0 is as fast as possible, the slowest is 0.000001",
+            0,
+            FASTEST_FACTOR,
+            read_only=False,
+            check=check_real_time_factor,
+        ),
+    ] = 1.0
+    start_paused: Annotated[bool, Spec("Stand still until ~/pause is called with false")] = False
+    step_ticks: Annotated[
+        int,
+        Spec(
+            "Ticks that ~/step advances; 0 is one period of the outermost controller",
+            0,
+            1_000_000,
+            read_only=False,
+        ),
+    ] = 0
+    named_poses: Annotated[
+        str, Spec("Path of a YAML file with named poses, beside the sites of the scene")
+    ] = ""
+    sensors: Annotated[
+        str, Spec("Path of a YAML file with what the drones carry; empty: nothing")
+    ] = ""
+    seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
+    headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
+    drone_collisions: Annotated[bool, Spec("Drones collide with one another")] = False
+    max_drones: Annotated[
+        int, Spec("Drones for which there is room while it runs; 0: those of the start", 0, 10_000)
+    ] = 0
+    watchdog_timeout: Annotated[
+        float,
+        Spec("Wall time without progress after which that is reported [s]", 0.01, 3600),
+    ] = 5.0
+    checkpoint: Annotated[
+        str, Spec("File of ~/save_checkpoint and ~/load_checkpoint", read_only=False)
+    ] = ""
+    record: Annotated[
+        str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
+    ] = ""
+    publish_rates: PublishRates = PublishRates()
+    flight: Flight = Flight()
+    ros2_control: Ros2Control = Ros2Control()
+
+    def __post_init__(self) -> None:
+        """Refuse names that are no names in ROS, and a clock off the grid of the controllers.
+
+        Raises:
+            ParameterError: Such a name, or no name, or the same twice; or such a clock; or a
+                battery, rotors to command, or wind, where there are none, or no drag.
+        """
+        is_windy = any(self.wind) or self.gust_intensity > 0
+        if is_windy and self.dynamics not in _WITH_DRAG:
+            expected = f"{' or '.join(_WITH_DRAG)} with wind"
+            raise ParameterError("dynamics", expected, self.dynamics)
+        if self.battery:
+            if self.dynamics != Dynamics.first_principles:
+                raise ParameterError("dynamics", "first_principles with a battery", self.dynamics)
+            if self.drone_model not in _WITH_BATTERY:
+                expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
+                raise ParameterError("drone_model", expected, self.drone_model)
+        memory = self.ros2_control.shared_memory
+        if memory and not is_name(memory):
+            raise ParameterError("ros2_control.shared_memory", NAME_RULE, memory)
+        mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
+        if mode != "off" and self.dynamics != Dynamics.first_principles:
+            expected = f"first_principles in ros2_control.mode {mode}"
+            raise ParameterError("dynamics", expected, self.dynamics)
+        if mode == "lock_step" and clock != rate:
+            # The manager would sleep through a control tick that waits for it, or wake between two.
+            expected = f"ros2_control.rate, {rate}, in ros2_control.mode lock_step"
+            raise ParameterError("publish_rates.clock", expected, clock)
+        if mode in ("free_running", "topic") and clock % rate:
+            expected = f"a multiple of ros2_control.rate, {rate}"
+            raise ParameterError("publish_rates.clock", expected, clock)
+        rule = "names of letters, digits and single underscores that start with a letter"
+        if not self.drones:
+            raise ParameterError("drones", "at least one name", list(self.drones))
+        for name in self.drones:
+            if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or "__" in name:
+                raise ParameterError("drones", rule, name)
+            if self.drones.count(name) > 1:
+                raise ParameterError("drones", "names that differ", list(self.drones))
+
+    def simulation_config(self) -> SimulationConfig:
+        """What the physics thread has to know.
+
+        Raises:
+            ParameterError: The initial poses do not fit the drones.
+        """
+        shared = {field.name for field in fields(SimulationConfig)} - {"initial_poses", "flight"}
+        values = {name: getattr(self, name) for name in shared}
+        values["flight"] = FlightConfig(**vars(self.flight))
+        return SimulationConfig(**values, initial_poses=self._poses())
+
+    def _poses(self) -> np.ndarray | None:
+        """Position and attitude xyzw of each drone, shape (M, 7)."""
+        numbers, n_drones = np.array(self.initial_poses), len(self.drones)
+        given = list(self.initial_poses)
+        if numbers.size == 0:
+            return None
+        if not np.isfinite(numbers).all():
+            raise ParameterError("initial_poses", "finite numbers", given)
+        if numbers.size == 7 * n_drones:
+            poses = numbers.reshape(n_drones, 7)
+            if not poses[:, 3:].any(axis=1).all():
+                raise ParameterError("initial_poses", "quaternions that are not zero", given)
+            return poses
+        if numbers.size == 4 * n_drones:
+            position, yaw = np.split(numbers.reshape(n_drones, 4), [3], axis=1)
+            level = np.zeros((n_drones, 2))
+            return np.hstack((position, quat_from_rpy(np.hstack((level, yaw)))))
+        expected = f"{4 * n_drones} or {7 * n_drones} numbers for {n_drones} drones"
+        raise ParameterError("initial_poses", expected, given)

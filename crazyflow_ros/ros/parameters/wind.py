@@ -1,0 +1,60 @@
+"""The parameters `wind`, `gust_intensity` and `gust_altitude`, while the simulation runs."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from rclpy.parameter import Parameter
+
+from crazyflow_ros.runtime import Snapshot, Wind
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_NAMES = {"wind": "mean", "gust_intensity": "gust_intensity", "gust_altitude": "gust_altitude"}
+"""The parameters, and the fields of `Wind` that they are."""
+
+
+class WindParameters:
+    """Lets the wind follow the parameters, and the parameters that of a checkpoint."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._simulator, self._physics = simulator, simulator.physics
+        self._wind = self._physics.wind
+        self._asked: Future[Snapshot] | None = None
+        simulator.add_post_set_parameters_callback(self._apply)
+
+    def follow_checkpoint(self) -> None:
+        """Set the parameters to the wind that now blows."""
+        self._wind = self._physics.wind
+        parameters = [
+            Parameter(name, value=_plain(getattr(self._wind, field)))
+            for name, field in _NAMES.items()
+        ]
+        self._simulator.set_parameters(parameters)
+
+    def _apply(self, changes: list[Parameter]) -> None:
+        if not any(change.name in _NAMES for change in changes):
+            return
+        get = self._simulator.get_parameter
+        wind = Wind(**{field: get(name).value for name, field in _NAMES.items()})
+        if wind == self._wind:
+            return
+        if self._asked is not None:
+            self._asked.cancel()  # the first gusts take long to prepare; the latest wind counts
+        self._wind, self._asked = wind, self._physics.disturb(wind)
+        self._asked.add_done_callback(self._report)
+
+    def _report(self, asked: Future[Snapshot]) -> None:
+        if not asked.cancelled() and (error := asked.exception()) is not None:
+            self._simulator.get_logger().warning(f"the wind stays as it is: {error}")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Follow the parameters."""
+    simulator.wind = WindParameters(simulator)

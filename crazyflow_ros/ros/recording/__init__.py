@@ -1,0 +1,1 @@
+"""Recording to MCAP, and replay."""

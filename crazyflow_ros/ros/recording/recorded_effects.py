@@ -1,0 +1,171 @@
+"""What takes effect in a simulation, recorded: commands, forces, disturbances, changes by hand.
+
+With the parameters they are all that a flight depends on, see `replay`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections import deque
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+from std_msgs.msg import String
+
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.disturbances import from_disturbance
+from crazyflow_ros.ros.messages.cdr import XYZ
+from crazyflow_ros.ros.messages.frame_ids import MAP
+from crazyflow_ros.ros.recording.recorder import Channel, Recorder
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    Disturbance,
+    PhysicsThread,
+    ResetEvent,
+    ResetScope,
+    Setpoint,
+    Snapshot,
+)
+from crazyflow_ros.runtime.checkpoint_content import from_setpoint
+
+WRENCH, CHANGES = "external_wrench", "~/changes"
+"""Topics that are only in the file: `<drone>/external_wrench`, and one of the node."""
+
+STATE = ("pos", "quat", "vel", "ang_vel", "rotor_angle", "rotor_vel")
+"""Fields of a change: of `MirrorState`."""
+
+_QOS = QoSProfile(depth=1)
+_MAX_POSTED = 16  # commands to a drone that wait to be put into force; only the latest ever is
+_Conversion = Callable[[Any, str], Setpoint]
+
+
+class RecordedEffects:
+    """Records what takes effect, in the physics thread.
+
+    Args:
+        recorder: Takes the time from the simulation from now on.
+        physics: The simulation, not yet started.
+        full_name: Gives the full name of a topic.
+    """
+
+    def __init__(
+        self, recorder: Recorder, physics: PhysicsThread, full_name: Callable[[str], str]
+    ) -> None:
+        self._recorder, self._physics, self._full_name = recorder, physics, full_name
+        self._changes = Channel(full_name(CHANGES), String, _QOS)
+        self._told: dict[str, deque[tuple[Setpoint, Channel, Any]]] = {}
+        self._wrenches: dict[str, Channel] = {}
+        self._acting: dict[str, np.ndarray] = {}
+        self._obstacles: dict[str, Any] | None = None
+        recorder.time_ns = lambda: physics.snapshot.time_ns
+        physics.on_command(self._note_command)
+        physics.on_wrench(self._note_wrenches)
+        self._reset: ResetEvent | None = None
+        self._epoch = 0
+        physics.on_change(self._note_change)
+        physics.on_reset(self._note_reset)
+        physics.on_restore(self._note_restore)
+        self._disturbance: Disturbance | None = None
+        physics.on_disturbance(self._note_disturbance)
+
+    def with_messages(self, conversion: _Conversion, topic: str, kind: Any) -> _Conversion:
+        """A conversion whose messages are recorded when their setpoints take effect.
+
+        Args:
+            conversion: From message and drone to setpoint.
+            topic: Name of the topic of the messages.
+            kind: Their type.
+        """
+        channel = Channel(self._full_name(topic), kind, _QOS)
+
+        def convert(message: Any, drone: str) -> Setpoint:
+            setpoint = conversion(message, drone)
+            told = self._told.setdefault(drone, deque(maxlen=_MAX_POSTED))
+            told.append((setpoint, channel, message))
+            return setpoint
+
+        return convert
+
+    def _note_command(self, name: str, setpoint: Setpoint, _tick: int) -> None:
+        """By its message, or as a change where it came from a service."""
+        told = self._told.get(name, deque())
+        if not any(posted is setpoint for posted, _, _ in list(told)):
+            command = {"drone": name, "setpoint": from_setpoint(setpoint)}
+            self._put_change({"command": command})
+            return
+        while told:
+            posted, channel, message = told.popleft()
+            if posted is setpoint:  # else another one has followed before the next tick
+                self._recorder.put(channel, serialize_message(message))
+                return
+
+    def _note_wrenches(self, now: Snapshot, wrenches: np.ndarray) -> None:
+        for name, wrench in zip(now.names, wrenches):
+            if not np.array_equal(wrench, self._acting.get(name, np.zeros(6))):
+                self._note_wrench(now, name, wrench)
+
+    def _note_wrench(self, now: Snapshot, name: str, wrench: np.ndarray) -> None:
+        if name not in self._wrenches:
+            topic = self._full_name(f"{name}/{WRENCH}")
+            self._wrenches[name] = Channel(topic, WrenchStamped, _QOS)
+        self._recorder.put(self._wrenches[name], serialize_message(_message(now, wrench)))
+        self._acting[name] = wrench
+
+    def _note_reset(self, event: ResetEvent) -> None:
+        if ResetScope.state in event.scope:
+            for name in event.drones:
+                if self._acting.get(name, np.zeros(6)).any():
+                    self._note_wrench(event.snapshot, name, np.zeros(6))
+        self._reset = event  # which is noted with the state after it
+
+    def _note_disturbance(self, disturbance: Disturbance) -> None:
+        self._disturbance = disturbance  # which is noted with the state after it
+
+    def _note_change(self, now: Snapshot) -> None:
+        change: dict[str, Any] = {"names": now.names}
+        if self._reset is not None:
+            change["reset"] = [part.name for part in self._reset.scope]
+            change["drones"] = self._reset.drones if now.epoch == self._epoch else None
+        if self._disturbance is not None:
+            change["disturbance"] = from_disturbance(self._disturbance)
+        change["state"] = {field: getattr(now, field).tolist() for field in STATE}
+        obstacles = _plain(self._physics.obstacles)
+        if obstacles != self._obstacles:
+            self._obstacles = change["obstacles"] = obstacles
+        self._put_change(change)
+        self._reset, self._disturbance, self._epoch = None, None, now.epoch
+        for name in self._acting.keys() - set(now.names):
+            del self._acting[name]
+
+    def _note_restore(self, checkpoint: Checkpoint) -> None:
+        # Before anything is sent with the time of then. Forces are noted with the next tick.
+        content = Checkpoint(checkpoint.arrays, {**checkpoint.about, "wrenches": []}).to_bytes()
+        self._put_change({"checkpoint": b64encode(content).decode()})
+        self._acting.clear()
+
+    def _put_change(self, change: dict[str, Any]) -> None:
+        self._recorder.put(self._changes, serialize_message(String(data=json.dumps(change))))
+
+
+def _plain(obstacles: Obstacles | None) -> dict[str, Any] | None:
+    """Obstacles as JSON can hold them."""
+    if obstacles is None:
+        return None
+    values = {field.name: getattr(obstacles, field.name) for field in fields(obstacles)}
+    return {name: None if value is None else value.tolist() for name, value in values.items()}
+
+
+def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:
+    message = WrenchStamped()
+    message.header.frame_id = MAP
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(now.time_ns, 1_000_000_000)
+    for field, values in (("force", wrench[:3]), ("torque", wrench[3:])):
+        for axis, value in zip(XYZ, values.tolist()):
+            setattr(getattr(message.wrench, field), axis, value)
+    return message

@@ -1,0 +1,203 @@
+"""Messages into an MCAP file, as rosbag2 and Foxglove read it, without keeping anybody waiting."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+from mcap.writer import Writer
+from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+
+from crazyflow_ros.ros.recording.message_definitions import definition, type_name
+
+if TYPE_CHECKING:
+    from rclpy.impl.rcutils_logger import RcutilsLogger
+    from rclpy.publisher import Publisher
+
+_MAX_QUEUED = 64 * 1024 * 1024  # bytes of messages that wait to be written
+_WRITE_PERIOD = 0.05  # s of wall time
+_FLUSH_PERIOD = 1.0  # s of wall time, what a killed process loses at most
+_FOREVER = {"sec": 9223372036, "nsec": 854775807}  # RMW_DURATION_INFINITE
+
+
+class RecorderStatus(NamedTuple):
+    """How a recorder is doing."""
+
+    written: int
+    """Messages in the file, or about to be."""
+    dropped: int
+    """Messages that came faster than they could be written."""
+    error: str
+    """What ended the recording, or nothing."""
+
+
+class Channel:
+    """A topic in the file. It gets its number with its first message."""
+
+    def __init__(self, topic: str, kind: Any, qos: QoSProfile) -> None:
+        self.topic, self.kind, self.qos = topic, kind, qos
+        self.number: int | None = None
+
+
+class Recorder:
+    """Writes messages in a thread of its own.
+
+    Chunks are completed once a second, so that the file of a process that was killed lacks no more
+    than that; what reads files by their index needs `mcap recover` first.
+
+    Args:
+        path: The file, which must not exist, or be empty.
+        parameters: Of the simulation, stored as JSON in the metadata "crazyflow_ros".
+        logger: Hears of what goes wrong later.
+
+    Attributes:
+        time_ns: Gives the simulation time [ns] of what is recorded.
+
+    Raises:
+        OSError: There is such a file, or it cannot be written.
+    """
+
+    def __init__(self, path: Path, parameters: Mapping[str, Any], logger: RcutilsLogger) -> None:
+        if path.is_file() and path.stat().st_size:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        if path.is_fifo():  # to open one waits for a reader
+            raise OSError(errno.EINVAL, "a FIFO cannot be one", str(path))
+        self._path, self._logger = path, logger
+        self._file = path.open("wb")
+        self._writer = Writer(self._file)
+        self._metadata = {"parameters": json.dumps(parameters)}
+        self._schemas: dict[str, int] = {}
+        self._lock = threading.Lock()  # guards the next three
+        self._queue: list[tuple[Channel, int, bytes]] = []
+        self._queued_bytes = 0
+        self._dropped = 0
+        self._written = 0
+        self._error = ""
+        self._closing = threading.Event()
+        self.time_ns: Callable[[], int] = lambda: 0
+        self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
+
+    def start(self) -> None:
+        """Start writing. Until here the file is empty, and may be taken again."""
+        self._thread.start()
+
+    def tap(self, publisher: Publisher[Any]) -> RecordedPublisher:
+        """Record what a publisher publishes."""
+        channel = Channel(publisher.topic_name, publisher.msg_type, publisher.qos_profile)
+        return RecordedPublisher(publisher, partial(self.put, channel))
+
+    def put(self, channel: Channel, payload: bytes) -> None:
+        """Have a serialised message written, from any thread; returns at once.
+
+        Without room left for it, it is counted and left out.
+        """
+        time_ns = self.time_ns()
+        with self._lock:
+            if self._error:
+                return
+            if self._queued_bytes + len(payload) > _MAX_QUEUED:
+                self._dropped += 1
+                return
+            self._queue.append((channel, time_ns, payload))
+            self._queued_bytes += len(payload)
+
+    def status(self) -> RecorderStatus:
+        """How it is doing."""
+        return RecorderStatus(self._written, self._dropped, self._error)
+
+    def close(self, timeout: float) -> None:
+        """Write what is left, and the index; a warning says if that takes longer."""
+        self._closing.set()
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            self._logger.warning(f"record: {self._path} is not complete after {timeout:g} s")
+
+    def _main(self) -> None:
+        try:
+            with self._file:
+                self._writer.start(profile="ros2")
+                self._writer.add_metadata("crazyflow_ros", self._metadata)
+                flushed = time.monotonic()
+                while not self._closing.wait(_WRITE_PERIOD):
+                    self._write_queue()
+                    if time.monotonic() - flushed > _FLUSH_PERIOD:
+                        self._writer.flush()
+                        flushed = time.monotonic()
+                self._write_queue()
+                self._writer.finish()
+        except Exception as error:  # whatever it is, the simulation goes on
+            with self._lock:
+                self._error = str(error)
+                self._queue.clear()
+            self._logger.error(f"record: {self._path} is given up, the simulation goes on: {error}")
+
+    def _write_queue(self) -> None:
+        with self._lock:
+            batch, self._queue, self._queued_bytes = self._queue, [], 0
+        for channel, time_ns, payload in batch:
+            if channel.number is None:
+                channel.number = self._register(channel)
+            self._writer.add_message(channel.number, time_ns, payload, time_ns)
+        self._written += len(batch)
+
+    def _register(self, channel: Channel) -> int:
+        name = type_name(channel.kind)
+        if name not in self._schemas:
+            text = definition(channel.kind).encode()
+            self._schemas[name] = self._writer.register_schema(name, "ros2msg", text)
+        metadata = {"offered_qos_profiles": _qos_text(channel.qos)}
+        return self._writer.register_channel(channel.topic, "cdr", self._schemas[name], metadata)
+
+
+class RecordedPublisher:
+    """A publisher whose messages are recorded, too; the recorder counts as a subscriber."""
+
+    def __init__(self, publisher: Publisher[Any], write: Callable[[bytes], None]) -> None:
+        self._publisher, self._write = publisher, write
+        self._publish_raw = publisher.handle.publish_raw
+
+    @property
+    def handle(self) -> RecordedPublisher:
+        """What has `publish_raw`."""
+        return self
+
+    def publish(self, message: Any) -> None:
+        """Publish a message, serialised or not."""
+        self.publish_raw(message if isinstance(message, bytes) else serialize_message(message))
+
+    def publish_raw(self, payload: bytes) -> None:
+        """Publish a serialised message."""
+        self._write(payload)
+        self._publish_raw(payload)
+
+    def get_subscription_count(self) -> int:
+        """How many listen, the recorder among them."""
+        return self._publisher.get_subscription_count() + 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._publisher, name)
+
+
+def _qos_text(qos: QoSProfile) -> str:
+    """What rosbag2 offers when it plays the topic, so that late subscribers hear latched ones."""
+    profile = {
+        "history": qos.history.name.lower(),
+        "depth": qos.depth,
+        "reliability": qos.reliability.name.lower(),
+        "durability": qos.durability.name.lower(),
+        "deadline": _FOREVER,
+        "lifespan": _FOREVER,
+        "liveliness": "automatic",
+        "liveliness_lease_duration": _FOREVER,
+        "avoid_ros_namespace_conventions": False,
+    }
+    return yaml.safe_dump([profile], sort_keys=False)

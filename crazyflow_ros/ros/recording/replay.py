@@ -1,0 +1,317 @@
+"""Flies a recorded flight again, from its parameters and what took effect, and compares it.
+
+    ros2 run crazyflow_ros replay flight.mcap
+
+On the same machine every state is the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import sys
+from base64 import b64decode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from mcap.exceptions import InvalidMagic, RecordLengthLimitExceeded
+from mcap.records import Channel, Message, Metadata
+from mcap.stream_reader import StreamReader
+from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.disturbances import to_disturbance
+from crazyflow_ros.limits import shown
+from crazyflow_ros.ros.commands.command_topics import inputs
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
+from crazyflow_ros.ros.parameters.declaration import ParameterError, from_values, values_of
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
+from crazyflow_ros.runtime.checkpoint_content import to_setpoint
+from crazyflow_ros.scene import MirrorState
+
+_TIMEOUT = 600.0  # s of wall time, of one step
+_REASON = 300  # characters
+_MAGIC = b"\x89MCAP0\r\n"  # first and last bytes of a file
+_FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
+_FROM_JOINTS = ("rotor_angle", "rotor_vel")
+
+
+class ReplayError(Exception):
+    """A file that cannot be replayed; the text says why."""
+
+
+@dataclass
+class Report:
+    """What a replay has found."""
+
+    ticks: int = 0
+    """How far it went."""
+    commands: int = 0
+    """Commands that were given."""
+    states: int = 0
+    """States of a drone that were compared."""
+    difference: str = ""
+    """The first one, or nothing."""
+
+
+def replay(path: Path) -> Report:
+    """Fly a recording again, until something differs.
+
+    Raises:
+        ReplayError: It is no recording of this simulator, or one without its commands.
+        OSError: The file cannot be read.
+    """
+    messages = _messages(path)
+    flight = _Flight(next(messages, None))
+    try:
+        for topic, time_ns, payload in messages:
+            try:
+                flight.take(topic, time_ns, payload)
+            except Exception as error:  # a damaged message may say anything
+                place = f"{shown(topic)} at {time_ns * 1e-9:.3f} s"
+                reason = str(error)[:_REASON] or type(error).__name__
+                raise ReplayError(f"what was recorded cannot be done: {place}: {reason}") from error
+            if flight.report.difference:
+                break
+        else:
+            flight.compare()
+    finally:
+        flight.physics.stop()
+    return flight.report
+
+
+class _Flight:
+    """The second flight."""
+
+    def __init__(self, metadata: Any) -> None:
+        if not isinstance(metadata, dict):
+            raise ReplayError("not a recording of this simulator: there are no parameters in it")
+        try:
+            parameters = from_values(Parameters, metadata)
+        except ParameterError as error:
+            raise ReplayError(f"recorded with other parameters than there are: {error}") from None
+        mode = parameters.ros2_control.mode
+        if mode != "off":
+            raise ReplayError(f"the commands of ros2_control.mode {mode} are not recorded")
+        paused = {"start_paused": True, "real_time_factor": 0.0}
+        parameters = from_values(Parameters, values_of(parameters) | paused)
+        try:
+            self.physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+        except ValueError as error:
+            raise ReplayError(f"recorded with what is not here: {error}") from None
+        # Where ticks are put together is part of how rotor angles are integrated.
+        for name, rate in values_of(parameters.publish_rates).items():
+            if rate:
+                self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
+        self.physics.start()
+        self.report = Report()
+        self._inputs = inputs(self.physics.control, parameters.drone_model)
+        self._recorded: dict[tuple[str, str], np.ndarray] = {}
+        self._tick = self.physics.snapshot.tick
+
+    def take(self, topic: str, time_ns: int, payload: bytes) -> None:
+        """Do what a message says, at its tick, or keep it to compare."""
+        *_, drone, name = topic.split("/")
+        is_change = topic.endswith(CHANGES.removeprefix("~"))
+        if not is_change and name not in (*self._inputs, WRENCH, "odom", "joint_states"):
+            return  # others come from other threads, when time may have jumped
+        tick = -(-time_ns * self.physics.freq // 1_000_000_000)
+        if tick != self._tick:
+            self._tick = tick
+            self.compare()
+            if tick > self.physics.snapshot.tick:  # else what made it jump back is yet to come
+                self.physics.step(tick - self.physics.snapshot.tick).result(_TIMEOUT)
+        if is_change:
+            self._change(json.loads(deserialize_message(payload, String).data))
+        elif drone in self.physics.names:
+            self._take_of(drone, name, payload)
+
+    def _tell(self, drone: str, setpoint: Setpoint) -> None:
+        # At once, so that of two that took effect at the same tick neither is dropped.
+        self.physics.fly({drone: setpoint}).result(_TIMEOUT)
+        self.report.commands += 1
+
+    def _take_of(self, drone: str, name: str, payload: bytes) -> None:
+        if name in self._inputs:
+            kind, conversion = self._inputs[name]
+            self._tell(drone, conversion(deserialize_message(payload, kind), drone))
+        elif name == WRENCH:
+            message = deserialize_message(payload, WrenchStamped).wrench
+            wrench = Wrench(_numbers(message.force), _numbers(message.torque), math.inf)
+            key = ("replay", drone)
+            if np.any(wrench.force) or np.any(wrench.torque):
+                self.physics.apply_wrench(drone, wrench, key)
+            else:
+                self.physics.end_wrench(key)
+        elif name == "odom":
+            odometry = deserialize_message(payload, Odometry)
+            pose, twist = odometry.pose.pose, odometry.twist.twist
+            values = pose.position, pose.orientation, twist.linear, twist.angular
+            for field, value in zip(_FROM_ODOMETRY, values):
+                self._recorded[drone, field] = _numbers(value)
+        else:
+            joints = deserialize_message(payload, JointState)
+            for field, value in zip(_FROM_JOINTS, (joints.position, joints.velocity)):
+                self._recorded[drone, field] = np.array(value)
+
+    def compare(self) -> None:
+        """Compare the state with the latest that was recorded of this tick."""
+        snapshot = self.physics.snapshot
+        for (drone, field), expected in self._recorded.items():
+            found = getattr(snapshot, field)[snapshot.names.index(drone)]
+            if not np.array_equal(found, expected) and not self.report.difference:
+                where = f"tick {snapshot.tick}, {field} of {drone}"
+                self.report.difference = f"{where}: {expected.tolist()} became {found.tolist()}"
+        self.report.states += len({drone for drone, _ in self._recorded})
+        self.report.ticks = snapshot.tick
+        self._recorded.clear()
+
+    def _change(self, change: dict[str, Any]) -> None:
+        if "command" in change:
+            command = change["command"]
+            self._tell(command["drone"], to_setpoint(command["setpoint"]))
+            return
+        if "checkpoint" in change:
+            self.compare()
+            checkpoint = Checkpoint.load(BytesIO(b64decode(change["checkpoint"])))
+            self._tick = self.physics.restore(checkpoint).result(_TIMEOUT).tick
+            return
+        names = tuple(change["names"])
+        state = {field: np.array(change["state"][field]) for field in STATE}
+        if "reset" in change:
+            scope = ResetScope(0)
+            for part in change["reset"]:
+                scope |= ResetScope[part]
+            self.physics.reset(scope, change["drones"]).result(_TIMEOUT)
+        else:
+            self._change_drones(names, np.hstack((state["pos"], state["quat"])))
+        if names != self.physics.names:
+            raise ValueError(f"drones are {', '.join(self.physics.names)}, not {', '.join(names)}")
+        if "disturbance" in change:
+            disturbance = to_disturbance(change["disturbance"])
+            self.physics.disturb(disturbance).result(_TIMEOUT)
+        if "obstacles" in change:
+            given = change["obstacles"]
+            obstacles = given and Obstacles(**_arrays(given))
+            self.physics.set_obstacles(obstacles).result(_TIMEOUT)
+        # What was recorded before the change is either compared or replaced by now.
+        self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
+        now = self.physics.snapshot
+        if all(np.array_equal(getattr(now, field), value) for field, value in state.items()):
+            return
+        zeros = np.zeros((len(names), 3))
+        moved = MirrorState(time_ns=0, acc=zeros, ang_acc=zeros, **state)
+        self.physics.set_state(moved).result(_TIMEOUT)
+
+    def _change_drones(self, names: tuple[str, ...], poses: np.ndarray) -> None:
+        for name in set(self.physics.names).difference(names):
+            self.physics.despawn(name).result(_TIMEOUT)
+        for name, pose in zip(names, poses):
+            if name not in self.physics.names:
+                self.physics.spawn(name, pose).result(_TIMEOUT)
+
+
+def _arrays(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if v is None else jnp.asarray(v) for name, v in values.items()}
+
+
+def _messages(path: Path) -> Iterator[Any]:
+    """The parameters, if there are any, then topic, time [ns] and content of each message.
+
+    Ends where a file breaks off that was not completed.
+    """
+    topics: dict[int, str] = {}
+    for record in _records(path):
+        if isinstance(record, Metadata) and record.name == "crazyflow_ros":
+            try:
+                yield json.loads(record.metadata["parameters"])
+            except (KeyError, ValueError, RecursionError) as error:
+                raise ReplayError(f"damaged: parameters cannot be read: {error}") from None
+        elif isinstance(record, Channel):
+            topics[record.id] = record.topic
+        elif isinstance(record, Message):
+            if record.channel_id not in topics:
+                raise ReplayError(f"damaged: there is no channel {record.channel_id}")
+            yield topics[record.channel_id], record.log_time, record.data
+
+
+def _records(path: Path) -> Iterator[Any]:
+    """What is in a file, up to where it breaks off, if it was not completed.
+
+    Raises:
+        ReplayError: It is damaged before.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_MAGIC)))
+        is_complete = file.read() == _MAGIC
+        file.seek(0)
+        # Sizes in it are not believed beyond its own, and checksums are compared.
+        records = StreamReader(file, validate_crcs=True, record_size_limit=size).records
+        while True:
+            try:
+                record = next(records)
+            except StopIteration:
+                return
+            except InvalidMagic:
+                raise ReplayError("not a recording of this simulator: no MCAP file") from None
+            except Exception as error:  # of MCAP's reader, and of what unpacks for it
+                # A record that would be longer than the file is one in which that breaks off.
+                breaks_off = isinstance(error, RecordLengthLimitExceeded) or file.tell() >= size
+                if is_complete or not breaks_off:
+                    place, reason = f"byte {file.tell()} of {size}", str(error)[:_REASON]
+                    raise ReplayError(f"damaged before {place}: {reason}") from None
+                return
+            yield record
+
+
+def _numbers(message: Any) -> np.ndarray:
+    names = XYZW if hasattr(message, "w") else XYZ
+    return np.array([getattr(message, name) for name in names])
+
+
+def main() -> None:
+    """Replay the file of the command line; exit code 1 if something differs, 2 without a replay."""
+    try:
+        sys.exit(_main())
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(prog="replay", description="Flies a recorded flight again.")
+    parser.add_argument("file", type=Path, help="MCAP file of the simulator, see parameter record")
+    path = parser.parse_args().file
+    from crazyflow_ros.ros.node import configure_jax
+
+    cache = configure_jax(lambda text: print(f"replay: {text}", file=sys.stderr))
+    try:
+        report = replay(path)
+    except (ReplayError, OSError) as error:
+        print(f"replay: {path}: {error}", file=sys.stderr)
+        return 2
+    cache.close()
+    print(f"{report.ticks} ticks, {report.commands} commands, {report.states} states compared")
+    if report.difference:
+        print(report.difference)
+        return 1
+    print("bit for bit the same" if report.states else "there is nothing to compare")
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Drones as URDF: <drone>/robot_description for RViz and robot_state_publisher.
+
+With ros2_control they include the hardware: <drone>/robot_description is for a controller manager
+in the drone's namespace, ~/robot_description, of all drones, for one that has all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from std_msgs.msg import String
+
+from crazyflow_ros.description.ros2_control import Hardware
+from crazyflow_ros.description.urdf import urdf
+from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
+from crazyflow_ros.ros.controllers.topic_hardware import COMMANDS_TOPIC, STATES_TOPIC
+from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+
+# Stands for the name of a drone, none of which has two underscores in a row.
+_NAME = "__name__"
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topics, and publish once for all who come."""
+    model = simulator.parameters.drone_model
+    hardware, parameters = _hardware(simulator)
+    if hardware is not Hardware.none:
+        text = urdf(model, simulator.drones, hardware, parameters)
+        publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
+        publisher.publish(String(data=text))
+    description = urdf(model, _NAME, hardware, parameters)  # takes several milliseconds
+
+    def add(drone: str) -> None:
+        publisher = simulator.create_publisher(String, f"{drone}/robot_description", LATCHED_QOS)
+        publisher.publish(String(data=description.replace(_NAME, drone)))
+
+    simulator.for_each_drone(add)
+
+
+def _hardware(simulator: SimulatorNode) -> tuple[Hardware, dict[str, str]]:
+    """How a controller manager reaches this simulator."""
+    match simulator.link:
+        case SharedMemoryLink(name=name):
+            return Hardware.native, {"shared_memory": name}
+        case TopicSource():
+            return Hardware.topic, {
+                "joint_commands_topic": simulator.resolve_topic_name(COMMANDS_TOPIC),
+                "joint_states_topic": simulator.resolve_topic_name(STATES_TOPIC),
+            }
+    return Hardware.none, {}

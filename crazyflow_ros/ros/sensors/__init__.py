@@ -1,0 +1,1 @@
+"""Topics of the sensors that the sensors file adds."""

@@ -1,0 +1,106 @@
+"""<drone>/<name>: what a drone feels of all that it touches, or of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from geometry_msgs.msg import Vector3, WrenchStamped
+from rclpy.qos import QoSProfile
+from std_msgs.msg import Bool
+
+from crazyflow_ros.ros.parameters.declaration import ParameterError
+from crazyflow_ros.ros.sensors.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
+from crazyflow_ros.ros.sensors.sensors_file import Device, SensorFile
+from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene.frames import world_to_body
+from crazyflow_ros.sensors import (
+    ContactMatch,
+    ContactSensor,
+    ContactSensorCfg,
+    ShapeRecorder,
+)
+from crazyflow_ros.sensors.backends.mirror import MirrorBackend
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_MOST_DRAWN = 8  # contacts of a drone
+_WRENCH, _IN_CONTACT, _MARKERS = 0, 1, 2  # numbers of the topics
+
+
+class ContactTopics(DeviceTopics):
+    """Force and torque of the contacts together, about the drone's origin and in its axes.
+
+    Contacts and their forces are those of the physics.
+    """
+
+    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device) -> None:
+        super().__init__(simulator, file, device)
+        assert isinstance(device.cfg, ContactSensorCfg)
+        self._cfg = device.cfg
+        if self._cfg.secondary is not None:
+            try:
+                self._cfg.secondary.names(simulator.physics.mirror.model)
+            except ValueError as error:
+                what = f"a secondary of {self._cfg.name} ({error})"
+                raise ParameterError("sensors", what, self._cfg.secondary) from None
+
+    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
+        return [(WrenchStamped, "", SENSOR_QOS), (Bool, "/in_contact", SENSOR_QOS), MARKERS]
+
+    def _initialize(self, scene: Scene) -> None:
+        self._backend = MirrorBackend(scene.mirrored, scene.names)
+        self._sensors = {drone: self._sensor(drone, drawn=False) for drone in self._drones}
+        self._drawn = {drone: self._sensor(drone, drawn=True) for drone in self._drones}
+
+    def _sensor(self, drone: str, *, drawn: bool) -> ContactSensor:
+        """Of the sum of all contacts, or of those to be drawn."""
+        sensor = ContactSensorCfg(
+            name=drone,
+            primary=ContactMatch("subtree", "drone", entity=drone),
+            secondary=self._cfg.secondary,
+            secondary_policy=self._cfg.secondary_policy,
+            fields=("found", "force", "torque", "pos"),
+            reduce="maxforce" if drawn else "netforce",
+            num_slots=_MOST_DRAWN if drawn else 1,
+            debug_vis=drawn,
+        ).build()
+        sensor.initialize(self._backend)
+        return sensor
+
+    def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
+        """Look what touches, and publish what somebody listens to."""
+        (snapshot,) = snapshots
+        self._backend.update(snapshot, snapshot.contact)
+        listeners = self.listeners
+        for drone in self._drones:
+            row = scene.names.index(drone)
+            if {(drone, _WRENCH), (drone, _IN_CONTACT)} & listeners:
+                self._sensors[drone].update(1 / self._device.rate)
+            if (drone, _IN_CONTACT) in listeners:
+                found = self._sensors[drone].data.found
+                self._publish(drone, _IN_CONTACT, Bool(data=bool(np.any(found))))
+            if (drone, _WRENCH) in listeners:
+                message = self._wrench(drone, snapshot.pos[row], snapshot.quat[row])
+                put_header(message, snapshot.time_ns, self._device.frame(drone))
+                self._publish(drone, _WRENCH, message)
+            if (drone, _MARKERS) in listeners:
+                self._drawn[drone].update(1 / self._device.rate)
+                self._drawn[drone].debug_vis(shapes := ShapeRecorder(self._backend.model))
+                drawn = marker_array(shapes, snapshot.time_ns, self._device.rate)
+                self._publish(drone, _MARKERS, drawn)
+
+    def _wrench(self, drone: str, pos: np.ndarray, quat: np.ndarray) -> WrenchStamped:
+        data = self._sensors[drone].data
+        assert data.force is not None and data.torque is not None and data.pos is not None
+        # The sensor tells what the drone does to the others, about the middle of the contacts.
+        force, torque, place = (-data.force[0, 0], -data.torque[0, 0], data.pos[0, 0])
+        torque = torque + np.cross(place - pos, force)
+        message = WrenchStamped()
+        for vector, name in ((force, "force"), (torque, "torque")):
+            x, y, z = world_to_body(quat, vector).tolist()
+            setattr(message.wrench, name, Vector3(x=x, y=y, z=z))
+        return message

@@ -1,0 +1,58 @@
+"""What sensors draw, as markers for RViz."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import Marker, MarkerArray
+
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.times import duration_of
+from crazyflow_ros.ros.sensors.device_topics import SENSOR_QOS
+from crazyflow_ros.sensors import ShapeRecorder
+
+MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
+"""The topic of what a sensor draws: type, what follows its name, and quality of service."""
+_SHORTEST = 0.5  # s that markers stay, so that what is not seen any more disappears
+
+
+def marker_array(shapes: ShapeRecorder, time_ns: int, rate: int) -> MarkerArray:
+    """Spheres and arrows in the map: one marker for all of one kind, however many there are.
+
+    Args:
+        shapes: What to draw.
+        time_ns: When it was sensed [ns].
+        rate: How often it is drawn [Hz]; it stays until the next one but one would be due.
+    """
+    spheres, arrows = shapes.spheres, shapes.arrows
+    points = _marker(
+        Marker.SPHERE_LIST, time_ns, [s.center for s in spheres], [s.color for s in spheres]
+    )
+    ends = [end for arrow in arrows for end in (arrow.start, arrow.end)]
+    colors = [color for arrow in arrows for color in (arrow.color, arrow.color)]
+    lines = _marker(Marker.LINE_LIST, time_ns, ends, colors)
+    lifetime = duration_of(max(_SHORTEST, 2 / rate))
+    for marker, size in (
+        (points, max((2 * sphere.radius for sphere in spheres), default=0.0)),
+        (lines, max((arrow.width for arrow in arrows), default=0.0)),
+    ):
+        marker.scale.x = marker.scale.y = marker.scale.z = size
+        marker.lifetime = lifetime
+    return MarkerArray(markers=[points, lines])
+
+
+def _marker(
+    kind: int, time_ns: int, points: Iterable[np.ndarray], colors: Iterable[tuple[float, ...]]
+) -> Marker:
+    marker = Marker(type=kind, id=kind, action=Marker.ADD)
+    marker.header.frame_id = frame_ids.MAP
+    marker.header.stamp = Time(sec=time_ns // 10**9, nanosec=time_ns % 10**9)
+    marker.points = [Point(x=x, y=y, z=z) for x, y, z in (point.tolist() for point in points)]
+    marker.colors = [ColorRGBA(r=r, g=g, b=b, a=a) for r, g, b, a in colors]
+    if not marker.points:
+        marker.action = Marker.DELETE
+    return marker

@@ -1,0 +1,227 @@
+"""<drone>/<sensor>: what the file of the parameter `sensors` asks for, sensed beside the physics.
+
+The physics thread only leaves its snapshot, if somebody listens. Sensors make of it what they
+measure, cameras of one rate in a thread and all others in another one.
+
+No reading is left out but pictures. Where sensing is slower than time the physics waits for it, so
+that time goes on more slowly; for cameras nobody waits, and they draw the latest that there is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import mujoco
+
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.ros.parameters.declaration import ParameterError
+from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
+from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
+from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics, ScanTopics
+from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
+from crazyflow_ros.ros.sensors.sensors_file import Device
+from crazyflow_ros.runtime import Life, Snapshot
+from crazyflow_ros.sensors import LidarPatternCfg, RenderingUnavailable
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_TOPICS: dict[str, type[DeviceTopics]] = {  # others are sampled
+    **dict.fromkeys(("lidar", "grid", "ring", "pinhole"), RayTopics),
+    "height": HeightTopics,
+    "camera": CameraTopics,
+    "contact": ContactTopics,
+}
+_BACKLOG = 64  # snapshots that wait to be sensed; the physics waits until there is room
+_PATIENCE = 5.0  # s of wall time for which it does so
+_LOOK_PERIOD = 0.2  # s of wall time after which it is seen who listens
+_WARNING_PERIOD = 60.0  # s of wall time
+
+
+class _View(NamedTuple):
+    """What there is to be sensed."""
+
+    rate: int
+    """Of the sensors that are due [Hz]."""
+    snapshot: Snapshot
+    model: mujoco.MjModel
+    lives: Mapping[str, Life]
+
+
+class SensorThread:
+    """Senses and publishes.
+
+    Args:
+        simulator: The node.
+        name: Of the thread.
+        is_awaited: The physics waits for it; otherwise only the latest snapshot is sensed.
+    """
+
+    def __init__(self, simulator: SimulatorNode, name: str, *, is_awaited: bool) -> None:
+        self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._begun: Mapping[str, Life] | None = None
+        self._is_awaited, self._is_stuck = is_awaited, False
+        self._topics: dict[int, list[DeviceTopics]] = {}
+        self._failed: set[DeviceTopics] = set()  # in this scene
+        self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
+        self._scene: Scene | None = None
+        self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
+        self._left_out = self._left_out_before = 0
+        self._due, self._taken = threading.Event(), threading.Event()
+        threading.Thread(target=self._main, name=name, daemon=True).start()
+
+    def add(self, topics: DeviceTopics, rate: int) -> None:
+        """Sense and publish these, too, at a rate [Hz]; before the physics starts."""
+        if rate not in self._topics:
+            physics = self._physics
+            period = ticks_per_period(physics.freq, rate, f"sensors: the rate {rate}")
+            physics.every(rate, partial(self._take, rate, period), "sensors", observes=True)
+        self._topics.setdefault(rate, []).append(topics)
+
+    def look(self, drones: tuple[str, ...]) -> None:
+        """See who listens. In the executor's thread."""
+        for topics in chain(*self._topics.values()):
+            topics.look(drones)
+        self._wanted = frozenset(
+            rate for rate, kept in self._topics.items() if any(topics.listeners for topics in kept)
+        )
+
+    def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
+        """In the physics thread."""
+        # It is also called between two periods, after a step and after changes by hand.
+        if rate in self._wanted and snapshot.tick % period == 0:
+            view = _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
+            if len(self._views) == self._views.maxlen and not self._await_room():
+                self._left_out += 1
+            self._views.append(view)
+            self._due.set()
+
+    def _await_room(self) -> bool:
+        """In the physics thread: whether there is some."""
+        if not self._is_awaited or self._is_stuck:
+            return False
+        self._taken.clear()
+        has_room = len(self._views) < _BACKLOG or self._taken.wait(_PATIENCE)
+        self._is_stuck = not has_room  # then it is not waited for again
+        return has_room
+
+    def _main(self) -> None:
+        while True:
+            self._due.wait()
+            self._due.clear()
+            while self._views:
+                try:
+                    self._sense(self._take_row())
+                except RenderingUnavailable as error:
+                    self._logger.warning(f"sensors: no pictures: {error}")
+                    for topics in self._topics.values():
+                        topics.clear()
+                except Exception as error:  # time goes on
+                    self._logger.error(f"sensors: {error!r}", throttle_duration_sec=1.0)
+                if self._left_out > self._left_out_before:
+                    self._left_out_before = self._left_out
+                    self._logger.warning(
+                        f"sensors: readings were left out {self._left_out} times so far: they "
+                        "take longer than until the next ones are due",
+                        throttle_duration_sec=_WARNING_PERIOD,
+                    )
+
+    def _take_row(self) -> list[_View]:
+        """All that wait, up to another scene or the next reset."""
+        waiting = len(self._views)
+        row = [first := self._views.popleft()]
+        while len(row) < waiting:
+            view = self._views[0]
+            if view.lives is not first.lives or view.model is not first.model:
+                break
+            if view.snapshot.names != first.snapshot.names:
+                break
+            row.append(self._views.popleft())
+        self._taken.set()
+        self._is_stuck = False
+        return row
+
+    def _sense(self, row: list[_View]) -> None:
+        first = row[0]
+        scene, names = self._scene, first.snapshot.names
+        # Another model also when the scene has changed.
+        is_other = scene is None or scene.mirrored is not first.model or scene.names != names
+        if scene is None or is_other:
+            self._scene = scene = Scene(first.model, names)
+            self._failed.clear()
+        if is_other or self._begun is not first.lives:
+            self._begun = first.lives
+            for topics in chain(*self._topics.values()):
+                if topics not in self._failed:
+                    with self._leaving_out(topics):
+                        if is_other:
+                            topics.initialize(scene)
+                        topics.reset(first.lives)
+        for rate, kept in self._topics.items():
+            due = [view.snapshot for view in row if view.rate == rate]
+            for topics in kept:
+                if due and not topics.needs_scene and self._is_heard(topics):
+                    with self._leaving_out(topics):
+                        topics.sense(due, scene)
+        for view in row:
+            for topics in self._topics[view.rate]:
+                if topics.needs_scene and self._is_heard(topics):
+                    scene.show(view.snapshot)
+                    with self._leaving_out(topics):
+                        topics.sense([view.snapshot], scene)
+
+    def _is_heard(self, topics: DeviceTopics) -> bool:
+        return bool(topics.listeners) and topics not in self._failed
+
+    @contextmanager
+    def _leaving_out(self, topics: DeviceTopics) -> Iterator[None]:
+        """If these fail, go on without them until the scene is another one."""
+        try:
+            yield
+        except RenderingUnavailable:
+            raise
+        except Exception as error:
+            self._failed.add(topics)
+            self._logger.error(f"sensors: {topics} left out: {error!r}")
+
+
+def _topics_of(device: Device) -> type[DeviceTopics]:
+    pattern = getattr(device.cfg, "pattern", None)
+    if isinstance(pattern, LidarPatternCfg) and pattern.is_planar:
+        return ScanTopics
+    return _TOPICS.get(device.type, SampleTopics)
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topics that the file of the parameter `sensors` asks for."""
+    file = simulator.sensor_file
+    threads: dict[int, SensorThread] = {}
+    taken = {publisher.topic_name for publisher in simulator.publishers}
+    for device in file.devices:
+        if device.type == "battery" and not simulator.parameters.battery:
+            raise ParameterError("battery", f"true, for there is a sensor {device.name}", False)
+        topics = _topics_of(device)(simulator, file, device)
+        for topic in topics.names(simulator.drones):
+            if simulator.resolve_topic_name(topic) in taken:
+                raise ParameterError("sensors", "names that are not those of other topics", topic)
+        # OpenGL keeps nobody waiting. All others are Python, of which one thread is the least load.
+        key = device.rate if device.type == "camera" else 0
+        if key not in threads:
+            name = f"sensors {key}" if key else "sensors"
+            threads[key] = SensorThread(simulator, name, is_awaited=key == 0)
+        threads[key].add(topics, device.rate)
+        simulator.for_each_drone(topics.add)
+
+    def look() -> None:
+        for thread in threads.values():
+            thread.look(simulator.drones)
+
+    if threads:
+        simulator.create_timer(_LOOK_PERIOD, look)

@@ -1,0 +1,1 @@
+"""Services of the node, and how they answer."""

@@ -1,0 +1,46 @@
+"""~/save_checkpoint and ~/load_checkpoint: the simulation at one tick, in the file `checkpoint`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from std_srvs.srv import Trigger
+
+from crazyflow_ros.runtime import Checkpoint
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+
+class CheckpointServices:
+    """Both name the tick; what fails changes nothing."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._simulator, self._physics = simulator, simulator.physics
+        simulator.create_service(Trigger, "~/save_checkpoint", self._save)
+        simulator.create_service(Trigger, "~/load_checkpoint", self._load)
+
+    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> str:
+        path, waiting = self._path(), self._simulator.waiting
+        checkpoint = await waiting.result(self._physics.checkpoint())
+        await waiting.result(self._simulator.worker.ask(lambda: checkpoint.save(path)))
+        return f"{path} written, at tick {checkpoint.about['tick']}"
+
+    async def _load(self, request: Trigger.Request, response: Trigger.Response) -> str:
+        path, waiting = self._path(), self._simulator.waiting
+        read = self._simulator.worker.ask(lambda: Checkpoint.load(path))
+        checkpoint = await waiting.result(read)
+        snapshot = await waiting.result(self._physics.restore(checkpoint))
+        self._simulator.wind.follow_checkpoint()
+        return f"{path} loaded, at tick {snapshot.tick}"
+
+    def _path(self) -> str:
+        path = str(self._simulator.get_parameter("checkpoint").value)
+        if not path:
+            raise ValueError("the parameter checkpoint names no file")
+        return path
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the services."""
+    CheckpointServices(simulator)

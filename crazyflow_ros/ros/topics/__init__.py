@@ -1,0 +1,1 @@
+"""Topics that the node publishes about the drones and itself."""

@@ -1,0 +1,120 @@
+"""~/status: how the simulation is doing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+from crazyflow_ros.runtime import Statistics
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_PERIOD = 1.0  # s of wall time
+_RECENT = 5.0  # s of wall time; from then on a failure is a warning
+_TOO_SLOW = 0.95  # of the requested factor
+
+
+class StatusTopic:
+    """Diagnostics of the physics thread and of the mirror's lock."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._physics, self._link = simulator.physics, simulator.link
+        self._answers, self._door = simulator.answers, simulator.door
+        self._recorder = simulator.recorder
+        self._name = f"{simulator.get_fully_qualified_name()}: simulation"
+        self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
+        simulator.create_timer(_PERIOD, self._publish)
+
+    def _publish(self) -> None:
+        seconds, nanoseconds = divmod(self._physics.snapshot.time_ns, 1_000_000_000)
+        now = self._physics.statistics()
+        message = DiagnosticArray(status=[self._status(now), *self._troubles(now)])
+        message.header.stamp = Time(sec=seconds, nanosec=nanoseconds)
+        self._publisher.publish(message)
+
+    def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
+        """Drones that were lost, and what fails."""
+        node = self._name.removesuffix(": simulation")
+        lost = [
+            DiagnosticStatus(level=DiagnosticStatus.ERROR, name=f"{node}: {drone}", message=why)
+            for drone, why in now.faults.items()
+        ]
+        oldest = time.monotonic() - _RECENT
+        failing = [
+            DiagnosticStatus(
+                level=DiagnosticStatus.ERROR if failure.time > oldest else DiagnosticStatus.WARN,
+                name=f"{node}: {name}",
+                message=f"has failed, the latest time with {failure.error}",
+                values=[KeyValue(key="count", value=str(failure.count))],
+            )
+            for name, failure in now.failures.items()
+        ]
+        down = [
+            DiagnosticStatus(
+                level=DiagnosticStatus.ERROR,
+                name=f"{node}: {drone}",
+                message=f"{state}; it lies there until it is reset",
+            )
+            for drone, state in self._physics.flight_states.items()
+            if state.is_out and drone not in now.faults
+        ]
+        return lost + down + failing
+
+    def _status(self, now: Statistics) -> DiagnosticStatus:
+        holds = self._physics.mirror.mutex.hold_times() * 1e6
+        median, longest = (np.median(holds), holds.max()) if holds.size else (0.0, 0.0)
+        slow = 0 < now.achieved_factor < _TOO_SLOW * now.requested_factor and not now.paused
+        text = "paused" if now.paused else f"real-time factor {now.achieved_factor:.2f}"
+        if slow:
+            text += f", slower than the requested {now.requested_factor:g}"
+        values = {
+            "requested_factor": f"{now.requested_factor:g}",
+            "achieved_factor": f"{now.achieved_factor:.4g}",
+            "overruns": str(now.overruns),
+            "stalls": str(now.stalls),
+            "tick": str(now.tick),
+            "epoch": str(now.epoch),
+            "paused": str(now.paused).lower(),
+            "refused_inputs": str(self._door.refused),
+            "failed_inputs": str(self._door.failed),
+            "resent_answers": str(self._answers.resent),
+            "lock_hold_median_us": f"{median:.1f}",
+            "lock_hold_longest_us": f"{longest:.1f}",
+        }
+        states = Counter(map(str, self._physics.flight_states.values()))
+        states["idle"] = len(self._physics.names) - sum(states.values()) + states["idle"]
+        values["flight_states"] = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
+        if self._link is not None:
+            link = self._link.status()
+            values["controlled_drones"] = ", ".join(link.attached)
+            values["control_cycles"] = str(link.cycles)
+            values["control_timeouts"] = str(link.timeouts)
+            values["refused_commands"] = str(link.refused)
+        warn = slow
+        if self._recorder is not None:
+            recorder = self._recorder.status()
+            values["recorded_messages"] = str(recorder.written)
+            values["unrecorded_messages"] = str(recorder.dropped)
+            values["record_error"] = recorder.error
+            warn |= bool(recorder.dropped or recorder.error)
+        level = DiagnosticStatus.WARN if warn else DiagnosticStatus.OK
+        if now.stalled:
+            level, text = DiagnosticStatus.ERROR, f"no progress, hangs in: {now.stalled}"
+        return DiagnosticStatus(
+            level=level,
+            name=self._name,
+            message=text,
+            hardware_id="crazyflow_ros",
+            values=[KeyValue(key=key, value=value) for key, value in values.items()],
+        )
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topic."""
+    StatusTopic(simulator)

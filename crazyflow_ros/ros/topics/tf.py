@@ -1,0 +1,86 @@
+"""/tf and /tf_static: map -> <drone>/odom -> <drone>/base_link -> what is fixed on the drone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import TransformStamped
+from tf2_msgs.msg import TFMessage
+
+from crazyflow_ros.description.urdf import fixed_frames
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below, layout
+from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS, StateTopics
+from crazyflow_ros.runtime import Snapshot
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+
+class TransformTopic(StateTopics):
+    """All drones in one message."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        drones = simulator.drones
+        prototype = TFMessage(
+            transforms=[_transform(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones]
+        )
+        numbers = [
+            [
+                path
+                for i in range(len(drones))
+                for path in below(f"transforms.{i}.transform.{field}", components)
+            ]
+            for field, components in (("translation", XYZ), ("rotation", XYZW))
+        ]
+        stamps = [f"transforms.{i}.header.stamp" for i in range(len(drones))]
+        messages = layout([prototype], stamps, numbers)
+        super().__init__(simulator, "tf", TFMessage, ["/tf"], messages)
+
+    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
+        """The pose of each drone."""
+        return snapshot.pos, snapshot.quat
+
+
+class StaticTransforms:
+    """What does not move, published once for all who come."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        if "/tf_static" not in simulator.latched:
+            publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
+            simulator.latched["/tf_static"] = publisher
+        seconds, nanoseconds = divmod(simulator.physics.snapshot.time_ns, 1_000_000_000)
+        stamp = Time(sec=seconds, nanosec=nanoseconds)
+        transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
+        for drone in simulator.drones:
+            frames = fixed_frames(simulator.parameters.drone_model, drone)
+            transforms += [
+                _transform(frame.parent, frame.child, frame.pos, frame.quat)
+                for frame in (*frames, *simulator.sensor_file.frames(drone))
+            ]
+        for transform in transforms:
+            transform.header.stamp = stamp
+        simulator.latched["/tf_static"].publish(TFMessage(transforms=transforms))
+
+
+def _transform(
+    parent: str,
+    child: str,
+    pos: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
+    quat: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0, 1.0),
+) -> TransformStamped:
+    message = TransformStamped(child_frame_id=child)
+    message.header.frame_id = parent
+    for field, names, values in (("translation", XYZ, pos), ("rotation", XYZW, quat)):
+        for name, value in zip(names, values):
+            setattr(getattr(message.transform, field), name, float(value))
+    return message
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topics."""
+    TransformTopic(simulator)
+    StaticTransforms(simulator)

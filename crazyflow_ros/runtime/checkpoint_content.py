@@ -1,0 +1,325 @@
+"""What a checkpoint says besides arrays, checked before anything of it takes effect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from crazyflow_ros import limits
+from crazyflow_ros.control import Control
+from crazyflow_ros.engine.disturbances import Wind
+from crazyflow_ros.flight import (
+    Arm,
+    AttitudeThrust,
+    Brake,
+    Commander,
+    Emergency,
+    FlightState,
+    FlyTrajectory,
+    FullState,
+    Goal,
+    GoTo,
+    Hover,
+    HoverOn,
+    Land,
+    LevelOut,
+    NotifySetpointsStop,
+    Order,
+    PolynomialTrajectory,
+    Pose,
+    Raw,
+    Reference,
+    Rules,
+    SetGroups,
+    Setpoint,
+    Start,
+    Stop,
+    Takeoff,
+    Trajectory,
+    Velocity,
+)
+from crazyflow_ros.flight.course import AXES
+from crazyflow_ros.limits import shown
+from crazyflow_ros.runtime.wrenches import Wrench
+
+LATEST = 1_000_000_000
+"""Simulated time [s] that a checkpoint may be of: messages can count twice as far."""
+
+_MOST = 2**31 - 1  # resets
+_MAX_WRENCHES = 10_000
+_START = limits.Limit(1e6, "")  # of the numbers of a motion: m, rad, and their derivatives
+_SETPOINTS = (
+    Pose,
+    Velocity,
+    Trajectory,
+    Raw,
+    Brake,
+    Takeoff,
+    Land,
+    GoTo,
+    FlyTrajectory,
+    Stop,
+    Goal,
+    Hover,
+    HoverOn,
+    FullState,
+    AttitudeThrust,
+    LevelOut,
+)
+_OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
+_KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}
+_ORDER = ("setpoint", "time_ns", "start", "ahead_ns")
+_COMMANDER = ("state", "why", "armed", "groups", "known", "stuck_ns", "order", "moving")
+
+
+def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
+    """A setpoint as JSON can hold it.
+
+    Raises:
+        ValueError: It is of a kind of its own.
+    """
+    kind = type(setpoint).__name__
+    if kind not in _KINDS:
+        raise ValueError(f"a setpoint of the kind {kind} cannot be kept in a checkpoint")
+    values = {name: getattr(setpoint, name) for name in _arguments(_KINDS[kind])}
+    if isinstance(setpoint, FlyTrajectory):
+        values["trajectory"] = {k: _plain(v) for k, v in vars(setpoint.trajectory).items()}
+    return {"kind": kind} | {
+        name: value if isinstance(value, dict) else _plain(value) for name, value in values.items()
+    }
+
+
+def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
+    """Inverse of `from_setpoint`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    kind = _KINDS.get(str(values.get("kind")))
+    if kind is None:
+        raise ValueError(f"a setpoint is one of {', '.join(_KINDS)}, got {shown(dict(values))}")
+    arguments = _entries("a setpoint", values, ("kind", *_arguments(kind)))
+    del arguments["kind"]
+    if arguments.get("start_ns") is not None:
+        _whole("start_ns", arguments["start_ns"], -LATEST * 10**9, LATEST * 10**9)
+    try:
+        if kind is FlyTrajectory:
+            names = _arguments(PolynomialTrajectory)
+            trajectory = _entries("a trajectory", arguments["trajectory"], names)
+            arguments["trajectory"] = PolynomialTrajectory(**trajectory)
+        return kind(**arguments)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"a {kind.__name__} cannot be this: {_brief(error)}") from None
+
+
+def from_commander(commander: Commander) -> dict[str, Any]:
+    """What a commander is at, as JSON can hold it.
+
+    Raises:
+        ValueError: Its setpoint is of a kind of its own.
+    """
+    values: dict[str, Any] = {
+        "state": str(commander.state),
+        "why": commander.why,
+        "armed": commander.armed,
+        "groups": commander.groups,
+        "known": sorted(commander.known),
+        "stuck_ns": commander.stuck_ns,
+        "order": None,
+    }
+    if (order := commander.order) is not None:
+        start = order.start
+        values["order"] = {
+            "setpoint": from_setpoint(order.setpoint),
+            "time_ns": start.time_ns,
+            "start": [str(start.state), *np.concatenate(start.reference).tolist()],
+            "ahead_ns": order.ahead_ns,
+        }
+    return values
+
+
+def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
+    """Inverse of `from_commander`.
+
+    Raises:
+        ValueError: The setpoint cannot be followed.
+    """
+    commander = Commander(rules)
+    commander.state, commander.why = FlightState(values["state"]), values["why"]
+    commander.armed, commander.groups = values["armed"], values["groups"]
+    commander.known, commander.stuck_ns = set(values["known"]), values["stuck_ns"]
+    if (kept := values["order"]) is not None:
+        state, *numbers = kept["start"]
+        pos, vel, acc = np.array(numbers, float).reshape(3, AXES)
+        start = Start(kept["time_ns"], Reference(pos, vel, acc), FlightState(state))
+        setpoint = to_setpoint(kept["setpoint"])
+        plan = setpoint.plan(start, rules)
+        commander.order = Order(setpoint, start, plan, kept["ahead_ns"])
+    return commander
+
+
+def check_kept(about: Mapping[str, Any], freq: int) -> None:
+    """Check time, orders, wrenches, wind and lives, as `Simulation.capture` gives them.
+
+    Args:
+        about: The names of the drones are known to be texts.
+        freq: Ticks per simulated second.
+
+    Raises:
+        ValueError: Something is missing, or is not what it has to be; the message names it.
+    """
+    drones = about["names"]
+    tick = _whole("tick", about.get("tick"), 0, LATEST * freq)
+    _whole("epoch", about.get("epoch"), 0, _MOST)
+    for name, life in _mapping("lives", about.get("lives"), drones, complete=True).items():
+        values = _entries(f"the life of {name}", life, ("resets", "tick"))
+        _whole(f"resets of {name}", values["resets"], 0, _MOST)
+        _whole(f"the begin of {name}", values["tick"], 0, LATEST * freq)
+    for name, order in _mapping("orders", about.get("orders"), drones).items():
+        _commander(name, order)
+    _wind(about.get("wind"))
+    if not isinstance(about.get("gusts"), bool):
+        raise ValueError(f"gusts: expected true or false, {_got(about.get('gusts'))}")
+    wrenches = about.get("wrenches")
+    if not isinstance(wrenches, list) or len(wrenches) > _MAX_WRENCHES:
+        raise ValueError(f"wrenches: expected a list of at most {_MAX_WRENCHES}, {_got(wrenches)}")
+    for wrench in wrenches:
+        _wrench(wrench, drones, tick, freq)
+
+
+def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_ns: int) -> None:
+    """See whether drones in a control mode can follow the orders that `check_kept` let pass.
+
+    Raises:
+        ValueError: They cannot.
+    """
+    for name, values in about["orders"].items():
+        try:
+            order = to_commander(values, rules).order
+            if order is None:
+                continue
+            order.setpoint.check(control)
+            now = order.reference(time_ns)
+        except (ArithmeticError, AssertionError) as error:
+            raise ValueError(f"the setpoint of {name} gives no command: {error}") from None
+        if now is not None and not np.isfinite(np.concatenate(now)).all():
+            raise ValueError(f"the setpoint of {name} gives no finite command")
+
+
+def _commander(name: str, values: Any) -> None:
+    kept = _entries(f"the commander of {name}", values, _COMMANDER)
+    _state(name, kept["state"])
+    _whole(f"groups of {name}", kept["groups"], 0, 255)
+    if not isinstance(kept["why"], str):
+        raise ValueError(f"why of {name}: expected a text, {_got(kept['why'])}")
+    known = kept["known"]
+    if not isinstance(known, list) or not all(isinstance(kind, str) for kind in known):
+        raise ValueError(f"known of {name}: expected texts, {_got(known)}")
+    if kept["stuck_ns"] is not None:
+        _whole(f"stuck_ns of {name}", kept["stuck_ns"], -LATEST * 10**9, LATEST * 10**9)
+    for flag in ("armed", "moving"):
+        if not isinstance(kept[flag], bool):
+            raise ValueError(f"{flag} of {name}: expected true or false, {_got(kept[flag])}")
+    if kept["order"] is not None:
+        _order(name, kept["order"])
+    elif kept["moving"]:
+        raise ValueError(f"moving of {name}: expected false without an order")
+
+
+def _state(name: str, value: Any) -> None:
+    if value not in list(FlightState):
+        states = ", ".join(FlightState)
+        raise ValueError(f"state of {name}: expected one of {states}, {_got(value)}")
+
+
+def _order(name: str, order: Any) -> None:
+    values = _entries(f"the order of {name}", order, _ORDER)
+    if not isinstance(values["setpoint"], dict):
+        raise ValueError(f"setpoint of {name}: expected values by name, {_got(values['setpoint'])}")
+    to_setpoint(values["setpoint"])
+    start = values["start"]
+    if not isinstance(start, list) or len(start) != 1 + 3 * AXES:
+        expected = f"a state and {3 * AXES} numbers"
+        raise ValueError(f"start of {name}: expected {expected}, {_got(start)}")
+    _state(name, start[0])
+    for value in start[1:]:
+        _number(f"start of {name}", value, _START)
+    _whole(f"time_ns of {name}", values["time_ns"], 0, LATEST * 10**9)
+    _whole(f"ahead_ns of {name}", values["ahead_ns"], -LATEST * 10**9, LATEST * 10**9)
+
+
+def _wind(kept: Any) -> None:
+    values = _entries("the wind", kept, _arguments(Wind))
+    try:
+        Wind(**values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"the wind cannot be this: {_brief(error)}") from None
+
+
+def _wrench(entry: Any, drones: Sequence[str], tick: int, freq: int) -> None:
+    values = _entries("a wrench", entry, ("name", "wrench", "end", "key"))
+    name, key, end = values["name"], values["key"], values["end"]
+    if name not in drones:
+        raise ValueError(f"a wrench acts on {shown(name)}, expected {', '.join(drones)}")
+    is_key = isinstance(key, list | tuple) and all(isinstance(part, str | int) for part in key)
+    if key is not None and not is_key:
+        raise ValueError(f"key of a wrench on {name}: expected texts, {_got(key)}")
+    if end != math.inf:
+        _whole(f"end of a wrench on {name}", end, -LATEST * freq, 2 * LATEST * freq)
+    wrench = _entries(f"the wrench on {name}", values["wrench"], _arguments(Wrench))
+    if not isinstance(wrench["in_body"], bool):
+        raise ValueError(f"in_body of {name}: expected true or false, {_got(wrench['in_body'])}")
+    try:
+        Wrench(**wrench)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"the wrench on {name} cannot be this: {_brief(error)}") from None
+
+
+def _mapping(
+    what: str, value: Any, drones: Sequence[str], *, complete: bool = False
+) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what}: expected values by drone, {_got(value)}")
+    if unknown := value.keys() - set(drones):
+        raise ValueError(f"{what}: expected drones of {', '.join(drones)}, got {shown(unknown)}")
+    if complete and (missing := set(drones) - value.keys()):
+        raise ValueError(f"{what}: there is none of {', '.join(sorted(missing))}")
+    return value
+
+
+def _entries(what: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.keys() != set(names):
+        raise ValueError(f"{what}: expected {', '.join(names)}, {_got(value)}")
+    return dict(value)
+
+
+def _whole(what: str, value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{what}: expected a whole number from {low} to {high}, {_got(value)}")
+    return value
+
+
+def _number(what: str, value: Any, limit: limits.Limit) -> float:
+    if type(value) not in (int, float):
+        raise ValueError(f"{what}: expected a number, {_got(value)}")
+    return limits.number(what, value, limit)
+
+
+def _arguments(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.init)
+
+
+def _plain(value: Any) -> Any:
+    return np.asarray(value).tolist() if value is not None else None
+
+
+def _brief(error: Exception) -> str:
+    return str(error)[:300]  # some quote all that they are about
+
+
+def _got(value: Any) -> str:
+    return f"got {shown(value)}"

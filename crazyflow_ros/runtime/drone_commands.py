@@ -1,0 +1,391 @@
+"""Orders: what each drone is told, from the tick on at which it takes effect."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.engine.attitudes import as_state_command
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight import (
+    Commander,
+    FlightEvent,
+    FlightState,
+    Order,
+    Plan,
+    Rules,
+    Setpoint,
+    Sight,
+    Start,
+    Supervisor,
+)
+from crazyflow_ros.flight.course import AXES, evaluate
+from crazyflow_ros.flight.setpoints import state_commands
+from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commander
+from crazyflow_ros.runtime.health import Health
+
+CommandCallback = Callable[[str, Setpoint, int], None]
+"""Is told which drone follows which setpoint, from which tick on."""
+EventCallback = Callable[[FlightEvent], None]
+
+
+class Told(NamedTuple):
+    """What has become of setpoints, by the names of the drones."""
+
+    refused: list[str]
+    """Those that cannot be followed as things are, and why."""
+    notes: list[str]
+    """What is done in another way than it was told, for example slower."""
+
+
+class Orders:
+    """The latest setpoint of each drone, and its commander. One thread follows, any thread posts.
+
+    Args:
+        rules: Of all drones.
+        control: What commands mean.
+        period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, at
+            multiples of it alone: in between it depends on whoever steps when `take` is called.
+        health: Takes note of callbacks that fail, and tells of drones that fell.
+    """
+
+    def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
+        self._rules, self._period, self._health = rules, period, health
+        self._supervisor = Supervisor(rules.weight)
+        self._commanders: dict[str, Commander] = {}
+        self._lock = threading.Lock()  # guards what is posted
+        self._posted: dict[str, Setpoint] = {}
+        self.callbacks: list[CommandCallback] = []
+        """Are called when a setpoint takes effect."""
+        self.event_callbacks: list[EventCallback] = []
+        """Are called when something has happened to a drone."""
+        self._failed: dict[str, str] = {}
+        self._stopped: set[str] = set()
+        self._courses = _Courses(control)
+        self.changes_ns: float = 0
+        """When something else than the time changes a command."""
+        self.states: dict[str, FlightState] = {}
+        """Of drones that were told something; another dictionary after each change."""
+
+    @property
+    def moving(self) -> bool:
+        """Some command changes with time."""
+        return bool(self._courses.names)
+
+    def post(self, name: str, setpoint: Setpoint) -> None:
+        """Tell a drone something; the latest setpoint wins. From any thread."""
+        with self._lock:
+            self._posted[name] = setpoint
+
+    def tell(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Told:
+        """Put setpoints into force, all at once. What a drone cannot follow changes nothing."""
+        told, sight = Told([], []), _sight(now)
+        for name, setpoint in setpoints.items():
+            commander = self._commander(name)
+            try:
+                plan = commander.tell(setpoint, sight.start(now.names.index(name)))
+            except ValueError as error:
+                told.refused.append(f"{name}: {error}")
+                continue
+            if plan is not None and plan.note:
+                told.notes.append(f"{name} {plan.note}")
+            with self._lock:
+                self._posted.pop(name, None)  # it was posted before
+            self._note(name, setpoint, plan, now)
+        return told
+
+    def clear(self, names: Iterable[str]) -> None:
+        """Forget what drones are told, what was posted too: it was meant for the flight so far."""
+        with self._lock:
+            for name in names:
+                self._posted.pop(name, None)
+                self._commanders.pop(name, None)
+                self._courses.drop(name)
+                self._stopped.discard(name)
+        self._show_states()
+
+    def rewind(self, time_ns: int) -> None:
+        """The clock goes back by so much: what is in force goes on, what was posted is dropped."""
+        with self._lock:
+            self._posted.clear()
+        for commander in self._commanders.values():
+            commander.rewind(time_ns)
+        self.changes_ns = 0
+
+    def capture(self) -> dict[str, Any]:
+        """What is in force, as JSON can hold it; `take` has been called for the present state.
+
+        Raises:
+            ValueError: A setpoint is of a kind of its own.
+        """
+        return {
+            name: from_commander(commander) | {"moving": name in self._courses.names}
+            for name, commander in self._commanders.items()
+        }
+
+    def restore(self, orders: Mapping[str, Any]) -> None:
+        """Follow what `capture` gave, and nothing else."""
+        with self._lock:
+            self._posted.clear()
+        self.clear(list(self._commanders))
+        for name, values in orders.items():
+            self._commanders[name] = to_commander(values, self._rules)
+            if values["moving"]:
+                self._courses.add(name)
+        self.changes_ns = 0
+        self._show_states()
+
+    def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
+        """Put into force what was posted.
+
+        Returns:
+            The drones whose commands are new and do not change with time, and their commands, a row
+            each.
+        """
+        if not self._posted and not self._courses.names:
+            return [], _NONE
+        with self._lock:
+            posted, self._posted = self._posted, {}
+        if posted:
+            sight = _sight(now)
+            for name, setpoint in posted.items():
+                if name in now.names:  # else it went while somebody told it something
+                    self._put_into_force(name, setpoint, sight, now)
+        self.feel([now])
+        if now.time_ns < self.changes_ns:
+            return [], _NONE
+        constant = self._refresh(now)
+        return list(constant), np.array(list(constant.values()))
+
+    def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
+        """What drones are told whose commands change with time; `take` has been called.
+
+        Args:
+            times_ns: (n,) of which none but the first is later than `changes_ns`.
+
+        Returns:
+            Their names, and their commands (n, m, 16), if there are any.
+        """
+        if not self._courses.names:
+            return [], _NONE
+        return self._courses.commands(times_ns, self._rules.drag)
+
+    def feel(self, seen: Sequence[Snapshot]) -> None:
+        """Take note of what drones touch, each time their controllers run."""
+        seen = [now for now in seen if now.tick % self._period == 0]
+        if seen and self.moving:
+            contact, pos = [now.contact for now in seen], [now.pos for now in seen]
+            self._supervisor.feel(contact, seen[0].names, pos, self._commanders)
+
+    def take_failed(self) -> dict[str, str]:
+        """Drones whose setpoint could not be followed, and why, each once."""
+        failed, self._failed = self._failed, {}
+        return failed
+
+    def take_stopped(self) -> set[str]:
+        """Drones whose rotors are to stop, each once."""
+        stopped, self._stopped = self._stopped, set()
+        return stopped
+
+    def supervise(self, now: Snapshot) -> None:
+        """See which drones fell, and let those that lost their course begin it anew."""
+        if all(commander.order is None for commander in self._commanders.values()):
+            return
+        events = self._supervisor.look(_sight(now), self._commanders)
+        for event in events:
+            self._announce(event)
+            self._follow(event.drone)
+        if events:
+            self._show_states()
+
+    def _announce(self, event: FlightEvent) -> None:
+        self._health.warn(f"{event.drone}: {event.text}")
+        for callback in self.event_callbacks:
+            self._health.call("flight event callback", callback, event)
+
+    def _commander(self, name: str) -> Commander:
+        if name not in self._commanders:
+            self._commanders[name] = Commander(self._rules)
+        return self._commanders[name]
+
+    def _put_into_force(self, name: str, setpoint: Setpoint, sight: Sight, now: Snapshot) -> None:
+        try:
+            plan = self._commander(name).tell(setpoint, sight.start(now.names.index(name)))
+        except ValueError as error:
+            self._health.warn(f"{name} ignores a {type(setpoint).__name__.lower()}: {error}")
+        except Exception as error:  # of this drone alone
+            self._fail(name, error)
+        else:
+            if plan is not None and plan.note:
+                self._health.inform(f"{name} {plan.note}")
+            self._note(name, setpoint, plan, now)
+
+    def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, now: Snapshot) -> None:
+        """A setpoint has taken effect."""
+        if plan is not None:
+            self._follow(name)
+        for callback in self.callbacks:
+            self._health.call("command callback", callback, name, setpoint, now.tick)
+        self._show_states()
+
+    def _follow(self, name: str) -> None:
+        """Have what a commander does looked at in the next `take`."""
+        if self._commanders[name].order is None:
+            self._courses.drop(name)
+            self._stopped.add(name)
+        else:
+            self._courses.add(name)
+            self._stopped.discard(name)
+        self.changes_ns = 0
+
+    def _refresh(self, now: Snapshot) -> dict[str, np.ndarray]:
+        """Look up the pieces of all courses from now on, and until when they hold.
+
+        Returns:
+            Commands of drones that do not change with time from now on.
+        """
+        changes: float = inf
+        constant: dict[str, np.ndarray] = {}
+        time_ns, is_due = now.time_ns, now.tick % self._period == 0
+        for name in list(self._courses.names):
+            commander = self._commanders[name]
+            state = commander.state
+            try:
+                if is_due and (text := commander.update(time_ns, partial(_motion, name, now))):
+                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+            except Exception as error:
+                self._fail(name, error)
+                continue
+            if commander.state is not state:
+                self._show_states()
+            if (order := commander.order) is None:
+                self._courses.drop(name)
+                self._stopped.add(name)
+                continue
+            change = commander.next_change_ns(time_ns)
+            if order.plan.bare is not None:
+                constant[name] = order.plan.bare
+            else:
+                change = min(change, self._courses.put(name, order, time_ns))
+                if change == inf:
+                    constant[name] = self._courses.command(name, time_ns, self._rules.drag)
+            if change == inf:
+                self._courses.drop(name)
+            changes = min(changes, change)
+        self.changes_ns = changes
+        return constant
+
+    def _fail(self, name: str, error: Exception) -> None:
+        self._health.note_failure(f"the setpoint of {name}", error)
+        self._commanders[name].stop(FlightState.crashed, "its setpoint failed")
+        self._courses.drop(name)
+        self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
+
+    def _show_states(self) -> None:
+        self.states = {name: commander.state for name, commander in self._commanders.items()}
+
+
+_NONE = np.zeros((0, 0))
+_PIECES = 8  # of a course, looked up at once
+
+
+class _Courses:
+    """The next pieces of the courses that drones are on, in rows.
+
+    Attributes:
+        names: Of drones whose command changes with time, or will when their setpoint lapses.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self.names: dict[str, None] = {}  # a set that keeps its order
+        self._pieces: dict[str, tuple[np.ndarray, np.ndarray, int]] = {}
+        self._attitudes: dict[str, Order] = {}
+        self._rows: _Rows | None = None
+
+    def add(self, name: str) -> None:
+        """A drone is on a course, which `put` gives."""
+        self.drop(name)
+        self.names[name] = None
+
+    def drop(self, name: str) -> None:
+        """A drone is on a course no longer."""
+        self.names.pop(name, None)
+        self._pieces.pop(name, None)
+        self._attitudes.pop(name, None)
+        self._rows = None
+
+    def put(self, name: str, order: Order, time_ns: int) -> float:
+        """Use the pieces of a drone's course from a time on.
+
+        Returns:
+            Until when they hold [ns]; infinite if a single one is left, or an attitude.
+        """
+        course = order.plan.course
+        if course is None:
+            self._attitudes[name] = order
+            return inf
+        coefficients, begins, until = course.pieces_from(order.seconds(time_ns), _PIECES)
+        self._pieces[name] = coefficients, begins, order.begin_ns
+        self._rows = None
+        return order.begin_ns + until * 1e9
+
+    def command(self, name: str, time_ns: int, drag: np.ndarray) -> np.ndarray:
+        """(16,) what a drone is told at a time."""
+        commands: np.ndarray = _Rows([self._pieces[name]]).commands([time_ns], drag)[0, 0]
+        return commands
+
+    def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """Names of drones, and what they are told at times (n,): (n, m, k)."""
+        told = []
+        if self._pieces:
+            if self._rows is None:
+                self._rows = _Rows(list(self._pieces.values()))
+            told.append(self._rows.commands(times_ns, drag))
+        if self._attitudes:
+            orders = self._attitudes.values()
+            told.append(np.array([[self._attitude(o, time) for o in orders] for time in times_ns]))
+        return [*self._pieces, *self._attitudes], np.concatenate(told, axis=1) if told else _NONE
+
+    def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
+        """An attitude as a command of the control mode."""
+        assert order.plan.attitude is not None
+        command = order.plan.attitude.command(order.seconds(time_ns))
+        return as_state_command(command) if self._control is Control.state else command[:4]
+
+
+class _Rows:
+    """Pieces of the courses of some drones, side by side.
+
+    Args:
+        pieces: Of each drone coefficients (4, K, 8), begins (4, K), and when its course began [ns].
+    """
+
+    def __init__(self, pieces: Sequence[tuple[np.ndarray, np.ndarray, int]]) -> None:
+        coefficients, begins, origins = zip(*pieces)
+        self._coefficients, self._begins = np.array(coefficients), np.array(begins)
+        self._origins = np.array(origins, np.int64)
+        self._drones, self._axes = np.ogrid[: len(pieces), :AXES]
+
+    def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> np.ndarray:
+        """(n, m, 16) what the drones are told at times (n,)."""
+        times = ((np.array(times_ns)[:, None] - self._origins) * 1e-9)[..., None]  # (n, m, 1)
+        piece = np.maximum((self._begins <= times[..., None]).sum(axis=-1) - 1, 0)  # (n, m, 4)
+        at = self._drones, self._axes, piece
+        references = evaluate(self._coefficients[at], times - self._begins[at])
+        commands = state_commands(references.reshape(4, -1, AXES), drag)
+        return commands.reshape(len(times), -1, commands.shape[1])
+
+
+def _motion(name: str, now: Snapshot) -> Start:
+    return _sight(now).start(now.names.index(name))
+
+
+def _sight(now: Snapshot) -> Sight:
+    return Sight(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery)

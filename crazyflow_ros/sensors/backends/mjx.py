@@ -1,0 +1,186 @@
+"""Sensors over worlds in MJX, as far as MJX goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from jax import Array
+from mujoco import mjx
+
+from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
+from crazyflow_ros.sensors.backends.mjx_normals import SHAPES, surface_normals
+from crazyflow_ros.sensors.objects import ObjRef
+
+_GEOM = mujoco.mjtGeom
+_PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)
+"""Types of geoms that MJX has no rays for: they pass through, without a word."""
+
+
+class MjxBackend:
+    """A batch of worlds.
+
+    MJX has no rays for some types of geoms and no surface normals of meshes, and its numbers are
+    single precision unless JAX is told otherwise. Built-in sensors that it lacks are refused by
+    `mjx.put_model`. Cameras draw with C MuJoCo, world by world.
+
+    Args:
+        model: The model.
+        mjx_model: The same in MJX, shared by all worlds.
+        data: Frames and sensordata of all worlds, each array with a leading axis for them; assign
+            `data` anew after each step.
+    """
+
+    xp = jnp
+    contact_forces = True
+    keys = None
+
+    def __init__(self, model: mujoco.MjModel, mjx_model: mjx.Model, data: mjx.Data) -> None:
+        self.model = model
+        self.data = data
+        self._mjx_model = mjx_model
+        self._drawn = mujoco.MjData(model)
+        self._forces = jax.jit(jax.vmap(_contact_forces, in_axes=(None, 0)))
+
+    def worlds(self) -> mjx.Data:
+        """What is read."""
+        return self.data
+
+    @property
+    def n_worlds(self) -> int:
+        """B."""
+        return len(self.data.qpos)
+
+    def sensordata(self) -> Array:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        return self.worlds().sensordata
+
+    def frame(self, ref: ObjRef) -> tuple[Array, Array]:
+        """Position (B, 3) and axes (B, 3, 3)."""
+        prefix, number, data = ref.frame_prefix, ref.id(self.model), self.worlds()
+        position, axes = getattr(data, f"{prefix}pos"), getattr(data, f"{prefix}mat")
+        return position[:, number], axes[:, number].reshape(-1, 3, 3)
+
+    def contacts(self) -> Contacts:
+        """What `mjx.collision` has found, with the forces of the last solution."""
+        data = self.worlds()
+        force = self._forces(self._mjx_model, data) if self.contact_forces else None
+        found = data._impl.contact
+        here = (found.dist < found.includemargin)[..., None]
+        return Contacts(
+            jnp.where(here, found.geom, -1),
+            found.dist,
+            found.pos,
+            jnp.swapaxes(found.frame, -1, -2),
+            None if force is None else force[..., :3],
+            None if force is None else force[..., 3:],
+        )
+
+    def check_sensor(self, sensor: int) -> None:
+        """What `mjx.put_model` has let pass can do all but motion of mocap bodies."""
+        check_not_mocap(self.model, sensor)
+
+    def poses(self, world: int) -> mujoco.MjData:
+        """C data with the frames of a world, the same object for all of them."""
+        drawn, data = self._drawn, self.worlds()
+        drawn.qpos[:] = data.qpos[world]
+        drawn.mocap_pos[:] = data.mocap_pos[world]
+        drawn.mocap_quat[:] = data.mocap_quat[world]
+        mujoco.mj_kinematics(self.model, drawn)
+        mujoco.mj_comPos(self.model, drawn)
+        mujoco.mj_camlight(self.model, drawn)
+        return drawn
+
+    def ray_caster(
+        self,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        max_distance: float,
+        *,
+        one_origin: bool,
+    ) -> RayCaster:
+        """`mjx.ray` for all rays of all worlds at once; compiled at the first call.
+
+        Raises:
+            ValueError: Rays would pass through some of the geoms.
+        """
+        del one_origin  # all the same to MJX
+        meshes: list[str] = []
+        for bodies in excluded:
+            meshes += self._check_geoms(bodies, groups)
+        mjx_model, group_mask = self._mjx_model, tuple(map(int, groups))
+        if self.model.nmat == 0:  # then mjx.ray stumbles over the material that no geom has
+            mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
+
+        def of_frame(
+            bodies: Sequence[int],
+        ) -> Callable[[mjx.Data, Array, Array], tuple[Array, Array]]:
+            def ray(world: mjx.Data, start: Array, direction: Array) -> tuple[Array, Array]:
+                passed = list(bodies) or -1
+                distance, geom = mjx.ray(
+                    mjx_model, world, start, direction, group_mask, True, passed
+                )
+                hit = (distance >= 0.0) & (distance <= max_distance)
+                distance, geom = jnp.where(hit, distance, -1.0), jnp.where(hit, geom, -1)
+                if meshes:
+                    return distance, jnp.zeros(3)
+                end = start + distance * direction
+                return distance, surface_normals(mjx_model, world, geom, end)
+
+            return jax.vmap(jax.vmap(ray, in_axes=(None, 0, 0)))
+
+        frames = [of_frame(bodies) for bodies in excluded]
+
+        @jax.jit
+        def cast(data: mjx.Data, origins: Array, directions: Array) -> tuple[Array, Array | None]:
+            origins = jnp.broadcast_to(origins, directions.shape)
+            hits = [
+                rays(data, origins[:, frame], directions[:, frame])
+                for frame, rays in enumerate(frames)
+            ]
+            distances, normals = (jnp.stack(part, axis=1) for part in zip(*hits))
+            return distances, None if meshes else normals
+
+        return RayCaster(
+            lambda origins, directions: cast(self.worlds(), origins, directions),
+            f"MJX has no surface normals of meshes: {', '.join(meshes)}. Leave them out with "
+            "include_geom_groups, or use C MuJoCo"
+            if meshes
+            else "",
+        )
+
+    def _check_geoms(self, excluded: Sequence[int], groups: np.ndarray) -> list[str]:
+        """Refuse geoms that rays pass through; names of those that have no normals."""
+        model = self.model
+        meant = (groups[model.geom_group] > 0) & ~np.isin(model.geom_bodyid, list(excluded))
+        passed = np.flatnonzero(meant & np.isin(model.geom_type, list(map(int, _PASSED))))
+        if passed.size:
+            names = ", ".join(model.geom(i).name or f"number {i}" for i in passed)
+            raise ValueError(
+                f"MJX's rays pass through cylinders, height fields and SDFs: {names}. Leave them "
+                "out with include_geom_groups, or use C MuJoCo"
+            )
+        rough = np.flatnonzero(meant & ~np.isin(model.geom_type, list(map(int, SHAPES))))
+        return [model.geom(i).name or f"number {i}" for i in rough]
+
+
+def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
+    """Force and torque of each contact in its axes, (C, 6); zero where the solver has none.
+
+    Raises:
+        NotImplementedError: This version of MJX does not tell.
+    """
+    try:
+        from mujoco.mjx._src.support import contact_force_dim
+    except ImportError as error:
+        version = f"MJX {mujoco.__version__} does not tell the forces of contacts as 3.17 does"
+        raise NotImplementedError(f"{version} ({error}); use C MuJoCo, or that version") from None
+    found = data._impl.contact
+    wrenches = jnp.zeros((len(found.dist), 6))
+    for dim in set(found.dim.tolist()):
+        forces, numbers = contact_force_dim(model, data, dim)
+        wrenches = wrenches.at[numbers].set(forces)
+    return jnp.where((found.dist < found.includemargin)[:, None], wrenches, 0.0)

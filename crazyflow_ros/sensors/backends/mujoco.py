@@ -1,0 +1,206 @@
+"""Sensors over C MuJoCo: exact, in every mode, one `MjData` per world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
+from crazyflow_ros.sensors.objects import ObjRef
+
+_PASS = 1e-9  # m, past the surface of an excluded geom
+
+
+class MujocoBackend:
+    """One or more `MjData` of a model.
+
+    The caller steps or fills the data; nothing is computed here, so frames have to be there
+    (`mj_kinematics`, `mj_camlight`), and for built-in sensors their stages. After `mj_step` these
+    are still those of before the step: call `mj_forward` for the present.
+
+    Args:
+        model: The model.
+        data: The data of each world; they may change under the back end.
+    """
+
+    xp = np
+    contact_forces = True
+    keys = None
+
+    def __init__(
+        self, model: mujoco.MjModel, data: mujoco.MjData | Sequence[mujoco.MjData]
+    ) -> None:
+        self.model = model
+        self.data = [data] if isinstance(data, mujoco.MjData) else list(data)
+        if not self.data:
+            raise ValueError("expected the data of at least one world, got none")
+        sizes = (model.nq, model.nbody, model.nsensordata)
+        for world, one in enumerate(self.data):
+            if (len(one.qpos), len(one.xpos), len(one.sensordata)) != sizes:
+                raise ValueError(f"the data of world {world} are of another model")
+
+    @property
+    def n_worlds(self) -> int:
+        """B."""
+        return len(self.data)
+
+    def sensordata(self) -> np.ndarray:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        return np.stack([data.sensordata for data in self.data])
+
+    def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
+        """Position (B, 3) and axes (B, 3, 3)."""
+        prefix, number = ref.frame_prefix, ref.id(self.model)
+        positions = [getattr(data, f"{prefix}pos")[number] for data in self.data]
+        axes = [getattr(data, f"{prefix}mat")[number].reshape(3, 3) for data in self.data]
+        return np.stack(positions), np.stack(axes)
+
+    def contacts(self) -> Contacts:
+        """What `mj_collision` has found, with the forces of the last solution."""
+        return stack_contacts([contacts_of(self.model, data) for data in self.data])
+
+    def check_sensor(self, sensor: int) -> None:
+        """All that C MuJoCo cannot do is motion of mocap bodies."""
+        check_not_mocap(self.model, sensor)
+
+    def poses(self, world: int) -> mujoco.MjData:
+        """The data itself."""
+        return self.data[world]
+
+    def ray_caster(
+        self,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        max_distance: float,
+        *,
+        one_origin: bool,
+    ) -> RayCaster:
+        """`mj_multiRay` where the rays of a frame have one origin, else `mj_ray`."""
+        casters = [_FrameRays(self.model, bodies, groups) for bodies in excluded]
+        passed = np.array([caster.excluded for caster in casters])
+
+        def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            origins = np.broadcast_to(origins, directions.shape)
+            distances, normals = np.empty(directions.shape[:-1]), np.empty(directions.shape)
+            hit = np.empty(distances.shape, np.int32)
+
+            def rays(*at: int) -> _Rays:
+                arrays = (origins, directions, distances, normals, hit)
+                return _Rays(self.data[at[0]], *(array[at] for array in arrays))
+
+            for world, frame in np.ndindex(hit.shape[:2]):
+                if one_origin:
+                    casters[frame].from_one_origin(rays(world, frame))
+                else:
+                    casters[frame].from_each(rays(world, frame))
+            within = passed[np.arange(len(casters))[:, None], hit].any(axis=-1)
+            for world, frame in np.argwhere(within):
+                casters[frame].pass_excluded(rays(world, frame))
+            missed = (distances < 0.0) | (distances > max_distance)
+            distances[missed] = -1.0
+            normals[missed] = 0.0
+            return distances, normals
+
+        return RayCaster(cast)
+
+
+def contacts_of(model: mujoco.MjModel, data: mujoco.MjData) -> Contacts:
+    """Contacts of one world, without an axis for worlds."""
+    found = data.contact
+    wrench = np.zeros((data.ncon, 6))
+    for number in range(data.ncon):
+        mujoco.mj_contactForce(model, data, number, wrench[number])
+    return Contacts(
+        found.geom.reshape(-1, 2).copy(),
+        found.dist.copy(),
+        found.pos.reshape(-1, 3).copy(),
+        found.frame.reshape(-1, 3, 3).swapaxes(1, 2).copy(),
+        wrench[:, :3],
+        wrench[:, 3:],
+    )
+
+
+def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
+    """Contacts of several worlds in one, with a place for as many as the world with most has."""
+    most = max(len(contacts.dist) for contacts in worlds)
+
+    def padded(parts: Sequence[np.ndarray], value: float) -> np.ndarray:
+        shape = (len(parts), most, *parts[0].shape[1:])
+        stacked = np.full(shape, value, parts[0].dtype)
+        for whole, part in zip(stacked, parts):
+            whole[: len(part)] = part
+        return stacked
+
+    geoms, *others = zip(*worlds)
+    return Contacts(padded(geoms, -1), *(padded(parts, 0.0) for parts in others))
+
+
+class _Rays(NamedTuple):
+    """Rays of one frame in one world; the last three are filled in."""
+
+    data: mujoco.MjData
+    origins: np.ndarray
+    """(R, 3) m."""
+    directions: np.ndarray
+    """(R, 3), of length one."""
+    distances: np.ndarray
+    """(R,) m, negative for a miss."""
+    normals: np.ndarray
+    """(R, 3)."""
+    hit: np.ndarray
+    """Geoms, (R,) int32; -1 for a miss."""
+
+
+class _FrameRays:
+    """Casts the rays of one frame.
+
+    Attributes:
+        excluded: The geoms that rays shall pass through, (ngeom + 1,); the last one is no geom.
+    """
+
+    def __init__(self, model: mujoco.MjModel, excluded: Sequence[int], groups: np.ndarray) -> None:
+        self._model = model
+        self._groups = groups
+        self._first = excluded[0] if excluded else -1  # MuJoCo itself leaves out one body
+        self.excluded = np.zeros(model.ngeom + 1, bool)
+        self.excluded[:-1] = np.isin(model.geom_bodyid, list(excluded))
+
+    def from_one_origin(self, rays: _Rays) -> None:
+        """Cast all at once."""
+        mujoco.mj_multiRay(
+            m=self._model,
+            d=rays.data,
+            pnt=rays.origins[0],
+            vec=rays.directions.reshape(-1),
+            geomgroup=self._groups,
+            flg_static=True,
+            bodyexclude=self._first,
+            geomid=rays.hit,
+            dist=rays.distances,
+            normal=rays.normals.reshape(-1),
+            nray=len(rays.hit),
+            cutoff=mujoco.mjMAXVAL,  # less is faster, but 3.17 then overlooks nearer geoms, too
+        )
+
+    def from_each(self, rays: _Rays) -> None:
+        """Cast one by one."""
+        for i, (origin, direction) in enumerate(zip(rays.origins, rays.directions)):
+            rays.distances[i] = mujoco.mj_ray(
+                self._model, rays.data, origin, direction, self._groups, True, self._first,
+                rays.hit[i : i + 1], rays.normals[i],
+            )  # fmt: skip
+
+    def pass_excluded(self, rays: _Rays) -> None:
+        """Let rays that have hit an excluded geom go on behind it."""
+        for i in np.flatnonzero(self.excluded[rays.hit]):
+            direction = rays.directions[i]
+            while self.excluded[rays.hit[i]]:
+                start = rays.distances[i] + _PASS
+                further = mujoco.mj_ray(
+                    self._model, rays.data, rays.origins[i] + start * direction, direction,
+                    self._groups, True, self._first, rays.hit[i : i + 1], rays.normals[i],
+                )  # fmt: skip
+                rays.distances[i] = start + further if further >= 0 else -1.0

@@ -1,0 +1,107 @@
+"""Sensors over the worlds of a `Sim`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+from jax import Array
+from mujoco import mjx
+
+from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.sensors.backends.mjx import MjxBackend
+from crazyflow_ros.sensors.backends.motion import INERTIAL, RigidMotion
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.data import SimData
+
+
+class SimBackend(MjxBackend):
+    """The worlds of a `Sim`, as they are whenever something is read.
+
+    Drones are moved by their poses in MuJoCo there, so what it computes from positions alone is
+    right. Gyroscopes, velocimeters and accelerometers of drones are computed from the simulation's
+    own state, with the accelerations of the end of the last step, and the rest is refused. Add
+    sensors to `sim.spec`, then call `sim.build_mjx()`.
+
+    Args:
+        sim: The simulation.
+    """
+
+    contact_forces = False
+
+    def __init__(self, sim: Sim) -> None:
+        super().__init__(sim.mj_model, sim.mjx_model, sim.mjx_data)
+        self.sim = sim
+        self._sensed: mjx.Data | None = None
+        self._inertial: dict[int, _Inertial] = {}
+        self._sense = self._compiled()
+
+    def worlds(self) -> mjx.Data:
+        """Frames and contacts of all worlds."""
+        self.sim.sync()
+        self.data = self.sim.mjx_data
+        return self.data
+
+    def sensordata(self) -> Array:
+        """Readings of all built-in sensors, shape (B, nsensordata)."""
+        if self.worlds() is not self._sensed:
+            self._sensed = self.data
+            self._readings = self._sense(self._mjx_model, self.data, self.sim.data)
+        return self._readings
+
+    def check_sensor(self, sensor: int) -> None:
+        """Refuse all that needs velocities, accelerations or forces, but for those of drones.
+
+        Raises:
+            ValueError: It does.
+        """
+        inertial = self._inertial_of(sensor)
+        if inertial is not None:
+            self._inertial[int(self.model.sensor_adr[sensor])] = inertial
+            self._sense, self._sensed = self._compiled(), None
+            return
+        super().check_sensor(sensor)
+        if self.model.sensor_needstage[sensor] != mujoco.mjtStage.mjSTAGE_POS:
+            raise ValueError(
+                f"sensor {self.model.sensor(sensor).name!r}: a Sim has no velocities and forces in "
+                "MuJoCo, take them from sim.data"
+            )
+
+    def _inertial_of(self, sensor: int) -> _Inertial | None:
+        model, site = self.model, self.model.sensor_objid[sensor]
+        kind = mujoco.mjtSensor(model.sensor_type[sensor])
+        drones = [model.body(f"drone:{i}").id for i in range(self.sim.n_drones)]
+        if kind not in INERTIAL or model.site_bodyid[site] not in drones:
+            return None
+        mujoco.mju_quat2Mat(axes := np.zeros(9), model.site_quat[site])
+        drone = drones.index(model.site_bodyid[site])
+        place, cutoff = model.site_pos[site].copy(), float(model.sensor_cutoff[sensor])
+        return _Inertial(drone, (kind, place, axes.reshape(3, 3), cutoff))
+
+    def _compiled(self) -> Callable[[mjx.Model, mjx.Data, SimData], Array]:
+        # A new function each time: JAX remembers what it has traced of an equal one.
+        return jax.jit(lambda *args: self._sensed_by(*args))
+
+    def _sensed_by(self, model: mjx.Model, worlds: mjx.Data, data: SimData) -> Array:
+        readings = jax.vmap(mjx.sensor_pos, in_axes=(None, 0))(model, worlds).sensordata
+        states, rates = data.states, data.states_deriv
+        gravity = jnp.broadcast_to(data.params.gravity_vec, states.vel.shape)
+        fields = (states.vel, states.ang_vel, rates.acc, rates.ang_acc, gravity)
+        for start, (drone, sensor) in self._inertial.items():
+            own = (field[:, drone] for field in fields)
+            motion = RigidMotion(rotation_matrix(states.quat[:, drone]), *own)
+            reading = motion.read(*sensor)
+            readings = readings.at[:, start : start + 3].set(reading.astype(readings.dtype))
+        return readings
+
+
+class _Inertial(NamedTuple):
+    """A sensor that is computed from the state of a drone."""
+
+    drone: int
+    sensor: tuple[mujoco.mjtSensor, np.ndarray, np.ndarray, float]
+    """What `RigidMotion.read` is given."""

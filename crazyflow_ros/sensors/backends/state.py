@@ -1,0 +1,180 @@
+"""Sensors over the state of drones: each drone of one scene is a world, all are read at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene import MirrorState
+from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster
+from crazyflow_ros.sensors.backends.motion import INERTIAL, RigidMotion
+from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
+from crazyflow_ros.sensors.objects import ObjRef, subtree
+
+_SENSOR = mujoco.mjtSensor
+
+
+class StateBackend:
+    """M drones of one kind that carry the same sensors.
+
+    Readings of sites are computed from the drones' state in closed form, as MuJoCo's own sensors
+    would have them, for all drones at once, and at several moments in a row: then arrays have T * M
+    rows, those of a moment side by side. Rays meet what is in the scene at each moment.
+
+    Args:
+        model: One such drone alone, called `drone`, with what the sensors have added to it.
+        drones: Their names in the scene.
+        scene: All drones and what is around them. Only needed for rays.
+        drone: Name of the drone in `model`.
+        put: Puts all frames of the scene where they are in a state; by default whoever owns its
+            data has done so.
+    """
+
+    xp = np
+    contact_forces = False
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        drones: Sequence[str],
+        scene: MujocoBackend,
+        drone: str = "drone",
+        put: Callable[[MirrorState], None] = lambda _: None,
+    ) -> None:
+        self.model, self._scene, self._drones = model, scene, tuple(drones)
+        self._put = put
+        self._root = model.body(f"drone:{drone}").id
+        self._gravity = scene.model.opt.gravity
+        data = mujoco.MjData(model)
+        start = model.joint(f"free:{drone}").qposadr[0]
+        data.qpos[start : start + 7] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_camlight(model, data)
+        self._at_origin = MujocoBackend(model, data)
+        self._read: dict[int, Callable[[RigidMotion], np.ndarray]] = {}
+        self.casting = np.ones(len(self._drones), bool)
+        """Which drones cast rays, shape (M,); those of others meet nothing, and cost nothing."""
+
+    @property
+    def n_worlds(self) -> int:
+        """M."""
+        return len(self._drones)
+
+    @property
+    def keys(self) -> list[tuple[int, ...]]:
+        """Names of the drones."""
+        return [tuple(name.encode()) for name in self._drones]
+
+    def show(self, states: Sequence[MirrorState], rows: Sequence[int]) -> None:
+        """Read from the states of T moments from now on; `rows` are those of the drones."""
+        in_order = len(rows) == len(states[0].pos) and list(rows) == list(range(len(rows)))
+
+        @cache
+        def all_of(field: str) -> np.ndarray:
+            values = np.concatenate([getattr(state, field) for state in states])
+            if in_order:
+                return values
+            values = values.reshape(len(states), -1, values.shape[1])[:, rows]
+            return values.reshape(-1, values.shape[2])
+
+        self._pos, self._axes = all_of("pos"), rotation_matrix(all_of("quat"))
+        self._states, self._all_of = states, all_of
+        self._has_battery = getattr(states[0], "battery", None) is not None
+        self._readings: np.ndarray | None = None
+
+    def sensordata(self) -> np.ndarray:
+        """Readings (T * M, nsensordata) of the sensors that were checked, the others are zero."""
+        if self._readings is None:
+            self._readings = np.zeros((len(self._pos), self.model.nsensordata))
+            vel, ang_vel, acc, ang_acc = map(self._all_of, ("vel", "ang_vel", "acc", "ang_acc"))
+            motion = RigidMotion(self._axes, vel, ang_vel, acc, ang_acc, self._gravity)
+            for start, read in self._read.items():
+                self._readings[:, start : start + 3] = read(motion)
+        return self._readings.copy()
+
+    def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
+        """Position (T * M, 3) and axes (T * M, 3, 3); of a rotor as if it stood still."""
+        pos, axes = self._at_origin.frame(ref)
+        return self._pos + self._axes @ pos[0], self._axes @ axes[0]
+
+    def batteries(self) -> np.ndarray:
+        """Voltage [V], current [A] and charge drawn [A h] of the drones' batteries, (T * M, 3).
+
+        Raises:
+            ValueError: The states are of drones without.
+        """
+        if self._has_battery:
+            return self._all_of("battery").copy()
+        raise ValueError("the drones have no batteries: see SimulationConfig.battery")
+
+    def contacts(self) -> Contacts:
+        """The state does not tell them.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("the state of drones does not tell their contacts")
+
+    def ray_caster(
+        self,
+        excluded: Sequence[Sequence[int]],
+        groups: np.ndarray,
+        max_distance: float,
+        *,
+        one_origin: bool,
+    ) -> RayCaster:
+        """Rays of one frame on the drone.
+
+        Raises:
+            ValueError: There are several frames.
+        """
+        if len(excluded) != 1:
+            raise ValueError(f"expected rays of one frame on the drone, got {len(excluded)}")
+        scene = self._scene
+        bodies = [scene.model.body(f"drone:{name}").id for name in self._drones]
+        passed = [subtree(scene.model, body) if excluded[0] else [] for body in bodies]
+
+        @cache
+        def caster(casting: tuple[bool, ...]) -> RayCaster:
+            """In the one world of the scene, each drone that casts is a frame."""
+            bodies = [bodies for bodies, casts in zip(passed, casting) if casts]
+            return scene.ray_caster(bodies, groups, max_distance, one_origin=one_origin)
+
+        def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            distances, normals = np.full(directions.shape[:-1], -1.0), np.zeros(directions.shape)
+            casting = self.casting
+            if not casting.any():
+                return distances, normals
+            casts = caster(tuple(casting.tolist())).cast
+            first = np.flatnonzero(casting)
+            for moment, state in enumerate(self._states):
+                rows = first + moment * len(casting)
+                self._put(state)
+                found, facing = casts(origins[rows, 0][None], directions[rows, 0][None])
+                assert facing is not None  # MuJoCo has them
+                distances[rows, 0], normals[rows, 0] = found[0], facing[0]
+            return distances, normals
+
+        return RayCaster(cast)
+
+    def check_sensor(self, sensor: int) -> None:
+        """Refuse all but gyroscope, accelerometer and velocimeter at a site of the drone."""
+        model, kind = self.model, _SENSOR(self.model.sensor_type[sensor])
+        site = model.sensor_objid[sensor]
+        if kind not in INERTIAL or model.site_bodyid[site] != self._root:
+            raise ValueError(
+                f"sensor {model.sensor(sensor).name!r}: the state of a drone gives gyroscope, "
+                f"accelerometer and velocimeter at its sites, not {kind.name}"
+            )
+        place, axes = model.site_pos[site], self._at_origin.data[0].site_xmat[site].reshape(3, 3)
+        cutoff = float(model.sensor_cutoff[sensor])
+        self._read[int(model.sensor_adr[sensor])] = lambda m: m.read(kind, place, axes, cutoff)
+
+    def poses(self, world: int) -> mujoco.MjData:
+        """The scene, in which all drones are."""
+        del world
+        return self._scene.data[0]

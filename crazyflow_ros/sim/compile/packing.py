@@ -1,0 +1,135 @@
+"""Many small arrays as a few long ones.
+
+Handing an array to a compiled function costs about 2 us, and `SimData` has some sixty. Laid end to
+end they are a handful, and the compiler slices them at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.dynamics.components import split as components
+from crazyflow_ros.dynamics.components import stack
+from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
+
+T = TypeVar("T")
+Vectors = tuple[Array, ...]
+
+
+class Packing:
+    """Lays arrays end to end, one vector per dtype."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        """Take shapes and dtypes from `arrays`."""
+        self._shapes = [a.shape for a in arrays]
+        self._dtypes = [a.dtype for a in arrays]
+        self.dtypes = list(dict.fromkeys(self._dtypes))  # of the vectors, in order
+
+    def pack(self, arrays: Sequence[Array]) -> Vectors:
+        """The arrays as one vector per dtype."""
+        return tuple(
+            jnp.concatenate([a.ravel() for a in arrays if a.dtype == dtype])
+            for dtype in self.dtypes
+        )
+
+    def unpack(self, vectors: Vectors) -> list[Array]:
+        """Inverse of `pack`."""
+        offsets, arrays = dict.fromkeys(self.dtypes, 0), []
+        for shape, dtype in zip(self._shapes, self._dtypes):
+            start = offsets[dtype]
+            offsets[dtype] += prod(shape)
+            vector = vectors[self.dtypes.index(dtype)]
+            arrays.append(vector[start : offsets[dtype]].reshape(shape))
+        return arrays
+
+
+def repeat(fn: Callable[[T], T], tree: T, n: Array | int, changed: Sequence[bool]) -> T:
+    """Apply `fn` to `tree` `n` times.
+
+    With a traced `n` one compiled loop serves every count; with an int it can be differentiated.
+
+    Args:
+        fn: From a pytree to one of the same structure.
+        tree: What to begin with.
+        n: How often.
+        changed: For each leaf of `tree`: does `fn` change it?
+    """
+    split, join = in_components(tree, changed)
+    return join(jax.lax.fori_loop(0, n, lambda _, carry: split(fn(join(carry))), split(tree)))
+
+
+Components = list[tuple[Array, ...]]
+
+
+def in_components(
+    tree: T, changed: Sequence[bool]
+) -> tuple[Callable[[T], Components], Callable[[Components], T]]:
+    """How to carry some leaves of a tree through a loop, component by component.
+
+    Contiguous arrays vectorise, and stacking them would have XLA work out everything anew for each
+    component.
+
+    Args:
+        tree: Has the other leaves.
+        changed: For each leaf: is it one of them?
+
+    Returns:
+        From a tree to components, and back.
+    """
+    leaves, treedef = jax.tree.flatten(tree)
+    moving = [i for i, is_changed in enumerate(changed) if is_changed]
+
+    def split(tree: T) -> Components:
+        out = [jax.tree.leaves(tree)[i] for i in moving]
+        return [components(x) if x.ndim > 1 else (x,) for x in out]
+
+    def join(carry: Components) -> T:
+        merged = list(leaves)
+        for i, parts in zip(moving, carry):
+            merged[i] = stack(parts) if leaves[i].ndim > 1 else parts[0]
+        return jax.tree.unflatten(treedef, merged)
+
+    return split, join
+
+
+class MovingLeaves(Generic[T]):
+    """The leaves of a pytree that a function both reads and changes, as a few vectors.
+
+    The others are fixed, or what they were does not matter.
+
+    Args:
+        fn: From the pytree to one of the same structure.
+        tree: Gives the structure, shapes and dtypes.
+
+    Attributes:
+        moves: Which leaves these are.
+    """
+
+    def __init__(self, fn: Callable[[T], T], tree: T) -> None:
+        self._treedef = jax.tree.structure(tree)
+        jaxpr = traced(fn, tree)
+        self.moves = [a and b for a, b in zip(changed_leaves(jaxpr), read_leaves(jaxpr))]
+        self._packing = Packing(self._leaves(tree, moving=True))
+
+    def pack(self, tree: T) -> Vectors:
+        """The moving leaves, packed."""
+        return self._packing.pack(self._leaves(tree, moving=True))
+
+    def fixed(self, tree: T) -> list[Array]:
+        """The other leaves."""
+        return self._leaves(tree, moving=False)
+
+    def unpack(self, vectors: Vectors, fixed: Sequence[Array]) -> T:
+        """The pytree."""
+        moving, rest = iter(self._packing.unpack(vectors)), iter(fixed)
+        leaves = [next(moving if moves else rest) for moves in self.moves]
+        return jax.tree.unflatten(self._treedef, leaves)
+
+    def _leaves(self, tree: T, *, moving: bool) -> list[Array]:
+        return [x for x, m in zip(jax.tree.leaves(tree), self.moves) if m is moving]

@@ -1,0 +1,63 @@
+"""Leaves of pytrees: their names and shapes, and which of them a function reads and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+from jax import Array
+from jax.extend.core import Jaxpr, Var
+
+T = TypeVar("T")
+
+
+def described(leaf: Any) -> str:
+    """Dtype and shape of an array; of anything else what it is."""
+    if not hasattr(leaf, "dtype"):
+        return repr(leaf)
+    return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
+
+
+def path_name(path: tuple[Any, ...]) -> str:
+    """The name of a leaf, as in `states.pos`."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def layout(tree: Any) -> tuple[object, ...]:
+    """Structure, shapes and dtypes of a pytree."""
+    leaves, treedef = jax.tree.flatten(tree)
+    return treedef, tuple((getattr(x, "shape", None), getattr(x, "dtype", None)) for x in leaves)
+
+
+def traced(fn: Callable[[T], T], tree: T) -> Jaxpr:
+    """`fn` as a computation from the leaves of `tree` to those of its result.
+
+    Raises:
+        TypeError: The result has another structure, or another shape or dtype somewhere.
+    """
+    leaves, treedef = jax.tree.flatten(tree)
+    paths = [path for path, _ in jax.tree.leaves_with_path(tree)]
+
+    def flat(leaves: list[Array]) -> list[Array]:
+        out, out_treedef = jax.tree.flatten(fn(jax.tree.unflatten(treedef, leaves)))
+        if out_treedef != treedef:  # type: ignore[operator]  # the stubs know no PyTreeDef
+            raise TypeError(f"a stage changed the structure of its data to {out_treedef}")
+        for path, old, new in zip(paths, leaves, out):
+            if (before := described(old)) != (after := described(new)):
+                raise TypeError(f"a stage changed {path_name(path)} from {before} to {after}")
+        return out
+
+    return jax.make_jaxpr(flat)(leaves).jaxpr
+
+
+def changed_leaves(jaxpr: Jaxpr) -> list[bool]:
+    """For each leaf: does the computation return anything but that very leaf?"""
+    return [a is not b for a, b in zip(jaxpr.invars, jaxpr.outvars)]
+
+
+def read_leaves(jaxpr: Jaxpr) -> list[bool]:
+    """For each leaf: does the computation use it, or return it as another leaf?"""
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
+    used |= {b for a, b in zip(jaxpr.invars, jaxpr.outvars) if a is not b and isinstance(b, Var)}
+    return [v in used for v in jaxpr.invars]

@@ -1,0 +1,79 @@
+"""The script that draws the figures of the documents runs, and they show what the pages say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from paths import ROOT
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def figures() -> ModuleType:
+    matplotlib.use("Agg")
+    spec = importlib.util.spec_from_file_location("figures", DOCS / "figures.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lines(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(np.asarray(x), np.asarray(y)) for x, y in (line.get_data() for line in axes.lines)]
+
+
+def check_integrators(axes: Axes) -> None:
+    drawn = lines(axes)
+    for (_, errors), (_, nominal) in zip(drawn[0:4:2], drawn[1:4:2]):
+        np.testing.assert_allclose(errors[2:], nominal[2:], rtol=0.3)
+
+
+def check_figure_eight(axes: Axes) -> None:
+    (_, target_y), *flown = lines(axes)
+    assert len(flown) == 2
+    for _, y in flown:
+        np.testing.assert_allclose(np.ptp(y), np.ptp(target_y), rtol=0.3)
+
+
+def check_dryden(axes: Axes) -> None:
+    drawn = lines(axes)
+    for (_, power), (_, closed) in zip(drawn[0:6:2], drawn[1:6:2]):
+        assert np.median(power / closed) == pytest.approx(1, abs=0.1)
+
+
+def check_ground_effect(axes: Axes) -> None:
+    (heights, paper), (at, ratio) = lines(axes)
+    np.testing.assert_allclose(ratio, np.interp(at, heights, paper), rtol=0.02)
+
+
+def test_each_figure_is_drawn_and_shows_what_it_says(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: dict[str, Axes] = {}
+
+    def kept(name: str, draw: object) -> object:
+        def run(axes: Axes) -> None:
+            drawn[name] = axes
+            draw(axes)  # type: ignore[operator]
+
+        return run
+
+    monkeypatch.setattr(
+        figures, "FIGURES", {name: kept(name, draw) for name, draw in figures.FIGURES.items()}
+    )
+    monkeypatch.setattr("sys.argv", ["figures.py", str(tmp_path)])
+    with matplotlib.rc_context():
+        figures.main()
+    in_docs = {file.name for file in (DOCS / "figures").glob("*.svg")}
+    assert {file.name for file in tmp_path.iterdir()} == in_docs
+    check_integrators(drawn["integrators"])
+    check_figure_eight(drawn["figure_eight"])
+    check_dryden(drawn["dryden"])
+    check_ground_effect(drawn["ground_effect"])

@@ -1,0 +1,87 @@
+"""The pages of docs/ are found, their links lead somewhere, and the messages they quote exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md")])
+TROUBLE = (DOCS / "troubleshooting.md").read_text()
+QUOTES = re.findall(r"^> `(.+)`$", TROUBLE, re.MULTILINE)
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Files of this repository that a page links to, with the heading."""
+    found = re.findall(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text())
+    return [((page.parent / file).resolve() if file else page, anchor) for file, anchor in found]
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+def test_every_file_is_reachable_from_the_index() -> None:
+    reached, ahead = set[Path](), [DOCS / "index.md"]
+    while ahead:
+        file = ahead.pop()
+        if file in reached or not file.is_relative_to(ROOT):
+            continue
+        reached.add(file)
+        if file.suffix == ".md":
+            ahead += [to for to, _ in links(file)]
+    files = {file for file in DOCS.rglob("*") if file.is_file() and file.suffix != ".pyc"}
+    assert sorted(str(file.relative_to(ROOT)) for file in files - reached) == []
+
+
+def test_the_readme_leads_to_the_index_at_its_top() -> None:
+    assert "(docs/index.md)" in (ROOT / "README.md").read_text().partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for file, anchor in links(page):
+        assert file.exists(), file
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), f"{file.name}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_import_mujoco_last(page: Path) -> None:
+    """It reads what it draws with when it is imported, which `crazyflow_ros` chooses."""
+    for example in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S):
+        names = re.findall(r"^(?:import|from) (\w+)", example, re.MULTILINE)
+        if "mujoco" in names:
+            assert "crazyflow_ros" in names[: names.index("mujoco")]
+
+
+def test_troubleshooting_has_much_to_say() -> None:
+    assert len(re.findall(r"^### ", TROUBLE, re.MULTILINE)) >= 15
+    assert len(QUOTES) >= 30 and len(set(QUOTES)) == len(QUOTES)
+
+
+@cache
+def texts() -> list[list[str]]:
+    """The texts in each of our modules. Those beside one another, and in f-strings, are joined."""
+    modules = sorted((ROOT / "crazyflow_ros").rglob("*.py"))
+    nodes = (ast.walk(ast.parse(module.read_text())) for module in modules)
+    return [
+        [n.value for n in of if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        for of in nodes
+    ]
+
+
+@pytest.mark.parametrize("quote", QUOTES)
+def test_messages_that_are_quoted_exist(quote: str) -> None:
+    fixed = [part for part in quote.split("...") if re.search(r"\w", part)]
+    assert fixed
+    assert any(all(any(part in text for text in module) for part in fixed) for module in texts())

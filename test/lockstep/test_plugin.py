@@ -1,0 +1,85 @@
+"""The plugin for ros2_control, as far as it can be seen without: its names, and some parts."""
+
+import os
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+
+import pytest
+from paths import ROOT
+
+from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS
+from crazyflow_ros.lockstep import layout
+
+HEADER = (ROOT / "hardware" / "include" / "crazyflow_ros" / "shared_memory.hpp").read_text()
+SOURCE = (ROOT / "hardware" / "src" / "interfaces.hpp").read_text()
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """Runs test/lockstep/plugin_parts.cpp, and returns the lines that it prints."""
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None:
+        pytest.skip("needs a C++ compiler")
+    program = tmp_path_factory.mktemp("parts") / "plugin_parts"
+    options = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"]
+    folders = [f"-I{ROOT / 'hardware' / folder}" for folder in ("include", "src")]
+    source = str(ROOT / "test" / "lockstep" / "plugin_parts.cpp")
+    subprocess.run([compiler, *options, *folders, source, "-o", str(program)], check=True)
+
+    def run(*arguments):
+        command = [str(program), *arguments]
+        return subprocess.run(
+            command, check=True, timeout=60, capture_output=True, text=True
+        ).stdout.splitlines()
+
+    return run
+
+
+def listed(array):
+    (body,) = re.findall(rf"{array} = {{(.*?)}};", SOURCE, re.DOTALL)
+    return re.findall(r'"([^"]+)"', body)
+
+
+def test_the_plugin_has_the_interfaces_that_the_description_declares():
+    components = (*ROTORS, *SENSORS, *AXES, BODY)
+    states = [f"{c.suffix}/{name}" for c in components for name in c.states]
+    commands = [f"{c.suffix}/{name}" for c in components for name in c.commands]
+    assert sorted(listed("kStates")) == sorted(states)
+    assert sorted(listed("kCommands")) == sorted(commands)
+
+
+def test_the_plugin_is_exported_under_the_name_that_the_description_asks_for():
+    library = ET.parse(ROOT / "hardware" / "crazyflow_system.xml").getroot()
+    (plugin,) = library.findall("class")
+    assert plugin.get("name") == "crazyflow_ros/CrazyflowSystem"
+    assert (
+        f"PLUGINLIB_EXPORT_CLASS({plugin.get('type')}, {plugin.get('base_class_type')})"
+        in (ROOT / "hardware" / "src" / "crazyflow_system.cpp").read_text()
+    )
+    cmake = (ROOT / "CMakeLists.txt").read_text()
+    assert f"add_library({library.get('path')} SHARED" in cmake
+
+
+def test_both_sides_agree_on_the_names_of_a_shared_memory(parts):
+    names = ["crazyflow", "a.b-c_9", "x" * 200, "", "x" * 201, "/a/b", "a b", "..\n", "ä"]
+    expected = [True] * 3 + [False] * 6
+    assert [layout.is_name(name) for name in names] == expected
+    assert parts("names", *names) == [str(int(valid)) for valid in expected]
+    assert f'kNameRule = "{layout.NAME_RULE}"' in HEADER
+
+
+def test_both_sides_agree_on_a_command_that_is_none_yet():
+    assert f" waiting = {layout.WAITING}," in HEADER
+    assert f"kVersion = {layout.VERSION};" in HEADER
+
+
+def test_the_simulators_end_is_watched_for_as_long_as_is_asked_for(parts):
+    assert parts("watch") == ["looked 3 times"] * 2
+
+
+def test_nothing_of_the_plugin_is_left_with_the_managers_executor():
+    """It would be used once the plugin's library is unloaded: a crash at the manager's end."""
+    for source in (ROOT / "hardware" / "src").glob("crazyflow_system.*"):
+        assert not re.search(r"\bcreate_\w+", source.read_text())

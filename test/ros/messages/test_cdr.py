@@ -1,0 +1,198 @@
+"""Patched serialised messages against messages that ROS itself serialises."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped, TransformStamped
+from nav_msgs.msg import Odometry
+from rclpy.serialization import deserialize_message, serialize_message
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import BatteryState, JointState, Range
+
+from crazyflow_ros.ros.messages.cdr import (
+    XYZ,
+    XYZW,
+    SerialisedMessages,
+    below,
+    find_numbers,
+    joined,
+    layout,
+)
+
+POSE = [below("pose.position", XYZ), below("pose.orientation", XYZW)]
+TIME_NS = 1_234_567_890_123
+RNG = np.random.default_rng(1)
+
+
+def pose_stamped(frame_id: str, values: np.ndarray) -> PoseStamped:
+    message = PoseStamped()
+    message.header.frame_id = frame_id
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(TIME_NS, 1_000_000_000)
+    position, orientation = message.pose.position, message.pose.orientation
+    position.x, position.y, position.z = values[:3].tolist()
+    orientation.x, orientation.y, orientation.z, orientation.w = values[3:].tolist()
+    return message
+
+
+# Frames of all lengths, for the padding before the numbers depends on them.
+@pytest.mark.parametrize("length", range(9))
+def test_patched_is_what_ros_serialises(length: int) -> None:
+    frame_id = "x" * length
+    prototype = PoseStamped()
+    prototype.header.frame_id = frame_id
+    values = RNG.normal(size=7)
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], POSE))
+    messages.update(TIME_NS, [values[None, :3], values[None, 3:]])
+    expected = pose_stamped(frame_id, values)
+    # Not the bytes themselves: padding is not initialised.
+    assert len(messages.payloads([0])[0]) == len(serialize_message(expected))
+    assert deserialize_message(messages.payloads([0])[0], PoseStamped) == expected
+
+
+def test_messages_of_different_lengths_do_not_mix() -> None:
+    names = ["a", "bcd", "", "efghijk"]
+    prototypes = []
+    for name in names:
+        prototype = PoseStamped()
+        prototype.header.frame_id = name
+        prototypes.append(prototype)
+    messages = SerialisedMessages(layout(prototypes, ["header.stamp"], POSE))
+    for _ in range(2):  # the second update leaves nothing of the first
+        values = RNG.normal(size=(len(names), 7))
+        messages.update(TIME_NS, [values[:, :3], values[:, 3:]])
+        for i, name in enumerate(names):
+            message = deserialize_message(messages.payloads([i])[0], PoseStamped)
+            assert message == pose_stamped(name, values[i])
+
+
+def test_what_is_not_named_stays() -> None:
+    prototype = Odometry(child_frame_id="cf0/base_link")
+    prototype.header.frame_id = "cf0/odom"
+    prototype.pose.covariance = RNG.normal(size=36)
+    numbers = [below("twist.twist.linear", XYZ)]
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+    messages.update(TIME_NS, [np.array([[1.0, -2.0, 3.0]])])
+    message = deserialize_message(messages.payloads([0])[0], Odometry)
+    assert (message.twist.twist.linear.x, message.twist.twist.linear.y) == (1.0, -2.0)
+    assert message.child_frame_id == "cf0/base_link"
+    assert message.pose == prototype.pose
+    assert message.twist.twist.angular == prototype.twist.twist.angular
+
+
+def test_elements_of_arrays() -> None:
+    prototype = JointState(name=["a", "b"], position=[0.0] * 2, velocity=[0.0] * 2)
+    numbers = [below("position", "01"), below("velocity", "01")]
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+    messages.update(TIME_NS, [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])])
+    message = deserialize_message(messages.payloads([0])[0], JointState)
+    assert list(message.position) == [1.0, 2.0]
+    assert list(message.velocity) == [3.0, 4.0]
+    assert list(message.effort) == []
+
+
+def test_many_stamps_in_one_message() -> None:
+    tf2_msgs = pytest.importorskip("tf2_msgs.msg", reason="tf2_msgs is not installed")
+    transforms = [TransformStamped(child_frame_id="c" * i) for i in range(5)]
+    stamps = [f"transforms.{i}.header.stamp" for i in range(5)]
+    numbers = [f"transforms.{i}.transform.translation.x" for i in range(5)]
+    prototype = tf2_msgs.TFMessage(transforms=transforms)
+    messages = SerialisedMessages(layout([prototype], stamps, [numbers]))
+    messages.update(TIME_NS, [np.arange(5.0)])
+    received = deserialize_message(messages.payloads([0])[0], tf2_msgs.TFMessage).transforms
+    assert [t.transform.translation.x for t in received] == list(range(5))
+    assert {(t.header.stamp.sec, t.header.stamp.nanosec) for t in received} == {
+        divmod(TIME_NS, 1_000_000_000)
+    }
+
+
+def test_numbers_of_both_sizes() -> None:
+    prototype = BatteryState(cell_voltage=[0.0, 0.0])
+    floats = [["voltage", "cell_voltage.1"]]
+    messages = SerialisedMessages(layout([prototype], ["header.stamp"], [], floats))
+    messages.update(TIME_NS, [np.array([[3.7, np.inf]])])
+    message = deserialize_message(messages.payloads([0])[0], BatteryState)
+    assert message.voltage == np.float32(3.7)
+    assert list(message.cell_voltage) == [0.0, np.inf]
+    assert message.percentage == 0.0
+
+
+def test_types_are_updated_together() -> None:
+    pose, joints = PoseStamped(), JointState(position=[0.0])
+    pose.header.frame_id = "abc"
+    battery = BatteryState(cell_voltage=[0.0])
+    messages = SerialisedMessages(
+        joined(
+            [
+                layout([pose, pose], ["header.stamp"], POSE),
+                layout([battery], ["header.stamp"], [], [["voltage"]]),
+                layout([joints], ["header.stamp"], [["position.0"]]),
+            ]
+        )
+    )
+    values = RNG.normal(size=(2, 7))
+    messages.update(TIME_NS, [values[:, :3], values[:, 3:], np.array([[1.5]]), np.array([[2.5]])])
+    first, second, third, last = messages.payloads(range(4))
+    assert deserialize_message(first, PoseStamped) == pose_stamped("abc", values[0])
+    assert deserialize_message(second, PoseStamped) == pose_stamped("abc", values[1])
+    assert deserialize_message(third, BatteryState).voltage == 1.5
+    assert list(deserialize_message(last, JointState).position) == [2.5]
+    assert messages.payloads([3, 0]) == [last, first]
+
+
+def test_a_series_is_what_one_after_the_other_would_be() -> None:
+    pose, battery = PoseStamped(), BatteryState()
+    layouts = [
+        layout([pose, pose], ["header.stamp"], POSE),
+        layout([battery], ["header.stamp"], [], [["voltage", "charge"]]),
+    ]
+    messages = SerialisedMessages(joined(layouts))
+    times = [TIME_NS + 2_000_000 * i for i in range(3)]
+    blocks = [RNG.normal(size=(3, 2, 3)), RNG.normal(size=(3, 2, 4)), RNG.normal(size=(3, 1, 2))]
+    rows = [np.asfortranarray(block.reshape(-1, block.shape[-1])) for block in blocks]
+    series = messages.series(np.array(times)[:, None], rows)
+    delays = 10_000_000 * np.arange(3)  # of each message
+    late = messages.series(np.array(times)[:, None] - delays, rows)
+    for i, time in enumerate(times):
+        messages.update(time, [block[i] for block in blocks])
+        np.testing.assert_array_equal(series[i], messages.words)
+        for number, delay in enumerate(delays.tolist()):
+            messages.update(time - delay, [block[i] for block in blocks])
+            place = messages.places[number]
+            assert late[i].tobytes()[place] == messages.payloads([number])[0]
+
+
+def test_prototype_is_left_as_it_is() -> None:
+    prototype = PoseStamped()
+    find_numbers(prototype, POSE[0], [])
+    assert prototype == PoseStamped()
+
+
+def test_payload_is_a_copy() -> None:
+    messages = SerialisedMessages(layout([Clock()], ["clock"], []))
+    messages.update(1, [])
+    first = messages.payloads([0])[0]
+    messages.update(2, [])
+    assert first != messages.payloads([0])[0]
+
+
+@pytest.mark.parametrize(
+    ("prototype", "path", "reason"),
+    [
+        (JointState(), "header.stamp.sec", "JointState.header.stamp.sec: expected a float, got 0"),
+        (JointState(), "header.frame_id", "JointState.header.frame_id: expected a float, got ''"),
+        (PoseStamped(), "pose.position.q", "PoseStamped.pose.position.q: there is no such field"),
+        (JointState(), "position.0", "JointState.position.0: there is no such field"),
+    ],
+)
+def test_wrong_path_is_refused(prototype: Any, path: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        find_numbers(prototype, [path], [])
+
+
+def test_float32_is_refused() -> None:
+    with pytest.raises(ValueError, match="range: not found as a number of 8 bytes"):
+        find_numbers(Range(range=0.0), ["range"], [])

@@ -1,0 +1,226 @@
+"""Parameters of the node: what is declared, what is refused and how that is said."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rclpy
+import yaml
+from rclpy.context import Context
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.parameters.declaration import ParameterError, declarations, declare
+from crazyflow_ros.ros.parameters.node_parameters import Parameters, Ros2Control
+
+SETTABLE = (
+    *("real_time_factor", "step_ticks", "checkpoint"),
+    *("wind", "gust_intensity", "gust_altitude"),
+)
+NAMES = [declaration.name for declaration in declarations(Parameters)]
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Context]:
+    context = Context()
+    rclpy.init(context=context)
+    yield context
+    rclpy.shutdown(context=context)
+
+
+class Declared:
+    """A node with its parameters."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.values = node, declare(node, Parameters)
+
+
+@pytest.fixture
+def declared(context: Context) -> Iterator[Any]:
+    nodes = []
+
+    def make(**overrides: Any) -> Declared:
+        parameters = [Parameter(name.replace("__", "."), value=v) for name, v in overrides.items()]
+        node = Node(
+            "parameters_test",
+            context=context,
+            parameter_overrides=parameters,
+            automatically_declare_parameters_from_overrides=True,
+            start_parameter_services=False,
+            enable_rosout=False,
+        )
+        nodes.append(node)
+        return Declared(node)
+
+    yield make
+    for node in nodes:
+        node.destroy_node()
+
+
+def test_defaults_are_declared_with_description_and_range(declared: Any) -> None:
+    node, values = declared().node, declared().values
+    assert values == Parameters()
+    for declaration in declarations(Parameters):
+        descriptor = node.describe_parameter(declaration.name)
+        assert len(descriptor.description) > 10
+        assert descriptor.read_only is (declaration.name not in SETTABLE)
+        if declaration.kind in (int, float):
+            assert descriptor.integer_range or descriptor.floating_point_range
+        assert not descriptor.dynamic_typing
+        if declaration.name != "initial_poses":  # an empty list has no type
+            value = node.get_parameter(declaration.name).value
+            assert value == declaration.default or tuple(value) == declaration.default
+
+
+def test_values_of_the_user_win(declared: Any) -> None:
+    values = declared(
+        drones=["a", "b"],
+        real_time_factor=2,  # a whole number does for a number
+        control="attitude",
+        initial_poses=[0, 0, 1, 0, 1, 0, 1, 2],
+        publish_rates__odom=50,
+    ).values
+    assert values.drones == ("a", "b")
+    assert values.real_time_factor == 2.0
+    assert isinstance(values.real_time_factor, float)
+    assert values.control == "attitude"
+    assert values.initial_poses == (0, 0, 1, 0, 1, 0, 1, 2)
+    assert values.publish_rates.odom == 50
+    assert values.publish_rates.pose == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("drones", "cf0", "drones: expected a list of names such as [cf0, cf1], got 'cf0'"),
+        ("drones", [1, 2], "drones: expected a list of names such as [cf0, cf1], got "),
+        ("drones", ["2b"], "start with a letter, got '2b'"),
+        ("drones", ["a/b"], "got 'a/b'"),
+        ("drones", ["a__b"], "got 'a__b'"),
+        ("drones", ["a", "a"], "drones: expected names that differ, got ['a', 'a']"),
+        ("drone_model", "x", f"drone_model: expected one of {', '.join(Drone)}, got 'x'"),
+        ("control", "fly", "control: expected one of state, attitude, "),
+        ("integrator", "rk5", "integrator: expected one of euler, symplectic_euler, rk4"),
+        ("dynamics", "none", "dynamics: expected one of first_principles, so_rpy, "),
+        ("freq", 0, "freq: expected a whole number from 1 to 100000, got 0"),
+        ("freq", 500.5, "freq: expected a whole number from 1 to 100000, got 500.5"),
+        ("freq", True, "freq: expected a whole number"),
+        ("real_time_factor", -1.0, "real_time_factor: expected a number from 0 to "),
+        ("real_time_factor", math.nan, "got nan"),
+        ("real_time_factor", "2", "real_time_factor: expected a number from 0 to "),
+        ("start_paused", 1, "start_paused: expected true or false, got 1"),
+        ("step_ticks", -1, "step_ticks: expected a whole number from 0 to "),
+        ("seed", -1, "seed: expected a whole number from 0 to "),
+        ("wind", [1.0, 2.0], "wind must be 3 finite numbers, got [1.0, 2.0]"),
+        ("wind", [0.0, 31.0, 0.0], "wind must be within 30 m/s, got [0.0, 31.0, 0.0]"),
+        ("wind", [math.inf, 0.0, 0.0], "wind must be 3 finite numbers, got [inf, 0.0, 0.0]"),
+        ("gust_intensity", -0.1, "gust_intensity: expected a number from 0 to 10, got -0.1"),
+        ("gust_altitude", 1.0, "gust_altitude: expected a number from 3 to 300, got 1.0"),
+        ("initial_poses", ["a"], "initial_poses: expected a list of numbers, got "),
+        ("publish_rates__clock", 0, "publish_rates.clock: expected a whole number from 1 to "),
+        ("publish_rates__tf", -1, "publish_rates.tf: expected a whole number from 0 to "),
+        (
+            "ros2_control__shared_memory",
+            "/a/b",
+            "ros2_control.shared_memory: expected 1 to 200 letters, digits, '_', '.' or '-', "
+            "got '/a/b'",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_named(declared: Any, name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        declared(**{name: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    declared(real_time_factr=1.0)
+    assert "there is no parameter 'real_time_factr', it is ignored" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"dynamics": "so_rpy"},
+            "dynamics: expected first_principles with a battery, got 'so_rpy'",
+        ),
+        ({"drone_model": "hb_x500"}, "drone_model: expected cf2x_L250 or .* with a battery"),
+    ],
+)
+def test_batteries_that_are_not_known_are_refused(values: dict[str, str], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Parameters(battery=True, **values)
+
+
+@pytest.mark.parametrize("values", [{"wind": (1.0, 0.0, 0.0)}, {"gust_intensity": 0.1}])
+def test_wind_needs_dynamics_with_drag(values: dict[str, Any]) -> None:
+    message = "dynamics: expected first_principles or so_rpy_rotor_drag with wind, got 'so_rpy'"
+    with pytest.raises(ParameterError, match=message):
+        Parameters(dynamics="so_rpy", **values)
+    assert Parameters(dynamics="so_rpy_rotor_drag", **values)
+
+
+def test_ros2_control_needs_dynamics_with_rotors() -> None:
+    message = "dynamics: expected first_principles in ros2_control.mode topic, got 'so_rpy_rotor'"
+    with pytest.raises(ParameterError, match=message):
+        Parameters(dynamics="so_rpy_rotor", ros2_control=Ros2Control(mode="topic"))
+
+
+def test_no_initial_poses_leave_it_to_the_simulation() -> None:
+    assert Parameters().simulation_config().initial_poses is None
+
+
+def test_initial_poses_with_a_quaternion_are_taken_as_they_are() -> None:
+    given = (1.0, 2.0, 3.0, 0.1, 0.2, 0.3, 0.9)
+    poses = Parameters(initial_poses=given).simulation_config().initial_poses
+    assert np.array_equal(poses, [given])
+
+
+def test_initial_poses_with_a_yaw_turn_left() -> None:
+    parameters = Parameters(drones=("a", "b"), initial_poses=(0, 0, 1, 0, 4, 5, 6, math.pi / 2))
+    half = math.sqrt(0.5)
+    expected = [[0, 0, 1, 0, 0, 0, 1], [4, 5, 6, 0, 0, half, half]]
+    assert np.allclose(parameters.simulation_config().initial_poses, expected)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ((1.0, 2.0), "expected 8 or 14 numbers for 2 drones, got [1.0, 2.0]"),
+        ((math.nan,) * 8, "expected finite numbers"),
+        ((0.0,) * 14, "expected quaternions that are not zero"),
+    ],
+)
+def test_wrong_initial_poses_are_refused(numbers: tuple[float, ...], message: str) -> None:
+    parameters = Parameters(drones=("a", "b"), initial_poses=numbers)
+    with pytest.raises(ParameterError, match=r"^initial_poses: ") as caught:
+        parameters.simulation_config()
+    assert message in str(caught.value)
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        values |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return values
+
+
+def test_the_file_has_all_parameters_with_their_defaults() -> None:
+    file: Path = resource("config", "simulator.yaml")
+    given = flat(yaml.safe_load(file.read_text())["/**"]["ros__parameters"])
+    defaults = {declaration.name: declaration.default for declaration in declarations(Parameters)}
+    assert given.pop("drones") == ["cf0", "cf1", "cf2", "cf3"]
+    assert "# initial_poses:" in file.read_text()  # an empty list cannot be written
+    del defaults["drones"], defaults["initial_poses"]
+    given["wind"] = tuple(given["wind"])
+    assert given == defaults

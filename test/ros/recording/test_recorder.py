@@ -1,0 +1,201 @@
+"""Recording to MCAP: what is in the file, and what happens when it cannot be written."""
+
+from __future__ import annotations
+
+import json
+import signal
+import struct
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped, WrenchStamped
+from mcap.exceptions import McapError
+from mcap.reader import make_reader
+from mcap.records import Channel, Footer, Message
+from mcap.stream_reader import StreamReader
+from mcap_ros2.decoder import DecoderFactory
+from rclpy.logging import get_logger
+from rclpy.qos import qos_profile_system_default
+from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
+from std_msgs.msg import String
+
+from crazyflow_ros.ros.recording import recorder as recorder_module
+from crazyflow_ros.ros.recording.recorder import Recorder
+
+DOMAIN = own_domain("test_record")
+
+
+def decoded(path: Path) -> dict[str, list[tuple[int, Any]]]:
+    """Time and message of each topic in a file, read without rclpy."""
+    found = defaultdict(list)
+    with path.open("rb") as file:
+        reader = make_reader(file, decoder_factories=[DecoderFactory()])
+        for _, channel, message, content in reader.iter_decoded_messages(log_time_order=False):
+            found[channel.topic].append((message.log_time, content))
+    return found
+
+
+@pytest.fixture(scope="module")
+def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recorded flight of one second, and a bit that is not complete."""
+    path = tmp_path_factory.mktemp("record") / "flight.mcap"
+    arguments = [
+        "-p",
+        f"record:={path}",
+        "-p",
+        "start_paused:=true",
+        "-p",
+        "publish_rates.range:=0",
+    ]
+    with SimulatorProcess(DOMAIN, arguments) as simulator:
+        client = Client(DOMAIN)
+        command = PoseStamped()
+        command.pose.position.z, command.pose.orientation.w = 1.0, 1.0
+        assert client.advance(49) == 50
+        client.publish("cf0/cmd_pose", command)
+        push = WrenchStamped()
+        push.header.frame_id, push.wrench.force.z = "cf0/base_link", 0.01
+        assert client.advance(150) == 200
+        client.publish("cf0/wrench", push)
+        assert client.advance(300) == 500
+        client.close()
+        assert simulator.end(signal.SIGINT)[0] == 0
+        assert "Traceback" not in simulator.log
+    return path
+
+
+def test_file_is_one_of_ros_2(flight: Path) -> None:
+    with flight.open("rb") as file:
+        reader = make_reader(file)
+        assert reader.get_header().profile == "ros2"
+        summary = reader.get_summary()
+        (metadata,) = reader.iter_metadata()
+    assert {channel.message_encoding for channel in summary.channels.values()} == {"cdr"}
+    assert {schema.encoding for schema in summary.schemas.values()} == {"ros2msg"}
+    (latched,) = [c for c in summary.channels.values() if c.topic == "/cf0/robot_description"]
+    assert "durability: transient_local" in latched.metadata["offered_qos_profiles"]
+    assert json.loads(metadata.metadata["parameters"])["drones"] == ["cf0"]
+
+
+def test_every_topic_is_there_though_nobody_subscribes(flight: Path) -> None:
+    messages = decoded(flight)
+    for topic in ("/cf0/odom", "/cf0/pose", "/cf0/imu", "/cf0/joint_states", "/tf", "/clock"):
+        times = np.array([time for time, _ in messages[topic]])
+        grid = [stamp_ns(tick) for tick in (1, *range(5, 501, 5), 50)]
+        assert set(grid) <= set(times.tolist()), topic
+        assert (np.diff(times) >= 0).all()
+    for topic in ("/cf0/robot_description", "/tf_static"):
+        assert len(messages[topic]) == 1
+    assert "/cf0/range" not in messages
+    for time, odometry in messages["/cf0/odom"]:
+        assert time_ns(odometry.header.stamp) == time
+    assert messages["/cf0/odom"][-1][1].pose.pose.position.z > 0.2
+
+
+def test_command_has_the_time_at_which_it_took_effect(flight: Path) -> None:
+    ((time, command),) = decoded(flight)["/cf0/cmd_pose"]
+    assert time == stamp_ns(50)
+    assert command.pose.position.z == 1.0
+
+
+def test_force_is_there_as_long_as_it_acts(flight: Path) -> None:
+    messages = decoded(flight)["/cf0/external_wrench"]
+    times = [time for time, _ in messages]
+    sizes = [np.linalg.norm(numbers(content.wrench.force)) for _, content in messages]
+    assert (times[0], times[-1]) == (stamp_ns(200), stamp_ns(250))
+    np.testing.assert_allclose(sizes, [0.01] * (len(sizes) - 1) + [0.0])  # turned, not changed
+
+
+def until_the_file_breaks_off(records: Iterator[Any], topic: str) -> Iterator[Message]:
+    """Messages of a topic."""
+    numbers = set()
+    with suppress(McapError, struct.error):
+        for record in records:
+            if isinstance(record, Channel) and record.topic == topic:
+                numbers.add(record.id)
+            assert not isinstance(record, Footer)
+            if isinstance(record, Message) and record.channel_id in numbers:
+                yield record
+
+
+def test_killed_simulator_leaves_a_readable_file(tmp_path: Path) -> None:
+    path = tmp_path / "killed.mcap"
+    arguments = ["-p", f"record:={path}", "-p", "real_time_factor:=0.0"]
+    with SimulatorProcess(DOMAIN, arguments) as simulator:
+        client = Client(DOMAIN)
+        status = client.collect(DiagnosticArray, "crazyflow/status")
+
+        def recorded() -> int:
+            values = {v.key: v.value for m in status[-1:] for v in m.status[0].values}
+            return int(values.get("recorded_messages", 0))
+
+        client.until(lambda: recorded() > 1000 and path.stat().st_size > 100_000, "messages")
+        client.close()
+        simulator.end(signal.SIGKILL)
+    with path.open("rb") as file:
+        records = StreamReader(file).records
+        times = [stamp.log_time for stamp in until_the_file_breaks_off(records, "/cf0/odom")]
+    assert len(times) > 100
+    assert set(np.diff(times[1:])) == {10_000_000}  # without a gap
+
+
+def test_full_disk_is_reported_once_and_the_simulation_goes_on() -> None:
+    with SimulatorProcess(DOMAIN, ["-p", "record:=/dev/full"]) as simulator:
+        client = Client(DOMAIN)
+        status = client.collect(DiagnosticArray, "crazyflow/status")
+        client.until(
+            lambda: any("No space left" in v.value for m in status for v in m.status[0].values),
+            "error in the status",
+        )
+        assert status[-1].status[0].level == b"\x01"
+        poses = client.collect(PoseStamped, "cf0/pose")
+        client.until(lambda: len(poses) > 10, "poses")
+        client.close()
+        assert simulator.end()[0] == 0
+        assert simulator.log.count("is given up, the simulation goes on") == 1
+        assert "Traceback" not in simulator.log
+
+
+def test_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    for path, kind in ((tmp_path / "no" / "a.mcap", FileNotFoundError), (tmp_path, OSError)):
+        with pytest.raises(kind, match=str(path)):
+            Recorder(path, {}, get_logger("test"))
+
+
+def test_earlier_recording_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "flight.mcap"
+    path.write_text("a flight")
+    simulator = SimulatorProcess(DOMAIN, ["-p", f"record:={path}"])
+    assert simulator.wait() == 2
+    (line,) = [line for line in simulator.log.splitlines() if "FATAL" in line]
+    assert "record: expected a file to be made (File exists), got" in line
+    assert path.read_text() == "a flight"
+
+
+def test_messages_that_cannot_be_written_in_time_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "_MAX_QUEUED", 250)
+    path = tmp_path / "slow.mcap"
+    recorder = Recorder(path, {}, get_logger("test"))
+    publisher = SimpleNamespace(
+        handle=SimpleNamespace(publish_raw=lambda _: None),
+        topic_name="/text",
+        msg_type=String,
+        qos_profile=qos_profile_system_default,
+    )
+    recorder.time_ns = lambda: 7
+    tap = recorder.tap(publisher)
+    for i in range(5):
+        tap.publish(String(data=f"{i}" * 80))
+    assert recorder.status().dropped == 3  # of 89 bytes each
+    recorder.start()
+    recorder.close(10.0)
+    assert [(t, m.data[0]) for t, m in decoded(path)["/text"]] == [(7, "0"), (7, "1")]

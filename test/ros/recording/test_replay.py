@@ -1,0 +1,386 @@
+"""A recorded flight, flown again: every bit is the same, unless a command is missing."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crazyflie_interfaces.msg import Hover
+from crazyflow_ros_interfaces.srv import SetBattery, SetMotorEfficiency
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Point, Pose, PoseStamped, Twist, TwistStamped, Vector3, WrenchStamped
+from mcap.reader import make_reader
+from mcap.writer import Writer
+from nav_msgs.msg import Odometry
+from rclpy.logging import get_logger
+from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+from ros_client import Client, SimulatorProcess, own_domain
+from simulation_interfaces.msg import Resource
+from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, SpawnEntity
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from crazyflow_ros.flight import Emergency, GoTo, Land, Setpoint, Takeoff, Velocity
+from crazyflow_ros.ros.commands import setpoint_messages
+from crazyflow_ros.ros.parameters.declaration import from_values, values_of
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
+from crazyflow_ros.ros.recording.recorder import Channel, Recorder
+from crazyflow_ros.ros.recording.replay import ReplayError, Report, _messages, replay
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
+
+DOMAIN = own_domain("test_replay")
+T = 120.0  # s, no wait of a test is longer
+CHANGES = "/crazyflow/changes"
+START, RESET, RESET_ALL, BALL, SPAWNED, RESTORED = range(6)
+"""The first changes of the flight, in their order."""
+HUT = '<body name="hut" pos="9 0 0"><geom type="box" size="1 1 1"/></body>'
+SHELF = '<body name="shelf" pos="0 0 0.4"><geom type="box" size="1 1 0.01"/></body>'
+WORLD = '<mujoco><worldbody><geom type="plane" size="0 0 1"/>{}</worldbody></mujoco>'
+
+
+@pytest.fixture(scope="module")
+def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two drones, told things at ticks that nobody chose; one is pushed and reset.
+
+    Then one meets a ball in the air, a guest comes, time goes back to a checkpoint, one goes, and
+    all begins again, the last time below a shelf.
+    """
+    path = tmp_path_factory.mktemp("replay") / "flight.mcap"
+    scene = path.with_name("scene.xml")
+    scene.write_text(WORLD.format(HUT))
+    arguments = [
+        f"scene:={scene}",
+        f"record:={path}",
+        f"checkpoint:={path.with_suffix('.checkpoint')}",
+        "drones:=[cf0,cf1]",
+        "max_drones:=3",
+        "real_time_factor:=5.0",
+        "battery:=true",
+    ]
+    parameters = [word for argument in arguments for word in ("-p", argument)]
+    with SimulatorProcess(DOMAIN, parameters) as simulator:
+        client = Client(DOMAIN)
+        target, twist, push = PoseStamped(), TwistStamped(), WrenchStamped()
+        target.pose.position.z = 1.0
+        twist.twist.linear.x, twist.twist.angular.z = 0.3, 0.7
+        push.header.frame_id, push.wrench.force.x = "cf1/base_link", 0.02
+        status = client.collect(DiagnosticArray, "crazyflow/status")
+
+        def wait() -> None:
+            seen = len(status)
+            client.until(lambda: len(status) > seen, "status")
+
+        client.publish("cf1/cmd_pose", target)
+        wait()
+        client.publish("cf0/cmd_vel", twist)
+        client.publish("cf1/wrench", push)
+        wait()
+        client.call(Trigger, "cf0/reset")
+        client.publish("cf0/cmd_vel", twist)
+        client.pause(True)
+        client.advance(7)
+        client.publish("cf1/cmd_pose", target)
+        client.advance(13)
+        client.reset()
+        client.publish("cf0/cmd_pose", target)
+        ball = Resource(
+            resource_string='<mujoco><worldbody><geom size="0.4"/></worldbody></mujoco>'
+        )
+        pose = PoseStamped(pose=Pose(position=Point(z=1.0)))
+        client.call(
+            SpawnEntity,
+            "crazyflow/spawn_entity",
+            name="ball",
+            entity_resource=ball,
+            initial_pose=pose,
+        )
+        client.advance(501)
+        client.call(
+            SpawnEntity,
+            "crazyflow/spawn_entity",
+            name="guest",
+            entity_resource=Resource(uri="cf2x_L250"),
+            initial_pose=PoseStamped(pose=Pose(position=Point(x=3.0, z=1.0))),
+        )
+        client.publish("guest/cmd_pose", target)
+        push.header.frame_id = "guest/base_link"
+        client.publish("guest/wrench", push)
+        client.advance(21)
+        assert client.call(Trigger, "crazyflow/save_checkpoint").success
+        client.advance(34)
+        client.publish("cf1/cmd_vel", twist)
+        client.advance(5)
+        assert client.call(Trigger, "crazyflow/load_checkpoint").success
+        client.advance(200)
+        client.call(DeleteEntity, "crazyflow/delete_entity", entity="cf0")
+        client.advance(15)
+        client.call(ResetSimulation, "crazyflow/reset_simulation")
+        client.publish("cf0/cmd_pose", target)
+        client.advance(100)
+        shelf = Resource(resource_string=WORLD.format(SHELF))
+        client.call(LoadWorld, "crazyflow/load_world", world_resource=shelf)
+        client.publish("cf0/cmd_pose", target)
+        client.publish("cf1/cmd_pose", target)
+        client.advance(300)
+        assert client.set_parameter("wind", [1.0, 0.5, 0.0]).successful
+        failure = {"motor": 1, "efficiency": 0.9}
+        assert client.call(SetMotorEfficiency, "cf0/set_motor_efficiency", **failure).success
+        assert client.call(SetBattery, "cf1/set_battery", charge=0.04).success
+        client.publish("cf0/cmd_hover", Hover(vx=0.3, yaw_rate=0.5, z_distance=0.9))
+        client.publish("cf1/cmd_vel_legacy", Twist(linear=Vector3(y=4.0, z=50000.0)))
+        client.advance(200)
+        client.close()
+        assert simulator.end(signal.SIGTERM)[0] == 0
+        assert "Traceback" not in simulator.log
+    return path
+
+
+def messages_of(path: Path) -> list[tuple[str, int, bytes]]:
+    """Topic, time and content of each message of a recording."""
+    _, *messages = _messages(path)
+    return messages
+
+
+def rewritten(path: Path, to: Path, keep: Callable[[str, int], bool]) -> Path:
+    """A copy without some messages, told by topic and how many of it were before."""
+    with path.open("rb") as source, to.open("wb") as target:
+        reader, writer = make_reader(source), Writer(target)
+        writer.start("ros2")
+        for metadata in reader.iter_metadata():
+            writer.add_metadata(metadata.name, metadata.metadata)
+        channels: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        for _, channel, message in reader.iter_messages(log_time_order=False):
+            topic = channel.topic
+            if topic not in channels:
+                channels[topic] = writer.register_channel(topic, "cdr", 0)
+            counts[topic] = counts.get(topic, 0) + 1
+            if keep(topic, counts[topic] - 1):
+                time = message.log_time
+                writer.add_message(channels[topic], time, message.data, time)
+        writer.finish()
+    return to
+
+
+def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
+    report = replay(flight)
+    print(report)
+    assert report.difference == ""
+    assert report.commands == 12
+    assert report.ticks == 501  # since it began again
+    assert report.states > 500
+
+
+class Told:
+    """A simulation that other threads tell things, some of them by messages, and records it."""
+
+    def __init__(self, path: Path) -> None:
+        values = values_of(Parameters()) | {"drones": ["cf0", "cf1"], "start_paused": True}
+        parameters = from_values(Parameters, values)
+        self.physics = physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+        self.recorder = Recorder(path, values, get_logger("test"))
+        effects = RecordedEffects(self.recorder, physics, lambda topic: topic.replace("~", "/node"))
+        self._pose = {
+            drone: effects.with_messages(setpoint_messages.pose, f"/{drone}/cmd_pose", PoseStamped)
+            for drone in parameters.drones
+        }
+        self._odom = Channel("/cf0/odom", Odometry, QoSProfile(depth=1))
+        for name, rate in values_of(parameters.publish_rates).items():
+            if rate:
+                physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
+        physics.every(100, self._record, "odometry", observes=True)
+        self.recorder.start()
+        physics.start()
+
+    def _record(self, now: Snapshot) -> None:
+        message = Odometry()
+        pose, twist = message.pose.pose, message.twist.twist
+        for part, values in zip(
+            (pose.position, pose.orientation, twist.linear, twist.angular),
+            (now.pos[0], now.quat[0], now.body_vel[0], now.ang_vel[0]),
+        ):
+            for axis, value in zip("xyzw", values.tolist()):
+                setattr(part, axis, value)
+        self.recorder.put(self._odom, serialize_message(message))
+
+    def message(self, drone: str, *pos: float) -> Setpoint:
+        """A message comes for a drone."""
+        pose = PoseStamped()
+        pose.pose.position.x, pose.pose.position.y, pose.pose.position.z = pos
+        return self._pose[drone](pose, drone)
+
+    def end(self) -> None:
+        """Complete the file."""
+        self.physics.stop()
+        assert not self.physics.statistics().failures
+        self.recorder.close(T)
+
+
+def test_what_drones_are_told_without_messages_is_replayed_bit_for_bit(tmp_path: Path) -> None:
+    path = tmp_path / "flight.mcap"
+    told = Told(path)
+    physics, step = told.physics, lambda n: told.physics.step(n).result(T)
+    step(3)
+    physics.fly({"cf0": Takeoff(0.6, 1.0), "cf1": Takeoff(0.4)}).result(T)
+    step(601)
+    told.message("cf0", 9.0, 9.0, 9.0)  # comes, and is overtaken before the next tick
+    physics.command("cf0", told.message("cf0", 0.5, 0.0, 1.0))
+    step(18)
+    waiting = told.message("cf1", 0.5, 1.0, 1.0)
+    physics.fly({"cf1": GoTo((0.0, 0.3, 0.2), 1.0, relative=True)}).result(T)
+    step(100)
+    physics.command("cf1", waiting)  # its message must not be lost meanwhile
+    physics.command("cf0", Velocity((0.5, 0.2, 0.0), 0.3))  # and lapses
+    step(407)
+    physics.fly({"cf0": Land(), "cf1": Emergency()}).result(T)
+    step(1401)
+    assert physics.flight_states == {"cf0": "landed", "cf1": "locked"}
+    told.end()
+    report = replay(path)
+    assert report.difference == ""
+    assert report.commands == 8 and report.ticks == physics.snapshot.tick
+    assert report.states > 400
+    for missing in (4, 5):  # the velocity, and the landing
+        less = tmp_path / f"{missing}.mcap"
+        rewritten(path, less, lambda *message, n=missing: message != ("/node/changes", n))
+        assert "became" in replay(less).difference
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        ("/cf0/cmd_vel", 0),
+        ("/cf1/external_wrench", 0),
+        (CHANGES, RESET),
+        (CHANGES, BALL),
+        (CHANGES, RESTORED),
+    ],
+)
+def test_replay_without_one_of_its_causes_differs(
+    flight: Path, tmp_path: Path, missing: tuple[str, int]
+) -> None:
+    path = rewritten(flight, tmp_path / "less.mcap", lambda *message: message != missing)
+    assert "became" in replay(path).difference
+
+
+@pytest.mark.parametrize("missing", range(3))
+def test_replay_without_a_disturbance_differs(flight: Path, tmp_path: Path, missing: int) -> None:
+    changes = [payload for topic, _, payload in messages_of(flight) if topic == CHANGES]
+    disturbances = [i for i, change in enumerate(changes) if b"disturbance" in change]
+    assert len(disturbances) == 3
+    less = (CHANGES, disturbances[missing])
+    path = rewritten(flight, tmp_path / "less.mcap", lambda *message: message != less)
+    assert "became" in replay(path).difference
+
+
+def test_replay_without_a_drone_is_refused(flight: Path, tmp_path: Path) -> None:
+    spawned = (CHANGES, SPAWNED)
+    path = rewritten(flight, tmp_path / "less.mcap", lambda *message: message != spawned)
+    with pytest.raises(ReplayError, match="is of the drones cf0, cf1, guest, here are cf0, cf1"):
+        replay(path)
+
+
+def test_replay_of_a_file_that_breaks_off_ends_there(flight: Path, tmp_path: Path) -> None:
+    path = tmp_path / "broken.mcap"
+    path.write_bytes(flight.read_bytes()[: flight.stat().st_size // 2])
+    report = replay(path)
+    assert report.difference == ""
+    assert report.states > 100
+
+
+def with_parameters(path: Path, **parameters: Any) -> Path:
+    values = values_of(Parameters()) | parameters
+    with path.open("wb") as file:
+        writer = Writer(file)
+        writer.start("ros2")
+        writer.add_metadata("crazyflow_ros", {"parameters": json.dumps(values)})
+        writer.finish()
+    return path
+
+
+def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "other.mcap"
+    path.write_bytes(b"")
+    with pytest.raises(ReplayError, match="not a recording of this simulator"):
+        replay(path)
+    with pytest.raises(ReplayError, match=r"ros2_control.mode lock_step are not recorded"):
+        replay(with_parameters(path, **{"ros2_control.mode": "lock_step"}))
+    with pytest.raises(ReplayError, match="other parameters than there are: colour"):
+        replay(with_parameters(path, colour="red"))
+    assert replay(with_parameters(path)) == Report(ticks=1)
+
+
+def test_random_damage_is_found_before_anything_is_compared(flight: Path, tmp_path: Path) -> None:
+    """A flipped bit is an error of its place; a file that breaks off ends there."""
+    rng, content, path = random.Random(11), flight.read_bytes(), tmp_path / "damaged.mcap"
+    counts = {"damaged": 0, "read": 0}
+    everything = len(list(_messages(flight)))
+    for i in range(24):
+        changed = bytearray(content)
+        if i % 4:
+            bit = rng.randrange(8 * len(content))
+            changed[bit // 8] ^= 1 << bit % 8
+        else:
+            del changed[rng.randrange(9, len(changed)) :]
+        path.write_bytes(changed)
+        try:
+            n = len(list(_messages(path)))
+            counts["read"] += 1
+        except ReplayError:
+            assert i % 4, "a file that breaks off is no damage"
+            counts["damaged"] += 1
+        else:
+            assert n == everything if i % 4 else n <= everything  # else it was in the index
+    assert min(counts.values()) > 3, counts
+
+
+def test_damaged_recording_is_no_difference(flight: Path, tmp_path: Path) -> None:
+    content, path = flight.read_bytes(), tmp_path / "damaged.mcap"
+    with flight.open("rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None
+    chunk = summary.chunk_indexes[len(summary.chunk_indexes) // 2]  # what is read of it
+    middle = chunk.chunk_start_offset + chunk.chunk_length // 2
+    path.write_bytes(content[:middle] + b"\xff" * 9 + content[middle + 9 :])
+    end = subprocess.run(
+        [sys.executable, "-m", "crazyflow_ros.ros.recording.replay", path],
+        capture_output=True,
+        text=True,
+    )
+    assert end.returncode == 2 and "Traceback" not in end.stderr
+    assert f"replay: {path}: damaged before byte" in end.stderr
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload"),
+    [
+        ("/cf0/cmd_vel", b"\0\1\0\0\xff\xff"),
+        (CHANGES, serialize_message(String(data="[1, 2"))),
+        (CHANGES, serialize_message(String(data='{"names": 3}'))),
+        (CHANGES, serialize_message(String(data='{"checkpoint": "AAAA"}'))),
+        (CHANGES, serialize_message(String(data="[" * 100_000))),
+    ],
+)
+def test_message_that_says_what_cannot_be_is_refused_with_its_place(
+    tmp_path: Path, topic: str, payload: bytes
+) -> None:
+    path = tmp_path / "damaged.mcap"
+    with path.open("wb") as file:
+        writer = Writer(file)
+        writer.start("ros2")
+        values = json.dumps(values_of(Parameters()))
+        writer.add_metadata("crazyflow_ros", {"parameters": values})
+        channel = writer.register_channel(topic, "cdr", 0)
+        writer.add_message(channel, 10_000_000, payload, 10_000_000)
+        writer.finish()
+    with pytest.raises(ReplayError, match=rf"cannot be done: {topic} at 0\.010 s: "):
+        replay(path)

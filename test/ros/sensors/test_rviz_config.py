@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.sensors.rviz_config import expand
+from crazyflow_ros.ros.sensors.sensors_file import load
+
+TEMPLATE = resource("rviz", "crazyflow.rviz").read_text()
+
+
+def groups(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    displays = config["Visualization Manager"]["Displays"]
+    return {d["Name"]: d for d in displays if d["Class"] == "rviz_common/Group"}
+
+
+def test_stand_alone_config_is_the_expansion_for_four_drones() -> None:
+    assert yaml.safe_load(expand(TEMPLATE, ["cf0", "cf1", "cf2", "cf3"])) == yaml.safe_load(
+        TEMPLATE
+    )
+
+
+@pytest.mark.parametrize(("namespace", "root"), [("", ""), ("lab", "/lab"), ("/lab/", "/lab")])
+def test_each_drone_has_model_and_trail(namespace: str, root: str) -> None:
+    drones = ["alpha"] + [f"cf{index}" for index in range(11)]
+    config = yaml.safe_load(expand(TEMPLATE, drones, namespace))
+    assert list(groups(config)) == drones
+    for drone, group in groups(config).items():
+        model, trail = group["Displays"]
+        assert model["Class"] == "rviz_default_plugins/RobotModel"
+        assert model["Description Topic"]["Value"] == f"{root}/{drone}/robot_description"
+        assert model["Description Topic"]["Durability Policy"] == "Transient Local"
+        assert model["Description Topic"]["Reliability Policy"] == "Reliable"
+        assert trail["Class"] == "rviz_default_plugins/Odometry"
+        assert trail["Topic"]["Value"] == f"{root}/{drone}/odom"
+
+
+def test_shared_displays_stay() -> None:
+    config = yaml.safe_load(expand(TEMPLATE, ["a"]))["Visualization Manager"]
+    classes = [display["Class"] for display in config["Displays"]]
+    assert classes[:2] == ["rviz_default_plugins/Grid", "rviz_default_plugins/TF"]
+    assert config["Global Options"]["Fixed Frame"] == "map"
+
+
+def test_sensors_are_shown(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text(
+        "all: {scan: {type: lidar}, baro: {type: barometer}}\n"
+        "b: {cloud: {type: lidar, elevations: [0, 1]}, eye: {type: camera}, "
+        "ring: {type: multiranger}, touch: {type: contact}, mocap: {type: motion_capture}}"
+    )
+    sensors = load(str(file), ["a", "b"], "cf2x_L250")
+    config = yaml.safe_load(expand(TEMPLATE, ["a", "b"], "lab", sensors))
+    shown = {
+        drone: {d["Topic"]["Value"]: d["Class"].split("/")[1] for d in group["Displays"][2:]}
+        for drone, group in groups(config).items()
+    }
+    assert shown["a"] == {"/lab/a/scan": "LaserScan", "/lab/a/scan/markers": "MarkerArray"}
+    assert shown["b"]["/lab/b/cloud"] == "PointCloud2"
+    assert shown["b"]["/lab/b/eye/image_raw"] == "Image"
+    assert shown["b"]["/lab/b/ring/left"] == "Range" and shown["b"]["/lab/b/touch"] == "Wrench"
+    assert shown["b"]["/lab/b/mocap"] == "Pose"
+
+
+def test_template_without_a_drone_is_refused() -> None:
+    with pytest.raises(ValueError, match="no display group"):
+        expand("Visualization Manager: {Displays: []}", ["a"])

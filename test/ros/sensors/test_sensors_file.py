@@ -1,0 +1,232 @@
+"""The file of the parameter `sensors`: what it means, and what is refused when the node starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+from crazyflow_ros.ros.parameters.declaration import ParameterError
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.sensors import sensor_threads
+from crazyflow_ros.ros.sensors.sensors_file import SensorFile, load
+from crazyflow_ros.scene.frames import body_to_world
+from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, NoiseCfg, RayCastSensorCfg
+from crazyflow_ros.sensors.drone_rays import RaysCfg
+from crazyflow_ros.sensors.ranger import MULTI_RANGER
+
+
+def read(folder: Path, text: str) -> SensorFile:
+    (file := folder / "s.yaml").write_text(text)
+    return load(str(file), ["cf0", "cf1"], "cf2x_L250")
+
+
+def test_what_the_drones_carry(tmp_path: Path) -> None:
+    carried = read(
+        tmp_path,
+        """
+all:
+  scan: {type: lidar, max_distance: 6.0}
+  imu: {type: imu, gyro: {density: 1e-3}, accelerometer: {density: [0.01, 0.01, 0.02]}}
+cf1: {touch: {type: contact}}
+cf0:
+  eye: {type: camera, data_types: [rgb, depth, segmentation]}
+  scan: {type: lidar, samples: 4}
+""",
+    )
+    names = {
+        drone: [(d.owner, d.name) for d in carried.devices if carried.carries(drone, d)]
+        for drone in ("cf0", "cf1")
+    }
+    assert names["cf1"] == [("all", "scan"), ("all", "imu"), ("cf1", "touch")]
+    assert names["cf0"] == [("all", "imu"), ("cf0", "eye"), ("cf0", "scan")]
+    cfgs = {(d.owner, d.name): d.cfg for d in carried.devices}
+    scan, imu, eye = cfgs["all", "scan"], cfgs["all", "imu"], cfgs["cf0", "eye"]
+    assert isinstance(scan, RayCastSensorCfg) and scan.max_distance == 6.0
+    assert isinstance(imu, ImuSensorCfg) and imu.accelerometer.density == (0.01, 0.01, 0.02)
+    assert isinstance(eye, CameraSensorCfg) and eye.data_types == ("rgb", "depth", "segmentation")
+
+
+def test_the_example_of_the_docs_can_be_used(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "sensors.md").read_text()
+    carried = read(tmp_path, text.partition("```yaml\n")[2].partition("```")[0])
+    assert len(carried.devices) == 7 and carried.model.nsite
+
+
+def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
+    frames = read(tmp_path, "all: {ring: {type: multiranger}}").frames("cf0")
+    ahead = [body_to_world(frame.quat, np.array([1.0, 0.0, 0.0])) for frame in frames]
+    np.testing.assert_allclose(ahead, MULTI_RANGER, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "expected a YAML file"),
+        ("3", "expected sensors by drone, got 3"),
+        ("cf7: {s: {type: lidar}}", "expected drones of cf0, cf1, or all, got 'cf7'"),
+        ("cf0: {s: {type: sonar}}", "cf0/s with a type of imu, .*camera, got 'sonar'"),
+        ("cf0: {s: {type: lidar, range: 3}}", r"cf0/s with .*samples, .*got \['range'\]"),
+        ("cf0: {s: {type: contact, pos: [0, 0, 1]}}", r"cf0/s with .*, got \['pos'\]"),
+        ("cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}", r"cf0/s with .*rpy, .*, got \['quat'\]"),
+        ("cf0: {s: {type: imu, pos: [0, 0]}}", r"pos of cf0/s as three numbers.*, got \[0, 0\]"),
+        ("cf0: {s: {type: imu, rpy: [0, 0, x]}}", "rpy of cf0/s as three numbers"),
+        ("cf0: {s: {type: imu, gyro: {noise: 3}}}", "what cf0/s can be .*'noise'"),
+        ("cf0: {s: {type: imu, gyro: {std: -3}}}", "what cf0/s can be .*negative"),
+        ("cf0: {s: {type: gnss}}", "what cf0/s can be .*latitude"),
+        ("cf0: {s: {type: barometer, altitude: high}}", "altitude: expected a number, got 'high'"),
+        ("cf0: {s: {type: lidar, samples: 0}}", r"what cf0/s can be \(lidar pattern: 0 samples"),
+        ("cf0: {s: {type: camera, data_types: [heat]}}", "data_types"),
+        ("cf0: {s: {type: lidar, samples: many}}", "samples: expected int, got 'many'"),
+        ("cf0: {s: {type: camera, rate: fast}}", "a rate of cf0/s in whole Hz, got 'fast'"),
+        ("cf0: {s: {type: camera, rate: 0}}", "a rate of cf0/s in whole Hz, got 0"),
+        ("cf0: {a b: {type: lidar}}", "names with values for cf0"),
+        ("cf0: {été: {type: lidar}}", "names with values for cf0, got {'été'"),
+        ("cf0: {9: {type: lidar}}", "names with values for cf0, got {9"),
+        ("cf0: {rotor0: {type: imu, pos: [0, 0, 0]}}", "not those of other frames, got 'rotor0'"),
+        ("cf0: {imu_link: {type: imu, pos: [0, 0, 0]}}", "names that are not those of .*imu_link"),
+        ("cf0: 3", "sensors of cf0 by name, got 3"),
+        ("all: {a: {type: imu}, a: {type: lidar}}", "a is there twice"),
+        ("all: {a: {type: imu}}\nall: {b: {type: imu}}", "line 2, column 1: all is there twice"),
+        ("all: {a: {type: imu, rate: 5, rate: 5}}", "rate is there twice"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=rf"^sensors: .*{message}"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("type: [imu]", r"with a type of imu, .*, got \['imu'\]"),
+        ("type: {a: 1}", r"with a type of imu, .*, got \{'a': 1\}"),
+        ("type: imu, 3: 4, a: 5", r"with .*, got \[3, 'a'\]"),
+        # What is not finite would be published
+        ("type: imu, gyro: {density: .inf}", "gyro.density: expected a finite number, got inf"),
+        ("type: imu, gyro: {bias: .nan}", "gyro.bias: expected a finite number, got nan"),
+        ("type: imu, gyro: {saturation: .nan}", "gyro.saturation: expected a finite"),
+        ("type: imu, delay: .inf", "delay: expected a finite number"),
+        ("type: magnetometer, field: [.nan, 0, 0]", "field: expected a finite number, got nan"),
+        ("type: barometer, altitude: .nan", "altitude: expected a finite number"),
+        ("type: barometer, sea_level_pressure: .inf", "sea_level_pressure: expected a finite"),
+        ("type: gnss, latitude: 4, longitude: .nan", "longitude: expected a finite number"),
+        ("type: gnss, latitude: 4, longitude: 5, altitude: -.inf", "altitude: expected a finite"),
+        ("type: lidar, elevations: [.inf]", "elevations: expected a finite number"),
+        ("type: lidar, azimuth_range: [.nan, 3]", "azimuth_range: expected a finite number"),
+        ("type: lidar, max_distance: .nan", "max_distance: expected a finite number"),
+        ("type: range, max_range: -.inf", "max_range: expected a finite number"),
+        # Lengths
+        ("type: imu, gyro: {density: [1, 2]}", r"gyro: density \(1.0, 2.0\), for 3 axes"),
+        ("type: imu, accelerometer: {std: [1, 2]}", "accelerometer: std .* for 3 axes"),
+        ("type: magnetometer, noise: {std: [1, 2]}", "noise: std .* for 3 axes"),
+        ("type: gnss, latitude: 4, longitude: 5, noise: {std: [1, 2]}", "noise: std .* for 3"),
+        ("type: motion_capture, attitude: {bias: [1, 2]}", "attitude: bias .* for 3 axes"),
+        ("type: barometer, noise: {std: [1, 2]}", "noise: std .* for 1 axes"),
+        ("type: range, noise: {bias: [1, 2, 3]}", "noise: bias .* for 1 axes"),
+        ("type: multiranger, noise: {std: [1, 2, 3, 4, 5]}", "noise: std .* for 1 axes"),
+        ("type: optical_flow, noise: {std: [1, 2]}", "noise: std .* for 1 axes"),
+        ("type: battery, voltage: {std: [1, 2]}", "voltage: std .* for 1 axes"),
+        # Ranges
+        ("type: barometer, altitude: 60000", "altitude 60000.0, expected -2000 to 20000 m"),
+        ("type: gnss, latitude: 91, longitude: 5", "latitude 91.0, expected -90 to 90"),
+        ("type: gnss, latitude: 4, longitude: 900", "longitude 900.0, expected -180 to 180"),
+        ("type: lidar, elevations: [100]", "elevations .*, expected -90 to 90 degrees"),
+        ("type: lidar, samples: 1000000000", "1000000000 rays, expected at most 1000000"),
+        ("type: lidar, include_geom_groups: [9]", r"include_geom_groups \(9,\), there are 0 to"),
+        ("type: range, include_geom_groups: [9]", r"include_geom_groups \(9,\), there are 0 to"),
+        ("type: optical_flow, include_geom_groups: [9]", "include_geom_groups .* there are 0 to"),
+        ("type: camera, width: 100000", "a picture of 100000 x 240 pixels, expected 1 to 8192"),
+        ("type: camera, data_types: [rgb, rgb]", r"data_types \('rgb', 'rgb'\), expected some"),
+        # Rays and lenses
+        ("type: grid, resolution: 0", "resolution must be positive, got 0.0"),
+        ("type: grid, size: [10000, 10000]", "rays, expected at most 1000000"),
+        ("type: ring, rings: [[0.1, 0]]", "a ring of radius 0.1 with 0 rays"),
+        ("type: pinhole, camera_name: eye", r"with .*width, got \['camera_name'\]"),
+        ("type: pinhole, width: 5000, height: 5000", "25000000 rays, expected at most 1000000"),
+        ("type: lidar, ray_alignment: yaw", r"got \['ray_alignment'\]"),
+        ("type: lidar, noise: {bias: 1}", "noise of rays is a std alone"),
+        ("type: ring, noise: {std: [1, 2]}", "noise: std .* for 1 axes"),
+        ("type: lidar, min_distance: 20", "min_distance and max_distance 20.0 to 10.0 m"),
+        ("type: lidar, seed: -1", "seed -1, negative"),
+        ("type: height, reduction: none", "reduction: expected .*, got 'none'"),
+        (
+            "type: contact, secondary: {mode: leg, pattern: a}",
+            "secondary.mode: expected .*, got 'leg'",
+        ),
+        ("type: contact, secondary: {mode: geom, name: a}", r"secondary: .*, got \['name'\]"),
+        ("type: camera, fovy: 200", "fovy 200.0, expected degrees below 180"),
+        # Delays, which are kept in whole samples
+        ("type: imu, delay: 1e9", "of 0, or more than 0.005 s and at most 100 s"),
+        ("type: imu, delay: 0.004", "whole samples of 100 Hz, got 0.004"),
+        ("type: imu, delay: 0.005", "whole samples of 100 Hz, got 0.005"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(entry: str, message: str, tmp_path: Path) -> None:
+    """At the start, and naming the sensor."""
+    with pytest.raises(ParameterError, match=rf"^sensors: .*cf0/s.*{message}"):
+        read(tmp_path, f"cf0: {{s: {{{entry}}}}}")
+
+
+def test_rays_err_the_same_at_the_same_time(tmp_path: Path) -> None:
+    text = "all: {a: {type: lidar, min_distance: 1, max_distance: 5, noise: {std: 0.1}, seed: 3}}"
+    cfg = read(tmp_path, text).devices[0].cfg
+    assert isinstance(cfg, RaysCfg)
+    far = np.full(1000, 3.0)
+    told = cfg.ranges(far, "cf0", 10)
+    assert np.std(told) == pytest.approx(0.1, rel=0.1) and np.mean(told) == pytest.approx(
+        3, abs=0.02
+    )
+    np.testing.assert_array_equal(cfg.ranges(far, "cf0", 10), told)
+    for other in (
+        cfg.ranges(far, "cf1", 10),
+        cfg.ranges(far, "cf0", 11),
+        replace(cfg, seed=4).ranges(far, "cf0", 10),
+        replace(cfg, name="all/b").ranges(far, "cf0", 10),
+    ):
+        assert abs(np.corrcoef(told, other)[0, 1]) < 0.2
+    exact = replace(cfg, noise=NoiseCfg())
+    distances = np.array([-1.0, 0.5, 1.0, 5.0, 5.1])
+    assert exact.ranges(distances, "cf0", 0).tolist() == [np.inf, -np.inf, 1.0, 5.0, np.inf]
+
+
+def test_what_is_just_possible(tmp_path: Path) -> None:
+    """No limit where infinity means that, a delay of a sample, and names that topics can have."""
+    carried = read(
+        tmp_path,
+        """
+cf0:
+  _a1: {type: imu, rate: 200, delay: 0.003, gyro: {saturation: .inf, density: [1, 2, 3]}}
+  B__2: {type: range, max_range: .inf}
+  c: {type: lidar, max_distance: .inf, elevations: [-90, 90], samples: 500000}
+  prop0: {type: barometer, altitude: -2000, pos: [0, 0, 0]}
+""",
+    )
+    assert [device.name for device in carried.devices] == ["_a1", "B__2", "c", "prop0"]
+    assert carried.model.nsite == load("", [], "cf2x_L250").model.nsite + 1
+
+
+def test_a_sensor_of_batteries_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    carried = read(tmp_path, "all: {cell: {type: battery}}")
+    node: Any = SimpleNamespace(sensor_file=carried, publishers=[], parameters=Parameters())
+    with pytest.raises(ParameterError, match="battery: expected true, for there is a sensor cell"):
+        sensor_threads.declare(node)
+
+
+def test_a_secondary_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    text = "all: {wall: {type: contact, secondary: {mode: geom, pattern: wall}}}"
+    carried = read(tmp_path, text)
+    physics = SimpleNamespace(mirror=SimpleNamespace(model=carried.model))
+    node: Any = SimpleNamespace(sensor_file=carried, publishers=[], physics=physics)
+    with pytest.raises(ParameterError, match=r"secondary of all/wall \(no geom matches 'wall'"):
+        sensor_threads.declare(node)
+
+
+def test_a_missing_file_is_refused() -> None:
+    with pytest.raises(ParameterError, match="No such file"):
+        load("/nowhere.yaml", ["cf0"], "cf2x_L250")

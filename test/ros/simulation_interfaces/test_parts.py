@@ -1,0 +1,119 @@
+"""The standard interface of simulators: what no client of a running node can see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import Vector3
+from paths import ROOT
+from simulation_interfaces.msg import (
+    EntityState,
+    Resource,
+    Result,
+    SimulationState,
+    SimulatorFeatures,
+)
+from simulation_interfaces.srv import SetEntityState, SetSimulationState
+
+from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.simulation_interfaces import entity_states, spawning, states
+from crazyflow_ros.ros.simulation_interfaces.frames import WORLD
+from crazyflow_ros.ros.simulation_interfaces.motion import Motion
+from crazyflow_ros.ros.simulation_interfaces.resources import resource_of
+from crazyflow_ros.ros.simulation_interfaces.server import Refusal, service_name
+from crazyflow_ros.runtime import InvalidState
+
+DEFINITIONS = ROOT / "interfaces" / "simulation_interfaces"
+
+
+def test_resources_before_and_since_version_2():
+    of_1 = SimpleNamespace(uri="a", resource_string="b")
+    of_2 = SimpleNamespace(entity_resource=Resource(uri="a", resource_string="b"))
+    assert resource_of(of_1, "entity_resource") == resource_of(of_2, "entity_resource")
+
+
+def test_spawnables_before_version_2(monkeypatch: pytest.MonkeyPatch):
+    class Spawnable:
+        def __init__(self, description: str, spawn_bounds: Any) -> None:
+            self.uri, self.description, self.bounds = "", description, spawn_bounds
+
+    monkeypatch.setattr(spawning, "Spawnable", Spawnable)
+    gate = resource("urdf_mjcf", "objects", "gate.xml")
+    assert spawning._spawnable(gate).uri == gate.as_uri()
+
+
+def test_before_version_2_a_state_is_set_as_a_whole():
+    state = EntityState()
+    state.pose.position.x, state.twist.linear = 1.0, Vector3(y=2.0)
+    motion = Motion("cf0", "drone:cf0", True, 0, np.zeros(3), WORLD.quat)
+    of_1 = entity_states._drone_state(motion, WORLD, SimpleNamespace(state=state))
+    assert of_1.pos is not None and of_1.vel is not None
+    assert (of_1.pos[0], of_1.vel[1]) == (1.0, 2.0)
+    of_2 = entity_states._drone_state(motion, WORLD, SetEntityState.Request(state=state))
+    assert (of_2.pos, of_2.quat, of_2.vel, of_2.ang_vel) == (None,) * 4  # no flag is set
+
+
+class Server:
+    """Stands in for the services' server; its simulation does nothing that is asked of it."""
+
+    def __init__(self, refuse: Callable[[], Exception]) -> None:
+        self.handlers: dict[Any, Any] = {}
+        self.world, self.loading, self.stopped_at = object(), False, (1, 0)
+        self.physics = SimpleNamespace(paused=True, resume=Future, pause=Future)
+        self._refuse = refuse
+
+    def serve(self, kind: Any, handler: Any, *features: str) -> None:
+        assert all(hasattr(SimulatorFeatures, feature) for feature in features)
+        self.handlers[kind] = handler
+
+    def now(self) -> tuple[int, int]:
+        return (1, 0)
+
+    async def wait(self, future: Future) -> None:
+        raise self._refuse()
+
+
+def finish(coroutine: Coroutine[Any, Any, None]) -> None:
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
+
+
+@pytest.mark.parametrize("error", [InvalidState("the simulation has ended"), TimeoutError("late")])
+def test_a_transition_that_fails(error: Exception):
+    server = Server(lambda: error)
+    states.declare(server)  # type: ignore[arg-type]
+    request = SetSimulationState.Request()
+    request.state.state = SimulationState.STATE_PLAYING
+    with pytest.raises(Refusal, match=str(error)) as raised:
+        finish(server.handlers[SetSimulationState](request, SetSimulationState.Response()))
+    assert raised.value.code == SetSimulationState.Response.STATE_TRANSITION_ERROR
+
+
+def test_a_world_that_is_loading():
+    server = Server(RuntimeError)
+    states.declare(server)  # type: ignore[arg-type]
+    server.loading = True
+    request = SetSimulationState.Request()
+    for target in (SimulationState.STATE_PLAYING, SimulationState.STATE_STOPPED):
+        request.state.state = target
+        with pytest.raises(Refusal, match="loading world") as raised:
+            finish(server.handlers[SetSimulationState](request, SetSimulationState.Response()))
+        assert raised.value.code == SetSimulationState.Response.INCORRECT_TRANSITION
+
+
+def test_names_of_the_services():
+    kinds = sorted(path.stem for path in (DEFINITIONS / "srv").iterdir())
+    assert len(kinds) == 22
+    names = [service_name(SimpleNamespace(__name__=kind)) for kind in kinds]
+    assert names[0] == "~/delete_entity" and "~/get_entities_states" in names
+
+
+def test_constants_of_the_interface():
+    """As they are in version 2.1 of the interface."""
+    assert (Result.RESULT_FEATURE_UNSUPPORTED, Result.RESULT_OPERATION_FAILED) == (0, 4)
+    assert SimulatorFeatures.SPAWNING_ENTITIES == 50

@@ -1,0 +1,697 @@
+"""The running node from a second process: time, topics, commands, and the table in the README."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, Vector3, WrenchStamped
+from nav_msgs.msg import Odometry
+from ros_client import (
+    FREQ,
+    LATCHED,
+    ROOT,
+    Client,
+    SimulatorProcess,
+    numbers,
+    own_domain,
+    stamp_ns,
+    tick_of,
+    time_ns,
+)
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+
+from crazyflow_ros.scene import frames
+
+DOMAIN = own_domain("test_ros_node")
+DRONES = ("cf0", "cf1", "cf2")
+HALF = math.sqrt(0.5)
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[SimulatorProcess]:
+    arguments = [
+        f"drones:=[{','.join(DRONES)}]",
+        "flight.velocity_timeout:=5.0",  # a test sends a velocity once
+        "flight.takeoff_height:=1.0",
+    ]
+    with SimulatorProcess(DOMAIN, [word for a in arguments for word in ("-p", a)]) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def client(simulator: SimulatorProcess) -> Iterator[Client]:
+    client = Client(DOMAIN)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def clock(client: Client) -> list[Clock]:
+    """All times, as they come."""
+    return client.collect(Clock, "/clock")
+
+
+@pytest.fixture
+def running(client: Client) -> Iterator[None]:
+    """Time runs as fast as it should."""
+    client.pause(False)
+    yield
+    assert client.set_parameter("real_time_factor", 1.0).successful
+
+
+@pytest.fixture
+def paused(client: Client) -> None:
+    """Time stands still, all drones stand on the floor."""
+    client.pause(True)
+    client.reset()
+
+
+def pose(x: float, y: float, z: float, yaw: float = 0.0) -> PoseStamped:
+    message = PoseStamped()
+    message.pose.position.x, message.pose.position.y, message.pose.position.z = x, y, z
+    message.pose.orientation.z, message.pose.orientation.w = math.sin(yaw / 2), math.cos(yaw / 2)
+    return message
+
+
+def twist(x: float = 0.0, y: float = 0.0, z: float = 0.0, yaw_rate: float = 0.0) -> TwistStamped:
+    message = TwistStamped()
+    linear = message.twist.linear
+    linear.x, linear.y, linear.z = x, y, z
+    message.twist.angular.z = yaw_rate
+    return message
+
+
+def transform(message: PoseStamped) -> Transform:
+    result, position = Transform(rotation=message.pose.orientation), message.pose.position
+    result.translation = Vector3(x=position.x, y=position.y, z=position.z)
+    return result
+
+
+def above(odometry: Odometry, yaw: float = 0.0) -> PoseStamped:
+    """One metre above a place on the floor."""
+    position = odometry.pose.pose.position
+    return pose(position.x, position.y, 1.0, yaw)
+
+
+@contextmanager
+def command_load() -> Iterator[list[int]]:
+    """Poses for all drones, as fast as this process can; yields the number of messages."""
+    client, count, stop = Client(DOMAIN), [0], threading.Event()
+    publishers = [client.publisher(PoseStamped, f"{drone}/cmd_pose") for drone in DRONES]
+
+    def publish() -> None:
+        while not stop.is_set():
+            for i, publisher in enumerate(publishers):
+                publisher.publish(pose(i, 0.0, 1.0 + 0.1 * math.sin(count[0])))
+            count[0] += len(publishers)
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=publish, daemon=True)
+    thread.start()
+    try:
+        yield count
+    finally:
+        stop.set()
+        thread.join()
+        client.close()
+
+
+# Time.
+
+
+@pytest.mark.usefixtures("running")
+def test_clock_runs_on_the_grid_of_its_rate(client: Client, clock: list[Clock]) -> None:
+    clock.clear()
+    client.until(lambda: len(clock) > 20, "clock")
+    times = np.array([time_ns(message.clock) for message in clock])
+    assert (times > 0).all()
+    assert (np.diff(times) > 0).all()
+    assert (times % 10_000_000 == 0).all()  # 100 Hz
+
+
+@pytest.mark.usefixtures("running")
+def test_no_tick_follows_the_reply_of_pause(client: Client, clock: list[Clock]) -> None:
+    """50 times, at the highest speed, while commands pour in."""
+    odometry = client.collect(Odometry, "cf0/odom")
+    assert client.set_parameter("real_time_factor", 0.0).successful
+    clock.clear()
+    with command_load() as commands:
+        for _ in range(50):
+            before = commands[0]
+            client.pause(False)
+            client.until(
+                lambda n=before: clock and odometry and commands[0] > n,
+                "messages and commands while it runs",
+            )
+            tick = client.pause(True)
+            client.spin(0.03)
+            last_ns = stamp_ns(tick)
+            assert max(time_ns(message.clock) for message in clock) <= last_ns
+            assert max(time_ns(message.header.stamp) for message in odometry) <= last_ns
+            clock.clear()
+            odometry.clear()
+    # Earlier ones may be on their way yet.
+    stands = [last_ns, last_ns]
+    client.until(lambda: [time_ns(m.clock) for m in clock[-2:]] == stands, "time that stands still")
+    assert max(time_ns(message.clock) for message in clock) == last_ns
+
+
+@pytest.mark.usefixtures("paused")
+def test_pause_twice_is_no_error(client: Client) -> None:
+    response = client.call(SetBool, "crazyflow/pause", data=True)
+    assert response.success
+    assert "already paused" in response.message
+
+
+@pytest.mark.usefixtures("paused")
+@pytest.mark.parametrize("ticks", [1, 5, 7, 500, 3001])
+def test_step_is_exact(client: Client, clock: list[Clock], ticks: int) -> None:
+    begin = client.advance(1)
+    assert client.advance(ticks) == begin + ticks
+    expected_ns = stamp_ns(begin + ticks)
+    client.until(lambda: time_ns(clock[-1].clock) == expected_ns, "time after the step")
+
+
+@pytest.mark.usefixtures("paused")
+def test_step_is_one_control_period_by_default(client: Client) -> None:
+    assert client.set_parameter("step_ticks", 0).successful
+    begin = tick_of(client.call(Trigger, "crazyflow/step"))
+    assert tick_of(client.call(Trigger, "crazyflow/step")) == begin + 5
+
+
+@pytest.mark.usefixtures("paused")
+@pytest.mark.parametrize("end", ["resume", "reset"])
+def test_long_step_ends_when_another_service_is_called(client: Client, end: str) -> None:
+    assert client.set_parameter("step_ticks", 1_000_000).successful
+    service = client.node.create_client(Trigger, "crazyflow/step")
+    client.until(service.service_is_ready, "~/step")
+    pending = service.call_async(Trigger.Request())
+    status = client.collect(DiagnosticArray, "crazyflow/status")
+    client.until(lambda: status, "status while it steps")
+    assert not pending.done()
+    if end == "resume":
+        client.pause(False)
+    else:
+        client.reset()
+    response = client.response(pending, "~/step")
+    assert not response.success
+    assert "aborted: the simulation was res" in response.message
+
+
+@pytest.mark.usefixtures("running")
+def test_step_is_refused_while_time_runs(client: Client) -> None:
+    response = client.call(Trigger, "crazyflow/step")
+    assert not response.success
+    assert "not paused" in response.message
+
+
+def test_reset_under_command_load(client: Client, clock: list[Clock]) -> None:
+    poses = {drone: client.collect(PoseStamped, f"{drone}/pose") for drone in DRONES}
+    client.pause(True)
+    client.reset()
+    tick = client.advance(5)
+    initial = {d: numbers(client.newest(poses[d], tick).pose.position) for d in DRONES}
+    assert client.set_parameter("real_time_factor", 0.0).successful
+    client.pause(False)
+    with command_load():
+        for _ in range(20):
+            client.spin(0.02)
+            client.reset()
+        client.until(lambda: poses["cf0"][-1].pose.position.z > 0.2, "take-off")
+        client.pause(True)
+    client.reset()
+    tick = client.advance(100)
+    for drone in DRONES:
+        position = numbers(client.newest(poses[drone], tick).pose.position)
+        assert np.allclose(position, initial[drone], atol=1e-4), drone
+    times = [time_ns(message.clock) for message in clock]
+    assert (np.diff(times) >= 0).all()
+    assert client.set_parameter("real_time_factor", 1.0).successful
+
+
+@pytest.mark.usefixtures("running")
+def test_real_time_factor_changes_while_running(client: Client, clock: list[Clock]) -> None:
+    """The drift is reported; a busy machine can be too slow."""
+    for factor in (0.5, 1.0, 2.0):
+        assert client.set_parameter("real_time_factor", factor).successful
+        client.spin(0.3)
+        begin, begin_ns = time.monotonic(), time_ns(clock[-1].clock)
+        client.spin(1.5)
+        advanced = (time_ns(clock[-1].clock) - begin_ns) * 1e-9
+        achieved = advanced / (time.monotonic() - begin)
+        print(f"factor {factor}: {achieved:.3f}, drift {achieved / factor - 1:+.1%}")
+        assert advanced > 0
+    assert client.set_parameter("real_time_factor", 0.0).successful
+    begin_ns = time_ns(clock[-1].clock)
+    client.until(lambda: time_ns(clock[-1].clock) > begin_ns + 5_000_000_000, "5 s")
+
+
+@pytest.mark.usefixtures("running")
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("real_time_factor", -1.0, "range"),
+        ("real_time_factor", math.nan, ""),
+        ("real_time_factor", "fast", ""),
+        ("freq", 1000, "read"),
+        ("use_sim_time", True, "publishes the time"),
+    ],
+)
+def test_parameter_change_is_refused(
+    client: Client, clock: list[Clock], name: str, value: Any, reason: str
+) -> None:
+    result = client.set_parameter(name, value)
+    assert not result.successful
+    assert reason in result.reason
+    clock.clear()
+    client.until(lambda: len(clock) > 3, "time goes on")
+
+
+# Topics.
+
+
+@pytest.mark.usefixtures("paused")
+def test_newcomer_is_served_while_time_stands_still(client: Client) -> None:
+    tick = client.advance(5)
+    newcomer = Client(DOMAIN)
+    for kind, topic in ((Odometry, "cf1/odom"), (Imu, "cf1/imu"), (JointState, "cf1/joint_states")):
+        message = newcomer.latest(kind, topic)
+        assert time_ns(message.header.stamp) == stamp_ns(tick)
+    assert time_ns(newcomer.latest(Clock, "/clock").clock) == stamp_ns(tick)
+    newcomer.close()
+
+
+@pytest.mark.usefixtures("running")
+def test_newcomer_is_served_while_time_runs(client: Client) -> None:
+    newcomer = Client(DOMAIN)
+    messages = newcomer.collect(JointState, "cf2/joint_states")
+    newcomer.until(lambda: len(messages) > 5, "joint states")
+    assert list(messages[-1].name) == [f"cf2_rotor{i}" for i in range(4)]
+    description = newcomer.collect(String, "cf2/robot_description", LATCHED)
+    newcomer.until(lambda: description, "robot description")
+    assert '<robot name="cf2">' in description[0].data
+    newcomer.close()
+
+
+@pytest.mark.usefixtures("paused")
+def test_transform_odometry_and_pose_are_the_same(client: Client) -> None:
+    tf2_msgs = pytest.importorskip("tf2_msgs.msg", reason="tf2_msgs is not installed")
+    odometry = client.collect(Odometry, "cf1/odom")
+    poses = client.collect(PoseStamped, "cf1/pose")
+    transforms = client.collect(tf2_msgs.TFMessage, "/tf")
+    client.spin(0.5)
+    place = client.newest(odometry, client.advance(5))
+    client.publish("cf1/cmd_pose", above(place, yaw=2.0))
+    for _ in range(20):
+        tick = client.advance(50)
+        odom, stamped = client.newest(odometry, tick), client.newest(poses, tick)
+        assert (odom.header.frame_id, odom.child_frame_id) == ("cf1/odom", "cf1/base_link")
+        assert stamped.header.frame_id == "map"
+        assert odom.pose.pose == stamped.pose
+        attitude = numbers(stamped.pose.orientation)
+        assert np.linalg.norm(attitude) == pytest.approx(1.0, abs=1e-6)
+        sent = client.until(
+            lambda odom=odom: [
+                t
+                for message in transforms
+                for t in message.transforms
+                if t.child_frame_id == "cf1/base_link" and t.header.stamp == odom.header.stamp
+            ],
+            "transform",
+        )
+        assert [t.header.frame_id for t in sent] == ["cf1/odom"]
+        assert sent[0].transform == transform(stamped)
+    assert stamped.pose.position.z > 0.3
+
+
+def test_every_frame_has_one_parent(client: Client) -> None:
+    tf2_msgs = pytest.importorskip("tf2_msgs.msg", reason="tf2_msgs is not installed")
+    client.pause(False)
+    moving = client.latest(tf2_msgs.TFMessage, "/tf").transforms
+    static = client.collect(tf2_msgs.TFMessage, "/tf_static", LATCHED)
+    fixed = client.until(lambda: static and static[0], "static transforms").transforms
+    parents = {t.child_frame_id: t.header.frame_id for t in [*moving, *fixed]}
+    assert len(parents) == len(moving) + len(fixed)
+    for drone in DRONES:
+        for frame in (f"{drone}/imu_link", f"{drone}/fpv_camera_optical_frame"):
+            path = [frame]
+            while path[-1] in parents:
+                path.append(parents[path[-1]])
+            assert path[-3:] == [f"{drone}/base_link", f"{drone}/odom", "map"]
+
+
+@pytest.mark.usefixtures("paused")
+def test_twist_is_in_the_axes_of_the_drone(client: Client) -> None:
+    """A drone that looks north (yaw 90 degrees) and flies east moves to its right."""
+    odometry = client.collect(Odometry, "cf0/odom")
+    client.spin(0.5)
+    place = client.newest(odometry, client.advance(5))
+    client.publish("cf0/cmd_pose", above(place, yaw=math.pi / 2))
+    client.advance(2000)
+    client.publish("cf0/cmd_vel", twist(y=-0.5))
+    client.advance(1000)
+    before = client.newest(odometry, client.advance(5))
+    odom = client.newest(odometry, client.advance(5))
+    moved = numbers(odom.pose.pose.position) - numbers(before.pose.pose.position)
+    assert np.allclose(moved / 0.01, [0.5, 0.0, 0.0], atol=0.1)
+    assert np.allclose(numbers(odom.twist.twist.linear), [0.0, -0.5, 0.0], atol=0.1)
+    # Exactly, from finite differences and the attitude, which is not quite level.
+    attitude = numbers(odom.pose.pose.orientation)
+    assert np.allclose(
+        frames.body_to_world(attitude, numbers(odom.twist.twist.linear)), moved / 0.01, atol=5e-3
+    )
+
+
+@pytest.mark.usefixtures("paused")
+def test_velocity_is_forward_left_up(client: Client) -> None:
+    odometry = {drone: client.collect(Odometry, f"{drone}/odom") for drone in DRONES}
+    client.spin(0.5)
+    for drone in DRONES:
+        client.publish(f"{drone}/cmd_vel", twist(z=0.5))
+    lifted = client.advance(1000)
+    for drone in DRONES:
+        client.publish(f"{drone}/cmd_vel", twist())
+    hovering = client.advance(1000)
+    client.publish("cf0/cmd_vel", twist(x=0.5))
+    client.publish("cf1/cmd_vel", twist(y=0.5))
+    client.publish("cf2/cmd_vel", twist(yaw_rate=0.5))
+    ended = client.advance(1000)
+    risen = client.newest(odometry["cf0"], lifted).pose.pose.position
+    assert risen.z == pytest.approx(1.0, abs=0.1)
+    begin = {d: client.newest(odometry[d], hovering).pose.pose for d in DRONES}
+    end = {d: client.newest(odometry[d], ended).pose.pose for d in DRONES}
+    moved = {d: numbers(end[d].position) - numbers(begin[d].position) for d in DRONES}
+    assert moved["cf0"][0] > 0.5
+    assert abs(moved["cf0"][1]) < 0.1
+    assert moved["cf1"][1] > 0.5
+    assert abs(moved["cf1"][0]) < 0.1
+    assert frames.yaw(numbers(end["cf2"].orientation)) == pytest.approx(1.0, abs=0.1)
+    turning = client.newest(odometry["cf2"], ended).twist.twist.angular
+    assert numbers(turning) == pytest.approx([0.0, 0.0, 0.5], abs=0.1)
+
+
+@pytest.mark.usefixtures("paused")
+def test_range_is_that_to_the_floor(client: Client) -> None:
+    ranges = client.collect(Range, "cf0/range")
+    client.reset()
+    reading = client.newest(ranges, client.advance(500))
+    assert reading.header.frame_id == "cf0/range_link"
+    assert reading.radiation_type == Range.INFRARED
+    assert (reading.min_range, reading.max_range) == (0.0, 4.0)
+    assert reading.range == pytest.approx(0.011, abs=1e-3)
+
+
+@pytest.mark.usefixtures("paused")
+def test_imu_at_rest_feels_the_floor(client: Client) -> None:
+    imu = client.collect(Imu, "cf0/imu")
+    client.spin(0.5)
+    reading = client.newest(imu, client.advance(500))
+    assert reading.header.frame_id == "cf0/imu_link"
+    assert numbers(reading.linear_acceleration) == pytest.approx([0, 0, 9.81], abs=0.02)
+    assert numbers(reading.angular_velocity) == pytest.approx([0, 0, 0], abs=1e-3)
+    assert not reading.orientation_covariance.any()
+
+
+@pytest.mark.usefixtures("paused")
+def test_rotors_turn_at_positive_speed(client: Client) -> None:
+    states = client.collect(JointState, "cf0/joint_states")
+    client.spin(0.5)
+    assert set(client.newest(states, client.advance(5)).velocity) == {0.0}
+    client.publish("cf0/cmd_vel", twist(z=0.5))
+    speeds = client.newest(states, client.advance(1000)).velocity
+    assert all(1000 < speed < 3000 for speed in speeds)  # rad/s
+
+
+@pytest.mark.usefixtures("paused")
+def test_swarm_topics_say_the_same_as_those_of_the_drones(client: Client) -> None:
+    swarm = client.collect(MultiDOFJointState, "crazyflow/odometry")
+    swarm_rotors = client.collect(JointState, "crazyflow/joint_states")
+    odometry = [client.collect(Odometry, f"{drone}/odom") for drone in DRONES]
+    rotors = [client.collect(JointState, f"{drone}/joint_states") for drone in DRONES]
+    client.spin(0.5)
+    place = client.newest(odometry[1], client.advance(5))
+    client.publish("cf1/cmd_pose", above(place, yaw=2.0))
+    tick = client.advance(FREQ)
+    together = client.newest(swarm, tick)
+    assert together.header.frame_id == "map" and together.joint_names == list(DRONES)
+    for i, messages in enumerate(odometry):
+        alone = client.newest(messages, tick)
+        assert together.transforms[i] == transform(alone.pose)
+        assert together.twist[i] == alone.twist.twist
+    assert together.twist[1].linear.z > 0.1 > abs(together.twist[0].linear.z)
+    alone = [client.newest(messages, tick) for messages in rotors]
+    joints = client.newest(swarm_rotors, tick)
+    assert joints.name == [name for states in alone for name in states.name]
+    assert list(joints.velocity) == [speed for states in alone for speed in states.velocity]
+    assert list(joints.position) == [angle for states in alone for angle in states.position]
+
+
+@pytest.mark.usefixtures("running")
+def test_status_says_how_it_is_doing(client: Client) -> None:
+    assert client.set_parameter("real_time_factor", 2.0).successful
+    message = client.latest(DiagnosticArray, "crazyflow/status")
+    (status,) = message.status
+    values = {item.key: item.value for item in status.values}
+    assert status.name == "/crazyflow: simulation"
+    assert float(values["requested_factor"]) == 2.0
+    assert values["paused"] == "false"
+    assert time_ns(message.header.stamp) == stamp_ns(int(values["tick"]))
+    assert float(values["lock_hold_longest_us"]) >= float(values["lock_hold_median_us"]) > 0
+    for key in ("achieved_factor", "overruns", "stalls", "epoch"):
+        assert float(values[key]) >= 0
+
+
+@pytest.mark.usefixtures("paused")
+def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) -> None:
+    events = client.collect(DiagnosticArray, "crazyflow/reset_event")
+    statuses = client.collect(DiagnosticArray, "crazyflow/status")
+    odometry = {drone: client.collect(Odometry, f"{drone}/odom") for drone in DRONES}
+    client.advance(5)
+    for drone in DRONES:
+        client.until(lambda drone=drone: odometry[drone], f"odometry of {drone}")
+        client.publish(f"{drone}/cmd_pose", above(odometry[drone][-1]))
+    client.advance(300)
+    push = WrenchStamped()
+    push.header.frame_id, push.wrench.force.x = "map", 1e3  # N, more than a drone survives
+    client.publish("cf1/wrench", push)
+    tick = client.advance(200)
+
+    def told(kind: bytes) -> Any:
+        return statuses and [s for s in statuses[-1].status if s.level == kind and "cf1" in s.name]
+
+    (lost,) = client.until(lambda: told(DiagnosticStatus.ERROR), "error about cf1")
+    assert lost.name == "/crazyflow: cf1" and "lost by" in lost.message
+    held = client.newest(odometry["cf1"], tick)
+    assert np.isfinite(numbers(held.pose.pose.position)).all()
+    assert not numbers(held.twist.twist.linear).any()
+    assert client.newest(odometry["cf0"], tick).pose.pose.position.z > 0.2
+    events.clear()
+    assert tick_of(client.call(Trigger, "cf1/reset")) == tick
+    message = client.until(lambda: events and events[0], "reset event")
+    values = {item.key: item.value for item in message.status[0].values}
+    assert values["drones"] == "cf1" and values["scope"] == "state"
+    assert time_ns(message.header.stamp) == stamp_ns(tick) == stamp_ns(int(values["tick"]))
+    client.until(lambda: not told(DiagnosticStatus.ERROR), "status without the error")
+    flying, standing = (odometry[d][-1].pose.pose.position.z for d in ("cf0", "cf1"))
+    assert flying > 0.2 and standing < 0.02
+    client.reset()
+    told_again = client.until(lambda: len(events) > 1 and events[1], "reset event")
+    values = {item.key: item.value for item in told_again.status[0].values}
+    assert values["drones"] == "cf0, cf1, cf2"
+
+
+@pytest.mark.usefixtures("paused")
+def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: Path) -> None:
+    service = {name: f"crazyflow/{name}_checkpoint" for name in ("save", "load")}
+    for name in service.values():
+        response = client.call(Trigger, name)
+        assert not response.success and "names no file" in response.message
+    assert client.set_parameter("checkpoint", str(tmp_path / "flight")).successful
+    assert "not a checkpoint" in client.call(Trigger, service["load"]).message
+    odometry = client.collect(Odometry, "cf0/odom")
+    client.advance(5)
+    client.publish("cf0/cmd_pose", above(client.until(lambda: odometry[-1:], "odometry")[0]))
+    client.advance(200)
+    saved = tick_of(client.call(Trigger, service["save"]))
+    flights = []
+    for _ in range(2):
+        odometry.clear()
+        flights.append(client.newest(odometry, client.advance(300)))
+        client.advance(5)  # so that no other message has the same time
+        client.reset()
+        assert tick_of(client.call(Trigger, service["load"])) == saved
+    for of in (lambda m: m.pose.pose.position, lambda m: m.twist.twist.angular):
+        np.testing.assert_array_equal(*(numbers(of(message)) for message in flights))
+    assert flights[0].pose.pose.position.z > 0.2
+    assert client.set_parameter("checkpoint", "").successful
+
+
+# Commands.
+
+
+@pytest.mark.usefixtures("paused")
+def test_trajectory_passes_its_points(client: Client) -> None:
+    poses = client.collect(PoseStamped, "cf0/pose")
+    client.spin(0.5)
+    place = numbers(client.newest(poses, client.advance(5)).pose.position)
+    points = place + np.array([(0.0, 0.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.5)])
+    message = MultiDOFJointTrajectory(joint_names=["cf0"])
+    for i, position in enumerate(points.tolist()):
+        point = MultiDOFJointTrajectoryPoint(transforms=[transform(pose(*position))])
+        point.time_from_start.sec = 3 * (i + 1)
+        message.points.append(point)
+    client.publish("cf0/cmd_trajectory", message)
+    for expected in points:
+        reached = client.newest(poses, client.advance(3 * FREQ)).pose.position
+        assert np.linalg.norm(numbers(reached) - expected) < 0.3
+    held = client.newest(poses, client.advance(3 * FREQ)).pose.position
+    assert np.linalg.norm(numbers(held) - points[-1]) < 0.1
+
+
+def test_bad_commands_change_nothing(client: Client, simulator: SimulatorProcess) -> None:
+    """The same flight twice, the second time with bad commands to one of the drones."""
+    odometry = {drone: client.collect(Odometry, f"{drone}/odom") for drone in DRONES}
+    client.spin(0.5)
+    not_rising = MultiDOFJointTrajectory(points=[MultiDOFJointTrajectoryPoint()] * 2)
+    for point in not_rising.points:
+        point.transforms = [transform(pose(0.0, 0.0, 1.0))]
+    lost = twist(x=1.0)
+    lost.header.frame_id = "cf1/base_link"
+    bad = (
+        ("cf0/cmd_pose", pose(math.nan, 0.0, 1.0), "nan"),
+        ("cf0/cmd_vel", lost, "got 'cf1/base_link'"),
+        ("cf0/cmd_trajectory", not_rising, "times must rise"),
+        ("cf0/command", Float64MultiArray(data=[1.0, 2.0]), "got 2"),
+    )
+    flights = []
+    for commands in ((), bad):
+        client.pause(True)
+        client.reset()
+        tick = client.advance(5)
+        for drone in DRONES:
+            place = client.newest(odometry[drone], tick)
+            client.publish(f"{drone}/cmd_pose", above(place, yaw=0.5))
+        ticks = [client.advance(500)]
+        for topic, message, reason in commands:
+            client.publish(topic, message)
+            simulator.wait_for(f"{topic} is ignored: ", 10.0)
+            (line,) = [n for n in simulator.log.splitlines() if f"{topic} is ignored: " in n]
+            assert reason in line
+        ticks.append(client.advance(495))
+        poses = [client.newest(odometry[drone], t).pose.pose for drone in DRONES for t in ticks]
+        flights.append([numbers(p.position) for p in poses])
+    assert np.array_equal(*flights)
+
+
+# The table.
+
+
+def rows(header: str) -> list[list[str]]:
+    """Cells of the table in the README whose first column is called `header`."""
+    text = (ROOT / "README.md").read_text()
+    found = re.search(rf"^\| {header} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found, f"no table of {header}"
+    lines = found[1].splitlines()
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def names(header: str) -> dict[str, str]:
+    """Full names in a table, of one drone, with their types."""
+    found = {}
+    for name, kind, *_ in rows(header):
+        full = name.replace("~", "crazyflow").replace("<drone>", "cf0")
+        found[full if full.startswith("/") else f"/{full}"] = kind.strip("`")
+    return found
+
+
+def of_node(listed: list[tuple[str, list[str]]]) -> dict[str, str]:
+    """What the graph says, without the other drones and what every node has."""
+    others = [f"/{drone}/" for drone in DRONES[1:]]
+    ours = {name: kinds[0] for name, kinds in listed if not name.startswith(tuple(others))}
+    return {
+        name: kind
+        for name, kind in ours.items()
+        if name not in ("/rosout", "/parameter_events")
+        and not re.fullmatch(r"/crazyflow/(\w+_parameters?\w*|get_type_description)", name)
+        # These have a table of their own.
+        and not (kind.startswith("simulation_interfaces/") or "/_action/" in name)
+    }
+
+
+def test_readme_lists_the_topics(client: Client) -> None:
+    node = client.node
+    published = names("published topic")
+    client.until(
+        lambda: of_node(node.get_publisher_names_and_types_by_node("crazyflow", "/")) == published,
+        f"published topics, which are to be {published}",
+    )
+    subscribed = names("subscribed topic")
+    client.until(
+        lambda: (
+            of_node(node.get_subscriber_names_and_types_by_node("crazyflow", "/")) == subscribed
+        ),
+        f"subscribed topics, which are to be {subscribed}",
+    )
+
+
+def test_readme_lists_the_services(client: Client) -> None:
+    node, services = client.node, names("service")
+    client.until(
+        lambda: of_node(node.get_service_names_and_types_by_node("crazyflow", "/")) == services,
+        f"services, which are to be {services}",
+    )
+
+
+def test_readme_lists_the_quality_of_service(client: Client) -> None:
+    for header, infos in (
+        ("published topic", client.node.get_publishers_info_by_topic),
+        ("subscribed topic", client.node.get_subscriptions_info_by_topic),
+    ):
+        for name, _, quality, *_ in rows(header):
+            topic = name.replace("~", "/crazyflow").replace("<drone>", "/cf0")
+            (qos,) = [i.qos_profile for i in infos(topic) if i.node_name == "crazyflow"]
+            assert qos.reliability.name.lower() == "reliable"
+            latched = qos.durability.name == "TRANSIENT_LOCAL"
+            assert latched == ("transient local" in quality), name
+
+
+def test_readme_lists_the_parameters(client: Client) -> None:
+    from crazyflow_ros.ros.parameters.declaration import Names, Numbers, declarations
+    from crazyflow_ros.ros.parameters.node_parameters import Parameters
+
+    kinds = {
+        bool: "bool",
+        int: "integer",
+        float: "double",
+        str: "string",
+        Names: "string array",
+        Numbers: "double array",
+    }
+    listed = {name: (kind, default) for name, kind, default, _ in rows("parameter")}
+    expected = {}
+    for declaration in declarations(Parameters):
+        default = declaration.default
+        text = (
+            f"[{', '.join(map(str, default))}]"
+            if isinstance(default, tuple) and default
+            else default
+        )
+        expected[declaration.name] = (kinds[declaration.kind], "" if text == () else str(text))
+    assert listed == expected
+    every_node = {"use_sim_time", "start_type_description_service"}
+    running = {n for n in client.parameter_names() if not n.startswith("qos_overrides.")}
+    assert running - every_node == set(listed)

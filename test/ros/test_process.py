@@ -1,0 +1,183 @@
+"""The life of the simulator's process: signals, failures, arguments, several at once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+
+from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.scene import frames
+
+DOMAIN = own_domain("test_ros_process")
+LONGEST = 2.0  # s from a signal to the end
+
+Start = Callable[..., SimulatorProcess]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts processes that end with the test."""
+    with ExitStack() as stack:
+
+        def run(
+            *arguments: str, domain: int = DOMAIN, prelude: str = "", cache: str = ""
+        ) -> SimulatorProcess:
+            process = SimulatorProcess(domain, arguments, prelude, cache)
+            stack.push(process)
+            return process
+
+        yield run
+
+
+def check_end(simulator: SimulatorProcess, number: signal.Signals) -> None:
+    code, seconds = simulator.end(number)
+    print(f"{number.name}: {seconds:.2f} s")
+    assert code == 0
+    assert "Traceback" not in simulator.log
+    assert seconds < LONGEST, f"took {seconds:.2f} s"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_a_compilation(start: Start, number: signal.Signals, tmp_path: Path) -> None:
+    simulator = start(cache=str(tmp_path)).wait_for("compiling")
+    check_end(simulator, number)
+    assert "ready" not in simulator.log
+
+
+def test_wrong_arguments_end_it_with_one_line(start: Start) -> None:
+    cases = {
+        "drone_model:=x": f"drone_model: expected one of {', '.join(Drone)}, got 'x'",
+        "publish_rates.imu:=300": "publish_rates.imu must divide the physics rate of 500 Hz, got",
+    }
+    processes = [start("-p", argument) for argument in cases]
+    for simulator, reason in zip(processes, cases.values(), strict=True):
+        assert simulator.wait() == 2
+        (line,) = [line for line in simulator.log.splitlines() if "FATAL" in line]
+        assert reason in line
+        assert "Traceback" not in simulator.log
+
+
+FAILING = """
+import crazyflow_ros.engine.engine as engine
+advance, calls = engine.Engine.advance, iter(range(100))
+def fail(self, *arguments):
+    if next(calls, None) is None:
+        raise FloatingPointError("the drones are gone")
+    return advance(self, *arguments)
+engine.Engine.advance = fail
+"""
+
+
+def test_failure_of_the_physics_ends_it(start: Start) -> None:
+    simulator = start(prelude=FAILING)
+    assert simulator.wait() == 1
+    assert "FATAL" in simulator.log
+    assert "FloatingPointError: the drones are gone" in simulator.log
+
+
+def test_missing_message_package_switches_its_topics_off_until_sigint(start: Start) -> None:
+    missing = ("tf2_msgs", "pal_statistics_msgs", "simulation_interfaces")
+    prelude = f"import sys; sys.modules.update(dict.fromkeys({missing}))"
+    simulator = start("-p", "ros2_control.mode:=topic", prelude=prelude).wait_for("ready: ")
+    assert simulator.log.count("simulation_interfaces is off") == 1
+    assert "topic_sensors is off, for there is no package pal_statistics_msgs" in simulator.log
+    (line,) = [line for line in simulator.log.splitlines() if "tf2" in line]
+    assert "tf is off, for there is no package tf2_msgs; install it with 'apt install ros" in line
+    assert "tf2-msgs', or run 'make setup'" in line
+    client = Client(DOMAIN)
+    assert client.latest(Odometry, "cf0/odom")
+    assert client.latest(JointState, "robot_joint_states")
+    assert not client.node.count_publishers("/tf")
+    client.close()
+    check_end(simulator, signal.SIGINT)
+
+
+def test_sim_time_is_not_for_the_node_that_makes_it_until_sigterm(start: Start) -> None:
+    simulator = start("-p", "use_sim_time:=true").wait_for("ready: ")
+    assert "use_sim_time is ignored" in simulator.log
+    client = Client(DOMAIN)
+    clock = client.collect(Clock, "/clock")
+    client.until(lambda: clock, "clock")
+    assert not [
+        info
+        for info in client.node.get_subscriptions_info_by_topic("/clock")
+        if info.node_name == "crazyflow"
+    ]
+    client.close()
+    check_end(simulator, signal.SIGTERM)
+
+
+# Two simulators in one domain. In /a drones are commanded by attitude, in /b by state.
+
+PAIR_DOMAIN = own_domain("test_ros_process pair")
+DRONES = ("rolled", "pitched", "yawed")
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Client, Client]]:
+    def arguments(namespace: str) -> list[str]:
+        remaps = ["__ns:=/" + namespace, "/clock:=clock", "/tf:=tf", "/tf_static:=tf_static"]
+        return [word for remap in remaps for word in ("-r", remap)]
+
+    poses = "[0,0,5,0, 2,0,5,0, 4,0,5,0]"
+    with ExitStack() as stack:
+        settings = (f"drones:=[{','.join(DRONES)}]", "control:=attitude", f"initial_poses:={poses}")
+        first = arguments("a") + [word for setting in settings for word in ("-p", setting)]
+        simulators = [
+            SimulatorProcess(PAIR_DOMAIN, first),
+            SimulatorProcess(PAIR_DOMAIN, arguments("b")),
+        ]
+        for simulator in simulators:
+            stack.push(simulator)
+        for simulator in simulators:
+            simulator.wait_for("ready: ")
+        clients = Client(PAIR_DOMAIN, "a"), Client(PAIR_DOMAIN, "b")
+        yield clients
+        for client in clients:
+            client.close()
+
+
+def test_two_simulators_do_not_disturb_each_other(pair: tuple[Client, Client]) -> None:
+    a, b = pair
+    a_clock, b_clock = a.collect(Clock, "clock"), b.collect(Clock, "clock")
+    a.until(lambda: a_clock, "clock of a")
+    stopped = a.pause(True)
+    b.pause(False)
+    b.until(lambda: len(b_clock) > 50, "clock of b")
+    a.spin(0.5)
+    assert time_ns(a_clock[-1].clock) == stamp_ns(stopped)
+    topics = {"/a/rolled/odom", "/b/cf0/odom", "/a/clock", "/b/clock", "/a/tf", "/b/tf"}
+    a.until(lambda: topics <= dict(a.node.get_topic_names_and_types()).keys(), "topics of both")
+    for absolute in ("/clock", "/tf", "/tf_static"):
+        assert not a.node.count_publishers(absolute)
+    status = b.latest(DiagnosticArray, "crazyflow/status").status[0]
+    assert status.name == "/b/crazyflow: simulation"
+
+
+def test_attitude_commands_are_forward_left_up(pair: tuple[Client, Client]) -> None:
+    """Positive roll moves a drone to its right, pitch ahead, and positive yaw turns it left."""
+    client, _ = pair
+    figures = load_drone("cf2x_L250")
+    hover = float(figures["mass"] * -figures["gravity_vec"][2])
+    angles = {"rolled": (0.2, 0.0, 0.0), "pitched": (0.0, 0.2, 0.0), "yawed": (0.0, 0.0, 0.2)}
+    odometry = {drone: client.collect(Odometry, f"{drone}/odom") for drone in DRONES}
+    client.pause(True)
+    client.reset()
+    for drone, rpy in angles.items():
+        client.publish(f"{drone}/command", Float64MultiArray(data=[*rpy, hover]))
+    tick = client.advance(300)
+    odom = {drone: client.newest(odometry[drone], tick) for drone in DRONES}
+    assert odom["rolled"].twist.twist.linear.y < -0.2
+    assert odom["pitched"].twist.twist.linear.x > 0.2
+    yaw = frames.yaw(numbers(odom["yawed"].pose.pose.orientation))
+    assert yaw == pytest.approx(0.2, abs=0.1)

@@ -1,0 +1,482 @@
+"""Files of checkpoints with any bytes in them, and files that are complete or not there."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.files import write_file
+from crazyflow_ros.flight import (
+    Arm,
+    AttitudeThrust,
+    Brake,
+    Emergency,
+    FlightConfig,
+    FlyTrajectory,
+    FullState,
+    GoTo,
+    Hover,
+    HoverOn,
+    Land,
+    LevelOut,
+    PolynomialTrajectory,
+    Raw,
+    Rules,
+    Setpoint,
+    Stop,
+    Takeoff,
+)
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    PhysicsThread,
+    Pose,
+    SimulationConfig,
+    Trajectory,
+    Velocity,
+    Wrench,
+)
+from crazyflow_ros.runtime.checkpoint_content import (
+    check_kept,
+    check_orders,
+    from_setpoint,
+    to_setpoint,
+)
+
+T = 120.0  # s, no wait of a test is longer
+NAMES = ("cf0", "cf1", "cf2")
+MUTATIONS = 10_000
+RESTORED = 50  # of those that are accepted
+
+
+@pytest.fixture(scope="module")
+def physics() -> Iterator[PhysicsThread]:
+    physics = PhysicsThread(SimulationConfig(real_time_factor=0.0, start_paused=True), NAMES)
+    physics.start()
+    zeros = np.zeros((2, 3))
+    trajectory = Trajectory([10**8, 10**9], [(0, 0, 1), (1, 0, 1)], [0, 1], zeros, zeros)
+    for name, setpoint in zip(NAMES, (Pose((0, 0, 1), 0.3), Velocity((0, 1, 0), 0.5), trajectory)):
+        physics.command(name, setpoint)
+    physics.apply_wrench("cf0", Wrench((0.01, 0, 0), (0, 0, 0), 1.0, ramp_down=0.5))
+    physics.apply_wrench("cf1", Wrench((0.01, 0, 0), (0, 0, 0), np.inf), key=("a", "b"))
+    physics.step(20).result(T)
+    yield physics
+    physics.stop()
+    assert physics.failed is None, physics.failed
+
+
+@pytest.fixture(scope="module")
+def good(physics: PhysicsThread) -> Checkpoint:
+    return physics.checkpoint().result(T)
+
+
+def load(content: bytes) -> Checkpoint:
+    return Checkpoint.load(io.BytesIO(content))
+
+
+def plain(checkpoint: Checkpoint) -> str:
+    return json.dumps(checkpoint.about)
+
+
+# Mutations.
+
+ODD = (
+    *(None, True, False, 0, 1, -1, 2**31, 2**63, 2**64, 10**400, 0.5, -0.0, 1e9, 1e308, np.nan),
+    *(np.inf, -np.inf, "", "cf0", "cf7", "x" * 10_000, "\0", "Pose", [], {}, [[]], [0, 0, 0]),
+    *(["a"], {"kind": "Pose"}, {"a": {}}, [[1, 2], [3]], [None] * 3, {"cf0": 1}, [1e400] * 3),
+)
+
+
+def flip_bit(rng: random.Random, content: bytes) -> bytes:
+    bit = rng.randrange(8 * len(content))
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def truncate(rng: random.Random, content: bytes) -> bytes:
+    start = rng.choice((0, 0, 0, rng.randrange(len(content))))
+    return content[start : rng.randrange(len(content))]
+
+
+def splice(rng: random.Random, content: bytes) -> bytes:
+    """Bytes of one place in another one, or random ones."""
+    size, to = rng.randrange(1, 64), rng.randrange(len(content))
+    start = rng.randrange(len(content))
+    what = rng.choice((content[start : start + size], rng.randbytes(size), b"\xff" * size))
+    return content[:to] + what + content[to + rng.choice((0, size)) :]
+
+
+def swap_members(rng: random.Random, content: bytes) -> bytes:
+    """Contents under other names, with right checksums."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    names, out = list(members), io.BytesIO()
+    a, b = rng.sample(names, 2)
+    how = rng.randrange(4)
+    if how == 0:
+        members[a], members[b] = members[b], members[a]
+    elif how == 1:
+        members[a] = flip_bit(rng, members[a])
+    elif how == 2:
+        del members[a]
+    else:
+        members[rng.choice(("x", "../x.npy", "about", "about.npy.npy"))] = members[a]
+    packing = rng.choice((zipfile.ZIP_STORED,) * 9 + (zipfile.ZIP_DEFLATED,))
+    with zipfile.ZipFile(out, "w", packing) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return out.getvalue()
+
+
+def edit_array(rng: random.Random, good: Checkpoint) -> Checkpoint:
+    name = rng.choice(list(good.arrays))
+    array = good.arrays[name].copy()
+    if rng.random() < 0.3:
+        return Checkpoint(good.arrays | {name: np.resize(array, rng.randrange(1, 50))}, good.about)
+    if array.dtype.kind == "f":
+        array.flat[rng.randrange(array.size)] = rng.choice((np.nan, np.inf, 1e30, -1e8, 1e-40, 7.5))
+    else:
+        array.flat[rng.randrange(array.size)] = rng.choice((-2, 5, 2**62, -(2**63)))
+    return Checkpoint(good.arrays | {name: array}, good.about)
+
+
+def edit_json(rng: random.Random, good: Checkpoint) -> Checkpoint:
+    about = json.loads(json.dumps(good.about))
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        places = list(_places(about))
+        if not places:
+            break
+        parent, key = rng.choice(places)
+        how = rng.random()
+        if how < 0.15:
+            del parent[key]
+        elif how < 0.4:
+            parent[key] = json.loads(json.dumps(rng.choice(places)[0]))
+        elif isinstance(parent, dict) and how < 0.5:
+            parent[rng.choice(("x", "kind", "cf0", "", "end"))] = deepcopy(rng.choice(ODD))
+        else:
+            parent[key] = deepcopy(rng.choice(ODD))
+    return Checkpoint(good.arrays, about)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _places(value[key])
+
+
+BYTES: tuple[Callable[[random.Random, bytes], bytes], ...] = (
+    *(flip_bit, flip_bit, flip_bit, truncate, splice, swap_members),
+)
+
+
+def test_10000_mutations_are_loaded_or_refused(physics: PhysicsThread, good: Checkpoint) -> None:
+    """Those that are accepted are flown, too: nothing of the simulation fails."""
+    rng, content = random.Random(15), good.to_bytes()
+    counts = {"refused at loading": 0, "refused by the simulation": 0, "accepted": 0}
+    config = SimulationConfig(real_time_factor=0.0, start_paused=True)
+    control, arrays = physics.control, good.arrays
+    restored, messages = 0, list[str]()
+    for i in range(MUTATIONS):
+        try:
+            if i % 2:
+                checkpoint = load(rng.choice(BYTES)(rng, content))
+            else:
+                checkpoint = rng.choice((edit_array, edit_json, edit_json))(rng, good)
+                if i % 8 == 0:  # the others are what can come from within the process
+                    checkpoint = load(checkpoint.to_bytes())
+        except ValueError as error:
+            messages.append(str(error))
+            counts["refused at loading"] += 1
+            continue
+        try:
+            checkpoint.check(config, control, NAMES, arrays)
+        except ValueError as error:
+            messages.append(str(error))
+            counts["refused by the simulation"] += 1
+            continue
+        counts["accepted"] += 1
+        if restored < RESTORED and i % 2 == 0:
+            restored += 1
+            assert physics.restore(checkpoint).result(T).tick == checkpoint.about["tick"]
+            physics.step(12).result(T)
+    print(counts)
+    assert max(map(len, messages)) < 1000
+    assert physics.failed is None
+    assert restored == RESTORED and counts["refused by the simulation"] > 100
+    physics.restore(good).result(T)
+
+
+PIECE = PolynomialTrajectory([1.0], np.zeros((1, 4, 8)))
+KEPT = (
+    *(Pose((1, 2, 3), np.nan), Velocity((1, 2, 3), 0.4), Raw(np.zeros(16)), Brake(), Stop()),
+    *(
+        Takeoff(1.0, 2.0),
+        Land(0.1, 2.0, 0.5),
+        GoTo((1, 2, 3), 0.4, 5.0, relative=True, group_mask=3),
+    ),
+    *(FlyTrajectory(PIECE, 2.0, reversed=True), Arm(False), Emergency()),
+    *(Hover((0.1, 0.2), 0.3, 1.0), HoverOn(), AttitudeThrust(0.1, 0.2, 0.3, 0.4), LevelOut(0.4)),
+    FullState((1, 2, 3), (4, 5, 6), (7, 8, 9), 0.5, (0.1, 0.2, 0.3)),
+)
+
+
+@pytest.mark.parametrize("setpoint", KEPT, ids=lambda setpoint: type(setpoint).__name__)
+def test_setpoints_are_kept_as_they_are_and_odd_ones_are_refused(setpoint: Setpoint) -> None:
+    """What is accepted can be followed, or is refused as an order."""
+    rules = Rules.of("cf2x_L250", FlightConfig())
+    kept = json.loads(json.dumps(from_setpoint(setpoint)))
+    again = from_setpoint(to_setpoint(kept))
+    assert json.dumps(again) == json.dumps(kept)
+    state = "idle" if isinstance(setpoint, Takeoff) else "flying"
+    commander = {"state": "flying", "why": "", "armed": True, "groups": 0, "known": []}
+    order = {"time_ns": 0, "ahead_ns": 0, "start": [state, *[0.0, 0.0, 1.0], *[0.0] * 9]}
+    places = [(parent, key) for parent, key in _places(kept) if key != "kind"]
+    for parent, key in places:
+        before = parent[key]
+        for odd in ODD:
+            parent[key] = odd
+            values = {**commander, "stuck_ns": None, "order": {**order, "setpoint": kept}}
+            about = {
+                "names": ["cf0"],
+                "tick": 9,
+                "epoch": 0,
+                "lives": {"cf0": {"resets": 0, "tick": 0}},
+                "orders": {"cf0": {**values, "moving": True}},
+                "wrenches": [],
+            }
+            with suppress(ValueError):
+                check_kept(about, 500)
+                check_orders(about, Control.state, rules, 10**8)
+        parent[key] = before
+    assert not places or from_setpoint(to_setpoint(kept))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tick": -1}, "tick: expected a whole number from 0 to 500000000000, got -1"),
+        ({"tick": 2.0}, "tick: expected a whole number"),
+        ({"epoch": None}, "epoch: expected a whole number"),
+        ({"lives": {}}, "lives: there is none of cf0, cf1, cf2"),
+        ({"orders": {"cf9": {}}}, "orders: expected drones of cf0, cf1, cf2, got {'cf9'}"),
+        (
+            {"orders": {"cf0": {}}},
+            "the commander of cf0: expected state, why, armed, groups, known",
+        ),
+        ({"orders": []}, "orders: expected values by drone, got \\[\\]"),
+        ({"wrenches": [{}]}, "a wrench: expected name, wrench, end, key, got {}"),
+        ({"wrenches": 3}, "wrenches: expected a list"),
+    ],
+)
+def test_what_cannot_be_restored_is_refused_by_name_and_changes_nothing(
+    physics: PhysicsThread, good: Checkpoint, changes: dict[str, Any], message: str
+) -> None:
+    bad = Checkpoint(good.arrays, good.about | changes)
+    told: list[Checkpoint] = []
+    physics.on_restore(told.append)
+    with pytest.raises(ValueError, match=message):
+        load(bad.to_bytes())
+    before, orders = physics.snapshot, physics.checkpoint().result(T).about
+    with pytest.raises(ValueError, match=message):
+        physics.restore(bad).result(T)
+    assert physics.snapshot is before and not told
+    assert physics.checkpoint().result(T).about == orders
+
+
+def test_numbers_that_no_drone_has_are_refused_but_of_one_that_is_lost(
+    physics: PhysicsThread, good: Checkpoint
+) -> None:
+    controls = good.arrays["state/controls.actuators"].copy()
+    controls[0, 1, 0] = np.nan
+    arrays = good.arrays | {"state/controls.actuators": controls}
+    with pytest.raises(ValueError, match=r"state/controls\.actuators of the checkpoint holds nan"):
+        physics.restore(Checkpoint(arrays, good.about)).result(T)
+    arrays["lost"] = np.array([-1, 3, -1])
+    physics.restore(Checkpoint(arrays, good.about)).result(T)
+    assert list(physics.statistics().faults) == ["cf1"]
+    physics.restore(good).result(T)
+    assert not physics.statistics().faults
+
+
+def archive(**arrays: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name, content in arrays.items():
+            file.writestr(f"{name}.npy", content)
+    return out.getvalue()
+
+
+def array_file(shape: str, descr: str = "<f8", rest: bytes = b"") -> bytes:
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + rest
+
+
+def zip_bomb() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("about.npy", bytes(60_000_000))
+    return out.getvalue()
+
+
+def overlapping() -> bytes:
+    """Entries that all are the same bytes: a bomb without compression."""
+    content = archive(a=bytes(1_000_000))
+    end = content.rindex(b"PK\x05\x06")
+    start = content.rindex(b"PK\x01\x02", 0, end)
+    entry, n = content[start:end], 900
+    count = n.to_bytes(2, "little")
+    tail = content[end : end + 8] + count * 2 + (n * len(entry)).to_bytes(4, "little")
+    return content[:start] + entry * n + tail + content[end + 16 :]
+
+
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "not a zip file"),
+    "array": (array_file("(3,)", rest=bytes(24)), "not a zip file"),
+    "nothing in it": (archive(), "there is no text 'about'"),
+    "huge": (archive(about=array_file("(1000000000000,)")), "wrong size for its shape"),
+    "negative": (archive(about=array_file("(-1, -3)", rest=bytes(24))), "wrong size"),
+    "no bytes": (archive(about=array_file("(99999999999,)", "<U0")), "expected numbers"),
+    "objects": (archive(about=array_file("()", "|O", bytes(8))), "holds object"),
+    "nested": (archive(about=array_file("(" * 3000 + ")" * 3000)), "is no array"),
+    "bomb": (zip_bomb(), "is compressed"),
+    "overlapping": (overlapping(), "arrays of 900000000 bytes, expected at most 67108864"),
+    "deep": (archive(about=array_file("()", "<U40000", b"[\0\0\0" * 40000)), "too deeply"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_file_is_refused_by_name_and_costs_no_memory(tmp_path: Path, name: str) -> None:
+    content, message = BAD[name]
+    path = tmp_path / "flight"
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=f"{path} is not a checkpoint.*{message}"):
+            Checkpoint.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_path_that_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(10**12)
+    for path, message in (
+        (tmp_path / "fifo", "not a regular file"),
+        (Path("/dev/zero"), "not a regular file"),
+        (tmp_path / "large", "too large"),
+        ("\0", "not a path"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Checkpoint.load(path)
+
+
+# Writing.
+
+
+def test_writing_leaves_what_is_not_its_own_alone(tmp_path: Path, good: Checkpoint) -> None:
+    path, link = tmp_path / "flight", tmp_path / "link"
+    mine = Path(f"{path}.part")
+    mine.write_text("mine")
+    link.symlink_to(path)
+    good.save(link)
+    assert mine.read_text() == "mine" and link.is_symlink()
+    assert plain(Checkpoint.load(path)) == plain(good)
+    assert {p.name for p in tmp_path.iterdir()} == {"flight", "flight.part", "link"}
+    os.mkfifo(tmp_path / "fifo")
+    for other in ("/dev/null", tmp_path, tmp_path / "fifo"):
+        with pytest.raises(OSError, match="not a regular file"):
+            good.save(other)
+    assert Path("/dev/null").is_char_device()
+    (tmp_path / "no folder").write_text("")
+    with pytest.raises(NotADirectoryError, match=r"no folder/flight"):
+        good.save(tmp_path / "no folder" / "flight")
+    name = "n" * 255
+    good.save(tmp_path / name)
+    assert plain(Checkpoint.load(tmp_path / name)) == plain(good)
+
+
+FULL = """
+import resource, signal, sys
+from crazyflow_ros.control import Control
+from crazyflow_ros.files import write_file
+from crazyflow_ros.flight import (
+    Arm,
+    Brake,
+    Emergency,
+    FlightConfig,
+    FlyTrajectory,
+    GoTo,
+    Land,
+    PolynomialTrajectory,
+    Raw,
+    Rules,
+    Setpoint,
+    Stop,
+    Takeoff,
+)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_file(sys.argv[1], bytes(5000))
+except OSError as error:
+    print(error)
+"""
+
+
+def test_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    """As far as the limit of a process is one: it also writes a part before it fails."""
+    path = tmp_path / "flight"
+    path.write_bytes(b"old")
+    out = subprocess.run(
+        [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True
+    )
+    assert "File too large" in out.stdout and str(path) in out.stdout
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from crazyflow_ros import files
+for name in sys.argv[2].split(","):
+    real = getattr(os, name)
+    def dying(*arguments, real=real):
+        real(*arguments)
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(files.os, name, dying)
+files.write_file(sys.argv[1], b"new")
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "found"), [("write", b"old"), ("fsync", b"old"), ("replace", b"new")]
+)
+def test_killed_while_writing_leaves_the_old_or_the_new_file(
+    tmp_path: Path, after: str, found: bytes
+) -> None:
+    path = tmp_path / "flight"
+    path.write_bytes(b"old")
+    killed = subprocess.run([sys.executable, "-c", KILLED, path, after], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert path.read_bytes() == found
+    write_file(path, b"next")
+    assert path.read_bytes() == b"next"

@@ -1,0 +1,82 @@
+"""Laying arrays end to end, and loops that carry what changes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from crazyflow_ros.sim.compile.packing import MovingLeaves, Packing, repeat
+from crazyflow_ros.sim.leaves import changed_leaves, traced
+
+Tree = dict[str, jax.Array]
+
+
+def tree() -> Tree:
+    return {
+        "count": jnp.array([3], jnp.int32),
+        "fixed": jnp.arange(6.0).reshape(2, 3),
+        "moving": jnp.ones((2, 1, 3)),
+        "flag": jnp.array([True, False]),
+        "swapped": jnp.zeros((2, 3)),
+    }
+
+
+def repeated(t: Tree, n: jax.Array | int) -> Tree:
+    return repeat(advance, t, n, changed_leaves(traced(advance, t)))
+
+
+def advance(t: Tree) -> Tree:
+    return t | {"count": t["count"] + 1, "moving": t["moving"] * 2 + t["fixed"][:, None]}
+
+
+def test_pack_and_unpack() -> None:
+    arrays = list(tree().values())
+    packing = Packing(arrays)
+    vectors = packing.pack(arrays)
+    assert sorted(str(v.dtype) for v in vectors) == ["bool", "float32", "int32"]
+    assert all(v.ndim == 1 for v in vectors)
+    for a, b in zip(packing.unpack(vectors), arrays, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def test_changed_leaves() -> None:
+    def changed(fn: object) -> set[str]:
+        return {name for name, c in zip(sorted(tree()), changed_leaves(traced(fn, tree()))) if c}
+
+    assert changed(lambda t: t) == set()
+    assert changed(advance) == {"count", "moving"}
+    assert changed(lambda t: t | {"fixed": t["swapped"], "swapped": t["fixed"]}) == {
+        "fixed",
+        "swapped",
+    }
+    assert changed(lambda t: t | {"fixed": jnp.zeros((2, 3))}) == {"fixed"}
+    with pytest.raises(TypeError, match="changed the structure"):
+        changed(lambda t: {"count": t["count"]})
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_repeat(n: int) -> None:
+    expected = tree()
+    for _ in range(n):
+        expected = advance(expected)
+    for result in (repeated(tree(), n), jax.jit(repeated)(tree(), n)):
+        jax.tree.map(np.testing.assert_array_equal, result, expected)
+
+
+def test_a_loop_of_fixed_length_can_be_differentiated() -> None:
+    def last(x: jax.Array) -> jax.Array:
+        return repeated(tree() | {"moving": x}, 4)["moving"].sum()
+
+    np.testing.assert_allclose(jax.grad(last)(jnp.ones((2, 1, 3))), 16)
+
+
+def test_moving_leaves() -> None:
+    leaves = MovingLeaves(advance, tree())
+    vectors, fixed = leaves.pack(tree()), leaves.fixed(tree())
+    assert [v.size for v in vectors] == [1, 6] and len(fixed) == 3
+    jax.tree.map(np.testing.assert_array_equal, leaves.unpack(vectors, fixed), tree())
+    moved = leaves.unpack(leaves.pack(advance(tree())), fixed)
+    jax.tree.map(np.testing.assert_array_equal, moved, advance(tree()))

@@ -1,0 +1,122 @@
+"""Resets that start each world another way, parameters of each drone, swarms of several models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.dynamics.forces.floor import floor_contact
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.randomize import (
+    randomize_ang_vel,
+    randomize_attitude,
+    randomize_inertia,
+    randomize_mass,
+    randomize_param,
+    randomize_pos,
+    randomize_vel,
+)
+
+N, M = 200, 2
+
+
+def test_randomizers_stay_within_their_spread_and_their_worlds() -> None:
+    sim = Sim(N, M, control="rotor_vel")
+    sim.reset_pipeline = (
+        randomize_pos([0.5, 1.0, 0.0]),
+        randomize_vel(0.3),
+        randomize_ang_vel(2.0),
+        randomize_attitude(0.1),
+        randomize_mass(0.2),
+        randomize_inertia(0.3),
+        randomize_param("rpm2thrust", 0.1),
+    )
+    default = sim.default_data
+    sim.reset()
+    first = sim.data
+    states, params = first.states, first.params
+    assert first.states.pos.shape == (N, M, 3) and params.mass.shape == (N, M, 1)
+    shift = np.abs(np.asarray(states.pos - default.states.pos))
+    np.testing.assert_allclose(shift.max((0, 1)), [0.5, 1, 0], rtol=0.03)
+    np.testing.assert_allclose(np.abs(states.vel).max((0, 1)), 0.3, rtol=0.03)
+    np.testing.assert_allclose(np.abs(states.ang_vel).max((0, 1)), 2.0, rtol=0.03)
+    turned = Rotation.from_quat(np.asarray(states.quat).reshape(-1, 4)).as_rotvec()
+    np.testing.assert_allclose(np.abs(turned).max(0), 0.1, rtol=0.03)
+    ratio = np.asarray(params.mass) / load_drone("cf21B_500")["mass"]
+    np.testing.assert_allclose([ratio.min(), ratio.max()], [0.8, 1.2], rtol=0.02)
+    product = np.asarray(params.J) @ np.asarray(params.J_inv)
+    np.testing.assert_allclose(product, np.broadcast_to(np.eye(3), (N, M, 3, 3)), atol=1e-5)
+    curves = np.asarray(params.rpm2thrust)
+    assert curves.shape == (N, M, 1, 3) and len(np.unique(curves[..., 2])) > N
+
+    mask = np.arange(N) % 2 == 0
+    sim.step(3)
+    before = sim.data
+    sim.reset(mask)
+    after = sim.data
+    for old, new in (
+        (before.states.pos, after.states.pos),
+        (before.params.mass, after.params.mass),
+        (before.params.J_inv, after.params.J_inv),
+    ):
+        np.testing.assert_array_equal(new[~mask], old[~mask])
+        assert (np.asarray(new[mask] != old[mask]).any(axis=-1)).any()
+    assert (after.params.mass[mask] != before.params.mass[mask]).all()
+    with pytest.raises(ValueError, match="the spread of mass is from 0 to less than 1"):
+        randomize_mass(1.5)
+
+
+def test_a_swarm_of_two_models_flies_like_each_alone() -> None:
+    models = ["cf2x_L250", "cf21B_500"]
+    mixed = Sim(2, drone=models, control="state", forces=(floor_contact(models, 500),))
+    assert mixed.n_drones == 2 and mixed.data.params.mass.shape == (2, 1)
+    command = np.zeros((2, 2, 13))
+    command[..., :3] = np.asarray(mixed.data.states.pos) + np.array([0.3, 0.1, 0.5])
+    mixed.state_control(command)
+    mixed.step(300)
+    for i, model in enumerate(models):
+        alone = Sim(2, 2, drone=model, control="state", forces=(floor_contact(model, 500),))
+        alone.state_control(command)
+        alone.step(300)
+        for name in ("pos", "quat", "vel"):
+            ours, expected = (getattr(s.data.states, name)[:, i] for s in (mixed, alone))
+            np.testing.assert_allclose(ours, expected, atol=2e-5)
+    radii = [mixed.mj_model.geom(f"disc0:{i}").size[0] for i in range(2)]
+    np.testing.assert_allclose(radii, [load_drone(m)["geometry"]["rotor_radius"] for m in models])
+
+
+def test_drones_of_several_models_keep_their_order_in_the_scene() -> None:
+    models = ["hb_x500", "cf2x_L250", "cf2x_L250", "hb_x500"]
+    sim = Sim(drone=models)
+    ids = [sim.mj_model.body(f"drone:{i}").mocapid.item() for i in range(4)]
+    assert ids == sim.data.core.drone_mocap_ids.tolist() == [0, 1, 2, 3]
+
+
+def test_spreads_and_names_are_checked() -> None:
+    for spread in (np.nan, [1.0, 2.0], [0, 0, np.inf]):
+        for kind in (randomize_pos, randomize_attitude):
+            with pytest.raises(ValueError, match="is one or three finite numbers, got"):
+                kind(spread)
+    for part in (np.nan, 1, -0.1, [0.1, 0.2]):
+        with pytest.raises(ValueError, match="the spread of mass is from 0 to less than 1, got"):
+            randomize_mass(part)
+    for name in ("foo", "J_inv", "obstacles"):
+        with pytest.raises(ValueError, match=f"'{name}' is no parameter to randomise, have J, "):
+            randomize_param(name, 0.1)
+    sim = Sim(control="rotor_vel")
+    sim.reset_pipeline = (randomize_param("acc_coef", 0.1),)
+    with pytest.raises(ValueError, match="the dynamics have no acc_coef to randomise"):
+        sim.reset()
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(ValueError, match="drone names 2 drones, but n_drones is 3"):
+        Sim(n_drones=3, drone=["cf2x_L250", "cf21B_500"])
+    with pytest.raises(ValueError, match="unknown drone 'x', have cf2x_L250"):
+        Sim(drone=["cf2x_L250", "x"])
+    sim = Sim(3, 2, control="rotor_vel")
+    mass = np.ones((4, 1), np.float32)
+    with pytest.raises(ValueError, match=r"params.mass has the leading axes \(4,\), expected"):
+        sim.data = sim.data.replace(params=sim.data.params.replace(mass=mass))
