@@ -284,8 +284,7 @@ class SimulatorNode(Node):
         try:
             from crazyflow_ros.ros.recording.recorder import Recorder
         except ModuleNotFoundError as error:
-            expected = f"the Python package {error.name} (pip install {error.name}) to write a file"
-            raise ParameterError("record", expected, path) from None
+            raise ParameterError("record", f"what writes a file ({error})", path) from None
         try:
             return Recorder(Path(path).expanduser(), values_of(self.parameters), self.get_logger())
         except OSError as error:
