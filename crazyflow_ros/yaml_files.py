@@ -15,7 +15,7 @@ _MAX_NODES = 100_000
 """Values in a file, those counted again that aliases repeat."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
     """Plain values only. Refuses what comes twice under one name, and what grows without end."""
 
     def __init__(self, text: str) -> None:

@@ -91,7 +91,7 @@ def repair_exports() -> None:
     for export in (PREFIX / "share").rglob("*.cmake"):
         text = repaired = export.read_text()
         for elsewhere, folder in here.items():
-            repaired = elsewhere.sub(lambda _, folder=folder: folder, repaired)
+            repaired = elsewhere.sub(folder.replace("\\", r"\\"), repaired)
         if repaired != text:
             export.write_text(repaired)
 

@@ -79,6 +79,7 @@ class RigidBody(Struct):
 
     def rotor_thrust(self, state: BodyState) -> Vec4:
         """Thrust of each rotor, N. What has no rotors is taken to hover."""
+        del state
         share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4
         return (share, share, share, share)
 

@@ -189,7 +189,7 @@ class Commander:
         if self.stuck_ns is not None:
             self.stuck_ns -= time_ns
 
-    def next_change_ns(self, time_ns: int) -> float:
+    def next_change_ns(self) -> float:
         """When `update` has something to do next; infinite if never."""
         order = self.order
         if order is None:
