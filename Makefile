@@ -20,6 +20,8 @@ ifdef AMENT_PREFIX_PATH
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH LD_LIBRARY_PATH
 endif
 unexport PYTHONPATH PYTHONHOME _ROS_WHEELS_BOOTSTRAP_COMPLETE
+# Without byte code each of hundreds of processes would compile JAX and ROS anew, for 3 seconds.
+unexport PYTHONDONTWRITEBYTECODE
 # ROS writes its logs below HOME and refuses to start without.
 ifeq ($(strip $(HOME)),)
 export HOME := $(CURDIR)/$(VENV)
