@@ -7,6 +7,7 @@ it everything is compiled as XLA does by itself, which is slower and right, and 
 from __future__ import annotations
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -120,10 +121,18 @@ class LateEntries:
         cache.put_executable_and_time, cache.get_executable_and_time = keep, find
         return True
 
-    def write(self) -> None:
-        """Write all, and warn of what cannot be written as JAX does."""
-        while self._entries:
-            key, entry = self._entries.popitem()
+    def write(self, within: float) -> None:
+        """Write them, and warn of what cannot be written as JAX does.
+
+        Args:
+            within: Time [s] after which none is begun any more. What took longest to compile comes
+                first.
+        """
+        deadline = time.monotonic() + within
+        for key in sorted(self._entries, key=lambda key: -self._entries[key][-1]):
+            if time.monotonic() >= deadline:
+                return
+            entry = self._entries.pop(key)
             try:
                 self._put(key, *entry)
             except Exception as error:  # whatever a disk may do

@@ -26,6 +26,7 @@ ENTRIES = "*-cache"
 
 _MARK = ".running-"  # files that processes lock while they may write entries
 _OURS = "persistent compilation cache entry"  # in JAX's warnings
+_WRITING = 0.8  # s for what was postponed: a process has to end soon after it is told to
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes
 
@@ -65,12 +66,12 @@ class CodeCache:
         self._late = LateEntries()
 
     def close(self) -> None:
-        """Write what was postponed, and say that all entries are complete.
+        """Write what was postponed, as far as there is time, and say that all entries are complete.
 
         Without it the next process removes those of this one that are not.
         """
         if self._late is not None:
-            self._late.write()
+            self._late.write(_WRITING)
         if self._mark is not None and self._is_whole:
             self._mark.unlink(missing_ok=True)
 
