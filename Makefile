@@ -94,6 +94,7 @@ $(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/messa
 
 $(VENV)/.ready: $(VENV)/.installed interfaces/build.py $(shell find interfaces/*/ -type f)
 	@$(PYTHON) interfaces/build.py
+	@$(PYTHON) -c "import crazyflow_ros.ros.node" # leaves the byte code that each start needs
 	@touch $@
 
 $(PARITY_VENV)/.ready: parity-constraints.txt | $(PARITY_VENV)/.empty
