@@ -205,14 +205,14 @@ class Simulation:
         self._take_orders()
         names, commands = self.orders.commands([self.snapshot.time_ns])
         if names:
-            self._engine.tell(names, commands[0])
+            self._engine.set_commands(names, commands[0])
 
     def _take_orders(self) -> None:
         """The same, but for drones on courses, whose commands change with time."""
         engine = self._engine
         names, commands = self.orders.take(self.snapshot)
         if names:
-            engine.tell(names, commands)
+            engine.set_commands(names, commands)
         for name in self.orders.take_stopped():
             engine.disarm(name)
         for name, why in self.orders.take_failed().items():
