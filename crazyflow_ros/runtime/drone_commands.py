@@ -218,7 +218,7 @@ class Orders:
         self, name: str, setpoint: Setpoint, sight: Observation, now: Snapshot
     ) -> None:
         try:
-            plan = self._commander(name).tell(setpoint, sight.start(now.names.index(name)))
+            plan = self._commander(name).command(setpoint, sight.start(now.names.index(name)))
         except ValueError as error:
             self._health.warn(f"{name} ignores a {type(setpoint).__name__.lower()}: {error}")
         except Exception as error:  # of this drone alone
