@@ -25,7 +25,7 @@ def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
         return poses
     poses = np.array(config.initial_poses, float)
     if poses.shape != (n_drones, 7):
-        raise ValueError(f"initial_poses has the shape ({n_drones}, 7), got {poses.shape}")
+        raise ValueError(f"initial_poses must have shape ({n_drones}, 7), got {poses.shape}")
     return np.array([checked_pose("initial_poses", pose) for pose in poses])
 
 
@@ -49,7 +49,7 @@ def checked_pose(what: str, pose: ArrayLike) -> np.ndarray:
     """
     checked = np.array(pose, float)
     if checked.shape != (7,):
-        raise ValueError(f"{what} has the shape (7,), got {checked.shape}")
+        raise ValueError(f"{what} must have shape (7,), got {checked.shape}")
     norm = np.linalg.norm(checked[3:])
     if not np.isfinite(checked).all() or norm == 0:
         raise ValueError(f"{what} must be finite with an attitude, got {checked.tolist()}")

@@ -72,9 +72,9 @@ class MotorFailure:
             ValueError: `rotor` is not one of 0 to 3, or `time` is not finite.
         """
         if self.rotor not in range(4):
-            raise ValueError(f"rotor has to be one of 0 to 3, got {self.rotor}")
+            raise ValueError(f"rotor must be one of 0 to 3, got {self.rotor}")
         if not isfinite(self.time):
-            raise ValueError(f"time has to be finite, got {self.time}")
+            raise ValueError(f"time must be finite, got {self.time}")
 
     def begin(self, data: SimData) -> SimData:
         """Return the data unchanged; the stage has no memory.
@@ -85,7 +85,7 @@ class MotorFailure:
         _rotor_params(data, "MotorFailure")
         if self.drone is not None and self.drone not in range(data.core.n_drones):
             last = data.core.n_drones - 1
-            raise ValueError(f"MotorFailure: drone has to be one of 0 to {last}, got {self.drone}")
+            raise ValueError(f"MotorFailure: drone must be one of 0 to {last}, got {self.drone}")
         return data
 
     def __call__(self, data: SimData) -> SimData:

@@ -32,7 +32,7 @@ def whole(name: str, value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         is_whole = False
     if not is_whole:
-        raise ValueError(f"{name} has to be a whole number, got {value!r}")
+        raise ValueError(f"{name} must be an integer, got {value!r}")
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
     return number
@@ -62,7 +62,7 @@ def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, 
         ValueError: A model is unknown, or the numbers differ.
     """
     if not isinstance(drone, Iterable):
-        raise ValueError(f"drone has to be a name, or one for each drone, got {drone!r}")
+        raise ValueError(f"drone must be a name, or one for each drone, got {drone!r}")
     if isinstance(drone, str):
         return (member(Drone, drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
     models = tuple(member(Drone, name) for name in drone)
@@ -95,7 +95,7 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
     if obstacles is None:
         return
     if not isinstance(obstacles, Obstacles):
-        raise ValueError(f"obstacles have to be Obstacles, got {obstacles!r}")
+        raise ValueError(f"obstacles must be Obstacles, got {obstacles!r}")
     # Functions of the user may use the obstacles.
     made = (DroneForce, DroneContact)
     if all(isinstance(force, made) and force.name != "obstacle_contact" for force in forces):
@@ -111,7 +111,7 @@ def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[Extern
         ValueError: They are not functions, or were built for other drones.
     """
     if not isinstance(forces, Sequence) or not all(map(callable, forces)):
-        raise ValueError(f"forces have to be a tuple of functions, got {forces!r}")
+        raise ValueError(f"forces must be a tuple of functions, got {forces!r}")
     for force in forces:
         if isinstance(force, DroneForce | DroneContact):
             force.check(models, freq)

@@ -77,7 +77,7 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | 
     shape = cmd.shape
     if shape[:-1] != lead or shape[-1] not in control.sizes:
         expected = " or ".join(str((*lead, n)) for n in control.sizes)
-        raise ValueError(f"{named(control)} command has the shape {expected}, got {shape}")
+        raise ValueError(f"{named(control)} command must have shape {expected}, got {shape}")
     dtype = data.states.pos.dtype
     if isinstance(cmd, jax.core.Tracer):
         return full_command(control, jnp.asarray(cmd, dtype))

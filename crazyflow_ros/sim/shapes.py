@@ -64,7 +64,7 @@ class Shapes:
             ValueError: Something has another shape or dtype, or is missing; the message names it.
         """
         if not isinstance(data, SimData):
-            raise ValueError(f"data has to be a SimData, got {data!r}")
+            raise ValueError(f"data must be a SimData, got {data!r}")
         fine = now.present
         for name, field in data.present.items():
             if field is not fine.get(name) and (key := (name, layout(field))) not in self._checked:
@@ -75,7 +75,7 @@ class Shapes:
         given = {(name, *path): leaf for path, leaf in jax.tree.leaves_with_path(field)}
         for path, first in self._first.items():
             if path[0] == name and path not in given:
-                raise ValueError(f"{path_name(path)} has to be an array, {described(first)}")
+                raise ValueError(f"{path_name(path)} must be an array, {described(first)}")
         for path, leaf in given.items():
             self._check_leaf(path, leaf)
         if name.name == "core" and field.freq != self._freq:
@@ -85,7 +85,7 @@ class Shapes:
         first = self._first.get(path)
         if not hasattr(leaf, "dtype"):
             expected = f", {described(first)}" if first is not None else ""
-            raise ValueError(f"{path_name(path)} has to be an array{expected}, got {leaf!r}")
+            raise ValueError(f"{path_name(path)} must be an array{expected}, got {leaf!r}")
         if is_param(path):
             n_lead = len(self.lead(path, leaf))
             if first is not None:

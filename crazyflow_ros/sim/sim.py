@@ -115,9 +115,9 @@ class Sim(SimScene):
         models = models_of(drone, n_drones)
         n_worlds, n_drones, freq = whole("n_worlds", n_worlds), len(models), whole("freq", freq)
         if mesh is not None and not hasattr(mesh, "devices"):
-            raise ValueError(f"mesh has to be a jax.sharding.Mesh, got {mesh!r}")
+            raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
         if not isinstance(rng_key, int | np.integer):
-            raise ValueError(f"rng_key has to be an integer, got {rng_key!r}")
+            raise ValueError(f"rng_key must be an integer, got {rng_key!r}")
         self.drone: Drone | tuple[Drone, ...] = models[0] if isinstance(drone, str) else models
         self.dynamics = member(Dynamics, dynamics)
         self.control = member(Control, control)
@@ -228,9 +228,7 @@ class Sim(SimScene):
         n_steps = steps_of(n_steps)
         with self._one_thread:
             if self._flown is None:
-                data = jax.tree.map(
-                    lambda x: x, self._data
-                )  # all of it, also if it was not unpacked
+                data = jax.tree.map(lambda x: x, self._data)  # all of it, even if not unpacked
                 data = self._worlds.placed(_unsynced(data))
                 key = layout(data)
                 if key not in self._steps:
@@ -252,7 +250,7 @@ class Sim(SimScene):
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != (self.n_worlds,):
-                raise ValueError(f"mask has the shape ({self.n_worlds},), got {mask.shape}")
+                raise ValueError(f"mask must have shape ({self.n_worlds},), got {mask.shape}")
             if mask.dtype != bool:
                 raise ValueError(f"mask holds a bool for each world, got {mask.tolist()}")
             mask = self._worlds.placed_array(mask)

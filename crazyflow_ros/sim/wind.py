@@ -53,11 +53,11 @@ class Dryden:
                 range.
         """
         if not np.isfinite(self.wind).all() or (self.intensity is None and self.speed <= 0):
-            raise ValueError(f"wind has to be finite and blow, got {self.wind}")
+            raise ValueError(f"wind must be finite and blow, got {self.wind}")
         if not 3 <= self.altitude <= 300:
-            raise ValueError(f"altitude has to be from 3 to 300 m, got {self.altitude}")
+            raise ValueError(f"altitude must be from 3 to 300 m, got {self.altitude}")
         if self.intensity is not None and not 0 <= self.intensity < np.inf:
-            raise ValueError(f"intensity has to be 0 m/s or more, got {self.intensity}")
+            raise ValueError(f"intensity must be 0 m/s or more, got {self.intensity}")
 
     @property
     def speed(self) -> float:

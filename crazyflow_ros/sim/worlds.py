@@ -30,7 +30,7 @@ class Worlds:
         self._n_worlds = data.core.n_worlds
         if mesh is not None and self._n_worlds % mesh.size:
             raise ValueError(
-                f"n_worlds has to be a multiple of the mesh's {mesh.size} devices, "
+                f"n_worlds must be a multiple of the mesh's {mesh.size} devices, "
                 f"got {self._n_worlds}"
             )
         # Stages need not specify the sharding of their arrays: the compiler infers it.

@@ -28,14 +28,10 @@ from crazyflow_ros.dynamics.rigid_body import RigidBody
 AIR_DENSITY = 1.225  # kg/m^3, at sea level
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
 _HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
-_NARROW, _WIDE = (
-    9.0,
-    0.5,
-)  # rotor radii, and share of the distance below: beyond, the jet is below 1e-8
+# Rotor radii, and share of the distance below: beyond, the jet is below 1e-8.
+_NARROW, _WIDE = 9.0, 0.5
 _LEAST = 1e-6  # N, minimum thrust of a jet
-_JET_SPREAD = (
-    0.094  # spread rate of a round jet: distance from the axis, per length, at half the speed
-)
+_JET_SPREAD = 0.094  # of a round jet: distance from the axis, per length, at half the speed
 
 
 def ground_effect(drone: str | Sequence[str]) -> DroneForce:
