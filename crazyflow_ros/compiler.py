@@ -8,6 +8,8 @@ one warning is logged.
 from __future__ import annotations
 
 import logging
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
@@ -87,3 +89,53 @@ def works(attempt: Callable[[], bool], what: str) -> bool:
         *(jax.__version__, what, reason),
     )
     return False
+
+
+class LateEntries:
+    """Entries of JAX's compilation cache that are stored, to be written to its folder later.
+
+    JAX takes a tenth of a second or more to serialise a large function, and holds the interpreter's
+    lock meanwhile, so that no other Python thread runs. Stored entries are found when the same
+    function is compiled again. If JAX lacks the functions that this needs, it writes at once.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[Any, ...]] = {}
+        self._put: Callable[..., None] = lambda *_: None
+        works(self._take_over, "the functions that write and read its cache")
+
+    def _take_over(self) -> bool:
+        cache: Any = import_module("jax._src.compilation_cache")
+        put, get = cache.put_executable_and_time, cache.get_executable_and_time
+
+        def keep(key: str, *entry: Any) -> None:
+            self._entries[key] = entry
+
+        def find(key: str, *rest: Any) -> Any:
+            if (entry := self._entries.get(key)) is None:
+                return get(key, *rest)
+            _, executable, _, seconds = entry
+            return executable, seconds
+
+        self._put = put
+        cache.put_executable_and_time, cache.get_executable_and_time = keep, find
+        return True
+
+    def write(self, within: float) -> None:
+        """Write the entries, with JAX's warning for those that cannot be written.
+
+        Args:
+            within: Time [s] after which no further entry is started. Entries that took longest to
+                compile come first.
+        """
+        deadline = time.monotonic() + within
+        for key in sorted(self._entries, key=lambda key: -self._entries[key][-1]):
+            if time.monotonic() >= deadline:
+                return
+            entry = self._entries.pop(key)
+            try:
+                self._put(key, *entry)
+            except Exception as error:  # any error of the disk
+                what = f"persistent compilation cache entry for {entry[0]!r}"
+                reason = f"{type(error).__name__}: {error}"
+                warnings.warn(f"Error writing {what}: {reason}", stacklevel=2)

@@ -20,7 +20,7 @@ class Struct:
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True)(cls)
-        fields = dataclasses.fields(cls)  # a dataclass since the line above
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # a dataclass since the line above
         static = [f.name for f in fields if f.metadata.get("static")]
         leaves = [f.name for f in fields if f.name not in static]
         jax.tree_util.register_dataclass(cls, data_fields=leaves, meta_fields=static)
