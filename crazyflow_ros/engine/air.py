@@ -25,7 +25,7 @@ WIND, GUSTS = "wind", "gusts"
 filters.
 """
 
-_GUST_RATE = 100  # Hz of simulated time, at least, if there are so many ticks
+_GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
 _EXACT = 2**24  # the largest integer up to which float32 is exact
 
 

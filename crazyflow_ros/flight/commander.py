@@ -17,7 +17,7 @@ from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsSto
 from crazyflow_ros.flight.streamed import HIGH_LEVEL, Hover, Streamed
 
 _NS = 1_000_000_000
-_ON_THE_FLOOR = 0.02  # m above the resting height; a drone that moves there comes to rest by itself
+_ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
 _MAX_DEVIATION = 0.5  # m from the reference position; all drones survive a step of this size
 
 
@@ -144,7 +144,7 @@ class Commander:
             setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
             start = self._start(motion())
             self._begin(Order(setpoint, start, setpoint.plan(start, self.rules)))
-            order = self.order  # None if it has come down to the floor
+            order = self.order  # None if the drone has landed
         if order is None or order.plan.course is None:
             return text
         if order.seconds(time_ns) >= order.plan.course.end:

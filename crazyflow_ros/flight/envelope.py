@@ -13,8 +13,8 @@ from crazyflow_ros.dynamics import load_drone
 
 _SPEED = 2.0  # m/s
 _CLIMB = 1.2  # m/s
-# The thrust in excess of the weight holds the altitude while the drone tilts, climbs, and mostly
-# turns the drone. The firmware's controller does all of this at once.
+# The thrust in excess of the weight holds the altitude of the tilted drone, makes it climb and, for
+# the most part, turns it. The firmware's controller does all of this at once.
 _LEVEL_SHARE, _LIFT_SHARE = 0.45, 0.25
 _STEEPEST = radians(20.0)  # tilt of the accelerating thrust; drag adds to it
 _JERK = 10.0  # m/s^3, a tilt rate of 1 rad/s

@@ -14,11 +14,11 @@ from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.profile import Profile
-from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHED, StateSetpoint, still
+from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, StateSetpoint, no_motion
 
-BEYOND = 0.1
+LAPSE_MARGIN = 0.1
 """Time [s] for which a course at a velocity continues after it has lapsed."""
-_RISEN = 0.01  # m below the height of a takeoff, at which it is complete
+_TAKEOFF_TOLERANCE = 0.01  # m below the height of a takeoff, at which it is complete
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Pose(StateSetpoint):
         x, y, z = np.asarray(self.pos).tolist()
         yaw = float(reference.pos[3]) if isnan(self.yaw) else self.yaw
         clear = rules.rest_height + CLEARANCE
-        lands = z < rules.rest_height + TOUCHED
+        lands = z < rules.rest_height + TOUCHDOWN
         course = to_pose(reference, (x, y, max(z, clear)), yaw, envelope)
         if start.state.stands or reference.pos[2] < clear:
             course = _after_lifting(course, clear)
@@ -103,11 +103,11 @@ class Velocity(StateSetpoint):
         vx, vy, vz = np.asarray(self.vel).tolist()
         at, stands = start.reference, start.state.stands
         if stands and not (vx or vy or vz or self.yaw_rate):
-            return still(start, start.state)
+            return no_motion(start, start.state)
         if stands and vz < 0:
             raise ValueError("it stands on the floor and cannot go down")
         rises = stands or start.state is FlightState.taking_off
-        if rises and vz >= 0 and at.pos[2] < rules.takeoff_height - _RISEN:
+        if rises and vz >= 0 and at.pos[2] < rules.takeoff_height - _TAKEOFF_TOLERANCE:
             return self._rising(start, rules)
         if vz < 0:
             return self._falling(start, rules)
@@ -127,7 +127,7 @@ class Velocity(StateSetpoint):
     def _falling(self, start: Start, rules: Rules) -> Plan:
         """Descend, straight down near the floor, and land."""
         at, (vx, vy, vz) = start.reference, np.asarray(self.vel).tolist()
-        if at.pos[2] < rules.rest_height + TOUCHED:
+        if at.pos[2] < rules.rest_height + TOUCHDOWN:
             course = to_rest(at, rules.envelope)
             return Plan(course, during=FlightState.landing, after=FlightState.landed)
         down = descent(at, rules.rest_height, vz, rules.envelope)
@@ -138,7 +138,7 @@ class Velocity(StateSetpoint):
         self, at: Reference, rules: Rules, vel: Sequence[float], z: Profile | None = None
     ) -> Plan:
         timeout = rules.velocity_timeout
-        course = at_velocity(at, vel, self.yaw_rate, timeout + BEYOND, rules.envelope, z)
+        course = at_velocity(at, vel, self.yaw_rate, timeout + LAPSE_MARGIN, rules.envelope, z)
         return Plan(course, timeout=timeout)
 
 

@@ -18,7 +18,7 @@ from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 
 CLEARANCE = 0.15
 """Height [m] above the resting height below which a drone moves straight up and down only."""
-TOUCHED = 0.02
+TOUCHDOWN = 0.02
 """Height [m] above the resting height below which a descending drone has landed."""
 _GROUPS = 255
 
@@ -66,12 +66,12 @@ class Brake(StateSetpoint):
         """Plan to brake as fast as the envelope allows."""
         course = to_rest(start.reference, rules.envelope)
         low = float(course.at(course.end).pos[2])
-        if low < rules.rest_height + TOUCHED:
+        if low < rules.rest_height + TOUCHDOWN:
             return Plan(course, during=FlightState.landing, after=FlightState.landed)
         return Plan(course)
 
 
-def still(start: Start, state: FlightState) -> Plan:
+def no_motion(start: Start, state: FlightState) -> Plan:
     """Return a plan without motion, in a given state."""
     course = Course.of_pieces([[]] * 4, start.reference.pos.tolist())
     return Plan(course, during=state, after=state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_group, still
+from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_group, no_motion
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Stop(Setpoint):
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""
         del rules
-        return still(start, FlightState.landed)
+        return no_motion(start, FlightState.landed)
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Arm(Setpoint):
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan to stop the rotors; commanders call this only to disarm."""
         del rules
-        return still(start, FlightState.landed)
+        return no_motion(start, FlightState.landed)
 
 
 @dataclass(frozen=True)
@@ -74,4 +74,4 @@ class Emergency(Setpoint):
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""
         del rules
-        return still(start, FlightState.locked)
+        return no_motion(start, FlightState.locked)

@@ -21,8 +21,15 @@ from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
 from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.pose_and_velocity import BEYOND
-from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHED, Brake, Setpoint, StateSetpoint, still
+from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
+from crazyflow_ros.flight.setpoint import (
+    CLEARANCE,
+    TOUCHDOWN,
+    Brake,
+    Setpoint,
+    StateSetpoint,
+    no_motion,
+)
 from crazyflow_ros.flight.stop_and_arm import Stop
 
 LEVEL_TIMEOUT = 0.5
@@ -60,13 +67,13 @@ class Hover(StateSetpoint, Streamed):
         """Plan a course at the velocity and height, which lapses; near the floor it is vertical."""
         at, stands, envelope = start.reference, start.state.stands, rules.envelope
         height = max(self.height, rules.rest_height)
-        if height < rules.rest_height + TOUCHED:
+        if height < rules.rest_height + TOUCHDOWN:
             if stands:
-                return still(start, start.state)
-            if at.pos[2] < rules.rest_height + TOUCHED:
+                return no_motion(start, start.state)
+            if at.pos[2] < rules.rest_height + TOUCHDOWN:
                 course = to_rest(at, envelope)
                 return Plan(course, during=FlightState.landing, after=FlightState.landed)
-        rises = at.pos[2] < height - TOUCHED and (stands or start.state is FlightState.taking_off)
+        rises = at.pos[2] < height - TOUCHDOWN and (stands or start.state is FlightState.taking_off)
         during = FlightState.taking_off if rises else FlightState.flying
         vel: Sequence[float] = np.asarray(self.vel).tolist()
         if at.pos[2] < rules.rest_height + CLEARANCE:
@@ -76,7 +83,7 @@ class Hover(StateSetpoint, Streamed):
             vel = (0.0, 0.0)
         z = descent(at, height, envelope.climb, envelope)
         timeout = rules.velocity_timeout
-        course = at_velocity(at, (*vel, 0.0), self.yaw_rate, timeout + BEYOND, envelope, z)
+        course = at_velocity(at, (*vel, 0.0), self.yaw_rate, timeout + LAPSE_MARGIN, envelope, z)
         return Plan(course, during=during, timeout=timeout)
 
     def lapsed(self, rules: Rules) -> Setpoint:

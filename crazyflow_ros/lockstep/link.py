@@ -95,12 +95,12 @@ class SharedMemoryLink:
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
         self._counts = np.zeros(n, np.uint64)  # of the latest command seen
-        self._announced = np.full(n, -np.inf)  # when it was said that a controller is there
+        self._announced = np.full(n, -np.inf)  # time of the log entry that a controller is active
         self._epoch = 0
         # Content of the slots if only numbers have changed: the active sessions; and tick,
         # epoch and level of the commands, where the tick is filled in.
         self._usual: tuple[bytes, np.ndarray] | None = None
-        self._waiting: float | None = None  # wall time since when the tick has been waiting
+        self._waiting: float | None = None  # wall time at which the tick began to wait
         self._looked = 0.0
         self._missed = 0  # periods of the present outage
         self._cycles = self._timeouts = 0

@@ -127,7 +127,7 @@ def _count(text: str, folder: Path, size: _Size, depth: int) -> str:
     folders = [folder, Path.cwd()]
     for compiler in root.iter("compiler"):
         folders += [folder / compiler.get(name, "") for name in _FOLDERS]
-    for model in root.iter("model"):  # before what attaches it
+    for model in root.iter("model"):  # before elements that attach it
         _count_file("model", model.get("file", ""), 1, folders, size, depth)
     for element, times in _expanded(root):
         size.elements += times * (size.attached if element.tag == "attach" else 1)

@@ -184,7 +184,7 @@ class Mirror:
                 self._front, self._back = data, self._front
                 self._shown = state
 
-    # For everyone.
+    # For any thread.
 
     def read_sensor(self, name: str) -> np.ndarray:
         """Return a copy of the readings of one sensor of the model, for example "gyro:cf0"."""

@@ -1,6 +1,6 @@
 """Stages between the commands and the rotors, to insert before `integrate`.
 
-They change `data.controls.actuators`, which each tick computes anew.
+They change `data.controls.actuators`, which each tick recomputes.
 """
 
 from __future__ import annotations

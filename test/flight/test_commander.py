@@ -39,7 +39,7 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight import FlightState as Is
-from crazyflow_ros.flight.setpoint import TOUCHED
+from crazyflow_ros.flight.setpoint import TOUCHDOWN
 
 RULES = Rules.of(DRONE, FlightConfig())
 REST = RULES.rest_height
@@ -178,7 +178,7 @@ def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> N
                     lands = name == "pose on the floor" or (
                         name == "no stick" and state is Is.flying and on_floor
                     )
-                    low = before.pos[2] < REST + TOUCHED
+                    low = before.pos[2] < REST + TOUCHDOWN
                     if low and follows in (*LAPSE, "raw"):  # it comes to rest by itself
                         before = Reference.at_rest(before.pos[:3], before.pos[3])
                     state, follows = Is.flying if name == "notify" else expected, name

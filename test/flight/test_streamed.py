@@ -30,7 +30,7 @@ from crazyflow_ros.flight import (
     Takeoff,
 )
 from crazyflow_ros.flight.plan import Attitude
-from crazyflow_ros.flight.pose_and_velocity import BEYOND
+from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
 from crazyflow_ros.flight.setpoint import CLEARANCE
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 from crazyflow_ros.scene.frames import yaw
@@ -84,7 +84,7 @@ def test_hover_reaches_its_velocity_and_height_along_a_bounded_course() -> None:
     end = course.at(5.0)
     np.testing.assert_allclose(end.vel[:3], (-0.1, 0.4, 0.0), atol=1e-9)
     assert end.pos[2] == pytest.approx(1.3) and end.pos[3] == pytest.approx(np.pi / 2)
-    _, vel, acc = course.along(np.linspace(0.0, 5.0 + BEYOND, 500))[:3]
+    _, vel, acc = course.along(np.linspace(0.0, 5.0 + LAPSE_MARGIN, 500))[:3]
     assert np.hypot(*vel[:, :2].T).max() <= envelope.speed + 1e-9
     assert np.abs(vel[:, 2]).max() <= envelope.climb + 1e-9
     assert np.hypot(*acc[:, :2].T).max() <= envelope.acceleration + 1e-9
