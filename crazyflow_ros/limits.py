@@ -52,8 +52,7 @@ TEXT_LENGTH = 4096
 
 MESSAGE_BYTES = 200_000
 """Bytes of a message, which take a fraction of 100 ms to decode, such as a trajectory of 1,000
-points.
-"""
+points."""
 REQUEST_ELEMENTS = 10_000
 """Elements of all lists in a request together."""
 STEPS = 1_000_000_000

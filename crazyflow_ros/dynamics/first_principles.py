@@ -59,8 +59,7 @@ class Params(RigidBody):
     """(3,) m/s, velocity of the air, world frame."""
     rotor_dyn_coef: Array
     """(1, 4) or (4, 4): linear [1/s] and quadratic [1/(RPM s)] coefficients of rise, then of
-    fall.
-    """
+    fall."""
     rotor_vel_limits: Array
     """(2,) RPM, minimum and maximum command of a turning rotor."""
 

@@ -49,8 +49,7 @@ class Obstacles(Struct):
     """(K, 4) attitude, xyzw."""
     vel: Array | None = None
     """(K, 3) velocity of the centre, world frame, m/s; None if it is at rest. Contacts take it into
-    account, but do not move the obstacle; call `moved` or assign `pos`.
-    """
+    account, but do not move the obstacle; call `moved` or assign `pos`."""
     ang_vel: Array | None = None
     """(K, 3) angular velocity, world frame, rad/s."""
 

@@ -22,8 +22,7 @@ from crazyflow_ros.sim.wind import (
 
 WIND, GUSTS = "wind", "gusts"
 """Entries of `data.plugins`, shared by the drones: the wind's numbers, and the state of its
-filters.
-"""
+filters."""
 
 _GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
 _EXACT = 2**24  # the largest integer up to which float32 is exact

@@ -44,8 +44,7 @@ from crazyflow_ros.sim.wind import N_NUMBERS
 
 Leaves = dict[str, np.ndarray]
 """Leaves that change from tick to tick, by path in `SimData`; drones are on the second of three
-axes.
-"""
+axes."""
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""

@@ -31,8 +31,7 @@ class SimulationConfig:
     battery: bool = False
     """Whether rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; a
     reset
-    recharges it.
-    """
+    recharges it."""
     wind: tuple[float, ...] = (0.0, 0.0, 0.0)
     """Wind at the start, see `disturbances.Wind`, as are the next two fields."""
     gust_intensity: float = 0.0
@@ -51,8 +50,7 @@ class SimulationConfig:
     """Number of drones for which there is room without recompiling; 0 for the initial number."""
     watchdog_timeout: float = 5.0
     """Time without progress [s of wall time] after which the place where the thread hangs is
-    reported.
-    """
+    reported."""
     initial_poses: np.ndarray | None = None
     """(M, 7) position [m] and attitude (xyzw) of each drone. None places them on the floor."""
     flight: FlightConfig = field(default_factory=FlightConfig)

@@ -67,8 +67,7 @@ class MotorEfficiency:
     efficiency: float
     """Share of the thrust: 1 for an intact motor, 0 for a stopped one. The rotor turns at the
     square root of
-    this share of the commanded speed.
-    """
+    this share of the commanded speed."""
 
     def __post_init__(self) -> None:
         if type(self.motor) is not int or self.motor not in range(N_MOTORS):

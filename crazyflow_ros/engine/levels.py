@@ -49,8 +49,7 @@ class Level(IntEnum):
     acceleration = 4
     """Acceleration x, y, z [m/s^2, world frame, 0 hovers], heading [rad]; `resolve` converts it to
     an
-    attitude.
-    """
+    attitude."""
 
 
 def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float) -> None:

@@ -33,12 +33,10 @@ class Snapshot(MirrorState):
     specific_force: np.ndarray
     """Reading of an accelerometer at the centre of mass, body axes [m/s^2], +g upwards at rest,
     shape
-    (M, 3).
-    """
+    (M, 3)."""
     contact: np.ndarray
     """Wrench of all contacts on the centre of mass: force [N] and torque [N m], world axes, shape
-    (M, 6).
-    """
+    (M, 6)."""
     tick: int
     """Physics ticks, from 1 at the start. Continues through a reset."""
     epoch: int
@@ -46,8 +44,7 @@ class Snapshot(MirrorState):
     battery: np.ndarray | None = None
     """Voltage under load [V], current [A] and charge drawn [A h] of the batteries, shape (M, 3);
     None
-    without batteries.
-    """
+    without batteries."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from crazyflow_ros.flight.governor import shortest_turn
 
 MAX_PIECES = 31
 """Maximum number of pieces of all trajectories of a drone: 4096 bytes of 132 each, as in the
-firmware.
-"""
+firmware."""
 MAX_TRAJECTORIES = 31
 
 _COEFFICIENT = limits.Limit(1e6, "")

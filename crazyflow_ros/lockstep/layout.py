@@ -74,8 +74,7 @@ MAX_NAME = 59  # bytes, plus a terminating zero
 WAITING = 5
 """Level of a command, in addition to `Level`, of a controller that has started without commands:
 the
-drone goes on as before.
-"""
+drone goes on as before."""
 
 _TYPES = {
     "Header": HEADER,

@@ -222,8 +222,7 @@ CRAZYFLIE_BATTERY = Battery(
 """Battery of a Crazyflie 2.1 with 250 mA h: 4.2 V when charged, 4.1 and 3.78 V at 90 and 10 %, as
 in
 the table of its firmware (`pm_stm32f4.c`). The resistance is assumed, and so is the efficiency,
-which gives the 7 minutes of hovering that Bitcraze states.
-"""
+which gives the 7 minutes of hovering that Bitcraze states."""
 
 
 def _rotor_params(data: SimData, stage: str) -> Params:

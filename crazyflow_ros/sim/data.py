@@ -38,8 +38,7 @@ class SimState(Struct):
     rotor_vel: Array
     """(N, M, 4) RPM; in the models so_rpy_rotor and so_rpy_rotor_drag, four copies of the
     collective
-    thrust in N.
-    """
+    thrust in N."""
 
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimState:

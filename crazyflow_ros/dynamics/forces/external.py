@@ -95,8 +95,7 @@ class DroneContact(_ForDrones):
 
 External: TypeAlias = Force | DroneContact
 """An external force or contact; each contact reacts to all forces, and to the contacts
-before it.
-"""
+before it."""
 
 
 def _listed(names: tuple[str, ...]) -> str:
