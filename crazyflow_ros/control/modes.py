@@ -10,14 +10,12 @@ class Control(StrEnum):
 
     state = "state"
     """x, y, z, vx, vy, vz, ax, ay, az (world frame, SI), then either yaw, wx, wy, wz (13 numbers)
-    or
-    qx, qy, qz, qw, wx, wy, wz (16 numbers; of the attitude, only the yaw is used)."""
+    or qx, qy, qz, qw, wx, wy, wz (16 numbers; of the attitude, only the yaw is used)."""
     attitude = "attitude"
     """roll, pitch, yaw [rad], collective thrust [N]."""
     body_rate = "body_rate"
     """wx, wy, wz [rad/s, body frame], collective thrust [N]. As in the firmware, the attitude terms
-    of the
-    controller remain active and level the drone."""
+    of the controller remain active and level the drone."""
     force_torque = "force_torque"
     """collective thrust [N], torques about the body axes [N m]."""
     rotor_vel = "rotor_vel"

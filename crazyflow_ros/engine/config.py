@@ -30,8 +30,7 @@ class SimulationConfig:
     true_mass: bool = False
     battery: bool = False
     """Whether rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; a
-    reset
-    recharges it."""
+    reset recharges it."""
     wind: tuple[float, ...] = (0.0, 0.0, 0.0)
     """Wind at the start, see `disturbances.Wind`, as are the next two fields."""
     gust_intensity: float = 0.0

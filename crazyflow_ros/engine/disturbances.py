@@ -66,8 +66,7 @@ class MotorEfficiency:
     """0 to 3: front right, rear right, rear left, front left."""
     efficiency: float
     """Share of the thrust: 1 for an intact motor, 0 for a stopped one. The rotor turns at the
-    square root of
-    this share of the commanded speed."""
+    square root of this share of the commanded speed."""
 
     def __post_init__(self) -> None:
         if type(self.motor) is not int or self.motor not in range(N_MOTORS):

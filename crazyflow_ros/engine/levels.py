@@ -48,8 +48,7 @@ class Level(IntEnum):
     """Roll rate, pitch rate, yaw rate [rad/s, body frame], collective thrust [N]."""
     acceleration = 4
     """Acceleration x, y, z [m/s^2, world frame, 0 hovers], heading [rad]; `resolve` converts it to
-    an
-    attitude."""
+    an attitude."""
 
 
 def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float) -> None:

@@ -32,8 +32,7 @@ class Snapshot(MirrorState):
     """Velocity in body axes [m/s], shape (M, 3)."""
     specific_force: np.ndarray
     """Reading of an accelerometer at the centre of mass, body axes [m/s^2], +g upwards at rest,
-    shape
-    (M, 3)."""
+    shape (M, 3)."""
     contact: np.ndarray
     """Wrench of all contacts on the centre of mass: force [N] and torque [N m], world axes, shape
     (M, 6)."""
@@ -43,8 +42,7 @@ class Snapshot(MirrorState):
     """Number of resets so far."""
     battery: np.ndarray | None = None
     """Voltage under load [V], current [A] and charge drawn [A h] of the batteries, shape (M, 3);
-    None
-    without batteries."""
+    None without batteries."""
 
 
 @dataclass(frozen=True)

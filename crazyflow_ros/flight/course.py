@@ -132,10 +132,8 @@ class Course:
 
         Returns:
             Coefficients (4, n, 8); start times of the pieces (4, n) [s], infinite for pieces that
-            an axis
-            lacks; and the time [s] until which these pieces are sufficient. If no more pieces
-            follow, that
-            is the start of the last one, or infinity once it has begun.
+            an axis lacks; and the time [s] until which these pieces are sufficient. If no more
+            pieces follow, that is the start of the last one, or infinity once it has begun.
         """
         n_pieces = self.times.shape[1]
         rows = np.maximum((self.times <= time).sum(axis=1) - 1, 0)[:, None] + np.arange(n + 1)

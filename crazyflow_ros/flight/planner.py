@@ -127,8 +127,7 @@ class PolynomialTrajectory:
             timescale: 2 takes twice as long.
             reversed: Fly from the end to the start.
             relative: Shift the trajectory to start at the drone's reference position; otherwise the
-                drone
-                must already be at its start.
+                drone must already be at its start.
 
         Raises:
             ValueError: The time scale is out of range, or the trajectory leaves the world.

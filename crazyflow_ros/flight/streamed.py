@@ -1,9 +1,8 @@
 """Streamed setpoints, with the priority and the time-outs of the Crazyflie's firmware.
 
 A program sends them many times a second. The first one stops the planner, whose commands are
-refused
-until `NotifySetpointsStop` ends the stream. A drone that receives no more setpoints levels out and
-then stops its rotors; one that hovers continues to hover.
+refused until `NotifySetpointsStop` ends the stream. A drone that receives no more setpoints levels
+out and then stops its rotors; one that hovers continues to hover.
 """
 
 from __future__ import annotations

@@ -66,8 +66,7 @@ class Supervisor:
     """Checks drones at `RATE`, and stops the rotors of those that crashed.
 
     It stores what it knows about a drone in its commander; a second check at the same instant
-    changes
-    nothing.
+    changes nothing.
 
     Args:
         weight: Weight of a drone [N].

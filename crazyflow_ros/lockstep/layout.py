@@ -73,8 +73,7 @@ NAME_RULE = "1 to 200 letters, digits, '_', '.' or '-'"
 MAX_NAME = 59  # bytes, plus a terminating zero
 WAITING = 5
 """Level of a command, in addition to `Level`, of a controller that has started without commands:
-the
-drone goes on as before."""
+the drone goes on as before."""
 
 _TYPES = {
     "Header": HEADER,

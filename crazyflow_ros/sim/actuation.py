@@ -220,8 +220,7 @@ CRAZYFLIE_BATTERY = Battery(
     capacity=0.25, full=4.2, knee=(0.025, 4.1), nominal=(0.225, 3.78), resistance=0.1
 )
 """Battery of a Crazyflie 2.1 with 250 mA h: 4.2 V when charged, 4.1 and 3.78 V at 90 and 10 %, as
-in
-the table of its firmware (`pm_stm32f4.c`). The resistance is assumed, and so is the efficiency,
+in the table of its firmware (`pm_stm32f4.c`). The resistance is assumed, and so is the efficiency,
 which gives the 7 minutes of hovering that Bitcraze states."""
 
 

@@ -37,8 +37,7 @@ class SimState(Struct):
     """(N, M, 3) external torque, world frame, N m. Remains until changed."""
     rotor_vel: Array
     """(N, M, 4) RPM; in the models so_rpy_rotor and so_rpy_rotor_drag, four copies of the
-    collective
-    thrust in N."""
+    collective thrust in N."""
 
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimState:
