@@ -32,8 +32,8 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight.course import AXES, Reference
+from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.flight.plan import FlightState
-from crazyflow_ros.flight.setpoints import state_commands
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_before
@@ -225,9 +225,9 @@ def _courses(case: Case, rules: Rules) -> list[tuple[float, Course]]:
     hovering = Reference.at_rest(case.pos, case.yaw)
     courses = []
     for time, setpoint in case.told:
-        commander.tell(setpoint, Start(round(time * 1e9), hovering))
+        commander.command(setpoint, Start(round(time * 1e9), hovering))
         courses.append((time, _course(commander)))
-    lapses = commander.order.lapses_ns() if commander.order else np.inf
+    lapses = commander.order.deadline_ns() if commander.order else np.inf
     if np.isfinite(lapses):
         commander.update(int(lapses), lambda: Start(int(lapses), hovering))
         courses.append((lapses * 1e-9, _course(commander)))

@@ -1,4 +1,4 @@
-"""The scene in MuJoCo: assembly of drones and world, the mirror of the physics, frames."""
+"""The MuJoCo scene: assembly of drones and world, the mirror of the physics, frames."""
 
 from __future__ import annotations
 
