@@ -1,4 +1,4 @@
-"""The running node from a second process: time, topics, commands, and the tables in docs/interface.md."""
+"""The running node from a second process: time, topics, commands, and the tables of its interface."""
 
 from __future__ import annotations
 
