@@ -1,4 +1,4 @@
-"""The running node from a second process: time, topics, commands, and the tables of its interface."""
+"""The running node from a second process: time, topics, commands, tables of its interface."""
 
 from __future__ import annotations
 
@@ -632,6 +632,13 @@ def of_node(listed: list[tuple[str, list[str]]]) -> dict[str, str]:
     }
 
 
+@pytest.fixture
+def found(client: Client) -> None:
+    """This process has discovered the node."""
+    client.until(lambda: "crazyflow" in client.node.get_node_names(), "node in the graph")
+
+
+@pytest.mark.usefixtures("found")
 def test_page_lists_the_topics(client: Client) -> None:
     node = client.node
     published = names("published topic")
@@ -648,6 +655,7 @@ def test_page_lists_the_topics(client: Client) -> None:
     )
 
 
+@pytest.mark.usefixtures("found")
 def test_page_lists_the_services(client: Client) -> None:
     node, services = client.node, names("service")
     client.until(
@@ -656,6 +664,7 @@ def test_page_lists_the_services(client: Client) -> None:
     )
 
 
+@pytest.mark.usefixtures("found")
 def test_page_lists_the_quality_of_service(client: Client) -> None:
     for header, infos in (
         ("published topic", client.node.get_publishers_info_by_topic),
@@ -663,7 +672,12 @@ def test_page_lists_the_quality_of_service(client: Client) -> None:
     ):
         for name, _, quality, *_ in rows(header):
             topic = name.replace("~", "/crazyflow").replace("<drone>", "/cf0")
-            (qos,) = [i.qos_profile for i in infos(topic) if i.node_name == "crazyflow"]
+            (qos,) = client.until(
+                lambda infos=infos, topic=topic: [
+                    i.qos_profile for i in infos(topic) if i.node_name == "crazyflow"
+                ],
+                f"endpoint of {topic}",
+            )
             assert qos.reliability.name.lower() == "reliable"
             latched = qos.durability.name == "TRANSIENT_LOCAL"
             assert latched == ("transient local" in quality), name
