@@ -78,7 +78,7 @@ class ContactTopics(DeviceTopics):
         listeners = self.listeners
         for drone in self._drones:
             row = scene.names.index(drone)
-            if {(drone, _WRENCH), (drone, _IN_CONTACT)} & listeners:
+            if {(drone, _WRENCH), (drone, _IN_CONTACT)} & listeners.keys():
                 self._sensors[drone].update(1 / self._device.rate)
             if (drone, _IN_CONTACT) in listeners:
                 found = self._sensors[drone].data.found

@@ -64,7 +64,8 @@ class DeviceTopics(ABC):
         device: The entry.
 
     Attributes:
-        listeners: Drones and numbers of their topics that somebody listens to.
+        listeners: Publishers of the topics that have subscribers, by drone and number of the
+            topic.
     """
 
     needs_scene = True
@@ -72,8 +73,7 @@ class DeviceTopics(ABC):
 
     def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device) -> None:
         self._simulator, self._file, self._device = simulator, file, device
-        self._publishers: dict[str, list[Any]] = {}
-        self.listeners: frozenset[tuple[str, int]] = frozenset()
+        self.listeners: Mapping[tuple[str, int], Any] = {}
         self._drones: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -81,12 +81,8 @@ class DeviceTopics(ABC):
 
     def add(self, drone: str) -> None:
         """Create the publishers of a drone, if it carries the sensor."""
-        if self._file.carries(drone, self._device):
-            publishers = [
-                self._simulator.create_publisher(kind, f"{drone}/{self._device.name}{suffix}", qos)
-                for kind, suffix, qos in self._topics()
-            ]
-            self._publishers = self._publishers | {drone: publishers}
+        for topic, (kind, _, qos) in zip(self.names([drone]), self._topics()):
+            self._simulator.listeners.create_publisher(kind, topic, qos)
 
     def names(self, drones: Iterable[str]) -> list[str]:
         """Topics of those of the drones that carry the sensor."""
@@ -98,14 +94,13 @@ class DeviceTopics(ABC):
         ]
 
     def look(self, drones: Collection[str]) -> None:
-        """See who listens; `drones` are those that there are."""
-        self._publishers = {d: p for d, p in self._publishers.items() if d in drones}
-        self.listeners = frozenset(
-            (drone, number)
-            for drone, publishers in self._publishers.items()
-            for number, publisher in enumerate(publishers)
-            if publisher.get_subscription_count()
-        )
+        """Note who listens; `drones` are those that there are."""
+        self.listeners = {
+            (drone, number): publisher
+            for drone in drones
+            for number, topic in enumerate(self.names([drone]))
+            if (publisher := self._simulator.listeners.heard(topic))
+        }
 
     def initialize(self, scene: Scene) -> None:
         """Prepare to sense in this scene."""
@@ -136,10 +131,10 @@ class DeviceTopics(ABC):
 
     def _publish(self, drone: str, number: int, message: Any) -> None:
         """Publish a message, unless the drone has gone meanwhile."""
-        publishers = self._publishers.get(drone)
-        if publishers is not None:
+        publisher = self.listeners.get((drone, number))
+        if publisher is not None:
             with suppress(InvalidHandle):
-                publishers[number].publish(message)
+                publisher.publish(message)
 
 
 def put_header(message: Any, time_ns: int, frame: str) -> None:

@@ -117,11 +117,11 @@ class ScanTopics(RayTopics):
         for row in rows:
             self._told[row] = self._ranges(row, snapshot)
         self._messages.update(snapshot.time_ns, [self._told])
-        drones, publishers = self._drones, self._publishers  # of which some may have gone meanwhile
-        there = [row for row in rows if drones[row] in publishers]
-        places = self._messages.places
-        outbox = Outbox([(publishers[drones[row]][0], places[row]) for row in there])
-        outbox.send(self._messages.words[None])
+        listeners, places = self.listeners, self._messages.places
+        heard = [(listeners.get((self._drones[row], 0)), places[row]) for row in rows]
+        Outbox([(publisher, place) for publisher, place in heard if publisher]).send(
+            self._messages.words[None]
+        )
 
 
 class HeightTopics(RayTopics):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,11 +40,6 @@ class SampleTopics(DeviceTopics):
         self._sampled: tuple[str, ...] = ()  # drones in the sensor's rows
         self._lives: dict[str, Life] = {}
         self._row: _Row | None = None
-
-    def look(self, drones: Collection[str]) -> None:
-        """See who listens; `drones` are those that there are."""
-        super().look(drones)
-        self._row = None  # also for the sake of publishers that are destroyed
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
         topics = [(type(kind.prototype(DRONE)), kind.suffix, SAMPLE_QOS) for kind in self._kinds]
@@ -139,20 +134,22 @@ class SampleTopics(DeviceTopics):
             np.ones(shape, bool) if kind.valid is None else kind.valid(data).reshape(shape)
             for kind in kinds
         ]
-        self._row = row = self._row or self._addressed()
+        row, listeners = self._row, self.listeners
+        if row is None or row.listeners is not listeners:
+            self._row = row = self._addressed(listeners)
         row.outbox.send(messages, np.ascontiguousarray(np.hstack(valid)[:, row.messages]))
 
-    def _addressed(self) -> _Row:
+    def _addressed(self, listeners: Mapping[tuple[str, int], Any]) -> _Row:
         """Whom to send something to."""
-        publishers, n = self._publishers, len(self._drones)
         addressed = [
-            (number * n + i, publishers[drone][number])
+            (number * len(self._drones) + i, listeners[drone, number])
             for number in range(len(self._kinds))
             for i, drone in enumerate(self._drones)
-            if (drone, number) in self.listeners and drone in publishers
+            if (drone, number) in listeners
         ]
         places = self._messages.places
         return _Row(
+            listeners,
             [message for message, _ in addressed],
             Outbox([(publisher, places[message]) for message, publisher in addressed]),
         )
@@ -161,6 +158,8 @@ class SampleTopics(DeviceTopics):
 class _Row(NamedTuple):
     """What somebody listens to of the messages of a moment."""
 
+    listeners: Mapping[tuple[str, int], Any]
+    """Who they are."""
     messages: list[int]
     """Their numbers."""
     outbox: Outbox

@@ -41,7 +41,6 @@ _TOPICS: dict[str, type[DeviceTopics]] = {  # others are sampled
 }
 _BACKLOG = 64  # snapshots that wait to be sensed; the physics waits until there is room
 _PATIENCE = 5.0  # s of wall time for which it does so
-_LOOK_PERIOD = 0.2  # s of wall time after which it is seen who listens
 _WARNING_PERIOD = 60.0  # s of wall time
 
 
@@ -224,4 +223,4 @@ def declare(simulator: SimulatorNode) -> None:
             thread.look(simulator.drones)
 
     if threads:
-        simulator.create_timer(_LOOK_PERIOD, look)
+        simulator.listeners.follow(look)

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
-from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined
@@ -27,8 +25,6 @@ LATCHED_QOS = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-
-_RECOUNT_PERIOD = 0.2  # s of wall time
 
 
 class StateTopics(ABC):
@@ -50,15 +46,15 @@ class StateTopics(ABC):
         topics: Sequence[str],
         messages: Layout,
     ) -> None:
-        self.messages = messages
+        self.messages, self.topics = messages, topics
         rate_hz: int = getattr(simulator.parameters.publish_rates, rate)
         if rate_hz == 0:
             return
+        create = simulator.listeners.create_publisher
+        self.publishers = [create(message_type, topic, STATE_QOS) for topic in topics]
         if rate_hz not in simulator.senders:
             simulator.senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
-        sender = simulator.senders[rate_hz]
-        self.publishers = [sender.create_publisher(message_type, topic) for topic in topics]
-        sender.add(self)
+        simulator.senders[rate_hz].add(self)
 
     @abstractmethod
     def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
@@ -74,43 +70,17 @@ class StateSender:
 
     def __init__(self, simulator: SimulatorNode, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
-        self._names = simulator.drones
-        self._publishers: dict[str, Publisher] = {}
-        self._topics: list[StateTopics] = []
-        self._counts: list[list[int]] = []
-        self._delivery = _Delivery([])
-        self._changed, self._is_told = True, True
         self._in_order = threading.Lock()  # guards names and delivery, which go together
+        self.begin()
         self._physics.every(rate_hz, self._send, name, observes=True)
-        simulator.create_timer(_RECOUNT_PERIOD, self.recount)
+        simulator.listeners.follow(self._address)
 
     def begin(self) -> None:
-        """Forget all messages, to be given those of other drones; publishers are kept."""
+        """Forget all messages, to be given those of other drones."""
         with self._in_order:
             self._names, self._delivery = self._simulator.drones, _Delivery([])
-        self._topics, self._counts, self._changed = [], [], True
-
-    def forget(self, prefix: str) -> None:
-        """Forget publishers whose topics begin so."""
-        gone = [t for t, p in self._publishers.items() if p.topic_name.startswith(prefix)]
-        for topic in gone:
-            del self._publishers[topic]
-
-    def create_publisher(self, message_type: Any, topic: str) -> Publisher:
-        """The publisher of a topic, of which this sender knows whether somebody listens."""
-        if topic not in self._publishers:
-            self._publishers[topic] = self._new_publisher(message_type, topic)
-        return self._publishers[topic]
-
-    def _new_publisher(self, message_type: Any, topic: str) -> Publisher:
-        events = PublisherEventCallbacks(matched=self._note_change)
-        try:
-            return self._simulator.create_publisher(
-                message_type, topic, STATE_QOS, event_callbacks=events
-            )
-        except UnsupportedEventTypeError:  # then they have to be counted now and then
-            self._is_told = False
-            return self._simulator.create_publisher(message_type, topic, STATE_QOS)
+        self._topics: list[StateTopics] = []
+        self._counts: list[list[int]] = []
 
     def add(self, topics: StateTopics) -> None:
         """Send the messages of these topics, too."""
@@ -122,15 +92,10 @@ class StateSender:
             if snapshot.names == self._names:
                 self._delivery.send(snapshot)
 
-    def _note_change(self, _: Any) -> None:
-        self._changed = True
-
-    def recount(self) -> None:
-        """Find out who listens, if that may have changed."""
-        if self._is_told and not self._changed:
-            return
-        self._changed = False
-        counts = [[p.get_subscription_count() for p in t.publishers] for t in self._topics]
+    def _address(self) -> None:
+        """Send to those who listen now; to new ones at once, if time stands still."""
+        count = self._simulator.listeners.count
+        counts = [[count(topic) for topic in t.topics] for t in self._topics]
         if counts == self._counts:
             return
         more = [[now > before for now, before in zip(*pair)] for pair in zip(counts, self._counts)]
@@ -139,7 +104,7 @@ class StateSender:
         with self._in_order:
             self._delivery = delivery
 
-        def tell(snapshot: Snapshot) -> None:
+        def show(snapshot: Snapshot) -> None:
             with self._in_order:
                 if snapshot.names == self._names:
                     to_newcomers.send(snapshot)
@@ -147,7 +112,7 @@ class StateSender:
         if self._physics.paused:
             # By the physics thread: it may be stepping, and readings of the mirror be those of a
             # later tick than a snapshot taken here.
-            self._physics.show_to(tell)
+            self._physics.show_to(show)
 
     def _delivery_to(self, wanted: Sequence[Sequence[int]]) -> _Delivery:
         """To those topics for which there is no zero."""

@@ -19,6 +19,7 @@ from physics_double import TIMEOUT, Physics
 from rclpy.serialization import deserialize_message
 from ros_client import time_ns
 
+from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.sensors import sensor_threads
 from crazyflow_ros.ros.sensors.sensors_file import load
 from crazyflow_ros.runtime import DroneLives, ResetScope
@@ -49,6 +50,8 @@ class Node(Physics):
         self.unheard: set[str] = set()
         self.sent: queue.Queue[tuple[str, int, Any]] = queue.Queue()
         node: Any = self
+        self.listeners = Listeners(node)
+        self.look = self.listeners.look
         sensor_threads.declare(node)
         self.look()
 
@@ -59,7 +62,7 @@ class Node(Physics):
     def resolve_topic_name(self, topic: str) -> str:
         return topic
 
-    def create_publisher(self, kind: Any, topic: str, qos: Any) -> Any:
+    def create_publisher(self, kind: Any, topic: str, qos: Any, **_: Any) -> Any:
         def send(payload: bytes) -> None:
             message = deserialize_message(payload, kind)
             self.sent.put((topic, time_ns(message.header.stamp) // WALL_NS, message))
@@ -70,7 +73,7 @@ class Node(Physics):
         )
 
     def create_timer(self, period: float, callback: Callable[[], None]) -> None:
-        self.look = callback
+        pass  # who listens changes when this test says so
 
     def fly(self, ticks: Sequence[int], told: Told) -> list[tuple[str, int]]:
         """Feed ticks, wait until all is sensed, and add what is told; topics and ticks of that."""
