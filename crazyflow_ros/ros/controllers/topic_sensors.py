@@ -18,7 +18,7 @@ from crazyflow_ros.description.ros2_control import sensors_component
 from crazyflow_ros.lockstep.states import States
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
-from crazyflow_ros.ros.messages.outbox import Outbox
+from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
@@ -54,11 +54,11 @@ class SensorTopics:
                         simulator.create_publisher(StatisticsNames, f"{topic}/names", STATE_QOS),
                         StatisticsNames(names=names, names_version=_VERSION),
                         f"{topic}/values",
-                        self._messages.places[i],
+                        i,
                     )
                 )
         self._wanted: list[_Topic] = []
-        self._outbox = Outbox([])
+        self._row = Row(self._messages, [])
         listeners.follow(self._address)
         simulator.create_timer(_REPEAT_PERIOD, self._repeat)
 
@@ -66,12 +66,11 @@ class SensorTopics:
         """See `TopicSource.add_output`."""
         if self._wanted:
             values = self._states.others(snapshot, mirror, level)
-            self._messages.update(snapshot.time_ns, [values])
-            self._outbox.send(self._messages.words[None])
+            self._row.send(snapshot.time_ns, [values])
 
     def _address(self) -> None:
         heard = [(topic, self._listeners.heard(topic.values)) for topic in self._topics]
-        self._outbox = Outbox([(values, topic.place) for topic, values in heard if values])
+        self._row = Row(self._messages, [(t.drone, values) for t, values in heard if values])
         self._wanted = [topic for topic, values in heard if values]
         self._repeat()
 
@@ -88,8 +87,8 @@ class _Topic(NamedTuple):
     names: StatisticsNames
     values: str
     """Topic of the values."""
-    place: slice
-    """Bytes of the values in the messages."""
+    drone: int
+    """Index of the drone."""
 
 
 def declare(simulator: SimulatorNode) -> None:

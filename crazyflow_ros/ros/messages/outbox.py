@@ -19,6 +19,8 @@ import numpy as np
 from rclpy.exceptions import InvalidHandle
 from rclpy.publisher import Publisher
 
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages
+
 _LIBRARY = Path(__file__).with_name(f"_outbox{sysconfig.get_config_var('EXT_SUFFIX')}")
 
 
@@ -109,3 +111,36 @@ class Outbox:
                     except RuntimeError:
                         n_failed += 1
         return n_failed
+
+
+class Row:
+    """Messages that are updated together, and sent to the publishers of some of them.
+
+    Args:
+        messages: The messages.
+        addresses: Numbers of messages, with the publisher of each.
+    """
+
+    def __init__(
+        self, messages: SerialisedMessages, addresses: Sequence[tuple[int, Publisher]]
+    ) -> None:
+        self._messages, self._numbers = messages, [number for number, _ in addresses]
+        self._outbox = Outbox([(p, messages.places[number]) for number, p in addresses])
+
+    def send(self, time_ns: int, blocks: Sequence[np.ndarray]) -> None:
+        """Update the messages and send them, see `SerialisedMessages.update`."""
+        self._messages.update(time_ns, blocks)
+        self._outbox.send(self._messages.words[None])
+
+    def send_series(
+        self, times_ns: np.ndarray, blocks: Sequence[np.ndarray], wanted: np.ndarray
+    ) -> None:
+        """Send the messages of several times, see `SerialisedMessages.series`.
+
+        Args:
+            times_ns: Times [ns].
+            blocks: Numbers.
+            wanted: Which messages to send, by time and message, bool.
+        """
+        series = self._messages.series(times_ns, blocks)
+        self._outbox.send(series, np.ascontiguousarray(wanted[:, self._numbers]))

@@ -11,7 +11,7 @@ import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined
-from crazyflow_ros.ros.messages.outbox import Outbox
+from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
@@ -131,20 +131,19 @@ class _Delivery:
         self._topics = [topics for topics, _ in addresses]
         if not addresses:
             return
-        self._messages = SerialisedMessages(joined([topics.messages for topics in self._topics]))
+        messages = SerialisedMessages(joined([topics.messages for topics in self._topics]))
         starts = np.cumsum([0] + [len(topics.publishers) for topics in self._topics])
-        places = self._messages.places
-        self._outbox = Outbox(
+        self._row = Row(
+            messages,
             [
-                (topics.publishers[i], places[start + i])
-                for (topics, indices), start in zip(addresses, starts)
+                (start + i, topics.publishers[i])
+                for (topics, indices), start in zip(addresses, starts.tolist())
                 for i in indices
-            ]
+            ],
         )
 
     def send(self, snapshot: Snapshot) -> None:
         """Send the state at a snapshot."""
         if self._topics:
             blocks = [block for topics in self._topics for block in topics.numbers(snapshot)]
-            self._messages.update(snapshot.time_ns, blocks)
-            self._outbox.send(self._messages.words[None])
+            self._row.send(snapshot.time_ns, blocks)
