@@ -29,7 +29,7 @@ from crazyflow_ros.ros.parameters.declaration import (
     values_of,
 )
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.sensors import sensors_file
+from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
 from crazyflow_ros.ros.services.waiting import Waiting
@@ -115,7 +115,8 @@ class SimulatorNode(Node):
         self.drones = self.parameters.drones
         self._refuse_sim_time()
         p = self.parameters
-        self.sensor_file = sensors_file.load(p.sensors, self.drones, p.drone_model)
+        self.sensor_file = SensorFile((), p.drone_model)
+        self._declare("sensors.sensors_file")
         config, self.link = p.simulation_config(), self._link()
         if self.parameters.record:
             self.recorder = self._recorder()

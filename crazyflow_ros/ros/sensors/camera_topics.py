@@ -7,41 +7,42 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
-from crazyflow_ros.ros.sensors.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
-from crazyflow_ros.ros.sensors.sensors_file import Device, SensorFile
+from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg, SensorContext
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_PICTURES = {
-    "info": (CameraInfo, "/camera_info"),
-    "rgb": (Image, "/image_raw"),
-    "depth": (Image, "/depth/image_raw"),
-    "segmentation": (Image, "/segmentation/image_raw"),
-    "jpeg": (CompressedImage, "/image_raw/compressed"),
+_TOPICS = {
+    "info": Topic(CameraInfo, "/camera_info"),
+    "rgb": Topic(Image, "/image_raw", "Image"),
+    "depth": Topic(Image, "/depth/image_raw"),
+    "segmentation": Topic(Image, "/segmentation/image_raw"),
+    "jpeg": Topic(CompressedImage, "/image_raw/compressed"),
 }
-"""What a camera publishes: type, and what follows its name."""
 
 
 class CameraTopics(DeviceTopics):
     """<drone>/<name>/image_raw and the like, with camera_info, in the optical frame."""
 
-    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device) -> None:
+    in_drone_model, is_awaited = False, False
+
+    def __init__(
+        self, simulator: SimulatorNode, file: SensorFile, device: Device[CameraSensorCfg]
+    ) -> None:
         super().__init__(simulator, file, device)
-        assert isinstance(device.cfg, CameraSensorCfg)
-        self._cfg = device.cfg
-        compressed = ["jpeg"] if "rgb" in device.cfg.data_types else []
-        self._kinds = ["info", *device.cfg.data_types, *compressed]
+        self._cfg, self._kinds = device.cfg, _kinds(device.cfg)
         self._context: SensorContext | None = None
 
-    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(*_PICTURES[kind], SENSOR_QOS) for kind in self._kinds]
+    @staticmethod
+    def topics(device: Device[Any]) -> list[Topic]:
+        """Those of its types of data."""
+        return [_TOPICS[kind] for kind in _kinds(device.cfg)]
 
     def _initialize(self, scene: Scene) -> None:
         if self._context is not None:
@@ -56,7 +57,7 @@ class CameraTopics(DeviceTopics):
         self._context = SensorContext(scene.backend, self._sensors.values())
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Draw for the drones that somebody listens to."""
+        """Draw for the drones whose topics have subscribers."""
         (snapshot,) = snapshots
         for drone in self._drones:
             numbers = [number for other, number in sorted(self.listeners) if other == drone]
@@ -71,7 +72,7 @@ class CameraTopics(DeviceTopics):
                 self._publish(drone, number, message)
 
     def _aim(self, camera: int, scene: Scene) -> None:
-        """Make the camera in a drone's nose this one: the model has no other for its sensors."""
+        """Move the camera in a drone's nose: the model has no other one for its sensors."""
         place, axes, model = self._device.place, self._device.axes, scene.backend.model
         nose = scene.mirrored
         model.cam_pos[camera] = nose.cam_pos[camera] if place is None else place.pos
@@ -86,3 +87,7 @@ class CameraTopics(DeviceTopics):
         if kind == "jpeg":
             return lidar_and_camera_messages.compressed(pictures[0])
         return lidar_and_camera_messages.image(kind, pictures[0])
+
+
+def _kinds(cfg: CameraSensorCfg) -> list[str]:
+    return ["info", *cfg.data_types, *(["jpeg"] if "rgb" in cfg.data_types else [])]

@@ -1,15 +1,20 @@
-"""The types of the file of the parameter `sensors`: each is a configuration of the library."""
+"""The types of sensors that the sensors file knows by name.
+
+To add one, write the sensor and its configuration in `crazyflow_ros.sensors`, and an entry here.
+"""
 
 from __future__ import annotations
 
-import math
-import types
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass
-from functools import cached_property
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.sensors import sample_messages
+from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
+from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
+from crazyflow_ros.ros.sensors.devices import DRONE, Kind
+from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics
+from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
     CameraSensorCfg,
@@ -27,7 +32,6 @@ from crazyflow_ros.sensors import (
     PinholeCameraPatternCfg,
     RangerSensorCfg,
     RingPatternCfg,
-    SensorCfg,
     TerrainHeightSensorCfg,
 )
 from crazyflow_ros.sensors.battery import BatterySensorCfg
@@ -36,64 +40,6 @@ from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sensors.rendering import DataType
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
-
-DRONE = "drone"
-"""Name of the drone in the model that only carries sensors."""
-
-_UNLIMITED = ("saturation", "max_distance", "max_range")  # fields that may be infinite
-
-_CENTRE = ObjRef("site", "CoM", DRONE)
-_DOWN = ObjRef("site", "range", DRONE)
-_NOSE = ObjRef("camera", "fpv_cam", DRONE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A type of sensor."""
-
-    cfg: Callable[..., SensorCfg]
-    """Makes its configuration; its arguments are the fields of an entry in the file."""
-    rate: int
-    """Hz, unless told otherwise."""
-    frame: ObjRef = _CENTRE
-    """What of the drone's drawing it is at, unless told otherwise."""
-    link: Callable[[str], str] = frame_ids.base_link
-    """The frame in ROS that this is."""
-    is_camera: bool = False
-    """Whether its readings are in an optical frame."""
-    pattern: type[Pattern] | None = None
-    """What its rays are, whose fields are fields of an entry, too."""
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments that are no fields of an entry."""
-    movable: bool = True
-    """Whether it can be elsewhere on the drone."""
-
-    @cached_property
-    def fields(self) -> dict[str, Any]:
-        """Names of the fields of an entry, with their types."""
-        hints = get_type_hints(self.cfg) | get_type_hints(self.pattern or object)
-        no_fields = {"return", "name", "frame", "debug_vis", "pattern", *self.fixed}
-        return {name: hint for name, hint in hints.items() if name not in no_fields}
-
-    def configuration(self, name: str, site: str | None, values: Mapping[str, Any]) -> SensorCfg:
-        """The configuration of an entry.
-
-        Args:
-            name: Of the sensor.
-            site: That it is at, if it is not the one by default.
-            values: Fields as YAML has them.
-
-        Raises:
-            TypeError: A value is of another type, or missing.
-            ValueError: A value cannot be.
-        """
-        frame = self.frame if site is None else ObjRef("site", site)
-        arguments = {key: _converted(value, self.fields[key], key) for key, value in values.items()}
-        arguments |= self.fixed
-        if self.pattern is not None:
-            keys = get_type_hints(self.pattern).keys() & arguments.keys()
-            arguments["pattern"] = self.pattern(**{key: arguments.pop(key) for key in keys})
-        return self.cfg(name=name, frame=frame, **arguments)
 
 
 def _height(
@@ -118,7 +64,7 @@ def _height(
 
 
 def _contact(name: str, frame: ObjRef, secondary: ContactMatch | None = None) -> ContactSensorCfg:
-    """Contacts with anything, or one thing; each drone has its own, see `contact_topics`."""
+    """Contacts with anything, or one thing; each drone has its own, see `ContactTopics`."""
     del frame
     return ContactSensorCfg(
         name=name,
@@ -159,7 +105,7 @@ def _camera(
     use_shadows: bool = False,
     enabled_geom_groups: tuple[int, ...] = (0, 1, 2),
 ) -> CameraSensorCfg:
-    """The camera in the drone's nose, or elsewhere; each drone has its own, see `camera_topics`."""
+    """The camera in the drone's nose, or elsewhere; each drone has its own, see `CameraTopics`."""
     del frame
     return CameraSensorCfg(
         name=name,
@@ -174,101 +120,91 @@ def _camera(
     )
 
 
-KINDS: dict[str, Kind] = {
+_BELOW: dict[str, Any] = {
+    "frame": ObjRef("site", "range", DRONE),
+    "link": frame_ids.range_link,
+}
+_IN_NOSE: dict[str, Any] = {
+    "frame": ObjRef("camera", "fpv_cam", DRONE),
+    "link": frame_ids.fpv_camera_optical_frame,
+    "is_camera": True,
+}
+
+KINDS: Mapping[str, Kind] = {
     "imu": Kind(
         cfg=ImuSensorCfg,
         rate=100,
+        topics=SampleTopics,
+        messages=sample_messages.imu,
         frame=ObjRef("site", "imu", DRONE),
         link=frame_ids.imu_link,
         fixed={"pos": (0.0, 0.0, 0.0), "quat": (1.0, 0.0, 0.0, 0.0)},
     ),
-    "magnetometer": Kind(cfg=MagnetometerSensorCfg, rate=50),
-    "barometer": Kind(cfg=BarometerSensorCfg, rate=50),
-    "gnss": Kind(cfg=GnssSensorCfg, rate=10),
+    "magnetometer": Kind(
+        cfg=MagnetometerSensorCfg,
+        rate=50,
+        topics=SampleTopics,
+        messages=sample_messages.magnetometer,
+    ),
+    "barometer": Kind(
+        cfg=BarometerSensorCfg, rate=50, topics=SampleTopics, messages=sample_messages.barometer
+    ),
+    "gnss": Kind(cfg=GnssSensorCfg, rate=10, topics=SampleTopics, messages=sample_messages.gnss),
     "range": Kind(
         cfg=RangerSensorCfg,
         rate=50,
-        frame=_DOWN,
-        link=frame_ids.range_link,
+        topics=SampleTopics,
+        messages=sample_messages.ranger,
         fixed={"directions": ((1.0, 0.0, 0.0),), "debug_vis": True},
+        **_BELOW,
     ),
     "multiranger": Kind(
-        cfg=RangerSensorCfg, rate=20, fixed={"directions": MULTI_RANGER, "debug_vis": True}
+        cfg=RangerSensorCfg,
+        rate=20,
+        topics=SampleTopics,
+        messages=sample_messages.multiranger,
+        fixed={"directions": MULTI_RANGER, "debug_vis": True},
+        beams=dict(zip(("front", "back", "left", "right", "up"), MULTI_RANGER)),
     ),
-    "optical_flow": Kind(cfg=OpticalFlowSensorCfg, rate=100),
-    "motion_capture": Kind(cfg=MotionCaptureSensorCfg, rate=100),
+    "optical_flow": Kind(
+        cfg=OpticalFlowSensorCfg,
+        rate=100,
+        topics=SampleTopics,
+        messages=sample_messages.optical_flow,
+    ),
+    "motion_capture": Kind(
+        cfg=MotionCaptureSensorCfg,
+        rate=100,
+        topics=SampleTopics,
+        messages=sample_messages.motion_capture,
+    ),
     "lidar": Kind(
-        cfg=RaysCfg, pattern=LidarPatternCfg, rate=10, fixed={"ray_alignment": "base", **DRAWN}
+        cfg=RaysCfg,
+        rate=10,
+        topics=RayTopics,
+        pattern=LidarPatternCfg,
+        fixed={"ray_alignment": "base", **DRAWN},
     ),
-    "grid": Kind(cfg=RaysCfg, pattern=GridPatternCfg, rate=10, fixed=DRAWN),
-    "ring": Kind(cfg=RaysCfg, pattern=RingPatternCfg, rate=10, fixed=DRAWN),
+    "grid": Kind(cfg=RaysCfg, rate=10, topics=RayTopics, pattern=GridPatternCfg, fixed=DRAWN),
+    "ring": Kind(cfg=RaysCfg, rate=10, topics=RayTopics, pattern=RingPatternCfg, fixed=DRAWN),
     "pinhole": Kind(
         cfg=RaysCfg,
-        pattern=PinholeCameraPatternCfg,
         rate=10,
-        frame=_NOSE,
-        link=frame_ids.fpv_camera_optical_frame,
-        is_camera=True,
+        topics=RayTopics,
+        pattern=PinholeCameraPatternCfg,
         fixed={"camera_name": None, "ray_alignment": "base", **DRAWN},
+        **_IN_NOSE,
     ),
-    "height": Kind(
-        cfg=_height, pattern=RingPatternCfg, rate=50, frame=_DOWN, link=frame_ids.range_link
+    "height": Kind(cfg=_height, rate=50, topics=HeightTopics, pattern=RingPatternCfg, **_BELOW),
+    "battery": Kind(
+        cfg=_battery,
+        rate=1,
+        topics=SampleTopics,
+        messages=sample_messages.battery,
+        movable=False,
+        parameter="battery",
     ),
-    "battery": Kind(cfg=_battery, rate=1, movable=False),
-    "contact": Kind(cfg=_contact, rate=50, movable=False),
-    "camera": Kind(cfg=_camera, rate=10, link=frame_ids.fpv_camera_optical_frame, is_camera=True),
+    "contact": Kind(cfg=_contact, rate=50, topics=ContactTopics, movable=False),
+    "camera": Kind(cfg=_camera, rate=10, topics=CameraTopics, **_IN_NOSE),
 }
 """By name."""
-
-
-def _converted(value: Any, hint: Any, name: str) -> Any:
-    """A value of YAML as what a type hint asks for.
-
-    Raises:
-        TypeError: It is of another type.
-        ValueError: A number is not finite where it has to be.
-    """
-    origin, arguments = get_origin(hint), get_args(hint)
-    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
-        hints = get_type_hints(hint)
-        if unknown := sorted(value.keys() - hints.keys(), key=str):
-            raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
-        try:
-            return hint(**{k: _converted(v, hints[k], f"{name}.{k}") for k, v in value.items()})
-        except TypeError as error:  # another type than a mapping would not do, either
-            raise ValueError(str(error)) from None
-    if origin in (Union, types.UnionType):
-        for choice in arguments:
-            try:
-                return _converted(value, choice, name)
-            except TypeError:
-                continue
-    elif origin is Literal:
-        if value in arguments:
-            return value
-    elif origin is not None and isinstance(value, list | tuple):
-        if origin is not tuple or arguments[-1] is ...:
-            return tuple(_converted(item, arguments[0], name) for item in value)
-        if len(value) == len(arguments):
-            return tuple(_converted(*pair, name) for pair in zip(value, arguments))
-    elif hint is float:
-        if type(value) in (int, float, str):  # YAML takes 1e-6, without a point, for a text
-            return _number(value, name)
-    elif hint is types.NoneType:
-        if value is None:
-            return None
-    elif type(value) is hint:
-        return value
-    expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
-    raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
-
-
-def _number(value: Any, name: str) -> float:
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise TypeError(f"{name}: expected a number, got {value!r}") from None
-    is_limit = name.rpartition(".")[2] in _UNLIMITED
-    if not math.isfinite(number) and not (is_limit and number == math.inf):
-        raise ValueError(f"{name}: expected a finite number, got {value!r}")
-    return number

@@ -1,4 +1,4 @@
-"""What sensors draw, as markers for RViz."""
+"""Drawings of sensors as markers for RViz."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.times import duration_of
-from crazyflow_ros.ros.sensors.device_topics import SENSOR_QOS
+from crazyflow_ros.ros.sensors.devices import Topic
 from crazyflow_ros.sensors import ShapeRecorder
 
-MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
-"""The topic of what a sensor draws: type, what follows its name, and quality of service."""
-_SHORTEST = 0.5  # s that markers stay, so that what is not seen any more disappears
+MARKERS = Topic(MarkerArray, "/markers", "MarkerArray")
+"""The topic of the drawings of a sensor."""
+_SHORTEST = 0.5  # s that markers stay, so that those of a sensor that is gone disappear
 
 
 def marker_array(shapes: ShapeRecorder, time_ns: int, rate: int) -> MarkerArray:
     """Spheres and arrows in the map: one marker for all of one kind, however many there are.
 
     Args:
-        shapes: What to draw.
-        time_ns: When it was sensed [ns].
-        rate: How often it is drawn [Hz]; it stays until the next one but one would be due.
+        shapes: The drawing.
+        time_ns: Time of the readings [ns].
+        rate: Rate of the sensor [Hz]; markers stay until the next but one is due.
     """
     spheres, arrows = shapes.spheres, shapes.arrows
     points = _marker(

@@ -21,24 +21,13 @@ import mujoco
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.ros.parameters.declaration import ParameterError
-from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
-from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
-from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics, ScanTopics
-from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
-from crazyflow_ros.ros.sensors.sensors_file import Device
 from crazyflow_ros.runtime import Life, Snapshot
-from crazyflow_ros.sensors import LidarPatternCfg, RenderingUnavailable
+from crazyflow_ros.sensors import RenderingUnavailable
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_TOPICS: dict[str, type[DeviceTopics]] = {  # others are sampled
-    **dict.fromkeys(("lidar", "grid", "ring", "pinhole"), RayTopics),
-    "height": HeightTopics,
-    "camera": CameraTopics,
-    "contact": ContactTopics,
-}
 _BACKLOG = 64  # snapshots that wait to be sensed; the physics waits until there is room
 _PATIENCE = 5.0  # s of wall time for which it does so
 _WARNING_PERIOD = 60.0  # s of wall time
@@ -191,30 +180,24 @@ class SensorThread:
             self._logger.error(f"sensors: {topics} left out: {error!r}")
 
 
-def _topics_of(device: Device) -> type[DeviceTopics]:
-    pattern = getattr(device.cfg, "pattern", None)
-    if isinstance(pattern, LidarPatternCfg) and pattern.is_planar:
-        return ScanTopics
-    return _TOPICS.get(device.type, SampleTopics)
-
-
 def declare(simulator: SimulatorNode) -> None:
     """Add the topics that the file of the parameter `sensors` asks for."""
     file = simulator.sensor_file
     threads: dict[int, SensorThread] = {}
     taken = {publisher.topic_name for publisher in simulator.publishers}
     for device in file.devices:
-        if device.type == "battery" and not simulator.parameters.battery:
-            raise ParameterError("battery", f"true, for there is a sensor {device.name}", False)
-        topics = _topics_of(device)(simulator, file, device)
+        needed = device.kind.parameter
+        if needed and not getattr(simulator.parameters, needed):
+            raise ParameterError(needed, f"true, for there is a sensor {device.name}", False)
+        topics: DeviceTopics = device.kind.topics(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:
                 raise ParameterError("sensors", "names that are not those of other topics", topic)
-        # OpenGL keeps nobody waiting. All others are Python, of which one thread is the least load.
-        key = device.rate if device.type == "camera" else 0
+        # One thread for all that is awaited: it is Python, which more threads would only slow down.
+        key = 0 if topics.is_awaited else device.rate
         if key not in threads:
             name = f"sensors {key}" if key else "sensors"
-            threads[key] = SensorThread(simulator, name, is_awaited=key == 0)
+            threads[key] = SensorThread(simulator, name, is_awaited=topics.is_awaited)
         threads[key].add(topics, device.rate)
         simulator.for_each_drone(topics.add)
 

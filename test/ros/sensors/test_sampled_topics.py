@@ -28,6 +28,7 @@ FILE = """
 all:
   imu: {type: imu, rate: 50, gyro: {density: 0.1, std: 0.2, bias: 1.0, random_walk: 0.5}}
   mocap: {type: motion_capture, rate: 50, delay: 0.04, attitude: {std: 0.1}}
+  uwb: {type: anchor_sensor.ANCHOR, rate: 50, anchor: [0.0, 3.0, 4.0]}
   last: {type: barometer, rate: 50}
 """
 PERIOD, LATE = 10, 20  # ticks
@@ -131,6 +132,14 @@ def test_a_late_pose_has_the_stamp_of_when_it_was_measured(tmp_path: Path) -> No
     node.fly(range(160, 201, PERIOD), {})
     node.tracked.restore(kept)
     check(range(160, 251, PERIOD), {"cf0": 160, "cf1": 160})  # what was under way is not kept
+
+
+def test_a_sensor_of_the_users_own_is_published(tmp_path: Path) -> None:
+    node, told = Node(tmp_path), Told()
+    node.fly([10, 20], told)
+    message = told["cf1/uwb", 20]
+    assert message.header.frame_id == "cf1/base_link"
+    assert message.range == pytest.approx(np.linalg.norm([20.0, 3.0, 4.0]))
 
 
 def test_while_time_stands_still_nothing_is_sensed_again(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Values of YAML as what the type hints of a configuration ask for."""
+
+from __future__ import annotations
+
+import math
+import types
+from dataclasses import is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+_UNLIMITED = ("saturation", "max_distance", "max_range")  # fields that may be infinite
+
+
+def converted(value: Any, hint: Any, name: str) -> Any:
+    """Convert a value of YAML to the type that a hint asks for.
+
+    Args:
+        value: The value.
+        hint: The type hint of a field.
+        name: Name of the field, for the messages of errors.
+
+    Raises:
+        TypeError: It is of another type.
+        ValueError: A number is not finite where it has to be.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
+        hints = get_type_hints(hint)
+        if unknown := sorted(value.keys() - hints.keys(), key=str):
+            raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
+        try:
+            return hint(**{k: converted(v, hints[k], f"{name}.{k}") for k, v in value.items()})
+        except TypeError as error:  # another type than a mapping would not do, either
+            raise ValueError(str(error)) from None
+    if origin in (Union, types.UnionType):
+        for choice in arguments:
+            try:
+                return converted(value, choice, name)
+            except TypeError:
+                continue
+    elif origin is Literal:
+        if value in arguments:
+            return value
+    elif origin is not None and isinstance(value, list | tuple):
+        if origin is not tuple or arguments[-1] is ...:
+            return tuple(converted(item, arguments[0], name) for item in value)
+        if len(value) == len(arguments):
+            return tuple(converted(*pair, name) for pair in zip(value, arguments))
+    elif hint is float:
+        if type(value) in (int, float, str):  # YAML takes 1e-6, without a point, for a text
+            return _number(value, name)
+    elif hint is types.NoneType:
+        if value is None:
+            return None
+    elif type(value) is hint:
+        return value
+    expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
+    raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise TypeError(f"{name}: expected a number, got {value!r}") from None
+    is_limit = name.rpartition(".")[2] in _UNLIMITED
+    if not math.isfinite(number) and not (is_limit and number == math.inf):
+        raise ValueError(f"{name}: expected a finite number, got {value!r}")
+    return number
