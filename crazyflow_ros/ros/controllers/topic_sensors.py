@@ -1,8 +1,8 @@
 """Sensors and GPIOs for the stock ros2_control plugin `CMTopicSystem`.
 
-The component `<drone>_sensors` subscribes names and values below its own name, in the namespace of
-its controller manager: that of the simulator, or below it the drone's. It keeps no history: the
-names are repeated now and then.
+The component `<drone>_sensors` subscribes to names and values below its own name, in the namespace
+of its controller manager: that of the simulator, or below it the drone's. It keeps no history, so
+the names are repeated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 _COMPONENTS = (*SENSORS, *AXES, BODY)
-_VERSION = 1  # of the names; with 0 the plugin takes values for missing
+_VERSION = 1  # of the names; with 0 the plugin regards values as missing
 _REPEAT_PERIOD = 0.2  # s of wall time
 
 
@@ -83,7 +83,7 @@ class _Topic(NamedTuple):
     """A pair of topics with the states of one drone."""
 
     publisher: Publisher
-    """Of the names."""
+    """Publisher of the names."""
     names: StatisticsNames
     values: str
     """Topic of the values."""

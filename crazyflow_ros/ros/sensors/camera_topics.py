@@ -11,12 +11,12 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
-from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
+from crazyflow_ros.ros.sensors.devices import Device, Topic
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import CameraSensor, CameraSensorCfg, SensorContext
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.node import SimulatorNode
+    pass
 
 _TOPICS = {
     "info": Topic(CameraInfo, "/camera_info"),
@@ -31,17 +31,11 @@ class CameraTopics(DeviceTopics):
     """<drone>/<name>/image_raw and the like, with camera_info, in the optical frame."""
 
     in_drone_model, is_awaited = False, False
-
-    def __init__(
-        self, simulator: SimulatorNode, file: SensorFile, device: Device[CameraSensorCfg]
-    ) -> None:
-        super().__init__(simulator, file, device)
-        self._cfg, self._kinds = device.cfg, _kinds(device.cfg)
-        self._context: SensorContext | None = None
+    _context: SensorContext | None = None
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
-        """Those of its types of data."""
+        """The topics of its types of data."""
         return [_TOPICS[kind] for kind in _kinds(device.cfg)]
 
     def _initialize(self, scene: Scene) -> None:
@@ -49,16 +43,16 @@ class CameraTopics(DeviceTopics):
             self._context.close()
         self._sensors: dict[str, CameraSensor] = {}
         for drone in self._drones:
-            name = f"{self._cfg.name}:{drone}"
-            camera = f"{self._cfg.camera_name}:{drone}"
-            sensor = replace(self._cfg, name=name, camera_name=camera).build()
+            name = f"{self._device.cfg.name}:{drone}"
+            camera = f"{self._device.cfg.camera_name}:{drone}"
+            sensor = replace(self._device.cfg, name=name, camera_name=camera).build()
             sensor.initialize(scene.backend)
             self._sensors[drone] = sensor
         self._context = SensorContext(scene.backend, self._sensors.values())
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Draw for the drones whose topics have subscribers."""
-        (snapshot,) = snapshots
+        (snapshot,), kinds = snapshots, _kinds(self._device.cfg)
         for drone in self._drones:
             numbers = [number for other, number in sorted(self.listeners) if other == drone]
             if not numbers:
@@ -67,7 +61,7 @@ class CameraTopics(DeviceTopics):
             self._aim(sensor.camera_idx, scene)
             sensor.sense()
             for number in numbers:
-                message = self._message(sensor, self._kinds[number])
+                message = self._message(sensor, kinds[number])
                 put_header(message, snapshot.time_ns, self._device.frame(drone))
                 self._publish(drone, number, message)
 
@@ -77,7 +71,7 @@ class CameraTopics(DeviceTopics):
         nose = scene.mirrored
         model.cam_pos[camera] = nose.cam_pos[camera] if place is None else place.pos
         model.cam_quat[camera] = nose.cam_quat[camera] if axes is None else axes
-        model.cam_fovy[camera] = self._cfg.fovy or nose.cam_fovy[camera]
+        model.cam_fovy[camera] = self._device.cfg.fovy or nose.cam_fovy[camera]
         mujoco.mj_camlight(model, scene.backend.data[0])
 
     def _message(self, sensor: CameraSensor, kind: str) -> CameraInfo | Image | CompressedImage:

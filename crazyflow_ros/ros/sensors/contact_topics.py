@@ -26,12 +26,12 @@ from crazyflow_ros.sensors.backends.mirror import MirrorBackend
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_MOST_DRAWN = 8  # contacts of a drone
+_MOST_DRAWN = 8  # contacts of a drone that are drawn at most
 _WRENCH, _IN_CONTACT, _MARKERS = 0, 1, 2  # numbers of the topics
 
 
 class ContactTopics(DeviceTopics):
-    """Force and torque of the contacts together, about the drone's origin and in its axes.
+    """Total force and torque of the contacts, about the drone's origin and in its axes.
 
     Contacts and their forces are those of the physics.
     """
@@ -61,7 +61,7 @@ class ContactTopics(DeviceTopics):
         self._drawn = {drone: self._sensor(drone, drawn=True) for drone in self._drones}
 
     def _sensor(self, drone: str, *, drawn: bool) -> ContactSensor:
-        """The sensor of the sum of all contacts, or of the single ones that are drawn."""
+        """Build the sensor of the sum of all contacts, or of the single ones that are drawn."""
         sensor = ContactSensorCfg(
             name=drone,
             primary=ContactMatch("subtree", "drone", entity=drone),

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import mujoco
-from builtin_interfaces.msg import Time
 from rclpy.exceptions import InvalidHandle
 
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages
 from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import MirrorState
@@ -34,7 +34,7 @@ class Scene:
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.mirrored, self.names = model, tuple(names)
-        self._model = copy.copy(model)  # in which drawing may set the size of its buffers
+        self._model = copy.copy(model)  # a copy, because drawing may set the size of its buffers
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
         self._shown: MirrorState | None = None
@@ -89,7 +89,7 @@ class DeviceTopics(ABC):
         """The topics of each drone that carries the sensor."""
 
     def names(self, drones: Iterable[str]) -> list[str]:
-        """Names of the topics of those of the drones that carry the sensor."""
+        """Names of the topics of the drones that carry the sensor."""
         return [
             f"{drone}/{self._device.name}{topic.suffix}"
             for drone in drones
@@ -103,14 +103,14 @@ class DeviceTopics(ABC):
             self._simulator.listeners.create_publisher(topic.message_type, name, topic.qos)
 
     def look(self, drones: Collection[str]) -> None:
-        """Update `listeners`; `drones` are those of the simulation."""
+        """Update `listeners`; `drones` are all drones of the simulation."""
         self.listeners = {
             (drone, number): publisher
             for drone in drones
             for number, topic in enumerate(self.names([drone]))
             if (publisher := self._simulator.listeners.heard(topic))
         }
-        self._row = None  # keeps publishers that may be destroyed
+        self._row = None  # it keeps publishers alive that are destroyed
 
     def initialize(self, scene: Scene) -> None:
         """Prepare to sense in this scene."""
@@ -119,7 +119,7 @@ class DeviceTopics(ABC):
             self._initialize(scene)
 
     def reset(self, lives: Mapping[str, Life]) -> None:
-        """Take note, before `sense`, how often drones have been reset, and when."""
+        """Handle resets: `lives` counts them for each drone. Called before `sense`."""
         del lives
 
     @abstractmethod
@@ -127,8 +127,8 @@ class DeviceTopics(ABC):
         """Sense, and publish the readings that have subscribers.
 
         Args:
-            snapshots: Those at which it is due, in order; one, if it needs the scene.
-            scene: The scene; if it is needed, at the moment of the snapshot.
+            snapshots: The snapshots at which it is due, in order; one, if it needs the scene.
+            scene: The scene; at the moment of the snapshot, if the sensor needs it.
         """
 
     @abstractmethod
@@ -136,7 +136,7 @@ class DeviceTopics(ABC):
         """Prepare to sense; at least one drone carries the sensor."""
 
     def _publish(self, drone: str, number: int, message: Any) -> None:
-        """Publish a message, unless the drone has gone meanwhile."""
+        """Publish a message, unless the drone has been deleted meanwhile."""
         publisher = self.listeners.get((drone, number))
         if publisher is not None:
             with suppress(InvalidHandle):
@@ -154,7 +154,7 @@ class DeviceTopics(ABC):
         if self._row is None or self._row[:2] != (listeners, messages):
             keys = [(drone, i) for i in range(len(self._topics)) for drone in self._drones]
             addressed = [(n, listeners[key]) for n, key in enumerate(keys) if key in listeners]
-            n_messages = len(messages.places)  # fewer than topics, if it also publishes markers
+            n_messages = len(messages.places)  # fewer than keys if there are markers
             row = Row(messages, [address for address in addressed if address[0] < n_messages])
             self._row = listeners, messages, row
         return self._row[2]
@@ -162,6 +162,5 @@ class DeviceTopics(ABC):
 
 def put_header(message: Any, time_ns: int, frame: str) -> None:
     """Set the stamp and the frame of a message."""
-    seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
-    message.header.stamp = Time(sec=seconds, nanosec=nanoseconds)
+    message.header.stamp = time_of(time_ns)
     message.header.frame_id = frame

@@ -33,9 +33,9 @@ from crazyflow_ros.sensors.drone_rays import Pattern
 C = TypeVar("C", bound=SensorCfg)
 
 ALL = "all"
-"""In place of a drone's name: every drone that has no sensor of this name of its own."""
+"""Stands for every drone that has no sensor of this name of its own."""
 DRONE = "drone"
-"""Name of the drone in the model that only carries sensors."""
+"""Name of the drone in `SensorFile.model`."""
 SENSOR_QOS = QoSProfile(depth=5)
 """Reliable, which suits every subscriber."""
 _CENTRE = ObjRef("site", "CoM", DRONE)
@@ -46,7 +46,7 @@ class Topic(NamedTuple):
 
     message_type: Any
     suffix: str = ""
-    """Follows the name of the sensor."""
+    """Appended to the name of the sensor."""
     display: str = ""
     """Type of the display that shows it in RViz, none by default."""
     qos: QoSProfile = SENSOR_QOS
@@ -66,7 +66,7 @@ class SampleMessage(NamedTuple):
     floats: Sequence[Sequence[str]] = ()
     """Blocks of paths of numbers of type float32."""
     suffix: str = ""
-    """Follows the name of the sensor."""
+    """Appended to the name of the sensor."""
     display: str = ""
     """Type of the display that shows it in RViz, none by default."""
     valid: Callable[[Any], np.ndarray] | None = None
@@ -89,7 +89,7 @@ class Kind:
     """Default rate [Hz]."""
     topics: Any
     """The class that publishes its readings, a `DeviceTopics`; mostly `SampleTopics`."""
-    messages: Callable[[Device[Any]], list[SampleMessage]] | None = None
+    messages: Callable[[Device[Any]], list[SampleMessage]] = lambda device: []
     """The messages of a sensor, for `SampleTopics`."""
     frame: ObjRef = _CENTRE
     """Where it is on the drone by default."""
@@ -98,22 +98,27 @@ class Kind:
     is_camera: bool = False
     """Whether its readings are in an optical frame."""
     pattern: type[Pattern] | None = None
-    """Type of the pattern of its rays, whose fields are fields of an entry, too."""
+    """Pattern of its rays, whose fields are also fields of an entry."""
+    only: Sequence[str] | None = None
+    """The fields of the configuration that an entry can have; by default all."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults that differ from those of the configuration."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments that are no fields of an entry."""
+    """Arguments that are not fields of an entry."""
     beams: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Directions of beams that have frames of their own, by name."""
     movable: bool = True
     """Whether it can be elsewhere on the drone."""
     parameter: str = ""
-    """A parameter of the node that it needs to be true."""
+    """Name of a parameter of the node that has to be true."""
 
     @cached_property
     def fields(self) -> dict[str, Any]:
         """Names of the fields of an entry, with their types."""
         hints = get_type_hints(self.cfg) | get_type_hints(self.pattern or object)
         no_fields = {"return", "name", "frame", "debug_vis", "pattern", *self.fixed}
-        return {name: hint for name, hint in hints.items() if name not in no_fields}
+        names = hints.keys() - no_fields if self.only is None else self.only
+        return {name: hints[name] for name in names}
 
     def configuration(self, name: str, site: str | None, values: Mapping[str, Any]) -> SensorCfg:
         """Make the configuration of an entry.
@@ -127,13 +132,15 @@ class Kind:
             TypeError: A value has the wrong type, or is missing.
             ValueError: A value is out of range.
         """
-        frame = self.frame if site is None else ObjRef("site", site)
-        arguments = {key: converted(value, self.fields[key], key) for key, value in values.items()}
-        arguments |= self.fixed
+        arguments = {**self.defaults, **self.fixed}
+        for key, value in values.items():
+            arguments[key] = converted(value, self.fields[key], key)
+        if "frame" in get_type_hints(self.cfg):
+            arguments["frame"] = self.frame if site is None else ObjRef("site", site)
         if self.pattern is not None:
             keys = get_type_hints(self.pattern).keys() & arguments.keys()
             arguments["pattern"] = self.pattern(**{key: arguments.pop(key) for key in keys})
-        return self.cfg(name=name, frame=frame, **arguments)
+        return self.cfg(name=name, **arguments)
 
 
 @dataclass(frozen=True)
@@ -190,7 +197,7 @@ class SensorFile:
     """The sensors of all drones.
 
     Args:
-        devices: In the order of the file.
+        devices: The sensors in the order of the file.
         drone_model: Model of the drones.
     """
 
@@ -211,7 +218,7 @@ class SensorFile:
 
     @cached_property
     def model(self) -> mujoco.MjModel:
-        """A drone alone, called `DRONE`, with what its sensors add to it."""
+        """Model of one drone, called `DRONE`, with the elements that sensors add to it."""
         spec = build_spec(self._drone_model, [DRONE])
         for device in self.devices:
             if device.place is not None:

@@ -1,4 +1,4 @@
-"""Values of YAML as what the type hints of a configuration ask for."""
+"""Conversion of values in YAML files to the types of configurations."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def converted(value: Any, hint: Any, name: str) -> Any:
     Args:
         value: The value.
         hint: The type hint of a field.
-        name: Name of the field, for the messages of errors.
+        name: Name of the field, for error messages.
 
     Raises:
-        TypeError: It is of another type.
+        TypeError: The value has another type.
         ValueError: A number is not finite where it has to be.
     """
     origin, arguments = get_origin(hint), get_args(hint)
@@ -29,7 +29,7 @@ def converted(value: Any, hint: Any, name: str) -> Any:
             raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
         try:
             return hint(**{k: converted(v, hints[k], f"{name}.{k}") for k, v in value.items()})
-        except TypeError as error:  # another type than a mapping would not do, either
+        except TypeError as error:  # no TypeError, so that a union does not try its next type
             raise ValueError(str(error)) from None
     if origin in (Union, types.UnionType):
         for choice in arguments:
@@ -46,7 +46,7 @@ def converted(value: Any, hint: Any, name: str) -> Any:
         if len(value) == len(arguments):
             return tuple(converted(*pair, name) for pair in zip(value, arguments))
     elif hint is float:
-        if type(value) in (int, float, str):  # YAML takes 1e-6, without a point, for a text
+        if type(value) in (int, float, str):  # YAML reads 1e-6, without a point, as text
             return _number(value, name)
     elif hint is types.NoneType:
         if value is None:

@@ -21,7 +21,7 @@ _TO_OPTICAL = np.array([1.0, -1.0, -1.0])  # from MuJoCo's camera frame
 
 
 class RayTopics(DeviceTopics):
-    """<drone>/<name>: where rays end, as a PointCloud2, or as a LaserScan if they are planar."""
+    """<drone>/<name>: ends of rays as a PointCloud2, or as a LaserScan if they are planar."""
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
@@ -91,7 +91,7 @@ class RayTopics(DeviceTopics):
 
 
 class HeightTopics(RayTopics):
-    """<drone>/<name>: the height above what is below, infinite where nothing is (REP 117)."""
+    """<drone>/<name>: height above the surface below, infinite without one (REP 117)."""
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:

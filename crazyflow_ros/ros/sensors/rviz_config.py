@@ -1,7 +1,7 @@
 """The RViz configuration for any number of drones.
 
 `rviz/crazyflow.rviz` shows cf0 to cf3, each in a display group of its own. Here its first group is
-repeated for the drones that there are, with displays for what they carry.
+repeated for each drone of the simulation, with displays for its sensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PROPERTIES: dict[str, dict[str, Any]] = {
     "LaserScan": _POINTS,
     "PointCloud2": _POINTS,
     "Pose": {"Shape": "Axes", "Axes Length": 0.1},
-    "MarkerArray": {"Enabled": False},  # for it costs the most
+    "MarkerArray": {"Enabled": False},  # the most expensive one
 }
 """Properties of displays that are not RViz's defaults, by type."""
 _TRAIL_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")

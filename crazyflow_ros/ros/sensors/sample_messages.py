@@ -1,6 +1,6 @@
-"""Readings as messages of a fixed size, in which only numbers change: one function for each type.
+"""Messages of sampled sensors, in which only numbers change: one function for each type.
 
-Each returns the messages of a drone's sensor, see `Kind.messages`.
+Each function returns the messages of a sensor on a drone, see `Kind.messages`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,15 @@ from sensor_msgs.msg import (
     Range,
 )
 
+from crazyflow_ros import sensors
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.sensors.devices import Device, SampleMessage
 from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW
-from crazyflow_ros.sensors import (
-    BarometerSensorCfg,
-    GnssSensorCfg,
-    ImuSensorCfg,
-    MagnetometerSensorCfg,
-    MotionCaptureSensorCfg,
-    NoiseCfg,
-    OpticalFlowSensorCfg,
-    RangerSensorCfg,
-)
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 
 
-def imu(device: Device[ImuSensorCfg]) -> list[SampleMessage]:
+def imu(device: Device[sensors.ImuSensorCfg]) -> list[SampleMessage]:
     """`data_raw` as in REP 145: no orientation; +g upwards at rest."""
     message = Imu(
         orientation_covariance=[-1.0] + 8 * [0.0],
@@ -54,20 +45,20 @@ def imu(device: Device[ImuSensorCfg]) -> list[SampleMessage]:
     return [SampleMessage(message, device.frame, values, paths, suffix="/data_raw")]
 
 
-def magnetometer(device: Device[MagnetometerSensorCfg]) -> list[SampleMessage]:
+def magnetometer(device: Device[sensors.MagnetometerSensorCfg]) -> list[SampleMessage]:
     """The magnetic field [T]."""
     message = MagneticField(magnetic_field_covariance=_covariance(device, device.cfg.noise))
     paths = [below("magnetic_field", XYZ)]
     return [SampleMessage(message, device.frame, lambda d: (d.magnetic_field,), paths)]
 
 
-def barometer(device: Device[BarometerSensorCfg]) -> list[SampleMessage]:
+def barometer(device: Device[sensors.BarometerSensorCfg]) -> list[SampleMessage]:
     """The air pressure [Pa]."""
     message = FluidPressure(variance=_variance(device, device.cfg.noise))
     return [SampleMessage(message, device.frame, lambda d: (d.pressure,), [["fluid_pressure"]])]
 
 
-def gnss(device: Device[GnssSensorCfg]) -> list[SampleMessage]:
+def gnss(device: Device[sensors.GnssSensorCfg]) -> list[SampleMessage]:
     """Latitude, longitude [degrees] and altitude above the ellipsoid [m], covariance in ENU."""
     message = NavSatFix(
         status=NavSatStatus(status=NavSatStatus.STATUS_FIX, service=NavSatStatus.SERVICE_GPS),
@@ -82,8 +73,8 @@ def gnss(device: Device[GnssSensorCfg]) -> list[SampleMessage]:
     return [SampleMessage(message, device.frame, values, paths)]
 
 
-def ranger(device: Device[RangerSensorCfg]) -> list[SampleMessage]:
-    """The distance along the x axis of the frame [m], infinite out of reach as in REP 117."""
+def ranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
+    """The distance along the x axis of the frame [m], infinite out of reach (REP 117)."""
     return [
         SampleMessage(
             _range(device),
@@ -95,8 +86,8 @@ def ranger(device: Device[RangerSensorCfg]) -> list[SampleMessage]:
     ]
 
 
-def multiranger(device: Device[RangerSensorCfg]) -> list[SampleMessage]:
-    """A `Range` for each beam, in a frame of its own, and the level ones together as a scan."""
+def multiranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
+    """A `Range` for each beam, in its own frame, and a scan of the level beams."""
     beams = list(device.kind.beams)
 
     def distances(data: Any, beams: int | list[int]) -> tuple[np.ndarray, ...]:
@@ -129,18 +120,18 @@ def multiranger(device: Device[RangerSensorCfg]) -> list[SampleMessage]:
     return [*messages, SampleMessage(scan, device.frame, values, floats=paths, suffix="/scan")]
 
 
-def optical_flow(device: Device[OpticalFlowSensorCfg]) -> list[SampleMessage]:
-    """The turn about x and y [rad/s] that would look the same; NaN without ground."""
+def optical_flow(device: Device[sensors.OpticalFlowSensorCfg]) -> list[SampleMessage]:
+    """The rotation about x and y [rad/s] that gives the same flow; NaN without ground."""
 
     def values(data: Any) -> tuple[np.ndarray, ...]:
-        # A turn about x moves the view along y, one about y against x.
+        # A rotation about x moves the view along y, one about y against x.
         return (data.flow[:, ::-1] * [1.0, -1.0],)
 
     paths = [["twist.angular.x", "twist.angular.y"]]
     return [SampleMessage(TwistStamped(), device.frame, values, paths)]
 
 
-def motion_capture(device: Device[MotionCaptureSensorCfg]) -> list[SampleMessage]:
+def motion_capture(device: Device[sensors.MotionCaptureSensorCfg]) -> list[SampleMessage]:
     """The pose in the map frame; no message where the sample is missing."""
     del device
     return [
@@ -177,7 +168,7 @@ def battery(device: Device[BatterySensorCfg]) -> list[SampleMessage]:
     return [SampleMessage(message, device.frame, values, floats=paths)]
 
 
-def _range(device: Device[RangerSensorCfg]) -> Range:
+def _range(device: Device[sensors.RangerSensorCfg]) -> Range:
     return Range(
         radiation_type=Range.INFRARED,
         field_of_view=FIELD_OF_VIEW,
@@ -187,10 +178,10 @@ def _range(device: Device[RangerSensorCfg]) -> Range:
     )
 
 
-def _variance(device: Device[Any], noise: NoiseCfg) -> float:
+def _variance(device: Device[Any], noise: sensors.NoiseCfg) -> float:
     return float(noise.variance(1 / device.rate, 1)[0])
 
 
-def _covariance(device: Device[Any], noise: NoiseCfg) -> list[float]:
+def _covariance(device: Device[Any], noise: sensors.NoiseCfg) -> list[float]:
     covariance: list[float] = np.diag(noise.variance(1 / device.rate, 3)).ravel().tolist()
     return covariance

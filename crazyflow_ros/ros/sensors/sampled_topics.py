@@ -25,7 +25,7 @@ SAMPLE_QOS = QoSProfile(depth=100)
 
 
 class SampleTopics(DeviceTopics):
-    """Samples of the drones' states, and of distances: all drones at once, at many moments.
+    """Sensors that are sampled: all drones at once, at many moments.
 
     Publishes the messages of its `Kind`, and markers if the configuration has `debug_vis`.
     """
@@ -34,7 +34,6 @@ class SampleTopics(DeviceTopics):
 
     def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device[Any]) -> None:
         super().__init__(simulator, file, device)
-        assert device.kind.messages is not None
         self._kinds = device.kind.messages(device)
         self._period = simulator.physics.freq // device.rate  # ticks
         self._sensor: SampledSensor[Any, Any] | None = None
@@ -44,7 +43,6 @@ class SampleTopics(DeviceTopics):
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
         """One for each message, and markers."""
-        assert device.kind.messages is not None
         topics = [
             Topic(type(kind.message), kind.suffix, kind.display, SAMPLE_QOS)
             for kind in device.kind.messages(device)
@@ -76,7 +74,7 @@ class SampleTopics(DeviceTopics):
         self._messages = SerialisedMessages(joined(layouts))
 
     def reset(self, lives: Mapping[str, Life]) -> None:
-        """Restart the samples, with other errors, of drones that have been reset."""
+        """Restart the samples of drones that have been reset, with other errors."""
         before, self._lives = self._lives, {drone: lives[drone] for drone in self._drones}
         for row, (drone, life) in enumerate(self._lives.items()):
             if before.get(drone) != life:
@@ -93,7 +91,7 @@ class SampleTopics(DeviceTopics):
         if sensor is None or not self._drones:
             return
         for row in self._moments(snapshots):
-            number = (row[0].tick - self._starts) // self._period  # of the samples, by drone
+            number = (row[0].tick - self._starts) // self._period  # of the sample, by drone
             if (number == sensor.n_samples - 1).any():  # time stands still
                 row, number = row[1:], number + 1
             if row:
@@ -135,7 +133,7 @@ class SampleTopics(DeviceTopics):
         sensor: SampledSensor[Any, Any],
         listeners: Mapping[tuple[str, int], Any],
     ) -> None:
-        """Publish the samples that were taken at these times."""
+        """Publish the samples taken at these times."""
         data, kinds = sensor.data, self._kinds
         blocks = [block for kind in kinds for block in kind.values(data)]
         stamps = np.array(times_ns)[:, None] - np.rint(sensor.ages * 1e9).astype(int)  # by drone

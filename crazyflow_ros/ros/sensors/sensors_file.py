@@ -1,4 +1,4 @@
-"""The file of the parameter `sensors`: which drone carries what, and where."""
+"""The file of the parameter `sensors`: the sensors of each drone, and their places."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ MOST_SAMPLES = 10_000
 """The most samples that a delay may keep."""
 _LARGEST_ANGLE = limits.Limit(3600.0, "degrees")
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")  # as topics can have it
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")  # names that are valid in topics
 
 
 def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     """Read the file.
 
     Args:
-        path: Of the YAML file; nothing is carried if it is empty.
+        path: Path of the YAML file; if it is empty, there are no sensors.
         drones: Names of the drones.
-        drone_model: Of the drones.
+        drone_model: Model of the drones.
 
     Raises:
-        ParameterError: It cannot be read, or says what cannot be.
+        ParameterError: The file cannot be read, or a value is invalid.
     """
     content: Any = {}
     if path:
@@ -85,7 +85,7 @@ def _device(owner: str, name: str, values: dict[str, Any]) -> Device[Any]:
     site = None if place is None else where
     try:
         cfg = kind.configuration(where, site, values)
-        cfg.build()  # which looks at what its parts can be
+        cfg.build()  # which checks its parts
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError("sensors", f"what {where} can be ({error})", values) from None
     if isinstance(cfg, SampledSensorCfg):
@@ -94,7 +94,7 @@ def _device(owner: str, name: str, values: dict[str, Any]) -> Device[Any]:
 
 
 def _kind(where: str, name: Any) -> Kind:
-    """The type of a sensor: one of `KINDS`, or the `Kind` at an import path."""
+    """Look up the type of a sensor: one of `KINDS`, or the `Kind` at an import path."""
     kind = KINDS.get(name) if isinstance(name, str) else None
     if isinstance(name, str) and _IMPORT_PATH.fullmatch(name):
         module, _, attribute = name.rpartition(".")
@@ -109,7 +109,7 @@ def _kind(where: str, name: Any) -> Kind:
 
 
 def _check_delay(where: str, delay: float, rate: int) -> None:
-    """Refuse a delay that would be none, as it is kept in whole samples, or that keeps too many."""
+    """Refuse a delay that rounds to no sample, or that keeps too many samples."""
     if delay and not 0.5 < delay * rate <= MOST_SAMPLES:
         limits = f"0, or more than {0.5 / rate:g} s and at most {MOST_SAMPLES / rate:g} s"
         reason = f"{limits}, as a delay is kept in whole samples of {rate} Hz"
@@ -117,7 +117,7 @@ def _check_delay(where: str, delay: float, rate: int) -> None:
 
 
 def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
-    """Where a sensor is in the drone `DRONE`, if its entry says so."""
+    """Read the place of a sensor on the drone `DRONE`, if its entry has one."""
     if not {"pos", "rpy"} & values.keys():
         return None
     vectors = []

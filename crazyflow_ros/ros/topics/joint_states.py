@@ -35,7 +35,7 @@ def rotor_paths(n_drones: int) -> list[list[str]]:
 
 
 def rotor_states(snapshot: Snapshot) -> Sequence[np.ndarray]:
-    """The numbers themselves."""
+    """Read these numbers."""
     return snapshot.rotor_angle, snapshot.rotor_vel
 
 

@@ -1,4 +1,4 @@
-"""<drone>/range: distance to what is below the drone, from the range sensors in the mirror.
+"""<drone>/range: distance to the surface below, from the range sensors in the mirror.
 
 They measure along the x axis of `<drone>/range_link`; infinite means beyond the maximum (REP 117).
 """

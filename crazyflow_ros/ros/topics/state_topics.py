@@ -33,7 +33,7 @@ class StateTopics:
     Args:
         simulator: The node.
         rate: Name of the publish rate, a field of `PublishRates`.
-        prototypes: By topic, the message with everything that does not change.
+        prototypes: The message of each topic, with everything that does not change.
         read: Takes a snapshot; returns the numbers of all messages, a float64 array for each block.
         numbers: Blocks of paths of numbers, see `layout`.
         floats: Blocks of paths of numbers of type float32.
@@ -75,13 +75,13 @@ class StateSender:
 
     def __init__(self, simulator: SimulatorNode, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
-        self._in_order = threading.Lock()  # guards names and delivery, which go together
+        self._in_order = threading.Lock()  # guards names and delivery, which belong together
         self.begin()
         self._physics.every(rate_hz, self._send, name, observes=True)
         simulator.listeners.follow(self._address)
 
     def begin(self) -> None:
-        """Forget all topics. Those of other drones follow."""
+        """Remove all topics, before those of other drones are added."""
         with self._in_order:
             self._names, self._delivery = self._simulator.drones, _Delivery([], set())
         self.topics: list[StateTopics] = []
@@ -93,7 +93,7 @@ class StateSender:
                 self._delivery.send(snapshot)
 
     def _address(self) -> None:
-        """Send to those who listen now; to new ones at once, if time stands still."""
+        """Address the current subscribers; while time stands still, send to new ones at once."""
         count = self._simulator.listeners.count
         counts = {topic: count(topic) for topics in self.topics for topic in topics.publishers}
         if counts == self._counts:
@@ -111,8 +111,8 @@ class StateSender:
                     to_newcomers.send(snapshot)
 
         if self._physics.paused:
-            # By the physics thread: it may be stepping, and readings of the mirror be those of a
-            # later tick than a snapshot taken here.
+            # In the physics thread: it may be stepping, so that readings of the mirror would belong
+            # to a later tick than a snapshot taken here.
             self._physics.show_to(show)
 
 
@@ -121,7 +121,7 @@ class _Delivery:
 
     Args:
         topics: Topics of several types.
-        wanted: Those that are sent.
+        wanted: Names of the topics to send.
     """
 
     def __init__(self, topics: Sequence[StateTopics], wanted: set[str]) -> None:

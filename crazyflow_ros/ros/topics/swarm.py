@@ -1,4 +1,4 @@
-"""~/odometry and ~/joint_states: all drones in one message, which costs little more than one."""
+"""~/odometry and ~/joint_states: all drones in one message, at little more cost than one drone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/tf and /tf_static: map -> <drone>/odom -> <drone>/base_link -> what is fixed on the drone."""
+"""/tf and /tf_static: map -> <drone>/odom -> <drone>/base_link -> frames on the drone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TransformStamped
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import fixed_frames
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
+from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS, StateTopics
 
 if TYPE_CHECKING:
@@ -41,12 +41,11 @@ def _add_moving(simulator: SimulatorNode) -> None:
 
 
 def _publish_static(simulator: SimulatorNode) -> None:
-    """Publish /tf_static, for all who come."""
+    """Publish /tf_static, latched for late subscribers."""
     if "/tf_static" not in simulator.latched:
         publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
         simulator.latched["/tf_static"] = publisher
-    seconds, nanoseconds = divmod(simulator.physics.snapshot.time_ns, 1_000_000_000)
-    stamp = Time(sec=seconds, nanosec=nanoseconds)
+    stamp = time_of(simulator.physics.snapshot.time_ns)
     transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
     for drone in simulator.drones:
         frames = fixed_frames(simulator.parameters.drone_model, drone)
