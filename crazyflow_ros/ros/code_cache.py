@@ -19,11 +19,14 @@ from typing import Any
 
 import jax
 
+from crazyflow_ros.compiler import LateEntries
+
 ENTRIES = "*-cache"
 """What the files of JAX are called."""
 
 _MARK = ".running-"  # files that processes lock while they may write entries
 _OURS = "persistent compilation cache entry"  # in JAX's warnings
+_WRITING = 0.8  # s for what was postponed: a process has to end soon after it is told to
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes
 
@@ -49,6 +52,7 @@ class CodeCache:
         self._mark: Path | None = None
         self._is_whole = True  # all that this process wrote
         self._has_warned = False
+        self._late: LateEntries | None = None
         self._show_others = warnings.showwarning
         if self._is_usable():
             jax.config.update("jax_compilation_cache_dir", str(folder))
@@ -57,8 +61,17 @@ class CodeCache:
             warnings.filterwarnings("always", f".*{_OURS}")
             warnings.showwarning = self._show
 
+    def postpone(self) -> None:
+        """Write what is compiled from now on in `close`: to write it makes all threads wait."""
+        self._late = LateEntries()
+
     def close(self) -> None:
-        """Say that all entries are complete. Without it the next process removes those of this."""
+        """Write what was postponed, as far as there is time, and say that all entries are complete.
+
+        Without it the next process removes those of this one that are not.
+        """
+        if self._late is not None:
+            self._late.write(_WRITING)
         if self._mark is not None and self._is_whole:
             self._mark.unlink(missing_ok=True)
 
