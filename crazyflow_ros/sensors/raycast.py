@@ -40,17 +40,17 @@ class RayCastSensorCfg(SensorCfg):
         miss_color: Color = (1.0, 0.0, 0.0, 0.4)
         """Color of rays that miss."""
         hit_sphere_color: Color = (0.0, 1.0, 1.0, 1.0)
-        """Of the spheres at hit points."""
+        """Color of the spheres at hit points."""
         hit_sphere_radius: float = 0.5
-        """Of the spheres at hit points."""
+        """Radius of the spheres at hit points."""
         show_rays: bool = False
         """Whether to draw the rays as arrows."""
         show_normals: bool = False
         """Whether to draw surface normals at hit points."""
         normal_color: Color = (1.0, 1.0, 0.0, 1.0)
-        """Of the normals."""
+        """Color of the normals."""
         normal_length: float = 5.0
-        """Of the normals."""
+        """Length of the normals."""
 
     frame: ObjRef | tuple[ObjRef, ...]
     """Body, site, geom or camera that the rays are attached to; F of them share one pattern."""
