@@ -151,13 +151,13 @@ class DeviceTopics(ABC):
             listeners: Publishers, see `listeners`.
             messages: The messages of all drones for the first topic, then for the next one.
         """
-        if self._row is None or self._row[:2] != (listeners, messages):
+        addressed = self._row  # `look` may drop it at any moment
+        if addressed is None or addressed[:2] != (listeners, messages):
             keys = [(drone, i) for i in range(len(self._topics)) for drone in self._drones]
-            addressed = [(n, listeners[key]) for n, key in enumerate(keys) if key in listeners]
-            n_messages = len(messages.places)  # fewer than keys if there are markers
-            row = Row(messages, [address for address in addressed if address[0] < n_messages])
-            self._row = listeners, messages, row
-        return self._row[2]
+            keys = keys[: len(messages.places)]  # without markers
+            publishers = [(n, listeners[key]) for n, key in enumerate(keys) if key in listeners]
+            self._row = addressed = listeners, messages, Row(messages, publishers)
+        return addressed[2]
 
 
 def put_header(message: Any, time_ns: int, frame: str) -> None:
