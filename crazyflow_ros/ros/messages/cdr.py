@@ -7,7 +7,7 @@ serialised message is not derived from the rules of CDR, but seen from where a m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Any, NamedTuple
@@ -128,11 +128,6 @@ class SerialisedMessages:
             if self._singles.size:
                 floats = values[self._singles].astype(np.float32)
                 self.words[self._floats] = floats.view(np.uint32)
-
-    def payloads(self, indices: Iterable[int]) -> list[bytes]:
-        """Copy some of the messages."""
-        everything = self.words.tobytes()
-        return [everything[self.places[i]] for i in indices]
 
     def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
         """Return the messages of several times; those that `update` has set do not change.
