@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from importlib import import_module, reload
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,22 +81,15 @@ def test_without_pillow_a_camera_has_no_compressed_pictures_and_a_warning_says_w
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("rclpy")
-    from crazyflow_ros.ros.sensors.camera_topics import _has_jpeg
+    from crazyflow_ros.ros.sensors import camera_topics
 
     said: list[str] = []
-
-    class Node:
-        def get_logger(self) -> Any:
-            return self
-
-        def warning(self, text: str, once: bool) -> None:
-            assert once
-            said.append(text)
-
-    node: Any = Node()
-    assert _has_jpeg(node) and not said
+    logger = SimpleNamespace(warning=said.append)
+    monkeypatch.setattr(camera_topics, "get_logger", lambda _: logger)
+    has_jpeg = camera_topics._has_jpeg.__wrapped__
+    assert has_jpeg() and not said
     hide(monkeypatch, "PIL")
-    assert not _has_jpeg(node)
+    assert not has_jpeg()
     assert "pillow" in said[0] and "pip install 'crazyflow_ros[images]'" in said[0]
 
 

@@ -21,6 +21,7 @@ from crazyflow_ros.ros.code_cache import CodeCache, cache_folder
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
+from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.parameters.declaration import (
     ParameterError,
     declarations,
@@ -28,7 +29,7 @@ from crazyflow_ros.ros.parameters.declaration import (
     values_of,
 )
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
-from crazyflow_ros.ros.sensors import sensors_file
+from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
 from crazyflow_ros.ros.services.waiting import Waiting
@@ -91,6 +92,7 @@ class SimulatorNode(Node):
         worker: Does what would keep the executor from other callbacks, one thing after the other.
         physics: The running simulation.
         on_quit: Ends the process; whoever runs the node sets it.
+        listeners: Knows which topics have subscribers.
         senders: Of the state of the drones, by rate [Hz].
         wind: Follows the parameters.
         latched: Publishers of what is said once for all who come, by topic.
@@ -113,7 +115,8 @@ class SimulatorNode(Node):
         self.drones = self.parameters.drones
         self._refuse_sim_time()
         p = self.parameters
-        self.sensor_file = sensors_file.load(p.sensors, self.drones, p.drone_model)
+        self.sensor_file = SensorFile((), p.drone_model)
+        self._declare("sensors.sensors_file")
         config, self.link = p.simulation_config(), self._link()
         if self.parameters.record:
             self.recorder = self._recorder()
@@ -135,6 +138,7 @@ class SimulatorNode(Node):
             self.recorded_effects = effects
         self.viewer: Viewer | None = None
         self.on_quit: Callable[[], None] = lambda: None
+        self.listeners = Listeners(self)
         self.senders: dict[int, StateSender] = {}
         self.latched: dict[str, Any] = {}
         self._per_drone: list[Callable[[str], None]] = []
@@ -149,8 +153,7 @@ class SimulatorNode(Node):
 
     def start(self) -> None:
         """Let time run, and say that the node is ready."""
-        for sender in self.senders.values():
-            sender.recount()
+        self.listeners.look()
         if self.recorder is not None:
             self.recorder.start()
         self.physics.start()
@@ -187,13 +190,11 @@ class SimulatorNode(Node):
             if drone not in before:
                 for add in self._per_drone:
                     add(drone)
-        for sender in self.senders.values():
-            sender.recount()
+        self.listeners.look()
 
     def _remove_entities(self, prefix: str) -> None:
         """Destroy the topics and services whose names begin so."""
-        for sender in self.senders.values():
-            sender.forget(prefix)
+        self.listeners.forget(prefix)
         for publisher in [p for p in self.publishers if p.topic_name.startswith(prefix)]:
             self.destroy_publisher(publisher)
         for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:

@@ -1,8 +1,8 @@
 """Sensors of mjlab's kind, on plain MuJoCo: built-in sensors, contacts, rays, cameras.
 
-Each sensor is a pair of a configuration and what it builds, see `Sensor` and `SensorSet`. They read
-from a back end: `MujocoBackend` over C MuJoCo, or those over MJX in `mjx_backend`, which is not
-imported here as it takes a second.
+Each sensor is a pair: a configuration, and the sensor it builds, see `Sensor` and `SensorSet`.
+They read from a back end: `MujocoBackend` for C MuJoCo, or those for MJX in `backends.mjx`, which
+is not imported here because that takes a second.
 """
 
 from crazyflow_ros.scene import RenderingUnavailable

@@ -16,8 +16,8 @@ SEA_LEVEL_PRESSURE = 101_325.0
 """Pa."""
 _SEA_LEVEL_TEMPERATURE = 288.15  # K
 _LAPSE_RATE = 0.0065  # K/m
-_TROPOPAUSE = 11_000.0  # m, above which it gets no colder
-_LOWEST, _HIGHEST = -2_000.0, 20_000.0  # m, of the layers that are modelled
+_TROPOPAUSE = 11_000.0  # m, above which the temperature is constant
+_LOWEST, _HIGHEST = -2_000.0, 20_000.0  # m, limits of the modelled layers
 BMP388 = NoiseCfg(std=1.2, bias=8.0)
 """Noise of the Crazyflie's barometer [Pa] by its datasheet BST-BMP388-DS001: 1.2 Pa, 10 cm of
 height; the relative accuracy of ±8 Pa, 0.66 m, is taken for a standard deviation."""
@@ -26,16 +26,16 @@ _AIR = 9.80665 * 0.0289644 / 8.31446261815324  # g M / R, K/m
 
 @dataclass(kw_only=True)
 class BarometerSensorCfg(FrameSensorCfg):
-    """A barometer; exact unless told otherwise.
+    """A barometer, exact by default.
 
     Raises:
-        ValueError: The altitude or the pressure is none that the atmosphere has.
+        ValueError: The altitude or the pressure is out of range.
     """
 
     altitude: float = 0.0
-    """Of the world's origin above sea level [m], -2000 to 20000."""
+    """Altitude of the world's origin above sea level [m], -2000 to 20000."""
     sea_level_pressure: float = SEA_LEVEL_PRESSURE
-    """Of the day [Pa]."""
+    """Pressure at sea level [Pa]."""
     noise: NoiseCfg = EXACT
     """Errors of the pressure [Pa]."""
 
@@ -67,7 +67,7 @@ class BarometerSensor(FrameSensor[BarometerSensorCfg, BarometerData]):
     """Samples the standard atmosphere."""
 
     def initialize(self, backend: Backend) -> None:
-        """Find the frame, and begin to err."""
+        """Find the frame and prepare the noise."""
         super().initialize(backend)
         self._errors = self._noise(self.cfg.noise, 1)
 

@@ -1,4 +1,4 @@
-"""State of the battery, as the battery stage of the physics has it."""
+"""State of the battery that the battery stage of the physics computes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crazyflow_ros.sim.actuation import Battery
 
 @dataclass(kw_only=True)
 class BatterySensorCfg(SampledSensorCfg):
-    """Voltage and current of the battery of one drone; exact unless told otherwise.
+    """Voltage and current of the battery of one drone, exact by default.
 
     Raises:
         ValueError: The drone's index is negative.
@@ -51,9 +51,9 @@ class BatteryData:
     voltage: np.ndarray
     """At the terminals, under load [V], shape (B,)."""
     current: np.ndarray
-    """Drawn from the battery [A], shape (B,)."""
+    """Current drawn from the battery [A], shape (B,)."""
     charge: np.ndarray
-    """What is left [A h], shape (B,); without errors, as nobody can measure it."""
+    """Charge left [A h], shape (B,); without errors, because it cannot be measured."""
     percentage: np.ndarray
     """Share of the capacity that is left, 0 to 1, shape (B,)."""
     voltage_variance: float
@@ -63,20 +63,20 @@ class BatteryData:
 
 
 class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
-    """Samples the battery, which MuJoCo knows nothing of.
+    """Samples the battery, which is not part of MuJoCo's model.
 
-    Over a `SimBackend` that of one drone in all worlds, over a `StateBackend` that of each drone,
-    if these have any.
+    With a `SimBackend` it samples one drone in all worlds, with a `StateBackend` each drone, if the
+    drones have batteries.
     """
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """A battery needs nothing in the model."""
+        """Add nothing: a battery is not part of the model."""
 
     def initialize(self, backend: Backend) -> None:
-        """Find the drone, and begin to err.
+        """Find the drone and prepare the noise.
 
         Raises:
-            ValueError: The back end has no batteries, or its `Sim` no such drone or stage.
+            ValueError: The back end has no batteries, or its `Sim` lacks the drone or the stage.
         """
         super().initialize(backend)
         self._read = backend.batteries if isinstance(backend, StateBackend) else self._of_sim

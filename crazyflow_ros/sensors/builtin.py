@@ -48,11 +48,11 @@ class BuiltinSensorCfg(SensorCfg):
     """A sensor that MuJoCo computes.
 
     Raises:
-        ValueError: The sensor type is unknown, or does not go with `obj`, `ref` or `cutoff`.
+        ValueError: The sensor type is unknown, or does not fit `obj`, `ref` or `cutoff`.
     """
 
     sensor_type: SensorType
-    """Which sensor."""
+    """Type of the sensor."""
     obj: ObjRef | None = None
     """The object the sensor is attached to; none for "clock" and the energies."""
     ref: ObjRef | None = None
@@ -83,13 +83,13 @@ class BuiltinSensorCfg(SensorCfg):
 
 
 class BuiltinSensor(Sensor[Array]):
-    """Readings of a sensor of MuJoCo, as they are in sensordata.
+    """Readings of one of MuJoCo's sensors, from sensordata.
 
     `data` has shape (B, dim): 3 for vectors, 4 (wxyz) for "framequat", 1 for numbers. It is a copy
     (in mjlab a view, which changes under its reader).
 
     Args:
-        cfg: What to add to the model.
+        cfg: Configuration of a sensor to add to the model.
         name: Without `cfg`: name of a sensor that the model already has.
     """
 
@@ -148,7 +148,7 @@ def add_sensor(
     """Add a sensor to a specification.
 
     Raises:
-        ValueError: There is one of this name.
+        ValueError: The name is taken.
     """
     if any(sensor.name == name for sensor in spec.sensors):
         raise ValueError(f"the model already has a sensor {name!r}")

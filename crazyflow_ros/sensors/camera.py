@@ -19,7 +19,7 @@ from crazyflow_ros.sensors.visualizer import Color, Visualizer
 
 _EDGE_COLOR: Color = (1.0, 1.0, 1.0, 0.8)
 _EDGE_LENGTH = 10.0  # in meansizes
-_MOST_PIXELS = 8192  # a side, which OpenGL draws wherever there is some
+_MOST_PIXELS = 8192  # per side, within the limits of any OpenGL
 _INTRINSICS = (
     "sensor_size", "focal_length", "focal_pixel", "principal_length", "principal_pixel",
 )  # fmt: skip
@@ -32,7 +32,7 @@ class CameraSensorCfg(SensorCfg):
     Unlike in mjlab, the cameras of a scene may differ in textures, shadows and geom groups.
 
     Raises:
-        ValueError: Unknown data types or geom groups, or no pixels, too many, or no such lens.
+        ValueError: The data types, geom groups, size or field of view are invalid.
     """
 
     camera_name: str | None = None
@@ -45,13 +45,13 @@ class CameraSensorCfg(SensorCfg):
     """Attitude of a new camera in its body, wxyz. It looks along its -z axis, +y is up."""
     fovy: float | None = None
     """Vertical field of view [degrees]; None for MuJoCo's 45, or that of the existing camera. If
-    orthographic, the height of what is seen [m]."""
+    orthographic, the height of the picture [m]."""
     width: int = 160
     """Pixels in a row, whatever resolution an existing camera has."""
     height: int = 120
     """Pixels in a column."""
     data_types: tuple[DataType, ...] = ("rgb",)
-    """What to take: any of "rgb", "depth" and "segmentation"."""
+    """Pictures to take: any of "rgb", "depth" and "segmentation"."""
     use_textures: bool = True
     """Whether surfaces have their textures."""
     use_shadows: bool = False
@@ -61,7 +61,7 @@ class CameraSensorCfg(SensorCfg):
     orthographic: bool = False
     """Orthographic instead of perspective projection."""
     clone_data: bool = False
-    """Copy the pictures at each access, for who changes them in place."""
+    """Whether to copy the pictures at each access, so that they can be changed in place."""
 
     def __post_init__(self) -> None:
         kinds, chosen = get_args(DataType), set(self.data_types)
@@ -85,20 +85,20 @@ class CameraSensorCfg(SensorCfg):
 
 @dataclass(frozen=True)
 class CameraSensorData:
-    """Pictures of B worlds, rows from the top; what is not asked for is None."""
+    """Pictures of B worlds, rows from the top; pictures that were not requested are None."""
 
     rgb: np.ndarray | None = None
     """Shape (B, height, width, 3), uint8."""
     depth: np.ndarray | None = None
     """Distance along the optical axis [m], shape (B, height, width, 1), float32; infinite where
-    nothing is seen (in mjlab zero, which would be something very near)."""
+    nothing is seen (in mjlab zero, which reads as a very near object)."""
     segmentation: np.ndarray | None = None
     """Id and `mujoco.mjtObj` of the object seen, shape (B, height, width, 2), int32; -1 where there
     is none."""
 
 
 class CameraSensor(ContextSensor[CameraSensorData]):
-    """Draws whenever the sensor context senses; until then its data stays as it is."""
+    """Draws whenever the sensor context senses, and keeps its data in between."""
 
     is_camera = True
 
@@ -180,7 +180,7 @@ class CameraSensor(ContextSensor[CameraSensorData]):
         )  # fmt: skip
 
     def debug_vis(self, visualizer: Visualizer) -> None:
-        """Draw the edges of what a perspective camera sees."""
+        """Draw the edges of the view of a perspective camera."""
         if not self.cfg.debug_vis or self.cfg.orthographic:
             return
         size = visualizer.meansize

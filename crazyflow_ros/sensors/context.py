@@ -1,4 +1,4 @@
-"""What cameras and rays share: the moment at which they sense, and what draws."""
+"""Cameras and rays of a model: they sense at the same moment, and share a renderer."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ T = TypeVar("T")
 
 
 class ContextSensor(Sensor[T]):
-    """A sensor that takes its readings when told to, as rays and pictures cost too much each step.
+    """A sensor that takes its readings on request, because rays and pictures are expensive.
 
-    `data` stays as it is through `update` and `reset`, until the next `sense` (in mjlab it is zero
-    before the first; here reading it is an error).
+    `update` and `reset` keep `data` until the next `sense` (in mjlab it is zero before the first
+    one; here reading it is an error).
     """
 
     requires_sensor_context = True
     is_camera = False
-    """Whether it draws; the others cast rays."""
+    """Whether it draws; otherwise it casts rays."""
 
     @property
     def camera_idx(self) -> int:
@@ -48,7 +48,7 @@ class ContextSensor(Sensor[T]):
 
     @property
     def context(self) -> SensorContext:
-        """What it shares with others.
+        """The context, which it shares with others.
 
         Raises:
             RuntimeError: It has joined no context.
@@ -73,15 +73,15 @@ class SensorContext:
     Cameras draw with OpenGL, whose context belongs to the thread that has called `sense` first.
 
     Args:
-        backend: What they look at.
-        sensors: Sensors, of which those that need a context join this one.
+        backend: Back end that they read from.
+        sensors: Sensors. Those that need a context join this one.
     """
 
     def __init__(self, backend: Backend, sensors: Iterable[Sensor[Any]]) -> None:
         self._sensors = [sensor for sensor in sensors if isinstance(sensor, ContextSensor)]
         self._sizes = _sizes(backend.model)
         self.renderers = Renderers(backend.model)
-        """What draws the pictures."""
+        """The renderer of the pictures."""
         for sensor in self._sensors:
             sensor.set_context(self)
 
@@ -89,7 +89,7 @@ class SensorContext:
         """Let all sensors sense.
 
         Raises:
-            RenderingUnavailable: There are cameras, and nothing to draw with.
+            RenderingUnavailable: There are cameras, and no OpenGL to draw with.
         """
         for sensor in self._sensors:
             sensor.sense()
@@ -120,7 +120,7 @@ class SensorContext:
         return self._pictures("depth", cam_idx)
 
     def get_segmentation(self, cam_idx: int) -> np.ndarray:
-        """What a camera sees, shape (B, height, width, 2), int32; see `get_rgb`."""
+        """The segmentations of a camera, shape (B, height, width, 2), int32; see `get_rgb`."""
         return self._pictures("segmentation", cam_idx)
 
     def _pictures(self, kind: str, cam_idx: int) -> np.ndarray:
@@ -132,10 +132,10 @@ class SensorContext:
         raise ValueError(f"no sensor takes {kind} with the camera {cam_idx}")
 
     def recreate(self, mj_model: mujoco.MjModel) -> None:
-        """Draw a model whose textures, meshes or height fields have changed, from now on.
+        """Take over changed textures, meshes and height fields of a model.
 
-        Drawing keeps a copy of these, and has to know; of whatever else changes it need not, nor do
-        rays. In the thread that has drawn.
+        The renderer keeps copies of these. Other changes need no call, and rays need none. Call it
+        in the thread that draws.
 
         Args:
             mj_model: The model of the back end, or one like it.
@@ -149,7 +149,7 @@ class SensorContext:
         self.renderers = Renderers(mj_model)
 
     def close(self) -> None:
-        """Free what draws."""
+        """Free the renderer."""
         self.renderers.close()
 
 

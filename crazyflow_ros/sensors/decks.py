@@ -1,6 +1,6 @@
 """Sensors of the Crazyflie and its decks, ready-made.
 
-Each is at the centre of mass of a drone of this package, looking along its axes.
+Each is at the centre of mass of a drone of this package, and aligned with its axes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rays as sensors on a drone have them, for the file of the parameter `sensors`."""
+"""Sensors on a drone that cast rays, for the file of the parameter `sensors`."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from crazyflow_ros.sensors.noise import EXACT
 Pattern: TypeAlias = GridPatternCfg | RingPatternCfg | PinholeCameraPatternCfg | LidarPatternCfg
 
 COLLISIONS = (0, 1, 3)
-"""Geom groups that rays meet: the world, and drones as what they collide as."""
+"""Geom groups that rays hit: the world, and the collision shapes of drones."""
 DRAWN: dict[str, Any] = {"debug_vis": True, "viz": RayCastSensorCfg.VizCfg(show_rays=True)}
-"""Fields of rays that are drawn for RViz."""
+"""Fields of sensors whose rays are drawn for RViz."""
 
 
 @dataclass(kw_only=True)
 class RaysCfg(RayCastSensorCfg):
-    """Rays from a drone, with what a real sensor adds to them.
+    """Rays from a drone, with the noise and the shortest range of a real sensor.
 
     Raises:
-        ValueError: The distances are no interval, or the noise is other than white.
+        ValueError: The distances are not an interval, or the noise is not white.
     """
 
     pattern: Pattern
     include_geom_groups: tuple[int, ...] | None = COLLISIONS
     min_distance: float = 0.0
-    """What is nearer is too near [m]."""
+    """Shortest distance that is measured [m]."""
     noise: NoiseCfg = EXACT
     """White noise of the distances [m]: its `std`."""
     seed: int = 0
-    """Of the noise, together with the names of sensor and drone, and the time."""
+    """Seed of the noise, together with the names of sensor and drone, and the time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,10 +54,11 @@ class RaysCfg(RayCastSensorCfg):
             raise ValueError(f"{self.name}: seed {self.seed}, negative")
 
     def ranges(self, distances: np.ndarray, drone: str, tick: int) -> np.ndarray:
-        """What the sensor tells of distances (n,) [m], negative where nothing is, at a tick.
+        """Convert distances (n,) [m], negative where nothing is hit, to readings at a tick.
 
         Returns:
-            As REP 117 has it: infinite where nothing is, negative infinite what is too near.
+            Readings as in REP 117: infinite where nothing is hit, negative infinite where something
+            is too near.
         """
         missed = distances < 0.0
         if self.noise.std:

@@ -14,23 +14,23 @@ from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 _RADIUS = 6_378_137.0  # m, WGS 84 at the equator
 _FLATTENING = 1 / 298.257223563
 _ECCENTRICITY_2 = _FLATTENING * (2 - _FLATTENING)
-_ITERATIONS = 5  # each makes the error of the latitude some hundred times smaller
+_ITERATIONS = 5  # each reduces the error of the latitude about a hundredfold
 
 
 @dataclass(kw_only=True)
 class GnssSensorCfg(FrameSensorCfg):
-    """A receiver; exact unless told otherwise.
+    """A receiver, exact by default.
 
     Raises:
-        ValueError: There is no such place.
+        ValueError: The origin is not a place on earth.
     """
 
     latitude: float
-    """Of the world's origin [degrees]."""
+    """Latitude of the world's origin [degrees]."""
     longitude: float
-    """Of the world's origin [degrees]."""
+    """Longitude of the world's origin [degrees]."""
     altitude: float = 0.0
-    """Of the world's origin above the ellipsoid [m]."""
+    """Altitude of the world's origin above the ellipsoid [m]."""
     noise: NoiseCfg = EXACT
     """Errors of the position in axes east, north, up [m]."""
 
@@ -68,7 +68,7 @@ class GnssSensor(FrameSensor[GnssSensorCfg, GnssData]):
     """Samples the position. The world is flat: it touches the ellipsoid in its origin."""
 
     def initialize(self, backend: Backend) -> None:
-        """Find the frame, and begin to err."""
+        """Find the frame and prepare the noise."""
         super().initialize(backend)
         self._errors = self._noise(self.cfg.noise, 3)
 
@@ -89,9 +89,9 @@ def enu_to_geodetic(
 
     Args:
         enu: Points (N, 3) [m], from the origin of the axes.
-        latitude: Of the origin [degrees].
-        longitude: Of the origin [degrees].
-        altitude: Of the origin above the ellipsoid [m].
+        latitude: Latitude of the origin [degrees].
+        longitude: Longitude of the origin [degrees].
+        altitude: Altitude of the origin above the ellipsoid [m].
     """
     phi, lam = math.radians(latitude), math.radians(longitude)
     east = np.array([-math.sin(lam), math.cos(lam), 0.0])

@@ -18,7 +18,7 @@ from crazyflow_ros.sensors.visualizer import Visualizer, draw_vector
 _G = 9.80665  # m/s^2
 _DEGREE = math.radians(1.0)
 
-# By the datasheet BST-BMI088-DS000, revision 1.9: table 4 (accelerometer) and 5 (gyroscope). It
+# Datasheet BST-BMI088-DS000, revision 1.9: tables 4 (accelerometer) and 5 (gyroscope). It
 # gives no random walk.
 BMI088_GYRO = NoiseCfg(
     density=0.014 * _DEGREE,
@@ -39,13 +39,13 @@ class ImuSensorCfg(SampledSensorCfg):
     """An IMU on a drone, by default that of a Crazyflie.
 
     Raises:
-        ValueError: The frame is neither a body nor a site, or a site with a place of its own.
+        ValueError: The frame is neither a body nor a site, or a site combined with `pos` or `quat`.
     """
 
     frame: ObjRef
     """Site that the IMU is at, or body that it is on."""
     pos: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Position in the body [m]: its lever arm, from the body's origin."""
+    """Position in the body [m]: the lever arm from the body's origin."""
     quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Attitude in the body, wxyz."""
     gyro: NoiseCfg = BMI088_GYRO
@@ -117,7 +117,7 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
         self._accelerometer_noise = self._noise(self.cfg.accelerometer, 3)
 
     def debug_vis(self, visualizer: Visualizer) -> None:
-        """Draw the specific force; one g has the length of a vector of one."""
+        """Draw the specific force; one g is as long as a unit vector."""
         if self.cfg.debug_vis:
             position, axes = (np.asarray(part) for part in self.backend.frame(self._site))
             for world in visualizer.worlds:

@@ -28,10 +28,10 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def from_fovy(cls, fovy: float, width: int, height: int) -> Intrinsics:
-        """Square pixels and a centred principal point, as MuJoCo draws; `fovy` in degrees.
+        """Intrinsics with square pixels and a centred principal point, as in MuJoCo.
 
         Raises:
-            ValueError: No such camera.
+            ValueError: The size or the field of view is invalid.
         """
         if not 0.0 < fovy < 180.0:
             raise ValueError(f"fovy: expected degrees between 0 and 180, got {fovy}")
@@ -40,10 +40,10 @@ class Intrinsics(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: Sequence[float], width: int, height: int) -> Intrinsics:
-        """From fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels].
+        """Intrinsics from a matrix fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels].
 
         Raises:
-            ValueError: It is no such matrix.
+            ValueError: The matrix does not have this form.
         """
         if len(matrix) != 9:
             raise ValueError(f"intrinsic matrix: expected 9 numbers, got {len(matrix)}")
@@ -56,7 +56,7 @@ class Intrinsics(NamedTuple):
     def of_camera(
         cls, model: mujoco.MjModel, name: str, width: int | None = None, height: int | None = None
     ) -> Intrinsics:
-        """Of a camera in a model, at its own resolution unless another is given.
+        """Intrinsics of a camera in a model, by default at its own resolution.
 
         Raises:
             ValueError: The model has no camera of this name, or it is orthographic.

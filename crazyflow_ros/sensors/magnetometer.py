@@ -12,21 +12,21 @@ from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer, draw_vector
 
 CENTRAL_EUROPE: tuple[float, float, float] = (1.5e-6, 21e-6, -44e-6)
-"""About the field near Munich in axes east, north, up [T]."""
+"""Approximate field near Munich in axes east, north, up [T]."""
 
 
 @dataclass(kw_only=True)
 class MagnetometerSensorCfg(FrameSensorCfg):
-    """A magnetometer; exact unless told otherwise.
+    """A magnetometer, exact by default.
 
     Raises:
-        ValueError: The field is no vector of three finite numbers.
+        ValueError: The field is not a vector of three finite numbers.
     """
 
     field: tuple[float, float, float] = CENTRAL_EUROPE
-    """Field in the world, everywhere the same [T]; the model's own is of no consequence."""
+    """Homogeneous field of the world [T]; that of the model is not used."""
     noise: NoiseCfg = EXACT
-    """Errors of a reading [T]; its bias is what is called hard iron."""
+    """Errors of a reading [T]; the bias is the hard-iron effect."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,16 +44,16 @@ class MagnetometerData:
     """Readings in B worlds."""
 
     magnetic_field: np.ndarray
-    """In the axes of the frame [T], shape (B, 3)."""
+    """Field in the axes of the frame [T], shape (B, 3)."""
     variance: np.ndarray
     """Variance of the white noise [T²], shape (3,)."""
 
 
 class MagnetometerSensor(FrameSensor[MagnetometerSensorCfg, MagnetometerData]):
-    """Samples the field in the axes of what it is fixed to."""
+    """Samples the field in the axes of its frame."""
 
     def initialize(self, backend: Backend) -> None:
-        """Find the frame, and begin to err."""
+        """Find the frame and prepare the noise."""
         super().initialize(backend)
         self._errors = self._noise(self.cfg.noise, 3)
 

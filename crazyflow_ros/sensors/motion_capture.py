@@ -1,4 +1,4 @@
-"""Motion capture: poses from outside, late, noisy and with gaps."""
+"""Motion capture: poses measured from outside, with delay, noise and gaps."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _AXIS_COLORS: tuple[Color, ...] = ((1, 0, 0, 1), (0, 1, 0, 1), (0, 0, 1, 1))
 
 @dataclass(kw_only=True)
 class MotionCaptureSensorCfg(FrameSensorCfg):
-    """A tracked body; exact unless told otherwise.
+    """A tracked body, exact by default.
 
     Raises:
-        ValueError: The probability of a gap is none.
+        ValueError: `dropout` is not a probability.
     """
 
     position: NoiseCfg = EXACT
@@ -50,9 +50,9 @@ class MotionCaptureData:
     valid: np.ndarray
     """Whether there is a sample, shape (B,), bool."""
     pos: np.ndarray
-    """Position in the world [m], shape (B, 3); NaN if there is none."""
+    """Position in the world [m], shape (B, 3); NaN if it is missing."""
     quat: np.ndarray
-    """Attitude in the world, xyzw, shape (B, 4); NaN if there is none."""
+    """Attitude in the world, xyzw, shape (B, 4); NaN if the sample is missing."""
     pos_variance: np.ndarray
     """Variance of the white noise of the position [m²], shape (3,)."""
     attitude_variance: np.ndarray
@@ -63,7 +63,7 @@ class MotionCaptureSensor(FrameSensor[MotionCaptureSensorCfg, MotionCaptureData]
     """Samples the pose of a body."""
 
     def initialize(self, backend: Backend) -> None:
-        """Find the frame, and begin to err."""
+        """Find the frame and prepare the noise."""
         super().initialize(backend)
         self._position = self._noise(self.cfg.position, 3)
         self._attitude = self._noise(self.cfg.attitude, 3)

@@ -20,7 +20,7 @@ class NoiseCfg:
     """Errors of a quantity with unit u: scale and bias, then white noise, then saturation.
 
     Raises:
-        ValueError: Some figure is negative, or infinite where it is no limit.
+        ValueError: A value is negative, or infinite where it is not a limit.
     """
 
     density: PerAxis = 0.0
@@ -43,7 +43,7 @@ class NoiseCfg:
                 raise ValueError(f"noise: {field.name} is {value}: negative, or not finite")
 
     def check(self, name: str, n_axes: int) -> None:
-        """Raise a ValueError if some figure is for other than `n_axes`; `name` says whose."""
+        """Raise a ValueError that begins with `name` if a value is not for `n_axes` axes."""
         for field in fields(self):
             value = getattr(self, field.name)
             if np.size(value) not in (1, n_axes):
@@ -58,22 +58,22 @@ class NoiseCfg:
 EXACT = NoiseCfg()
 """No errors."""
 
-_DRAWN_AT_ONCE = 32  # samples: calling a generator takes longer than a few more of its numbers
+_DRAWN_AT_ONCE = 32  # samples: a call of the generator takes longer than a few more numbers
 _SKIPPED_AT_ONCE = 4096  # samples
 
 
 class Noise:
-    """Errors in B worlds, each with random numbers of its own.
+    """Errors in B worlds, each with its own random numbers.
 
-    A reset draws new biases and scales, and goes on with other numbers than before: they depend on
-    the seed, the world and how often it has been reset.
+    A reset draws new biases and scales, and continues with other random numbers than before: they
+    depend on the seed, the world and how often it has been reset.
 
     Args:
         cfg: The errors.
         n_worlds: B.
         n_axes: Components of a reading.
-        seed: Whatever tells this noise from others.
-        keys: Whatever tells each world from others; by default its number.
+        seed: Distinguishes this noise from others.
+        keys: Distinguish the worlds from each other; by default their numbers.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Noise:
         self._generators = [np.random.default_rng(0)] * n_worlds
         self._walks = bool(np.any(cfg.random_walk))
         self._is_white = bool(np.any(cfg.density) or np.any(cfg.std))
-        # Of a sample, those that the walk needs, if any, then those of the white noise.
+        # For each sample, the numbers of the random walk, if any, then those of the white noise.
         self._shape = (self._walks + self._is_white, n_axes)
         self._numbers = np.zeros((_DRAWN_AT_ONCE, n_worlds, *self._shape))
         self._next = _DRAWN_AT_ONCE
@@ -104,12 +104,12 @@ class Noise:
         self.reset()
 
     def reset(self, ids: WorldIds = None) -> None:
-        """Start anew in worlds."""
+        """Restart in worlds."""
         for world in np.arange(len(self._resets))[slice(None) if ids is None else ids]:
             self.begin(world, self._resets[world] + 1)
 
     def begin(self, world: int, resets: int) -> None:
-        """Start anew in a world, as after so many resets."""
+        """Restart in a world, as after this number of resets."""
         self._resets[world] = resets
         rng = np.random.default_rng((*self._seed, *self._keys[world], resets))
         self._generators[world] = rng
@@ -119,10 +119,10 @@ class Noise:
         left[:] = rng.standard_normal(left.shape)
 
     def take_over(self, other: Noise, worlds: Mapping[int, int]) -> None:
-        """Go on in some worlds, before the first sample, as another noise of the same errors would.
+        """Continue in some worlds, before the first sample, where another noise stopped.
 
         Args:
-            other: Is not to be used any more.
+            other: The other noise, which must not be used any more.
             worlds: Their numbers there by their numbers here.
         """
         self._next = other._next
@@ -140,11 +140,11 @@ class Noise:
         return self._resets, self._bias, self._scale
 
     def skip(self, counts: np.ndarray, dt: float) -> None:
-        """Leave samples out: later readings are those as if these had been taken.
+        """Skip samples: later readings are the same as if these had been taken.
 
         Args:
-            counts: How many in each world, (B,).
-            dt: Between two of them [s].
+            counts: Number of samples in each world, (B,).
+            dt: Sampling period [s].
         """
         self._use(dt)
         if self._walks or self._is_white:
@@ -161,19 +161,19 @@ class Noise:
         left[:] = np.concatenate([left[len(used) :], rng.standard_normal(used.shape)])
 
     def _walk(self, world: int, normal: np.ndarray) -> None:
-        """Let the bias go on by these numbers of n samples."""
+        """Advance the bias by the random numbers of n samples."""
         if len(normal) and self._walks:
             steps = self._step * normal[:, 0]
             steps[0] += self._bias[world]
             self._bias[world] = np.cumsum(steps, axis=0)[-1]
 
     def apply(self, values: np.ndarray, dt: float) -> np.ndarray:
-        """Readings of true values, one sampling period `dt` [s] after the last.
+        """Add the errors to true values, one sampling period `dt` [s] after the last.
 
         Args:
-            values: (T * B, n_axes), of T moments in a row. The errors are the same whether these
-                are given at once or one by one.
-            dt: Between two moments.
+            values: True values of T moments in a row, (T * B, n_axes). The errors do not depend on
+                whether the moments are given at once or one by one.
+            dt: Time between two moments.
         """
         truth = values.reshape(-1, *self._bias.shape)
         normal = self._draw(len(truth))
@@ -195,7 +195,7 @@ class Noise:
             self._step = np.multiply(self.cfg.random_walk, math.sqrt(dt))
 
     def _draw(self, n_samples: int) -> np.ndarray:
-        """Random numbers of samples, shape (n_samples, B, up to 2, n_axes)."""
+        """Random numbers of the next samples, shape (n_samples, B, up to 2, n_axes)."""
         parts: list[np.ndarray] = []
         while n_samples:
             if self._next == _DRAWN_AT_ONCE:

@@ -26,7 +26,7 @@ MUJOCO_TYPES: dict[str, mujoco.mjtObj] = {
 
 
 class Mount(NamedTuple):
-    """Where an object is fixed to its body."""
+    """The place of an object on its body."""
 
     body: str
     """Name of the body in the model, for example "drone:cf0"; "world" is the world."""
@@ -60,11 +60,11 @@ class ObjRef:
 
     @property
     def frame_prefix(self) -> str:
-        """What MuJoCo's arrays of the object's frame start with: "site_x" of site_xpos."""
+        """Prefix of MuJoCo's arrays with the object's frame, such as "site_x" of site_xpos."""
         return {"body": "x", "xbody": "x", "camera": "cam_x"}.get(self.type, f"{self.type}_x")
 
     def check(self, field: str, allowed: tuple[str, ...]) -> None:
-        """Raise a ValueError unless the type is one of `allowed`; `field` says whose."""
+        """Raise a ValueError that begins with `field` unless the type is one of `allowed`."""
         if self.type not in allowed:
             kinds = ", ".join(allowed)
             raise ValueError(f"{field}: expected type {kinds}, got {self.type!r} ({self.name})")
@@ -94,7 +94,7 @@ class ObjRef:
         return int(owners[self.type][number])
 
     def mount(self, model: mujoco.MjModel) -> Mount:
-        """Where a body (which is its own mount), geom, site or camera is fixed to its body."""
+        """The place of a body (which is its own mount), geom, site or camera on its body."""
         number, body = self.id(model), self.body(model)
         name = model.body(body).name
         prefix = {"geom": "geom", "site": "site", "camera": "cam"}.get(self.type)

@@ -21,15 +21,15 @@ PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / _PERIOD, saturation=7.4)
 """Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels a reading, as the Crazyflie's
 firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). It follows up to 7.4 rad/s by its datasheet."""
 PMW3901_MIN_RANGE = 0.08
-"""m, from which the PMW3901 sees the ground sharply, by its datasheet."""
+"""Distance from which the PMW3901 sees the ground sharply [m], from its datasheet."""
 
 
 @dataclass(kw_only=True)
 class OpticalFlowSensorCfg(SampledSensorCfg):
-    """A flow sensor that looks along -z of a site, as the Flow deck's; exact unless told otherwise.
+    """A flow sensor like the Flow deck's, which looks along -z of a site; exact by default.
 
     Raises:
-        ValueError: The frame is no site, or the ranges are no interval.
+        ValueError: The frame is not a site, or the ranges are not an interval.
     """
 
     frame: ObjRef
@@ -37,9 +37,9 @@ class OpticalFlowSensorCfg(SampledSensorCfg):
     noise: NoiseCfg = EXACT
     """Errors of the flow [rad/s]."""
     min_range: float = 0.0
-    """Distance below which the ground is not sharp enough [m]."""
+    """Shortest distance at which the ground is sharp enough [m]."""
     max_range: float = 10.0
-    """Distance beyond which it sees no ground [m]."""
+    """Longest distance at which it sees the ground [m]."""
     include_geom_groups: tuple[int, ...] | None = (0, 1, 3)
     """Geom groups that count as ground."""
 
@@ -61,14 +61,14 @@ class OpticalFlowData:
 
     flow: np.ndarray
     """Angular rates [rad/s], shape (B, 2), in the direction of the site's x and y axes, positive if
-    the sensor moves along them over the ground: vx / d - ωy and vy / d + ωx at a distance d, as in
-    the Crazyflie's estimator. NaN without ground."""
+    the sensor moves along these axes over the ground: vx / d - ωy and vy / d + ωx at a distance d,
+    as in the Crazyflie's estimator. NaN without ground."""
     variance: float
     """Variance of the white noise [rad²/s²]."""
 
 
 class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
-    """Samples the flow in the middle of the view, over ground that stands still."""
+    """Samples the flow in the centre of the view, over static ground."""
 
     def __init__(self, cfg: OpticalFlowSensorCfg) -> None:
         super().__init__(cfg)
@@ -97,7 +97,7 @@ class OpticalFlowSensor(SampledSensor[OpticalFlowSensorCfg, OpticalFlowData]):
         self._gyro.edit_spec(spec)
 
     def initialize(self, backend: Backend) -> None:
-        """Find the sensors, and prepare the ray."""
+        """Find the sensors and prepare the ray."""
         super().initialize(backend)
         for part in (self._velocity, self._gyro, self._ray):
             part.initialize(backend)

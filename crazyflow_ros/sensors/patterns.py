@@ -15,14 +15,14 @@ from crazyflow_ros.sensors.intrinsics import Intrinsics
 Vector = tuple[float, float, float]
 
 MOST_RAYS = 1_000_000
-"""Of a pattern: a typing error shall not take all of the memory."""
+"""The most rays of a pattern, so that a typing error does not exhaust the memory."""
 
 
 class Rays(NamedTuple):
     """Rays of one frame, in its axes."""
 
     offsets: np.ndarray
-    """Where they start [m], shape (R, 3)."""
+    """Origins [m], shape (R, 3)."""
     directions: np.ndarray
     """Unit vectors, shape (R, 3)."""
 
@@ -34,7 +34,7 @@ class PatternCfg(Protocol):
     """Whether all rays start in the origin of the frame."""
 
     def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        """The rays, as a frame of a compiled model has them."""
+        """Return the rays of a frame of a compiled model."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class GridPatternCfg:
         return _parallel(np.column_stack(points), self.direction)
 
     def _steps(self, length: float) -> float:
-        # A hair more, so that the far edge is there although 1 / 0.1 is not quite ten.
+        # Slightly more, to include the far edge although 1 / 0.1 is not quite ten.
         return length / self.resolution + 1e-9
 
 
@@ -158,14 +158,14 @@ class PinholeCameraPatternCfg:
 
     @classmethod
     def from_mujoco_camera(cls, camera_name: str) -> PinholeCameraPatternCfg:
-        """With resolution and intrinsics of a camera of the model, looked up when it is there."""
+        """Take resolution and intrinsics from a camera of the model, once it is compiled."""
         return cls(camera_name=camera_name)
 
     @classmethod
     def from_intrinsic_matrix(
         cls, intrinsic_matrix: Sequence[float], width: int, height: int
     ) -> PinholeCameraPatternCfg:
-        """With given intrinsics.
+        """Use the given intrinsics.
 
         Args:
             intrinsic_matrix: fx, 0, cx, 0, fy, cy, 0, 0, 1 [pixels]; the centre of the first pixel
@@ -214,7 +214,7 @@ class LidarPatternCfg:
     samples: int = 360
     """Rays of a channel."""
     azimuth_range: tuple[float, float] = (-180.0, 180.0)
-    """First and last azimuth [degrees]; of a full turn the last is left out, as it is the first."""
+    """First and last azimuth [degrees]; a full turn omits the last, which is the first."""
     one_origin = True
 
     def __post_init__(self) -> None:

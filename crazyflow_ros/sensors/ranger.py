@@ -25,7 +25,7 @@ MULTI_RANGER: tuple[Vector, ...] = (
 VL53L1X_FIELD_OF_VIEW = math.radians(27)
 """Full angle of a beam [rad], datasheet DocID031281 revision 3, page 1."""
 VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
-"""Noise of the decks' sensor [m]: it repeats itself as the Crazyflie's firmware assumes up to 2.5 m
+"""Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
 (`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
 page 21), is taken for two standard deviations of an offset."""
 
@@ -35,19 +35,19 @@ class RangerSensorCfg(FrameSensorCfg):
     """Distance sensors on a drone, by default a Multi-ranger deck of VL53L1x.
 
     Raises:
-        ValueError: The ranges are no interval.
+        ValueError: The ranges are not an interval.
     """
 
     directions: tuple[Vector, ...] = MULTI_RANGER
     """Directions of the n beams in the axes of the frame."""
     min_range: float = 0.04
-    """What is nearer is too near [m]; of the VL53L1X by the manual above."""
+    """Shortest range [m]; that of the VL53L1X is from the manual above."""
     max_range: float = 4.0
-    """What is farther isn't seen [m]; of the VL53L1X by its datasheet, in the dark."""
+    """Longest range [m]; that of the VL53L1X is from its datasheet, in the dark."""
     noise: NoiseCfg = VL53L1X
     """Errors of a distance [m]."""
     include_geom_groups: tuple[int, ...] | None = (0, 1, 3)
-    """Geom groups that beams meet: drones are what they collide as."""
+    """Geom groups that beams hit: the world, and the collision shapes of drones."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,15 +67,15 @@ class RangerData:
 
     ranges: np.ndarray
     """Distance along each beam [m], shape (B, n); infinite if nothing is within reach, negative
-    infinite if something is too near, as REP 117 has it."""
+    infinite if something is too near (REP 117)."""
     variance: float
     """Variance of the white noise [m²]."""
 
 
 class RangerSensor(FrameSensor[RangerSensorCfg, RangerData]):
-    """Samples all beams at once, which start from the frame.
+    """Samples all beams at once. They start from the frame.
 
-    The readings are those of the ray in the middle of a beam.
+    The reading of a beam is that of the ray in its centre.
     """
 
     def __init__(self, cfg: RangerSensorCfg) -> None:

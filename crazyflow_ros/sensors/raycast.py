@@ -20,7 +20,7 @@ from crazyflow_ros.sensors.visualizer import Color, Visualizer
 RayAlignment = Literal["base", "yaw", "world"]
 
 _FRAMES = ("body", "xbody", "site", "geom", "camera")
-_LEVEL = 0.1  # of the x axis on the horizontal plane, below which it gives no heading
+_LEVEL = 0.1  # projection of the x axis on the horizontal plane, below which it gives no heading
 
 
 @dataclass
@@ -28,7 +28,7 @@ class RayCastSensorCfg(SensorCfg):
     """Rays from one or more frames.
 
     Raises:
-        ValueError: Unknown alignment, no frame, or a frame, group or distance that cannot be.
+        ValueError: The alignment, frames, geom groups or distance are invalid.
     """
 
     @dataclass(frozen=True)
@@ -36,40 +36,40 @@ class RayCastSensorCfg(SensorCfg):
         """How rays are drawn. Colors are red, green, blue, opacity; sizes in `meansize`s."""
 
         hit_color: Color = (0.0, 1.0, 0.0, 0.8)
-        """Of rays that hit."""
+        """Color of rays that hit."""
         miss_color: Color = (1.0, 0.0, 0.0, 0.4)
-        """Of rays that miss."""
+        """Color of rays that miss."""
         hit_sphere_color: Color = (0.0, 1.0, 1.0, 1.0)
-        """Of the spheres at hit points."""
+        """Color of the spheres at hit points."""
         hit_sphere_radius: float = 0.5
-        """Of the spheres at hit points."""
+        """Radius of the spheres at hit points."""
         show_rays: bool = False
         """Whether to draw the rays as arrows."""
         show_normals: bool = False
         """Whether to draw surface normals at hit points."""
         normal_color: Color = (1.0, 1.0, 0.0, 1.0)
-        """Of the normals."""
+        """Color of the normals."""
         normal_length: float = 5.0
-        """Of the normals."""
+        """Length of the normals."""
 
     frame: ObjRef | tuple[ObjRef, ...]
     """Body, site, geom or camera that the rays are attached to; F of them share one pattern."""
     pattern: PatternCfg = field(default_factory=GridPatternCfg)
-    """Where rays start and go, in the axes of the frame."""
+    """Origins and directions of the rays, in the axes of the frame."""
     ray_alignment: RayAlignment = "base"
-    """Axes of the pattern, which starts in the origin of the frame in any case: those of the frame
+    """Axes of the pattern, whose origin is always that of the frame: those of the frame
     ("base"), those level with the frame's heading ("yaw"), or those of the world ("world")."""
     max_distance: float = 10.0
-    """Longest distance [m]; what is farther is a miss."""
+    """Longest distance [m]; a longer one is a miss."""
     exclude_parent_body: bool = True
-    """Pass through the geoms of the frame's body and of all bodies below it, so that a drone does
-    not see its own rotors (mjlab leaves out the one body alone). A frame in the world itself leaves
-    out nothing."""
+    """Whether rays pass through the geoms of the frame's body and of all bodies below it, so that a
+    drone does not see its own rotors (mjlab excludes that body alone). A frame in the world itself
+    excludes nothing."""
     include_geom_groups: tuple[int, ...] | None = (0, 1, 2)
-    """Geom groups (0-5) that rays meet; None for all. In this package's drones group 2 is what is
-    drawn and group 3 what collides."""
+    """Geom groups (0-5) that rays hit; None for all. Drones of this package are drawn as group 2,
+    and collide as group 3."""
     viz: VizCfg = field(default_factory=VizCfg)
-    """How it draws."""
+    """Colors and sizes of the drawing."""
 
     def __post_init__(self) -> None:
         if self.ray_alignment not in ("base", "yaw", "world"):
@@ -89,7 +89,7 @@ class RayCastSensorCfg(SensorCfg):
 
     @property
     def frames(self) -> tuple[ObjRef, ...]:
-        """The frames, also where there is one."""
+        """The frames as a tuple, also if there is one."""
         return (self.frame,) if isinstance(self.frame, ObjRef) else tuple(self.frame)
 
     def build(self) -> RayCastSensor:
@@ -99,13 +99,13 @@ class RayCastSensorCfg(SensorCfg):
 
 @dataclass(frozen=True)
 class RayCastData:
-    """What N = F * R rays in B worlds have hit, frame by frame in the order of the pattern."""
+    """Hits of N = F * R rays in B worlds, frame by frame in the order of the pattern."""
 
     distances: Array
     """Distance to the hit point [m], shape (B, N); -1 if there is none."""
     normals_w: Array | None
     """Surface normals at the hit points, world axes, shape (B, N, 3); zero if there is none. None
-    over MJX if rays can meet meshes, whose normals it does not know."""
+    with MJX if rays can hit meshes, whose normals it does not know."""
     pos_w: Array
     """Position of the first frame in the world [m], shape (B, 3)."""
     frame_pos_w: Array
@@ -113,7 +113,7 @@ class RayCastData:
     frame_axes_w: Array
     """Axes of all frames in the world as columns, shape (B, F, 3, 3)."""
     origins_w: Array
-    """Where rays start in the world [m], shape (B, F, R or 1, 3): 1 if all of a frame are one."""
+    """Origins in the world [m], shape (B, F, R or 1, 3): 1 if all rays of a frame share one."""
     directions_w: Array
     """Unit vectors of the rays, world axes, shape (B, F, R, 3)."""
 
@@ -135,14 +135,14 @@ class RayCastData:
 
 
 class RayCastSensor(ContextSensor[RayCastData]):
-    """Casts rays whenever it senses; until then its data stays as it is."""
+    """Casts rays whenever it senses, and keeps its data in between."""
 
     def __init__(self, cfg: RayCastSensorCfg) -> None:
         super().__init__()
         self.cfg = cfg
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """Rays need nothing in the model."""
+        """Add nothing: rays need no elements in the model."""
 
     def initialize(self, backend: Backend) -> None:
         """Generate the rays and prepare to cast them."""
@@ -172,12 +172,12 @@ class RayCastSensor(ContextSensor[RayCastData]):
 
     @property
     def num_rays(self) -> int:
-        """N, of all frames together."""
+        """Number of rays of all frames, N."""
         return len(self.cfg.frames) * len(self._directions)
 
     @property
     def rays_per_frame(self) -> int:
-        """R."""
+        """Number of rays of a frame, R."""
         return len(self._directions)
 
     @property
@@ -240,7 +240,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
         if self.cfg.ray_alignment == "world":
             return xp.broadcast_to(xp.eye(3), attitude.shape)
         x, y = attitude[..., :2, 0], attitude[..., :2, 1]
-        # Looking straight up or down, x has no heading: then it is a right angle from y.
+        # If x points straight up or down, the heading is a right angle from y.
         steep = xp.linalg.norm(x, axis=-1, keepdims=True) < _LEVEL
         heading = xp.where(steep, xp.stack([y[..., 1], -y[..., 0]], axis=-1), x)
         heading = heading / xp.linalg.norm(heading, axis=-1, keepdims=True)

@@ -15,7 +15,7 @@ DataType = Literal["rgb", "depth", "segmentation"]
 
 @dataclass(frozen=True)
 class View:
-    """What of a scene a picture shows, and how large."""
+    """The view of a picture, and its size."""
 
     camera: int
     """Id of the camera."""
@@ -36,7 +36,7 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
 
     Returns:
         "rgb": (height, width, 3) uint8. "depth": (height, width) float32, distance along the
-        optical axis [m], infinite where there is nothing before the far plane. "segmentation":
+        optical axis [m], infinite where nothing is nearer than the far plane. "segmentation":
         (height, width, 2) int32, id and `mjtObj` of the object, -1 where there is none.
 
     Raises:
@@ -44,7 +44,7 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
         RuntimeError: Another thread has drawn before.
     """
     renderer = renderers.get(view.width, view.height)
-    # Geoms alone: what MuJoCo draws to explain a model is not part of the scene.
+    # Geoms alone: MuJoCo's drawings that explain a model are not part of the scene.
     option = mujoco.MjvOption()
     option.sitegroup[:] = 0
     option.geomgroup[:] = [group in view.groups for group in range(mujoco.mjNGROUP)]

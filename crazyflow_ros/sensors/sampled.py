@@ -1,4 +1,4 @@
-"""Sensors of drones: they sample the truth, err, and tell it later."""
+"""Sensors of drones: samples of the truth, with errors and delay."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class SampledSensorCfg(SensorCfg):
-    """What sensors of drones have in common."""
+    """Base configuration of sensors that are sampled."""
 
     seed: int = 0
-    """Of the noise, together with the sensor's name."""
+    """Seed of the noise, together with the sensor's name."""
     delay: float = 0.0
-    """Age of a reading when it is told [s]; until there is one of this age, the oldest."""
+    """Age of a reading when it is reported [s]; at first the oldest one is reported."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.delay < math.inf or self.seed < 0:
@@ -37,28 +37,28 @@ class SampledSensorCfg(SensorCfg):
 
 
 class _Sample(NamedTuple):
-    """What was measured at one moment."""
+    """The values measured at one moment."""
 
     values: np.ndarray
-    """(B, n)."""
+    """Shape (B, n)."""
     numbers: np.ndarray
-    """How many samples there had been since the last reset, (B,)."""
+    """Number of samples between the last reset and this one, shape (B,)."""
 
 
 class SampledSensor(Sensor[T], Generic[C, T]):
     """A sensor that samples once per `update`, whose `dt` is thus the sampling period.
 
-    Its arrays are NumPy's, over any back end. Over one that shows T moments in a row, it samples
-    all of them at once, `dt` apart, and its data have T * B rows, those of a moment side by side:
-    the same readings as one by one.
+    Its arrays are NumPy's, whatever the back end. If the back end shows T moments in a row, the
+    sensor samples all of them at once, `dt` apart. Its data then have T * B rows, those of a moment
+    side by side, with the same readings as one by one.
     """
 
     def __init__(self, cfg: C) -> None:
         super().__init__()
         self.cfg = cfg
         self._noises: list[Noise] = []
-        self._samples: deque[_Sample] = deque()  # with a delay, those that are under way
-        self._told: np.ndarray | None = None
+        self._samples: deque[_Sample] = deque()  # with a delay, those not yet reported
+        self._reported: np.ndarray | None = None
         self._dt = math.nan
         self._ages = np.zeros((1, 1))
 
@@ -70,27 +70,27 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
     @property
     def age(self) -> float:
-        """How old what `data` tells is [s]: `delay` in whole samples, less at the beginning.
+        """Age of the readings in `data` [s]: `delay` in whole samples, less at the beginning.
 
-        In the world where it is oldest.
+        It is that of the world with the oldest readings.
         """
         return float(self._ages[-1].max())
 
     @property
     def ages(self) -> np.ndarray:
-        """The same in each world, of each of T moments [s], shape (T, B)."""
+        """Age in each world at each of T moments [s], shape (T, B)."""
         return self._ages
 
     @property
     def n_samples(self) -> np.ndarray:
-        """How many samples there were since the last reset, with those left out, shape (B,)."""
+        """Number of samples since the last reset, including skipped ones, shape (B,)."""
         return self._count
 
     def update(self, dt: float) -> None:
         """Sample, a sampling period `dt` [s] after the last sample.
 
         Raises:
-            ValueError: The period is not positive, or not that of the samples under way.
+            ValueError: The period is not positive, or differs from that of delayed samples.
         """
         super().update(dt)
         if not dt > 0.0 or (self.cfg.delay and len(self._samples) > 1 and dt != self._dt):
@@ -101,18 +101,18 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         numbers = self._count + np.arange(len(samples))[:, None]
         self._count = numbers[-1] + 1
         if self.cfg.delay:
-            told = [self._delayed(_Sample(*sample)) for sample in zip(samples, numbers.copy())]
-            samples = np.stack([sample.values for sample in told])
-            self._ages = (numbers - [sample.numbers for sample in told]) * dt
+            reported = [self._delayed(_Sample(*sample)) for sample in zip(samples, numbers.copy())]
+            samples = np.stack([sample.values for sample in reported])
+            self._ages = (numbers - [sample.numbers for sample in reported]) * dt
         else:
             self._ages = np.zeros(numbers.shape)
-        self._told = samples.reshape(rows.shape)
+        self._reported = samples.reshape(rows.shape)
 
     def _delayed(self, sample: _Sample) -> _Sample:
-        """What is told when this one is taken."""
+        """Queue a sample; return the one that is reported now."""
         self._samples.append(sample)
         if self._fresh.any():
-            for older in self._samples:  # of worlds that have begun anew
+            for older in self._samples:  # of worlds that have restarted
                 for own, new in zip(older, sample):
                     own[self._fresh] = new[self._fresh]
             self._fresh[:] = False
@@ -121,14 +121,14 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         return self._samples[0]
 
     def reset(self, ids: WorldIds = None) -> None:
-        """Begin anew in worlds: new biases, and no reading from before is told any more."""
+        """Restart in worlds, with new biases; earlier readings are not reported any more."""
         super().reset(ids)
         self._forget(slice(None) if ids is None else ids)
         for noise in self._noises:
             noise.reset(ids)
 
     def begin(self, world: int, resets: int) -> None:
-        """Begin anew in a world, as after so many resets."""
+        """Restart in a world, as after this number of resets."""
         super().reset([world])
         self._forget(world)
         for noise in self._noises:
@@ -138,22 +138,22 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         self._fresh[worlds], self._count[worlds] = True, 0
 
     def skip(self, counts: np.ndarray, dt: float) -> None:
-        """Leave samples out: later ones have the errors as if these had been taken.
+        """Skip samples: later ones have the same errors as if these had been taken.
 
         Args:
-            counts: How many in each world, (B,).
+            counts: Number of samples in each world, (B,).
             dt: Sampling period [s].
         """
         for noise in self._noises:
             noise.skip(counts, dt)
         self._count = self._count + counts
-        self._fresh |= counts > 0  # what is under way is too old
+        self._fresh |= counts > 0  # delayed samples are too old
 
     def take_over(self, other: SampledSensor[C, T], worlds: Mapping[int, int]) -> None:
-        """Go on in some worlds, before the first sample, as another such sensor would.
+        """Continue in some worlds, before the first sample, where another sensor stopped.
 
         Args:
-            other: Is not to be used any more.
+            other: The other sensor, which must not be used any more.
             worlds: Their numbers there by their numbers here.
         """
         for noise, others in zip(self._noises, other._noises):
@@ -168,7 +168,7 @@ class SampledSensor(Sensor[T], Generic[C, T]):
             self._samples.append(own)
 
     def _noise(self, cfg: NoiseCfg, n_axes: int) -> Noise:
-        """Noise of this sensor, to be used in `_measure`."""
+        """Create noise of this sensor, for `_measure`."""
         seed = (self.cfg.seed, *self.cfg.name.encode(), len(self._noises))
         backend = self.backend
         self._noises.append(Noise(cfg, backend.n_worlds, n_axes, seed, backend.keys))
@@ -176,21 +176,21 @@ class SampledSensor(Sensor[T], Generic[C, T]):
 
     @abstractmethod
     def _measure(self, dt: float) -> np.ndarray:
-        """A new sample (B, n), with its errors; of each of T moments (T * B, n)."""
+        """Take a new sample (B, n) with its errors, or those of T moments (T * B, n)."""
 
     @abstractmethod
     def _decode(self, sample: np.ndarray, dt: float) -> T:
-        """The data of a sample."""
+        """Convert a sample to data."""
 
     def _compute_data(self) -> T:
-        if self._told is None:
+        if self._reported is None:
             raise RuntimeError(f"{self.cfg.name}: no sample yet: call update() first")
-        return self._decode(self._told.copy(), self._dt)
+        return self._decode(self._reported.copy(), self._dt)
 
 
 @dataclass(kw_only=True)
 class FrameSensorCfg(SampledSensorCfg):
-    """What sensors have in common that need nothing in the model but the pose of a frame.
+    """Base configuration of sensors that need only the pose of a frame from the model.
 
     Raises:
         ValueError: The frame is not of a type that has a pose.
@@ -205,7 +205,7 @@ class FrameSensorCfg(SampledSensorCfg):
 
 
 class FrameSensor(SampledSensor[F, T]):
-    """A sensor that needs nothing in the model but the pose of a frame."""
+    """A sensor that needs only the pose of a frame from the model."""
 
     @property
     def frames(self) -> tuple[ObjRef, ...]:
@@ -213,7 +213,7 @@ class FrameSensor(SampledSensor[F, T]):
         return (self.cfg.frame,)
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """A pose needs nothing in the model."""
+        """Add nothing: poses need no elements in the model."""
 
     def initialize(self, backend: Backend) -> None:
         """Find the frame."""

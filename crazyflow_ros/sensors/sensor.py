@@ -21,7 +21,7 @@ from crazyflow_ros.sensors.visualizer import Visualizer
 T = TypeVar("T")
 
 WorldIds: TypeAlias = Sequence[int] | np.ndarray | slice | None
-"""Which worlds; None for all."""
+"""Indices of worlds; None for all."""
 
 
 @dataclass
@@ -41,8 +41,8 @@ class SensorCfg(ABC):
 class Sensor(ABC, Generic[T]):
     """A sensor with data of type T.
 
-    `data` is computed when it is first read and kept until `update` or `reset`. Who overrides
-    these or `initialize` calls `super()` first.
+    `data` is computed when it is first read and kept until `update` or `reset`. Methods
+    that override these or `initialize` call `super()` first.
     """
 
     requires_sensor_context = False
@@ -57,7 +57,7 @@ class Sensor(ABC, Generic[T]):
         """Add what the sensor needs to the specification.
 
         Raises:
-            ValueError: It names something that is not there, or a name that is taken.
+            ValueError: It names something that does not exist, or its name is taken.
         """
 
     def initialize(self, backend: Backend) -> None:
@@ -70,7 +70,7 @@ class Sensor(ABC, Generic[T]):
 
     @property
     def backend(self) -> Backend:
-        """What is read from.
+        """The back end that it reads from.
 
         Raises:
             RuntimeError: The sensor has not been initialised.
@@ -81,17 +81,17 @@ class Sensor(ABC, Generic[T]):
 
     @property
     def frames(self) -> tuple[ObjRef, ...]:
-        """What the sensor is fixed to, whose axes are those of its readings; empty without."""
+        """Objects that the sensor is fixed to, whose axes are those of its readings."""
         return ()
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        """Where `frames` are in their bodies."""
+        """Places of `frames` on their bodies."""
         return tuple(frame.mount(self.backend.model) for frame in self.frames)
 
     @property
     def age(self) -> float:
-        """How long ago what `data` tells was measured [s], as of the last `update` or `sense`."""
+        """Age of the readings in `data` [s] at the last `update` or `sense`."""
         return 0.0
 
     @property
@@ -106,14 +106,14 @@ class Sensor(ABC, Generic[T]):
         """The readings of this moment."""
 
     def update(self, dt: float) -> None:
-        """Take note that the simulation has advanced by `dt` [s]."""
+        """Handle an advance of the simulation by `dt` [s]."""
         del dt
         self._cached = None
 
     def reset(self, ids: WorldIds = None) -> None:
-        """Take note that worlds have been reset."""
+        """Handle a reset of worlds."""
         del ids
         self._cached = None
 
     def debug_vis(self, visualizer: Visualizer) -> None:
-        """Draw the readings, if the configuration says so and there is something to see."""
+        """Draw the readings, if the configuration has `debug_vis`."""

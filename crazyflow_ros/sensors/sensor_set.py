@@ -1,4 +1,4 @@
-"""All sensors of a model, taken through their life together."""
+"""All sensors of a model, managed together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crazyflow_ros.sensors.visualizer import Visualizer
 
 
 class SensorSet(Mapping[str, Sensor[Any]]):
-    """Sensors by name: those of the configurations, and those that the model has without them.
+    """Sensors by name: those of the configurations, and those already in the model.
 
     ::
 
@@ -55,18 +55,18 @@ class SensorSet(Mapping[str, Sensor[Any]]):
         self._context = SensorContext(backend, self._sensors.values())
 
     def sense(self) -> None:
-        """Render cameras and cast rays. They keep what they see until the next call."""
+        """Render cameras and cast rays. They keep their readings until the next call."""
         if self._context is None:
             raise RuntimeError("initialize the sensors before they sense")
         self._context.sense()
 
     def update(self, dt: float) -> None:
-        """Take note that the simulation has advanced by `dt` [s]."""
+        """Handle an advance of the simulation by `dt` [s]."""
         for sensor in self._sensors.values():
             sensor.update(dt)
 
     def reset(self, ids: WorldIds = None) -> None:
-        """Take note that worlds have been reset."""
+        """Handle a reset of worlds."""
         for sensor in self._sensors.values():
             sensor.reset(ids)
 
@@ -76,7 +76,7 @@ class SensorSet(Mapping[str, Sensor[Any]]):
             sensor.debug_vis(visualizer)
 
     def close(self) -> None:
-        """Free what draws."""
+        """Free the renderer."""
         if self._context is not None:
             self._context.close()
 

@@ -1,4 +1,4 @@
-"""Height above what is below."""
+"""Height above the ground, or above objects on it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class TerrainHeightSensorCfg(RayCastSensorCfg):
     """Height of frames above the terrain, from rays that look down.
 
     Raises:
-        ValueError: Unknown reduction, or what rays refuse.
+        ValueError: The reduction is unknown, or a field of `RayCastSensorCfg` is invalid.
     """
 
     reduction: Reduction = "min"
-    """How the heights of the rays of a frame become one, or "none"."""
+    """How the heights of the rays of a frame are reduced to one, or "none"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -34,7 +34,7 @@ class TerrainHeightSensorCfg(RayCastSensorCfg):
 
 @dataclass(frozen=True)
 class TerrainHeightData(RayCastData):
-    """What rays have hit, and the heights above it."""
+    """Hits of the rays, and the heights above them."""
 
     heights: Array
     """Height of the frames [m], shape (B, F), or (B, F, R) without reduction.
@@ -57,7 +57,7 @@ class TerrainHeightSensor(RayCastSensor):
         """Prepare the rays.
 
         Raises:
-            ValueError: The back end cannot tell whether a surface is hit from behind.
+            ValueError: The back end does not know whether a surface is hit from behind.
         """
         super().initialize(backend)
         if self._rays.no_normals:
@@ -82,7 +82,7 @@ class TerrainHeightSensor(RayCastSensor):
 
     @property
     def data(self) -> TerrainHeightData:
-        """What the rays have hit, and the heights above it."""
+        """Compute the hits of the rays, and the heights above them."""
         data = super().data
         assert isinstance(data, TerrainHeightData)
         return data

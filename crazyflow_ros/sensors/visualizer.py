@@ -1,4 +1,4 @@
-"""Drawing of readings: into a MuJoCo scene, or into lists for whoever draws them elsewhere."""
+"""Drawing of readings: into a MuJoCo scene, or into lists for other programs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Color: TypeAlias = tuple[float, float, float, float]
 
 
 VECTOR_LENGTH = 3.0
-"""Of an arrow for one unit, whatever that is, in `meansize`s."""
+"""Length of an arrow for one unit of any quantity, in `meansize`s."""
 
 
 class Visualizer(Protocol):
-    """What a sensor draws on. Points are in the world [m], shape (3,)."""
+    """A canvas for sensors. Points are in the world [m], shape (3,)."""
 
     worlds: Sequence[int]
     """The worlds to draw."""
     meansize: float
-    """Typical size of a body in the scene [m], which symbols are scaled with."""
+    """Typical size of a body in the scene [m], by which symbols are scaled."""
 
     def add_sphere(self, center: np.ndarray, radius: float, color: Color) -> None:
         """Draw a sphere of a radius [m]."""
@@ -34,7 +34,7 @@ class Visualizer(Protocol):
 def draw_vector(
     visualizer: Visualizer, start: np.ndarray, vector: np.ndarray, color: Color
 ) -> None:
-    """Draw an arrow of so many times the length of `VECTOR_LENGTH`, in the world."""
+    """Draw a vector of the world as an arrow, scaled by `VECTOR_LENGTH`."""
     size = visualizer.meansize
     visualizer.add_arrow(start, start + VECTOR_LENGTH * size * vector, color, 0.2 * size)
 
@@ -58,14 +58,14 @@ class Arrow(NamedTuple):
     """m, shape (3,)."""
     color: Color
     width: float
-    """Of its shaft [m]."""
+    """Width of its shaft [m]."""
 
 
 class ShapeRecorder:
-    """Keeps what is drawn as data, for example for markers of RViz.
+    """Records drawings as data, for example for markers of RViz.
 
     Args:
-        model: Its `meansize` scales the symbols.
+        model: The model, whose `meansize` scales the symbols.
         worlds: The worlds to draw.
     """
 
@@ -88,8 +88,8 @@ class SceneVisualizer:
     """Draws into an `MjvScene`, for example `viewer.user_scn` or `renderer.scene`.
 
     Args:
-        scene: What to add to. Symbols that do not fit in are left out.
-        model: Its model.
+        scene: The scene to add to. Symbols that do not fit are left out.
+        model: The model of the scene.
         worlds: The worlds to draw.
     """
 

@@ -21,6 +21,7 @@ from crazyflow_ros.description.interfaces import ROTORS
 from crazyflow_ros.lockstep.states import States
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
@@ -96,15 +97,14 @@ class RobotJointStates:
         prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
         indices = [str(i) for i in range(len(names))]
         numbers = [below(field, indices) for field in ROTORS[0].states]
-        self._messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
+        messages = SerialisedMessages(layout([prototype], ["header.stamp"], numbers))
         publisher = simulator.create_publisher(JointState, STATES_TOPIC, STATE_QOS)
-        self._publish_raw = publisher.handle.publish_raw
+        self._row = Row(messages, [(0, publisher)])
 
     def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
         """See `TopicSource.add_output`."""
         del mirror, level
-        self._messages.update(snapshot.time_ns, self._states.rotors(snapshot))
-        self._publish_raw(self._messages.payloads([0])[0])
+        self._row.send(snapshot.time_ns, self._states.rotors(snapshot))
 
 
 def declare(simulator: SimulatorNode) -> None:

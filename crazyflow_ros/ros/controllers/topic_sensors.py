@@ -1,8 +1,8 @@
 """Sensors and GPIOs for the stock ros2_control plugin `CMTopicSystem`.
 
-The component `<drone>_sensors` subscribes names and values below its own name, in the namespace of
-its controller manager: that of the simulator, or below it the drone's. It keeps no history: the
-names are repeated now and then.
+The component `<drone>_sensors` subscribes to names and values below its own name, in the namespace
+of its controller manager: that of the simulator, or below it the drone's. It keeps no history, so
+the names are repeated.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from crazyflow_ros.description.ros2_control import sensors_component
 from crazyflow_ros.lockstep.states import States
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 _COMPONENTS = (*SENSORS, *AXES, BODY)
-_VERSION = 1  # of the names; with 0 the plugin takes values for missing
-_LOOK_PERIOD = 0.2  # s of wall time after which names are repeated, and it is seen who listens
+_VERSION = 1  # of the names; with 0 the plugin regards values as missing
+_REPEAT_PERIOD = 0.2  # s of wall time
 
 
 class SensorTopics:
@@ -35,51 +36,59 @@ class SensorTopics:
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._states = States(simulator.parameters.drone_model)
+        self._listeners = listeners = simulator.listeners
         states = [(c, state) for c in _COMPONENTS for state in c.states]
         prototype = StatisticsValues(values=[0.0] * len(states), names_version=_VERSION)
         numbers = [below("values", [str(i) for i in range(len(states))])]
         prototypes = [prototype] * len(simulator.drones)
         self._messages = SerialisedMessages(layout(prototypes, ["header.stamp"], numbers))
-        self._topics = []
+        self._topics: list[_Topic] = []
         for i, drone in enumerate(simulator.drones):
             names = [f"state_interface.{c.name(drone)}/{state}" for c, state in states]
             # The plugin's node has the name of the component in small letters.
             node = sensors_component(drone).lower()
             for topic in (node, f"{drone}/{node}"):
+                listeners.create_publisher(StatisticsValues, f"{topic}/values", STATE_QOS)
                 self._topics.append(
                     _Topic(
                         simulator.create_publisher(StatisticsNames, f"{topic}/names", STATE_QOS),
-                        simulator.create_publisher(StatisticsValues, f"{topic}/values", STATE_QOS),
                         StatisticsNames(names=names, names_version=_VERSION),
+                        f"{topic}/values",
                         i,
                     )
                 )
         self._wanted: list[_Topic] = []
-        simulator.create_timer(_LOOK_PERIOD, self._look)
+        self._row = Row(self._messages, [])
+        listeners.follow(self._address)
+        simulator.create_timer(_REPEAT_PERIOD, self._repeat)
 
     def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
         """See `TopicSource.add_output`."""
-        wanted = self._wanted
-        if wanted:
+        if self._wanted:
             values = self._states.others(snapshot, mirror, level)
-            self._messages.update(snapshot.time_ns, [values])
-            payloads = self._messages.payloads(topic.drone for topic in wanted)
-            for topic, payload in zip(wanted, payloads):
-                topic.values.handle.publish_raw(payload)
+            self._row.send(snapshot.time_ns, [values])
 
-    def _look(self) -> None:
-        self._wanted = [topic for topic in self._topics if topic.values.get_subscription_count()]
+    def _address(self) -> None:
+        heard = [(topic, self._listeners.heard(topic.values)) for topic in self._topics]
+        self._row = Row(self._messages, [(t.drone, values) for t, values in heard if values])
+        self._wanted = [topic for topic, values in heard if values]
+        self._repeat()
+
+    def _repeat(self) -> None:
         for topic in self._wanted:
-            topic.names.publish(topic.message)
+            topic.publisher.publish(topic.names)
 
 
 class _Topic(NamedTuple):
     """A pair of topics with the states of one drone."""
 
-    names: Publisher[Any]
-    values: Publisher[Any]
-    message: StatisticsNames
+    publisher: Publisher[Any]
+    """Publisher of the names."""
+    names: StatisticsNames
+    values: str
+    """Topic of the values."""
     drone: int
+    """Index of the drone."""
 
 
 def declare(simulator: SimulatorNode) -> None:

@@ -7,7 +7,7 @@ serialised message is not derived from the rules of CDR, but seen from where a m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Any, NamedTuple
@@ -28,16 +28,16 @@ def below(path: str, names: Sequence[str]) -> list[str]:
 
 
 class Layout(NamedTuple):
-    """Serialised messages end to end, and where in them what changes is, counted in words."""
+    """Serialised messages end to end, with the positions of changing fields, in words."""
 
     words: np.ndarray
     """All messages, uint32; each starts at a word."""
     messages: list[slice]
     """Bytes of each message."""
     times: np.ndarray
-    """Of seconds and nanoseconds, shape (T, 2)."""
+    """Positions of seconds and nanoseconds, shape (T, 2)."""
     numbers: np.ndarray
-    """Of the numbers, block by block, shape (K,)."""
+    """Positions of the numbers, block by block, shape (K,)."""
     doubles: np.ndarray
     """Which numbers take two words, shape (K,)."""
 
@@ -50,8 +50,8 @@ def layout(
 ) -> Layout:
     """Serialise messages of one type that change in the same fields, for example one per drone.
 
-    A path names a field in a message: `pose.position.x`, `position.2`. Paths come in blocks: what
-    comes from one array.
+    A path names a field in a message: `pose.position.x`, `position.2`. The
+    paths of a block get their numbers from one array.
 
     Args:
         prototypes: The N messages, with everything that does not change.
@@ -80,7 +80,7 @@ def layout(
 
 
 def joined(layouts: Sequence[Layout]) -> Layout:
-    """Messages of several types that are updated together."""
+    """Join messages of several types that are updated together."""
     starts = np.cumsum([0] + [part.words.size for part in layouts])[:-1].tolist()
     return Layout(
         words=np.concatenate([part.words for part in layouts]),
@@ -96,7 +96,7 @@ def joined(layouts: Sequence[Layout]) -> Layout:
 
 
 class SerialisedMessages:
-    """Messages whose times and numbers are overwritten, all of them in a few steps.
+    """Messages whose times and numbers are overwritten all at once.
 
     Attributes:
         words: All messages, uint32 of shape (W,).
@@ -105,7 +105,7 @@ class SerialisedMessages:
 
     def __init__(self, layout: Layout) -> None:
         size = layout.words.size
-        # Behind the messages is room for the doubles that are floats in a message.
+        # The words behind the messages take the doubles that are floats in a message.
         self.words = np.concatenate((layout.words, np.zeros(2, np.uint32)))
         self.places = layout.messages
         self._times = layout.times
@@ -118,7 +118,7 @@ class SerialisedMessages:
         """Set all times [ns] and numbers.
 
         Args:
-            time_ns: The same for all.
+            time_ns: The time of all messages.
             blocks: One float64 array for each block of paths, shape (N, paths).
         """
         self.words[self._times] = divmod(time_ns, 1_000_000_000)
@@ -129,13 +129,8 @@ class SerialisedMessages:
                 floats = values[self._singles].astype(np.float32)
                 self.words[self._floats] = floats.view(np.uint32)
 
-    def payloads(self, indices: Iterable[int]) -> list[bytes]:
-        """Some of the messages, to be published as they are."""
-        everything = self.words.tobytes()
-        return [everything[self.places[i]] for i in indices]
-
     def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
-        """The messages of several times, without a change of those that `update` has set.
+        """Return the messages of several times; those that `update` has set do not change.
 
         Args:
             times_ns: Times [ns], int: T of them, (T, 1), or one for each time in the messages,
@@ -143,7 +138,7 @@ class SerialisedMessages:
             blocks: As for `update`, T times as large: those of a time are side by side.
 
         Returns:
-            What `words` would be at each time, shape (T, W).
+            The `words` of each time, shape (T, W).
         """
         words = np.repeat(self.words[None], len(times_ns), axis=0)
         words[:, self._times] = np.stack(np.divmod(times_ns, 1_000_000_000), axis=-1)
@@ -163,10 +158,10 @@ def find_numbers(
     int32_paths: Sequence[str],
     float32_paths: Sequence[str] = (),
 ) -> list[int]:
-    """Where numbers are in a serialised message.
+    """Find the positions of numbers in a serialised message.
 
     Args:
-        prototype: The message; left as it is.
+        prototype: The message; it is not changed.
         float64_paths: Paths of fields of type float64.
         int32_paths: Paths of fields of type int32 or uint32.
         float32_paths: Paths of fields of type float32.
@@ -175,7 +170,7 @@ def find_numbers(
         Their offsets in bytes: those of type float64, float32, then int32.
 
     Raises:
-        ValueError: There is no such field, or it is of another type.
+        ValueError: The field does not exist, or has another type.
     """
     generator = np.random.default_rng(_MARKER_SEED)
     paths = [*float64_paths, *float32_paths, *int32_paths]
@@ -199,7 +194,7 @@ def find_numbers(
 
 
 def _assign(message: Any, path: str, number: float) -> None:
-    """Set a field that holds a number of the same type."""
+    """Set a field that already holds a number of the same type."""
     *parents, last = path.split(".")
     try:
         parent = message

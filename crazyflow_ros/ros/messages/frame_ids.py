@@ -7,7 +7,7 @@ MAP = "map"
 
 
 def odom(drone: str) -> str:
-    """Where the drone's odometry starts; the simulator's is free of drift, so this is `MAP`."""
+    """The start of the drone's odometry, which has no drift here: it is the same as `MAP`."""
     return f"{drone}/odom"
 
 

@@ -20,7 +20,7 @@ typedef int (*publish_function)(
 
 /* Sends the messages of one moment after the other; of each moment there are `stride` bytes, in which
  * each publisher's message starts at the same place. Publishers may be NULL, as may be `wanted`, which
- * tells by moment and publisher what is sent. Returns how many messages could not be sent.
+ * selects messages by moment and publisher. Returns how many messages could not be sent.
  */
 size_t crazyflow_ros_send(
   publish_function publish, size_t n_publishers, const void *const *publishers,

@@ -1,7 +1,7 @@
-"""Serialised messages that are sent many at a time, while other threads of Python go on.
+"""Sending of many serialised messages at once, while other threads of Python continue.
 
-The work is done by outbox.c, which is compiled where there is a C compiler when this package is
-installed; without it everything works, message by message in Python.
+outbox.c sends them. It is compiled when this package is installed, if there is a C compiler;
+without it, they are sent one by one in Python.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ import numpy as np
 from rclpy.exceptions import InvalidHandle
 from rclpy.publisher import Publisher
 
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages
+
 _LIBRARY = Path(__file__).with_name(f"_outbox{sysconfig.get_config_var('EXT_SUFFIX')}")
 
 
 @cache
 def is_available() -> bool:
-    """Whether the library is there."""
+    """Whether the library has been compiled."""
     return _LIBRARY.exists()
 
 
 @cache
 def _functions() -> tuple[Any, ctypes.c_void_p]:
-    """What sends in a row, and the function of ROS that sends one."""
+    """The function that sends many messages, and the function of ROS that sends one."""
     send = ctypes.CDLL(str(_LIBRARY)).crazyflow_ros_send
     number, address = ctypes.c_size_t, ctypes.c_void_p
     send.argtypes = [
@@ -42,14 +44,13 @@ def _functions() -> tuple[Any, ctypes.c_void_p]:
 
 
 class Outbox:
-    """Publishers, each with the place of its message among those that are sent together.
+    """Publishers, each with the position of its message among those sent together.
 
-    Publishers that are destroyed stay until the outbox is gone, too. Where one is not ROS's own, as
-    one whose messages are recorded, all are sent in Python.
+    Destroyed publishers stay alive until the outbox is deleted. If one is not a publisher of ROS,
+    such as one whose messages are recorded, all messages are sent in Python.
 
     Args:
-        addresses: Publishers and bytes of their messages. Those that are destroyed by now get
-            nothing.
+        addresses: Publishers and the bytes of their messages. Already destroyed ones get none.
     """
 
     def __init__(self, addresses: Sequence[tuple[Publisher[Any], slice]]) -> None:
@@ -83,7 +84,7 @@ class Outbox:
                 by default all.
 
         Raises:
-            RuntimeError: Some could not be sent; the others have been.
+            RuntimeError: Some messages could not be sent; the others have been.
         """
         n_failed = (self._send if self._tables else self._send_each)(moments, wanted)
         if n_failed:
@@ -109,3 +110,36 @@ class Outbox:
                     except RuntimeError:
                         n_failed += 1
         return n_failed
+
+
+class Row:
+    """Messages that are updated together, and sent to the publishers of some of them.
+
+    Args:
+        messages: The messages.
+        addresses: Numbers of messages, with the publisher of each.
+    """
+
+    def __init__(
+        self, messages: SerialisedMessages, addresses: Sequence[tuple[int, Publisher[Any]]]
+    ) -> None:
+        self._messages, self._numbers = messages, [number for number, _ in addresses]
+        self._outbox = Outbox([(p, messages.places[number]) for number, p in addresses])
+
+    def send(self, time_ns: int, blocks: Sequence[np.ndarray]) -> None:
+        """Update the messages and send them, see `SerialisedMessages.update`."""
+        self._messages.update(time_ns, blocks)
+        self._outbox.send(self._messages.words[None])
+
+    def send_series(
+        self, times_ns: np.ndarray, blocks: Sequence[np.ndarray], wanted: np.ndarray
+    ) -> None:
+        """Send the messages of several times, see `SerialisedMessages.series`.
+
+        Args:
+            times_ns: Times [ns].
+            blocks: Numbers.
+            wanted: Which messages to send, by time and message, bool.
+        """
+        series = self._messages.series(times_ns, blocks)
+        self._outbox.send(series, np.ascontiguousarray(wanted[:, self._numbers]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from builtin_interfaces.msg import Duration
+from builtin_interfaces.msg import Duration, Time
 
 NS = 1_000_000_000
 """Nanoseconds per second."""
@@ -13,6 +13,12 @@ NS = 1_000_000_000
 def nanoseconds(time: Any) -> int:
     """A Time or Duration as a whole number of ns."""
     return int(time.sec) * NS + int(time.nanosec)
+
+
+def time_of(time_ns: int) -> Time:
+    """A Time from a whole number of ns."""
+    seconds, nanoseconds = divmod(time_ns, NS)
+    return Time(sec=seconds, nanosec=nanoseconds)
 
 
 def duration_of(seconds: float) -> Duration:

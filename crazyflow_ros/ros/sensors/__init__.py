@@ -1,1 +1,1 @@
-"""Topics of the sensors that the sensors file adds."""
+"""Topics of the sensors in the file of the parameter `sensors`."""

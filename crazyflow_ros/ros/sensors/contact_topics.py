@@ -1,4 +1,4 @@
-"""<drone>/<name>: what a drone feels of all that it touches, or of one thing."""
+"""<drone>/<name>: force and torque on a drone of all contacts, or of those with one thing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import Vector3, WrenchStamped
-from rclpy.qos import QoSProfile
 from std_msgs.msg import Bool
 
 from crazyflow_ros.ros.parameters.declaration import ParameterError
-from crazyflow_ros.ros.sensors.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene, put_header
+from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
-from crazyflow_ros.ros.sensors.sensors_file import Device, SensorFile
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sensors import (
@@ -27,19 +26,22 @@ from crazyflow_ros.sensors.backends.mirror import MirrorBackend
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_MOST_DRAWN = 8  # contacts of a drone
+_MOST_DRAWN = 8  # contacts of a drone that are drawn at most
 _WRENCH, _IN_CONTACT, _MARKERS = 0, 1, 2  # numbers of the topics
 
 
 class ContactTopics(DeviceTopics):
-    """Force and torque of the contacts together, about the drone's origin and in its axes.
+    """Total force and torque of the contacts, about the drone's origin and in its axes.
 
     Contacts and their forces are those of the physics.
     """
 
-    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device) -> None:
+    in_drone_model = False
+
+    def __init__(
+        self, simulator: SimulatorNode, file: SensorFile, device: Device[ContactSensorCfg]
+    ) -> None:
         super().__init__(simulator, file, device)
-        assert isinstance(device.cfg, ContactSensorCfg)
         self._cfg = device.cfg
         if self._cfg.secondary is not None:
             try:
@@ -48,8 +50,11 @@ class ContactTopics(DeviceTopics):
                 what = f"a secondary of {self._cfg.name} ({error})"
                 raise ParameterError("sensors", what, self._cfg.secondary) from None
 
-    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        return [(WrenchStamped, "", SENSOR_QOS), (Bool, "/in_contact", SENSOR_QOS), MARKERS]
+    @staticmethod
+    def topics(device: Device[Any]) -> list[Topic]:
+        """The wrench, whether there is a contact, and markers."""
+        del device
+        return [Topic(WrenchStamped, display="Wrench"), Topic(Bool, "/in_contact"), MARKERS]
 
     def _initialize(self, scene: Scene) -> None:
         self._backend = MirrorBackend(scene.mirrored, scene.names)
@@ -57,7 +62,7 @@ class ContactTopics(DeviceTopics):
         self._drawn = {drone: self._sensor(drone, drawn=True) for drone in self._drones}
 
     def _sensor(self, drone: str, *, drawn: bool) -> ContactSensor:
-        """Of the sum of all contacts, or of those to be drawn."""
+        """Build the sensor of the sum of all contacts, or of the single ones that are drawn."""
         sensor = ContactSensorCfg(
             name=drone,
             primary=ContactMatch("subtree", "drone", entity=drone),
@@ -72,13 +77,13 @@ class ContactTopics(DeviceTopics):
         return sensor
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Look what touches, and publish what somebody listens to."""
+        """Read the contacts, and publish to those who listen."""
         (snapshot,) = snapshots
         self._backend.update(snapshot, snapshot.contact)
         listeners = self.listeners
         for drone in self._drones:
             row = scene.names.index(drone)
-            if {(drone, _WRENCH), (drone, _IN_CONTACT)} & listeners:
+            if {(drone, _WRENCH), (drone, _IN_CONTACT)} & listeners.keys():
                 self._sensors[drone].update(1 / self._device.rate)
             if (drone, _IN_CONTACT) in listeners:
                 found = self._sensors[drone].data.found
@@ -96,7 +101,7 @@ class ContactTopics(DeviceTopics):
     def _wrench(self, drone: str, pos: np.ndarray, quat: np.ndarray) -> WrenchStamped:
         data = self._sensors[drone].data
         assert data.force is not None and data.torque is not None and data.pos is not None
-        # The sensor tells what the drone does to the others, about the middle of the contacts.
+        # The sensor reports the drone's action on the others, about the centre of the contacts.
         force, torque, place = (-data.force[0, 0], -data.torque[0, 0], data.pos[0, 0])
         torque = torque + np.cross(place - pos, force)
         message = WrenchStamped()

@@ -1,4 +1,4 @@
-"""What topics of sensors have in common: one entry of the sensors' file, on all its drones."""
+"""Base class of the topics of sensors: those of one entry of the sensors file, for all drones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import mujoco
-from builtin_interfaces.msg import Time
 from rclpy.exceptions import InvalidHandle
-from rclpy.qos import QoSProfile
 
-from crazyflow_ros.ros.sensors.sensors_file import Device, SensorFile
+from crazyflow_ros.ros.messages.cdr import SerialisedMessages
+from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.ros.sensors.devices import Device, SensorFile, Topic
 from crazyflow_ros.runtime import Life, Snapshot
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.state import DroneIndex
@@ -22,27 +23,24 @@ from crazyflow_ros.sensors import MujocoBackend
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-SENSOR_QOS = QoSProfile(depth=5)
-"""Reliable, which suits every subscriber."""
-
 
 class Scene:
-    """All drones and what is around them, as the sensors of one thread see it.
+    """All drones and their surroundings, as the sensors of one thread see them.
 
     Args:
-        model: That of the mirror.
-        names: Of the drones.
+        model: Model of the mirror.
+        names: Names of the drones.
     """
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.mirrored, self.names = model, tuple(names)
-        self._model = copy.copy(model)  # in which drawing may set the size of its buffers
+        self._model = copy.copy(model)  # a copy, because drawing may set the size of its buffers
         self._data, self._index = mujoco.MjData(self._model), DroneIndex(self._model, names)
         self.backend = MujocoBackend(self._model, self._data)
         self._shown: MirrorState | None = None
 
     def show(self, state: MirrorState) -> None:
-        """Put all frames where they are in a state."""
+        """Move all frames to their poses in a state."""
         if self._shown is state:
             return
         self._shown = state
@@ -64,48 +62,55 @@ class DeviceTopics(ABC):
         device: The entry.
 
     Attributes:
-        listeners: Drones and numbers of their topics that somebody listens to.
+        listeners: Publishers of the topics that have subscribers, by drone and number of the
+            topic.
     """
 
     needs_scene = True
-    """Whether it reads from the scene as it is shown, which is at one moment."""
+    """Whether `sense` takes one snapshot at a time, and reads from the scene at that moment."""
+    in_drone_model = True
+    """Whether the sensor is part of `SensorFile.model`."""
+    is_awaited = True
+    """Whether the physics waits for its readings, so that none is left out."""
 
-    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device) -> None:
-        self._simulator, self._file, self._device = simulator, file, device
-        self._publishers: dict[str, list[Any]] = {}
-        self.listeners: frozenset[tuple[str, int]] = frozenset()
+    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device[Any]) -> None:
+        self._file, self._device = file, device
+        self._simulator, self._topics = simulator, device.topics
+        self.listeners: Mapping[tuple[str, int], Any] = {}
         self._drones: tuple[str, ...] = ()
+        self._row: tuple[object, object, Row] | None = None
 
     def __str__(self) -> str:
         return f"{self._device.owner}/{self._device.name}"
 
-    def add(self, drone: str) -> None:
-        """Create the publishers of a drone, if it carries the sensor."""
-        if self._file.carries(drone, self._device):
-            publishers = [
-                self._simulator.create_publisher(kind, f"{drone}/{self._device.name}{suffix}", qos)
-                for kind, suffix, qos in self._topics()
-            ]
-            self._publishers = self._publishers | {drone: publishers}
+    @staticmethod
+    @abstractmethod
+    def topics(device: Device[Any]) -> list[Topic]:
+        """The topics of each drone that carries the sensor."""
 
     def names(self, drones: Iterable[str]) -> list[str]:
-        """Topics of those of the drones that carry the sensor."""
+        """Names of the topics of the drones that carry the sensor."""
         return [
-            f"{drone}/{self._device.name}{suffix}"
+            f"{drone}/{self._device.name}{topic.suffix}"
             for drone in drones
             if self._file.carries(drone, self._device)
-            for _, suffix, _ in self._topics()
+            for topic in self._topics
         ]
 
+    def add(self, drone: str) -> None:
+        """Create the publishers of a drone, if it carries the sensor."""
+        for name, topic in zip(self.names([drone]), self._topics):
+            self._simulator.listeners.create_publisher(topic.message_type, name, topic.qos)
+
     def look(self, drones: Collection[str]) -> None:
-        """See who listens; `drones` are those that there are."""
-        self._publishers = {d: p for d, p in self._publishers.items() if d in drones}
-        self.listeners = frozenset(
-            (drone, number)
-            for drone, publishers in self._publishers.items()
-            for number, publisher in enumerate(publishers)
-            if publisher.get_subscription_count()
-        )
+        """Update `listeners`; `drones` are all drones of the simulation."""
+        self.listeners = {
+            (drone, number): publisher
+            for drone in drones
+            for number, topic in enumerate(self.names([drone]))
+            if (publisher := self._simulator.listeners.heard(topic))
+        }
+        self._row = None  # it keeps publishers alive that are destroyed
 
     def initialize(self, scene: Scene) -> None:
         """Prepare to sense in this scene."""
@@ -114,36 +119,48 @@ class DeviceTopics(ABC):
             self._initialize(scene)
 
     def reset(self, lives: Mapping[str, Life]) -> None:
-        """Take note, before `sense`, how often drones were put back by now, and when."""
+        """Handle resets: `lives` counts them for each drone. Called before `sense`."""
         del lives
 
     @abstractmethod
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Sense, and publish what somebody listens to.
+        """Sense, and publish the readings that have subscribers.
 
         Args:
-            snapshots: At which it is due, in a row; one, if it needs the scene.
-            scene: In which to show them; if it needs it, as it is then.
+            snapshots: The snapshots at which it is due, in order; one, if it needs the scene.
+            scene: The scene; at the moment of the snapshot, if the sensor needs it.
         """
 
     @abstractmethod
-    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        """Type, what follows the sensor's name, and quality of service of each topic."""
-
-    @abstractmethod
     def _initialize(self, scene: Scene) -> None:
-        """Prepare to sense; there is a drone that carries the sensor."""
+        """Prepare to sense; at least one drone carries the sensor."""
 
     def _publish(self, drone: str, number: int, message: Any) -> None:
-        """Publish a message, unless the drone has gone meanwhile."""
-        publishers = self._publishers.get(drone)
-        if publishers is not None:
+        """Publish a message, unless the drone has been deleted meanwhile."""
+        publisher = self.listeners.get((drone, number))
+        if publisher is not None:
             with suppress(InvalidHandle):
-                publishers[number].publish(message)
+                publisher.publish(message)
+
+    def _row_for(
+        self, listeners: Mapping[tuple[str, int], Any], messages: SerialisedMessages
+    ) -> Row:
+        """Address messages to those who listen.
+
+        Args:
+            listeners: Publishers, see `listeners`.
+            messages: The messages of all drones for the first topic, then for the next one.
+        """
+        addressed = self._row  # `look` may drop it at any moment
+        if addressed is None or addressed[:2] != (listeners, messages):
+            keys = [(drone, i) for i in range(len(self._topics)) for drone in self._drones]
+            keys = keys[: len(messages.places)]  # without markers
+            publishers = [(n, listeners[key]) for n, key in enumerate(keys) if key in listeners]
+            self._row = addressed = listeners, messages, Row(messages, publishers)
+        return addressed[2]
 
 
 def put_header(message: Any, time_ns: int, frame: str) -> None:
-    """Stamp a message, and tell its frame."""
-    seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
-    message.header.stamp = Time(sec=seconds, nanosec=nanoseconds)
+    """Set the stamp and the frame of a message."""
+    message.header.stamp = time_of(time_ns)
     message.header.frame_id = frame

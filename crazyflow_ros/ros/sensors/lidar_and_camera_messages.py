@@ -11,7 +11,7 @@ from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, Point
 
 from crazyflow_ros.sensors import Intrinsics
 
-_JPEG_QUALITY = 80  # percent, that of image_transport's plugin
+_JPEG_QUALITY = 80  # percent, as in image_transport's plugin
 _ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}
 _ENCODINGS |= {"segmentation": ("32SC1", np.int32)}
 
@@ -22,10 +22,10 @@ def laser_scan(
     """A planar scan.
 
     Args:
-        angles: Of the rays about z, from x, in equal steps [rad], shape (n,).
-        ranges: Along the rays as REP 117 has them [m], shape (n,): infinite where there is nothing,
-            negative infinite where something is too near.
-        limits: What is nearer is too near, what is farther isn't seen [m].
+        angles: Angles of the rays about z, from x, in equal steps [rad], shape (n,).
+        ranges: Distances along the rays as in REP 117 [m], shape (n,): infinite where nothing is
+            hit, negative infinite where something is too near.
+        limits: Shortest and longest distance that is measured [m].
         rate: Scans per second.
     """
     step = float(angles[1] - angles[0]) if len(angles) > 1 else 0.0
@@ -41,7 +41,7 @@ def laser_scan(
 
 
 def point_cloud(points: np.ndarray) -> PointCloud2:
-    """An organised cloud of points (height, width, 3) [m], NaN where there is none."""
+    """An organised cloud of points (height, width, 3) [m], NaN for missing ones."""
     height, width, _ = points.shape
     names = ("x", "y", "z")
     return PointCloud2(
@@ -59,14 +59,14 @@ def point_cloud(points: np.ndarray) -> PointCloud2:
 
 
 def _array(kind: str, numbers: np.ndarray) -> array.array[Any]:
-    """What a message takes as it is; of anything else it looks at number by number."""
+    """Convert to the type that a message takes without a check of each number."""
     content = array.array(kind)
     content.frombytes(numbers.tobytes())
     return content
 
 
 def image(kind: str, pixels: np.ndarray) -> Image:
-    """A picture: rgb, depth [m], or ids of geoms, which is what segmentation tells first."""
+    """A picture: rgb, depth [m], or the ids of geoms in a segmentation."""
     encoding, dtype = _ENCODINGS[kind]
     if kind == "segmentation":
         pixels = pixels[..., 0]
@@ -82,7 +82,7 @@ def image(kind: str, pixels: np.ndarray) -> Image:
 
 
 def compressed(pixels: np.ndarray) -> CompressedImage:
-    """An rgb picture as JPEG, as `image_transport` has it."""
+    """An rgb picture as JPEG, in the format of `image_transport`."""
     import PIL.Image
 
     file = io.BytesIO()
@@ -91,7 +91,7 @@ def compressed(pixels: np.ndarray) -> CompressedImage:
 
 
 def camera_info(lens: Intrinsics) -> CameraInfo:
-    """What the pictures' pixels mean, without distortion."""
+    """Intrinsics of a camera without distortion."""
     k: list[Any] = [lens.fx, 0.0, lens.cx, 0.0, lens.fy, lens.cy, 0.0, 0.0, 1.0]
     p = [lens.fx, 0.0, lens.cx, 0.0, 0.0, lens.fy, lens.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
     return CameraInfo(

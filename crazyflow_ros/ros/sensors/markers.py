@@ -1,32 +1,31 @@
-"""What sensors draw, as markers for RViz."""
+"""Drawings of sensors as markers for RViz."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.messages.times import duration_of
-from crazyflow_ros.ros.sensors.device_topics import SENSOR_QOS
+from crazyflow_ros.ros.messages.times import duration_of, time_of
+from crazyflow_ros.ros.sensors.devices import Topic
 from crazyflow_ros.sensors import ShapeRecorder
 
-MARKERS = (MarkerArray, "/markers", SENSOR_QOS)
-"""The topic of what a sensor draws: type, what follows its name, and quality of service."""
-_SHORTEST = 0.5  # s that markers stay, so that what is not seen any more disappears
+MARKERS = Topic(MarkerArray, "/markers", "MarkerArray")
+"""The topic of the drawings of a sensor."""
+_SHORTEST = 0.5  # s for which markers stay at least
 
 
 def marker_array(shapes: ShapeRecorder, time_ns: int, rate: int) -> MarkerArray:
-    """Spheres and arrows in the map: one marker for all of one kind, however many there are.
+    """Spheres and arrows in the map, with one marker for all spheres and one for all arrows.
 
     Args:
-        shapes: What to draw.
-        time_ns: When it was sensed [ns].
-        rate: How often it is drawn [Hz]; it stays until the next one but one would be due.
+        shapes: The drawing.
+        time_ns: Time of the readings [ns].
+        rate: Rate of the sensor [Hz]; markers stay for two periods.
     """
     spheres, arrows = shapes.spheres, shapes.arrows
     points = _marker(
@@ -50,7 +49,7 @@ def _marker(
 ) -> Marker:
     marker = Marker(type=kind, id=kind, action=Marker.ADD)
     marker.header.frame_id = frame_ids.MAP
-    marker.header.stamp = Time(sec=time_ns // 10**9, nanosec=time_ns % 10**9)
+    marker.header.stamp = time_of(time_ns)
     marker.points = [Point(x=x, y=y, z=z) for x, y, z in (point.tolist() for point in points)]
     marker.colors = [ColorRGBA(r=r, g=g, b=b, a=a) for r, g, b, a in colors]
     if not marker.points:

@@ -1,7 +1,7 @@
 """The RViz configuration for any number of drones.
 
 `rviz/crazyflow.rviz` shows cf0 to cf3, each in a display group of its own. Here its first group is
-repeated for the drones that there are, with displays for what they carry.
+repeated for each drone of the simulation, with displays for its sensors.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from typing import Any
 
 import yaml
 
-from crazyflow_ros.ros.sensors.sensors_file import BEAMS, Device, SensorFile
-from crazyflow_ros.sensors import (
-    ContactSensorCfg,
-    LidarPatternCfg,
-    RangerSensorCfg,
-    RayCastSensorCfg,
-)
-from crazyflow_ros.sensors.drone_rays import RaysCfg
+from crazyflow_ros.ros.sensors.devices import Device, SensorFile
 
+_POINTS = {"Size (m)": 0.02, "Style": "Flat Squares"}
+_PROPERTIES: dict[str, dict[str, Any]] = {
+    "LaserScan": _POINTS,
+    "PointCloud2": _POINTS,
+    "Pose": {"Shape": "Axes", "Axes Length": 0.1},
+    "MarkerArray": {"Enabled": False},  # the most expensive one
+}
+"""Properties of displays that are not RViz's defaults, by type."""
 _TRAIL_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
 """RGB, repeated from the start for more drones."""
 
@@ -33,7 +34,7 @@ def expand(
         template: A configuration whose display groups each show one drone and bear its name.
         drones: Names of the drones to show.
         namespace: Namespace of the simulator, where the topics of the drones are.
-        sensors: What the drones carry, to be shown, too.
+        sensors: Sensors to show.
 
     Returns:
         The configuration as text, in the format of an `.rviz` file.
@@ -60,45 +61,23 @@ def expand(
     return yaml.safe_dump(config, sort_keys=False)
 
 
-def _displays(device: Device, topic: str) -> Iterator[dict[str, Any]]:
-    """How RViz shows what a sensor publishes; what costs the most is off at first."""
-    name = device.name
-    if isinstance(device.cfg, RaysCfg):
-        pattern = device.cfg.pattern
-        is_planar = isinstance(pattern, LidarPatternCfg) and pattern.is_planar
-        kind = "LaserScan" if is_planar else "PointCloud2"
-        yield _display(kind, name, topic, {"Size (m)": 0.02, "Style": "Flat Squares"})
-    elif device.type in ("range", "height"):
-        yield _display("Range", name, topic)
-    elif device.type == "multiranger":
-        for beam in BEAMS:
-            yield _display("Range", f"{name} {beam}", f"{topic}/{beam}")
-    elif device.type == "motion_capture":
-        yield _display("Pose", name, topic, {"Shape": "Axes", "Axes Length": 0.1})
-    elif device.type == "contact":
-        yield _display("Wrench", name, topic)
-    elif device.type == "camera":
-        yield _display("Image", name, f"{topic}/image_raw")
-    if isinstance(device.cfg, RayCastSensorCfg | RangerSensorCfg | ContactSensorCfg):
-        yield _display("MarkerArray", f"{name} drawn", f"{topic}/markers", {"Enabled": False})
-
-
-def _display(
-    kind: str, name: str, topic: str, more: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    return {
-        "Class": f"rviz_default_plugins/{kind}",
-        "Name": name,
-        "Enabled": True,
-        "Topic": {
-            "Depth": 5,
-            "Durability Policy": "Volatile",
-            "History Policy": "Keep Last",
-            "Reliability Policy": "Reliable",
-            "Value": topic,
-        },
-        **(more or {}),
-    }
+def _displays(device: Device[Any], prefix: str) -> Iterator[dict[str, Any]]:
+    """The displays of a sensor, whose topics begin with `prefix`."""
+    for topic in device.topics:
+        if topic.display:
+            yield {
+                "Class": f"rviz_default_plugins/{topic.display}",
+                "Name": f"{device.name}{topic.suffix}".replace("/", " "),
+                "Enabled": True,
+                "Topic": {
+                    "Depth": 5,
+                    "Durability Policy": "Volatile",
+                    "History Policy": "Keep Last",
+                    "Reliability Policy": "Reliable",
+                    "Value": f"{prefix}{topic.suffix}",
+                },
+                **_PROPERTIES.get(topic.display, {}),
+            }
 
 
 def _renamed(node: Any, old: str, new: str, root: str) -> Any:

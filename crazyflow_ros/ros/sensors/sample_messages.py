@@ -1,14 +1,13 @@
-"""Readings of sensors as messages of a fixed size, whose numbers are all that changes.
+"""Messages of sampled sensors, in which only numbers change: one function for each type.
 
-Each function tells for a type of sensor which messages a drone's sensor gives; `MESSAGES` has them
-by type.
+Each function returns the messages of a sensor on a drone, see `Kind.messages`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped
@@ -19,242 +18,170 @@ from sensor_msgs.msg import (
     LaserScan,
     MagneticField,
     NavSatFix,
+    NavSatStatus,
     Range,
 )
 
+from crazyflow_ros import sensors
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
-from crazyflow_ros.ros.sensors.sensors_file import BEAMS, Device
+from crazyflow_ros.ros.sensors.devices import Device, SampleMessage
 from crazyflow_ros.scene.rangefinder import FIELD_OF_VIEW
-from crazyflow_ros.sensors import (
-    BarometerSensorCfg,
-    GnssSensorCfg,
-    ImuSensorCfg,
-    MagnetometerSensorCfg,
-    RangerSensorCfg,
-)
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 
-Blocks = Sequence[np.ndarray]
 
-
-class SampleMessage(NamedTuple):
-    """A topic of a sensor, of M drones at once."""
-
-    suffix: str
-    """Of the topic, behind the name of the sensor."""
-    prototype: Callable[[str], Any]
-    """The message of a drone with everything that does not change."""
-    values: Callable[[Any], Blocks]
-    """The sensor's data as a float64 array (M, paths) for each block of paths."""
-    numbers: Sequence[Sequence[str]] = ()
-    """Blocks of paths of numbers, as in `layout`."""
-    floats: Sequence[Sequence[str]] = ()
-    """Blocks of paths of numbers of type float32."""
-    valid: Callable[[Any], np.ndarray] | None = None
-    """Whether each drone has a message, shape (M,); None: always."""
-
-
-def imu(device: Device) -> list[SampleMessage]:
+def imu(device: Device[sensors.ImuSensorCfg]) -> list[SampleMessage]:
     """`data_raw` as in REP 145: no orientation; +g upwards at rest."""
-    cfg = device.cfg
-    assert isinstance(cfg, ImuSensorCfg)
-    gyro, accelerometer = (n.variance(1 / device.rate, 3) for n in (cfg.gyro, cfg.accelerometer))
-
-    def prototype(drone: str) -> Imu:
-        message = Imu(
-            angular_velocity_covariance=_diagonal(gyro),
-            linear_acceleration_covariance=_diagonal(accelerometer),
-        )
-        message.orientation_covariance[0] = -1.0
-        return _framed(message, device.frame(drone))
-
+    message = Imu(
+        orientation_covariance=[-1.0] + 8 * [0.0],
+        angular_velocity_covariance=_covariance(device, device.cfg.gyro),
+        linear_acceleration_covariance=_covariance(device, device.cfg.accelerometer),
+    )
     paths = [below("angular_velocity", XYZ), below("linear_acceleration", XYZ)]
-    return [
-        SampleMessage(
-            "/data_raw", prototype, lambda d: (d.angular_velocity, d.linear_acceleration), paths
-        )
-    ]
+
+    def values(data: Any) -> tuple[np.ndarray, ...]:
+        return data.angular_velocity, data.linear_acceleration
+
+    return [SampleMessage(message, device.frame, values, paths, suffix="/data_raw")]
 
 
-def magnetometer(device: Device) -> list[SampleMessage]:
+def magnetometer(device: Device[sensors.MagnetometerSensorCfg]) -> list[SampleMessage]:
     """The magnetic field [T]."""
-    cfg = device.cfg
-    assert isinstance(cfg, MagnetometerSensorCfg)
-    covariance = _diagonal(cfg.noise.variance(1 / device.rate, 3))
-
-    def prototype(drone: str) -> MagneticField:
-        message = MagneticField(magnetic_field_covariance=covariance)
-        return _framed(message, device.frame(drone))
-
+    message = MagneticField(magnetic_field_covariance=_covariance(device, device.cfg.noise))
     paths = [below("magnetic_field", XYZ)]
-    return [SampleMessage("", prototype, lambda d: (d.magnetic_field,), paths)]
+    return [SampleMessage(message, device.frame, lambda d: (d.magnetic_field,), paths)]
 
 
-def barometer(device: Device) -> list[SampleMessage]:
+def barometer(device: Device[sensors.BarometerSensorCfg]) -> list[SampleMessage]:
     """The air pressure [Pa]."""
-    cfg = device.cfg
-    assert isinstance(cfg, BarometerSensorCfg)
-    variance = float(cfg.noise.variance(1 / device.rate, 1)[0])
-
-    def prototype(drone: str) -> FluidPressure:
-        return _framed(FluidPressure(variance=variance), device.frame(drone))
-
-    return [SampleMessage("", prototype, lambda d: (d.pressure,), [["fluid_pressure"]])]
+    message = FluidPressure(variance=_variance(device, device.cfg.noise))
+    return [SampleMessage(message, device.frame, lambda d: (d.pressure,), [["fluid_pressure"]])]
 
 
-def gnss(device: Device) -> list[SampleMessage]:
+def gnss(device: Device[sensors.GnssSensorCfg]) -> list[SampleMessage]:
     """Latitude, longitude [degrees] and altitude above the ellipsoid [m], covariance in ENU."""
-    cfg = device.cfg
-    assert isinstance(cfg, GnssSensorCfg)
-    covariance = _diagonal(cfg.noise.variance(1 / device.rate, 3))
+    message = NavSatFix(
+        status=NavSatStatus(status=NavSatStatus.STATUS_FIX, service=NavSatStatus.SERVICE_GPS),
+        position_covariance=_covariance(device, device.cfg.noise),
+        position_covariance_type=NavSatFix.COVARIANCE_TYPE_DIAGONAL_KNOWN,
+    )
 
-    def prototype(drone: str) -> NavSatFix:
-        message = NavSatFix(
-            position_covariance=covariance,
-            position_covariance_type=NavSatFix.COVARIANCE_TYPE_DIAGONAL_KNOWN,
-        )
-        message.status.service = message.status.SERVICE_GPS
-        message.status.status = message.status.STATUS_FIX
-        return _framed(message, device.frame(drone))
-
-    def values(data: Any) -> Blocks:
+    def values(data: Any) -> tuple[np.ndarray, ...]:
         return (np.stack([data.latitude, data.longitude, data.altitude], axis=-1),)
 
-    return [SampleMessage("", prototype, values, [["latitude", "longitude", "altitude"]])]
+    paths = [["latitude", "longitude", "altitude"]]
+    return [SampleMessage(message, device.frame, values, paths)]
 
 
-def ranger(device: Device) -> list[SampleMessage]:
-    """The distance along the x axis of the frame [m], infinite out of reach as in REP 117."""
-    prototype = _range_prototype(device, device.frame)
-    return [SampleMessage("", prototype, lambda d: (d.ranges,), floats=[["range"]])]
-
-
-def multiranger(device: Device) -> list[SampleMessage]:
-    """A `Range` for each beam, in a frame of its own, and the level ones together as a scan."""
-    cfg = device.cfg
-    assert isinstance(cfg, RangerSensorCfg)
-    messages = []
-    for i, beam in enumerate(BEAMS):
-
-        def frame(drone: str, beam: str = beam) -> str:
-            return f"{drone}/{device.name}/{beam}"
-
-        def values(data: Any, i: int = i) -> Blocks:
-            return (data.ranges[:, i],)
-
-        prototype = _range_prototype(device, frame)
-        messages.append(SampleMessage(f"/{beam}", prototype, values, floats=[["range"]]))
-
-    around = [list(BEAMS).index(beam) for beam in ("back", "right", "front", "left")]
-
-    def scan(drone: str) -> LaserScan:
-        message = LaserScan(
-            angle_min=-math.pi,
-            angle_max=math.pi / 2,
-            angle_increment=math.pi / 2,
-            scan_time=1 / device.rate,
-            range_min=cfg.min_range,
-            range_max=cfg.max_range,
-            ranges=[0.0] * len(around),
-        )
-        return _framed(message, device.frame(drone))
-
-    paths = [[f"ranges.{i}" for i in range(len(around))]]
-    messages.append(SampleMessage("/scan", scan, lambda d: (d.ranges[:, around],), floats=paths))
-    return messages
-
-
-def optical_flow(device: Device) -> list[SampleMessage]:
-    """The turn about x and y [rad/s] that would look the same; NaN without ground."""
-
-    def prototype(drone: str) -> TwistStamped:
-        return _framed(TwistStamped(), device.frame(drone))
-
-    def values(data: Any) -> Blocks:
-        # A turn about x moves the view along y, one about y against x.
-        return (data.flow[:, ::-1] * [1.0, -1.0],)
-
-    return [SampleMessage("", prototype, values, [["twist.angular.x", "twist.angular.y"]])]
-
-
-def motion_capture(device: Device) -> list[SampleMessage]:
-    """The pose in the map frame; nothing where the sample is missing."""
-    del device
-
-    def prototype(drone: str) -> PoseStamped:
-        del drone
-        return _framed(PoseStamped(), frame_ids.MAP)
-
-    paths = [below("pose.position", XYZ), below("pose.orientation", XYZW)]
+def ranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
+    """The distance along the x axis of the frame [m], infinite out of reach (REP 117)."""
     return [
         SampleMessage(
-            "", prototype, lambda d: (d.pos, d.quat), paths, valid=lambda d: np.asarray(d.valid)
+            _range(device),
+            device.frame,
+            lambda d: (d.ranges,),
+            floats=[["range"]],
+            display="Range",
         )
     ]
 
 
-def battery(device: Device) -> list[SampleMessage]:
-    """Voltage [V], current [A], which is negative as it is drawn, and charge left [A h]."""
-    cfg = device.cfg
-    assert isinstance(cfg, BatterySensorCfg)
+def multiranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
+    """A `Range` for each beam, in its own frame, and a scan of the level beams."""
+    beams = list(device.kind.beams)
 
-    def prototype(drone: str) -> BatteryState:
-        message = BatteryState(
-            temperature=math.nan,
-            capacity=cfg.battery.capacity,
-            design_capacity=cfg.battery.capacity,
-            power_supply_status=BatteryState.POWER_SUPPLY_STATUS_DISCHARGING,
-            power_supply_health=BatteryState.POWER_SUPPLY_HEALTH_GOOD,
-            power_supply_technology=BatteryState.POWER_SUPPLY_TECHNOLOGY_LIPO,
-            present=True,
-            cell_voltage=[0.0],
+    def distances(data: Any, beams: int | list[int]) -> tuple[np.ndarray, ...]:
+        return (data.ranges[:, beams],)
+
+    messages = [
+        SampleMessage(
+            _range(device),
+            partial(device.beam_frame, beam=beam),
+            partial(distances, beams=i),
+            floats=[["range"]],
+            suffix=f"/{beam}",
+            display="Range",
         )
-        return _framed(message, device.frame(drone))
+        for i, beam in enumerate(beams)
+    ]
+    around = [beams.index(beam) for beam in ("back", "right", "front", "left")]
+    scan = LaserScan(
+        angle_min=-math.pi,
+        angle_max=math.pi / 2,
+        angle_increment=math.pi / 2,
+        scan_time=1 / device.rate,
+        range_min=device.cfg.min_range,
+        range_max=device.cfg.max_range,
+        ranges=[0.0] * len(around),
+    )
+    paths = [[f"ranges.{i}" for i in range(len(around))]]
 
-    def values(data: Any) -> Blocks:
+    values = partial(distances, beams=around)
+    return [*messages, SampleMessage(scan, device.frame, values, floats=paths, suffix="/scan")]
+
+
+def optical_flow(device: Device[sensors.OpticalFlowSensorCfg]) -> list[SampleMessage]:
+    """The rotation about x and y [rad/s] that gives the same flow; NaN without ground."""
+
+    def values(data: Any) -> tuple[np.ndarray, ...]:
+        # A rotation about x moves the view along y, one about y against x.
+        return (data.flow[:, ::-1] * [1.0, -1.0],)
+
+    paths = [["twist.angular.x", "twist.angular.y"]]
+    return [SampleMessage(TwistStamped(), device.frame, values, paths)]
+
+
+def motion_capture(device: Device[sensors.MotionCaptureSensorCfg]) -> list[SampleMessage]:
+    """The pose in the map frame; no message where the sample is missing."""
+    del device
+    return [
+        SampleMessage(
+            PoseStamped(),
+            lambda _: frame_ids.MAP,
+            lambda d: (d.pos, d.quat),
+            [below("pose.position", XYZ), below("pose.orientation", XYZW)],
+            display="Pose",
+            valid=lambda d: np.asarray(d.valid),
+        )
+    ]
+
+
+def battery(device: Device[BatterySensorCfg]) -> list[SampleMessage]:
+    """Voltage [V], current [A], which is negative as it is drawn, and charge left [A h]."""
+    capacity = device.cfg.battery.capacity
+    message = BatteryState(
+        temperature=math.nan,
+        capacity=capacity,
+        design_capacity=capacity,
+        power_supply_status=BatteryState.POWER_SUPPLY_STATUS_DISCHARGING,
+        power_supply_health=BatteryState.POWER_SUPPLY_HEALTH_GOOD,
+        power_supply_technology=BatteryState.POWER_SUPPLY_TECHNOLOGY_LIPO,
+        present=True,
+        cell_voltage=[0.0],
+    )
+
+    def values(data: Any) -> tuple[np.ndarray, ...]:
         columns = (data.voltage, data.voltage, -data.current, data.charge, data.percentage)
         return (np.stack(columns, axis=-1),)
 
     paths = [["voltage", "cell_voltage.0", "current", "charge", "percentage"]]
-    return [SampleMessage("", prototype, values, floats=paths)]
+    return [SampleMessage(message, device.frame, values, floats=paths)]
 
 
-MESSAGES: dict[str, Callable[[Device], list[SampleMessage]]] = {
-    "imu": imu,
-    "magnetometer": magnetometer,
-    "barometer": barometer,
-    "gnss": gnss,
-    "range": ranger,
-    "multiranger": multiranger,
-    "optical_flow": optical_flow,
-    "motion_capture": motion_capture,
-    "battery": battery,
-}
-"""The messages of a sensor, by its type."""
+def _range(device: Device[sensors.RangerSensorCfg]) -> Range:
+    return Range(
+        radiation_type=Range.INFRARED,
+        field_of_view=FIELD_OF_VIEW,
+        min_range=device.cfg.min_range,
+        max_range=device.cfg.max_range,
+        variance=_variance(device, device.cfg.noise),
+    )
 
 
-def _range_prototype(device: Device, frame: Callable[[str], str]) -> Callable[[str], Range]:
-    cfg = device.cfg
-    assert isinstance(cfg, RangerSensorCfg)
-
-    def prototype(drone: str) -> Range:
-        message = Range(
-            radiation_type=Range.INFRARED,
-            field_of_view=FIELD_OF_VIEW,
-            min_range=cfg.min_range,
-            max_range=cfg.max_range,
-            variance=float(cfg.noise.variance(1 / device.rate, 1)[0]),
-        )
-        return _framed(message, frame(drone))
-
-    return prototype
+def _variance(device: Device[Any], noise: sensors.NoiseCfg) -> float:
+    return float(noise.variance(1 / device.rate, 1)[0])
 
 
-def _framed(message: Any, frame: str) -> Any:
-    message.header.frame_id = frame
-    return message
-
-
-def _diagonal(variances: np.ndarray) -> list[float]:
-    return np.diag(variances).ravel().tolist()
+def _covariance(device: Device[Any], noise: sensors.NoiseCfg) -> list[float]:
+    covariance: list[float] = np.diag(noise.variance(1 / device.rate, 3)).ravel().tolist()
+    return covariance

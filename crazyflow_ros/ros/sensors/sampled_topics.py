@@ -1,22 +1,19 @@
-"""Topics of sensors that are sampled: those of all drones that carry one at once."""
+"""Topics of sensors that are sampled, for all drones that carry one at once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, joined, layout
-from crazyflow_ros.ros.messages.outbox import Outbox
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
+from crazyflow_ros.ros.sensors.devices import DRONE, Device, SensorFile, Topic
 from crazyflow_ros.ros.sensors.markers import MARKERS, marker_array
-from crazyflow_ros.ros.sensors.sample_messages import MESSAGES
-from crazyflow_ros.ros.sensors.sensor_kinds import DRONE
-from crazyflow_ros.ros.sensors.sensors_file import Device, SensorFile
 from crazyflow_ros.runtime import Life, Snapshot
-from crazyflow_ros.sensors import RangerSensorCfg, ShapeRecorder
+from crazyflow_ros.sensors import ShapeRecorder
 from crazyflow_ros.sensors.backends.state import StateBackend
 from crazyflow_ros.sensors.sampled import SampledSensor
 
@@ -24,31 +21,33 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 SAMPLE_QOS = QoSProfile(depth=100)
-"""Of what is sent in rows: samples of many moments follow one another at once."""
+"""Deep, because the samples of many moments are sent at once."""
 
 
 class SampleTopics(DeviceTopics):
-    """Sensors of a drone's state and distance sensors: all drones at once, at many moments."""
+    """Sensors that are sampled: all drones at once, at many moments.
+
+    Publishes the messages of its `Kind`, and markers if the configuration has `debug_vis`.
+    """
 
     needs_scene = False
 
-    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device) -> None:
+    def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device[Any]) -> None:
         super().__init__(simulator, file, device)
-        self._kinds = MESSAGES[device.type](device)
+        self._kinds = device.kind.messages(device)
         self._period = simulator.physics.freq // device.rate  # ticks
         self._sensor: SampledSensor[Any, Any] | None = None
         self._sampled: tuple[str, ...] = ()  # drones in the sensor's rows
         self._lives: dict[str, Life] = {}
-        self._row: _Row | None = None
 
-    def look(self, drones: Collection[str]) -> None:
-        """See who listens; `drones` are those that there are."""
-        super().look(drones)
-        self._row = None  # also for the sake of publishers that are destroyed
-
-    def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
-        topics = [(type(kind.prototype(DRONE)), kind.suffix, SAMPLE_QOS) for kind in self._kinds]
-        return [*topics, MARKERS] if isinstance(self._device.cfg, RangerSensorCfg) else topics
+    @staticmethod
+    def topics(device: Device[Any]) -> list[Topic]:
+        """One for each message, and markers."""
+        topics = [
+            Topic(type(kind.message), kind.suffix, kind.display, SAMPLE_QOS)
+            for kind in device.kind.messages(device)
+        ]
+        return [*topics, MARKERS] if device.cfg.debug_vis else topics
 
     def _initialize(self, scene: Scene) -> None:
         self._rows = [scene.names.index(drone) for drone in self._drones]
@@ -72,10 +71,10 @@ class SampleTopics(DeviceTopics):
             )
             for kind in self._kinds
         ]
-        self._messages, self._row = SerialisedMessages(joined(layouts)), None
+        self._messages = SerialisedMessages(joined(layouts))
 
     def reset(self, lives: Mapping[str, Life]) -> None:
-        """Begin anew with other errors where a drone was put back."""
+        """Restart the samples of drones that have been reset, with other errors."""
         before, self._lives = self._lives, {drone: lives[drone] for drone in self._drones}
         for row, (drone, life) in enumerate(self._lives.items()):
             if before.get(drone) != life:
@@ -87,13 +86,13 @@ class SampleTopics(DeviceTopics):
         self._sensor.begin(row, self._lives[self._drones[row]].resets)
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Sample all drones, and publish what somebody listens to; each moment once."""
+        """Sample all drones, each moment once, and publish the samples that have subscribers."""
         del scene
         sensor = self._sensor
         if sensor is None or not self._drones:
             return
         for row in self._moments(snapshots):
-            number = (row[0].tick - self._starts) // self._period  # of the samples, by drone
+            number = (row[0].tick - self._starts) // self._period  # of the sample, by drone
             if (number == sensor.n_samples - 1).any():  # time stands still
                 row, number = row[1:], number + 1
             if row:
@@ -110,7 +109,7 @@ class SampleTopics(DeviceTopics):
         self._backend.casting = np.array([drone in heard for drone in drones])
         self._backend.show(snapshots, self._rows)
         sensor.update(1 / self._device.rate)
-        self._send([snapshot.time_ns for snapshot in snapshots], sensor)
+        self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
         markers, latest = len(self._kinds), (len(snapshots) - 1) * len(drones)
         for i, drone in enumerate(drones):
             if (drone, markers) in listeners:
@@ -129,40 +128,20 @@ class SampleTopics(DeviceTopics):
                 rows.append([snapshot])
         return rows
 
-    def _send(self, times_ns: Sequence[int], sensor: SampledSensor[Any, Any]) -> None:
-        """Publish what somebody listens to of the samples that were taken at these times."""
+    def _send(
+        self,
+        times_ns: Sequence[int],
+        sensor: SampledSensor[Any, Any],
+        listeners: Mapping[tuple[str, int], Any],
+    ) -> None:
+        """Publish the samples taken at these times."""
         data, kinds = sensor.data, self._kinds
         blocks = [block for kind in kinds for block in kind.values(data)]
         stamps = np.array(times_ns)[:, None] - np.rint(sensor.ages * 1e9).astype(int)  # by drone
-        messages = self._messages.series(np.tile(stamps, len(kinds)), blocks)
         shape = (len(times_ns), len(self._drones))
         valid = [
             np.ones(shape, bool) if kind.valid is None else kind.valid(data).reshape(shape)
             for kind in kinds
         ]
-        self._row = row = self._row or self._addressed()
-        row.outbox.send(messages, np.ascontiguousarray(np.hstack(valid)[:, row.messages]))
-
-    def _addressed(self) -> _Row:
-        """Whom to send something to."""
-        publishers, n = self._publishers, len(self._drones)
-        addressed = [
-            (number * n + i, publishers[drone][number])
-            for number in range(len(self._kinds))
-            for i, drone in enumerate(self._drones)
-            if (drone, number) in self.listeners and drone in publishers
-        ]
-        places = self._messages.places
-        return _Row(
-            [message for message, _ in addressed],
-            Outbox([(publisher, places[message]) for message, publisher in addressed]),
-        )
-
-
-class _Row(NamedTuple):
-    """What somebody listens to of the messages of a moment."""
-
-    messages: list[int]
-    """Their numbers."""
-    outbox: Outbox
-    """For these."""
+        row = self._row_for(listeners, self._messages)
+        row.send_series(np.tile(stamps, len(kinds)), blocks, np.hstack(valid))

@@ -1,10 +1,10 @@
-"""<drone>/<sensor>: what the file of the parameter `sensors` asks for, sensed beside the physics.
+"""<drone>/<sensor>: the sensors in the file of the parameter `sensors`, in threads of their own.
 
-The physics thread only leaves its snapshot, if somebody listens. Sensors make of it what they
-measure, cameras of one rate in a thread and all others in another one.
+The physics thread only queues its snapshots, while somebody listens. Cameras of one rate sense in
+a thread, all other sensors in another one.
 
-No reading is left out but pictures. Where sensing is slower than time the physics waits for it, so
-that time goes on more slowly; for cameras nobody waits, and they draw the latest that there is.
+No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
+passes more slowly. It does not wait for cameras, which draw the latest snapshot.
 """
 
 from __future__ import annotations
@@ -21,35 +21,23 @@ import mujoco
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.ros.parameters.declaration import ParameterError
-from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
-from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
 from crazyflow_ros.ros.sensors.device_topics import DeviceTopics, Scene
-from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics, ScanTopics
-from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
-from crazyflow_ros.ros.sensors.sensors_file import Device
 from crazyflow_ros.runtime import Life, Snapshot
-from crazyflow_ros.sensors import LidarPatternCfg, RenderingUnavailable
+from crazyflow_ros.sensors import RenderingUnavailable
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_TOPICS: dict[str, type[DeviceTopics]] = {  # others are sampled
-    **dict.fromkeys(("lidar", "grid", "ring", "pinhole"), RayTopics),
-    "height": HeightTopics,
-    "camera": CameraTopics,
-    "contact": ContactTopics,
-}
-_BACKLOG = 64  # snapshots that wait to be sensed; the physics waits until there is room
-_PATIENCE = 5.0  # s of wall time for which it does so
-_LOOK_PERIOD = 0.2  # s of wall time after which it is seen who listens
+_BACKLOG = 64  # snapshots in the queue; if it is full, the physics waits
+_PATIENCE = 5.0  # s of wall time for which the physics waits
 _WARNING_PERIOD = 60.0  # s of wall time
 
 
 class _View(NamedTuple):
-    """What there is to be sensed."""
+    """A snapshot at which sensors are due."""
 
     rate: int
-    """Of the sensors that are due [Hz]."""
+    """Rate of these sensors [Hz]."""
     snapshot: Snapshot
     model: mujoco.MjModel
     lives: Mapping[str, Life]
@@ -60,8 +48,8 @@ class SensorThread:
 
     Args:
         simulator: The node.
-        name: Of the thread.
-        is_awaited: The physics waits for it; otherwise only the latest snapshot is sensed.
+        name: Name of the thread.
+        is_awaited: Whether the physics waits for it; otherwise it senses only the latest snapshot.
     """
 
     def __init__(self, simulator: SimulatorNode, name: str, *, is_awaited: bool) -> None:
@@ -78,7 +66,7 @@ class SensorThread:
         threading.Thread(target=self._main, name=name, daemon=True).start()
 
     def add(self, topics: DeviceTopics, rate: int) -> None:
-        """Sense and publish these, too, at a rate [Hz]; before the physics starts."""
+        """Add topics at a rate [Hz], before the physics starts."""
         if rate not in self._topics:
             physics = self._physics
             period = ticks_per_period(physics.freq, rate, f"sensors: the rate {rate}")
@@ -86,7 +74,7 @@ class SensorThread:
         self._topics.setdefault(rate, []).append(topics)
 
     def look(self, drones: tuple[str, ...]) -> None:
-        """See who listens. In the executor's thread."""
+        """Find out who listens. Called in the executor's thread."""
         for topics in chain(*self._topics.values()):
             topics.look(drones)
         self._wanted = frozenset(
@@ -94,8 +82,8 @@ class SensorThread:
         )
 
     def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
-        """In the physics thread."""
-        # It is also called between two periods, after a step and after changes by hand.
+        """Queue a snapshot. Called in the physics thread."""
+        # Also called between two periods, after a step and after manual changes.
         if rate in self._wanted and snapshot.tick % period == 0:
             view = _View(rate, snapshot, self._physics.mirror.model, self._physics.lives)
             if len(self._views) == self._views.maxlen and not self._await_room():
@@ -104,12 +92,12 @@ class SensorThread:
             self._due.set()
 
     def _await_room(self) -> bool:
-        """In the physics thread: whether there is some."""
+        """Wait for room in the queue; return whether there is some."""
         if not self._is_awaited or self._is_stuck:
             return False
         self._taken.clear()
         has_room = len(self._views) < _BACKLOG or self._taken.wait(_PATIENCE)
-        self._is_stuck = not has_room  # then it is not waited for again
+        self._is_stuck = not has_room  # then the physics does not wait again
         return has_room
 
     def _main(self) -> None:
@@ -123,18 +111,18 @@ class SensorThread:
                     self._logger.warning(f"sensors: no pictures: {error}")
                     for topics in self._topics.values():
                         topics.clear()
-                except Exception as error:  # time goes on
+                except Exception as error:  # the simulation continues
                     self._logger.error(f"sensors: {error!r}", throttle_duration_sec=1.0)
                 if self._left_out > self._left_out_before:
                     self._left_out_before = self._left_out
                     self._logger.warning(
                         f"sensors: readings were left out {self._left_out} times so far: they "
-                        "take longer than until the next ones are due",
+                        "take longer than the period of the sensor",
                         throttle_duration_sec=_WARNING_PERIOD,
                     )
 
     def _take_row(self) -> list[_View]:
-        """All that wait, up to another scene or the next reset."""
+        """Take all snapshots from the queue up to the next change of scene or reset."""
         waiting = len(self._views)
         row = [first := self._views.popleft()]
         while len(row) < waiting:
@@ -151,7 +139,7 @@ class SensorThread:
     def _sense(self, row: list[_View]) -> None:
         first = row[0]
         scene, names = self._scene, first.snapshot.names
-        # Another model also when the scene has changed.
+        # A change of the scene comes with another model.
         is_other = scene is None or scene.mirrored is not first.model or scene.names != names
         if scene is None or is_other:
             self._scene = scene = Scene(first.model, names)
@@ -182,7 +170,7 @@ class SensorThread:
 
     @contextmanager
     def _leaving_out(self, topics: DeviceTopics) -> Iterator[None]:
-        """If these fail, go on without them until the scene is another one."""
+        """Exclude topics that fail until the scene changes."""
         try:
             yield
         except RenderingUnavailable:
@@ -192,30 +180,24 @@ class SensorThread:
             self._logger.error(f"sensors: {topics} left out: {error!r}")
 
 
-def _topics_of(device: Device) -> type[DeviceTopics]:
-    pattern = getattr(device.cfg, "pattern", None)
-    if isinstance(pattern, LidarPatternCfg) and pattern.is_planar:
-        return ScanTopics
-    return _TOPICS.get(device.type, SampleTopics)
-
-
 def declare(simulator: SimulatorNode) -> None:
-    """Add the topics that the file of the parameter `sensors` asks for."""
+    """Add the topics of the sensors in the file of the parameter `sensors`."""
     file = simulator.sensor_file
     threads: dict[int, SensorThread] = {}
     taken = {publisher.topic_name for publisher in simulator.publishers}
     for device in file.devices:
-        if device.type == "battery" and not simulator.parameters.battery:
-            raise ParameterError("battery", f"true, for there is a sensor {device.name}", False)
-        topics = _topics_of(device)(simulator, file, device)
+        needed = device.kind.parameter
+        if needed and not getattr(simulator.parameters, needed):
+            raise ParameterError(needed, f"true, for there is a sensor {device.name}", False)
+        topics: DeviceTopics = device.kind.topics(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:
                 raise ParameterError("sensors", "names that are not those of other topics", topic)
-        # OpenGL keeps nobody waiting. All others are Python, of which one thread is the least load.
-        key = device.rate if device.type == "camera" else 0
+        # One thread for all awaited sensors: they run in Python, which more threads only slow down.
+        key = 0 if topics.is_awaited else device.rate
         if key not in threads:
             name = f"sensors {key}" if key else "sensors"
-            threads[key] = SensorThread(simulator, name, is_awaited=key == 0)
+            threads[key] = SensorThread(simulator, name, is_awaited=topics.is_awaited)
         threads[key].add(topics, device.rate)
         simulator.for_each_drone(topics.add)
 
@@ -224,4 +206,4 @@ def declare(simulator: SimulatorNode) -> None:
             thread.look(simulator.drones)
 
     if threads:
-        simulator.create_timer(_LOOK_PERIOD, look)
+        simulator.listeners.follow(look)

@@ -1,15 +1,12 @@
-"""The file of the parameter `sensors`: which drone carries what, and where."""
+"""The file of the parameter `sensors`: the sensors of each drone, and their places."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 
 from crazyflow_ros import limits
@@ -17,124 +14,32 @@ from crazyflow_ros.description import urdf
 from crazyflow_ros.description.urdf import FixedFrame
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.parameters.declaration import ParameterError
-from crazyflow_ros.ros.sensors.sensor_kinds import DRONE, KINDS, Kind
-from crazyflow_ros.scene import build_spec
-from crazyflow_ros.scene.frames import (
-    OPTICAL_IN_LINK,
-    mujoco_camera,
-    quat_from_rpy,
-    xyzw_to_wxyz,
-)
-from crazyflow_ros.sensors import SensorCfg
-from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.ros.sensors.devices import ALL, DRONE, Device, Kind, SensorFile
+from crazyflow_ros.ros.sensors.kinds import KINDS
+from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sensors.sampled import SampledSensorCfg
 from crazyflow_ros.yaml_files import load_yaml
 
-ALL = "all"
-"""In place of a drone's name: every drone that has no sensor of this name of its own."""
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
 MOST_SAMPLES = 10_000
-"""That a delay may keep."""
+"""The most samples that a delay may keep."""
 _LARGEST_ANGLE = limits.Limit(3600.0, "degrees")
-BEAMS = dict(zip(("front", "back", "left", "right", "up"), MULTI_RANGER))
-"""Directions of the beams of a Multi-ranger deck by name."""
-
-
-_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")  # as topics can have it
-
-
-@dataclass(frozen=True)
-class Device:
-    """A sensor that a drone, or each drone, carries."""
-
-    owner: str
-    """A drone, or `ALL`."""
-    name: str
-    type: str
-    """One of `KINDS`."""
-    rate: int
-    """Hz, of simulated time."""
-    cfg: SensorCfg
-    place: FixedFrame | None
-    """In the drone called `DRONE`, if it is not where sensors of this type are by default."""
-
-    @property
-    def axes(self) -> np.ndarray | None:
-        """Attitude wxyz in the drone of what senses, in MuJoCo's axes, if it has a place."""
-        if self.place is None:
-            return None
-        quat = self.place.quat
-        return xyzw_to_wxyz(mujoco_camera(quat) if self._kind.is_camera else quat)
-
-    @property
-    def _kind(self) -> Kind:
-        return KINDS[self.type]
-
-    def frame(self, drone: str) -> str:
-        """The frame of its readings."""
-        if self.place is None:
-            return self._kind.link(drone)
-        return f"{drone}/{self.name}" + ("/optical_frame" if self._kind.is_camera else "")
-
-    def frames(self, drone: str) -> Iterator[FixedFrame]:
-        """The frames that it adds to a drone."""
-        if self.place is not None:
-            parent, child = frame_ids.base_link(drone), f"{drone}/{self.name}"
-            yield FixedFrame(parent, child, self.place.pos, self.place.quat)
-            if self._kind.is_camera:
-                yield FixedFrame(child, self.frame(drone), np.zeros(3), OPTICAL_IN_LINK)
-        if self.type == "multiranger":
-            for beam, direction in BEAMS.items():
-                child = f"{drone}/{self.name}/{beam}"
-                yield FixedFrame(self.frame(drone), child, np.zeros(3), _along(direction))
-
-
-class SensorFile:
-    """What the drones carry.
-
-    Args:
-        devices: In the order of the file.
-        drone_model: Of the drones.
-    """
-
-    def __init__(self, devices: Iterable[Device], drone_model: str) -> None:
-        self.devices, self._drone_model = tuple(devices), drone_model
-        self._own = {(device.owner, device.name) for device in self.devices}
-
-    def carries(self, drone: str, device: Device) -> bool:
-        """Whether a drone carries it."""
-        if device.owner == ALL:
-            return (drone, device.name) not in self._own
-        return device.owner == drone
-
-    def frames(self, drone: str) -> list[FixedFrame]:
-        """The frames that sensors add to a drone."""
-        carried = [device for device in self.devices if self.carries(drone, device)]
-        return [frame for device in carried for frame in device.frames(drone)]
-
-    @cached_property
-    def model(self) -> mujoco.MjModel:
-        """A drone alone, called `DRONE`, with what its sensors add to it."""
-        spec = build_spec(self._drone_model, [DRONE])
-        for device in self.devices:
-            if device.place is not None:
-                spec.body(f"drone:{DRONE}").add_site(
-                    name=device.cfg.name, pos=device.place.pos, quat=device.axes
-                )
-            if device.type not in ("camera", "contact"):
-                device.cfg.build().edit_spec(spec)
-        return spec.compile()
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")  # names that are valid in topics
 
 
 def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     """Read the file.
 
     Args:
-        path: Of the YAML file; nothing is carried if it is empty.
+        path: Path of the YAML file; if it is empty, there are no sensors.
         drones: Names of the drones.
-        drone_model: Of the drones.
+        drone_model: Model of the drones.
 
     Raises:
-        ParameterError: It cannot be read, or says what cannot be.
+        ParameterError: The file cannot be read, or a value is invalid.
     """
     content: Any = {}
     if path:
@@ -167,22 +72,20 @@ def _entries(content: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield str(owner), str(name), dict(values)
 
 
-def _device(owner: str, name: str, values: dict[str, Any]) -> Device:
-    where, kind = f"{owner}/{name}", values.pop("type", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ParameterError("sensors", f"{where} with a type of {', '.join(KINDS)}", kind)
-    rate = values.pop("rate", KINDS[kind].rate)
+def _device(owner: str, name: str, values: dict[str, Any]) -> Device[Any]:
+    where = f"{owner}/{name}"
+    kind = _kind(where, values.pop("type", None))
+    rate = values.pop("rate", kind.rate)
     if type(rate) is not int or rate < 1:
         raise ParameterError("sensors", f"a rate of {where} in whole Hz", rate)
-    place = _place(where, values) if KINDS[kind].movable else None
-    known = KINDS[kind].fields
-    if unknown := sorted(values.keys() - known.keys(), key=str):
-        names = sorted({*known, "rate", *(("pos", "rpy") if KINDS[kind].movable else ())})
+    place = _place(where, values) if kind.movable else None
+    if unknown := sorted(values.keys() - kind.fields.keys(), key=str):
+        names = sorted({*kind.fields, "rate", *(("pos", "rpy") if kind.movable else ())})
         raise ParameterError("sensors", f"{where} with {', '.join(names)}", unknown)
     site = None if place is None else where
     try:
-        cfg = KINDS[kind].configuration(where, site, values)
-        cfg.build()  # which looks at what its parts can be
+        cfg = kind.configuration(where, site, values)
+        cfg.build()  # which checks its parts
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError("sensors", f"what {where} can be ({error})", values) from None
     if isinstance(cfg, SampledSensorCfg):
@@ -190,8 +93,23 @@ def _device(owner: str, name: str, values: dict[str, Any]) -> Device:
     return Device(owner, name, kind, rate, cfg, place)
 
 
+def _kind(where: str, name: Any) -> Kind:
+    """Look up the type of a sensor: one of `KINDS`, or the `Kind` at an import path."""
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    if isinstance(name, str) and _IMPORT_PATH.fullmatch(name):
+        module, _, attribute = name.rpartition(".")
+        try:
+            kind = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            expected = f"{where} with a type that can be imported ({error})"
+            raise ParameterError("sensors", expected, name) from None
+    if not isinstance(kind, Kind):
+        raise ParameterError("sensors", f"{where} with a type of {', '.join(KINDS)}", name)
+    return kind
+
+
 def _check_delay(where: str, delay: float, rate: int) -> None:
-    """Refuse a delay that would be none, as it is kept in whole samples, or that keeps too many."""
+    """Refuse a delay that rounds to no sample, or that keeps too many samples."""
     if delay and not 0.5 < delay * rate <= MOST_SAMPLES:
         limits = f"0, or more than {0.5 / rate:g} s and at most {MOST_SAMPLES / rate:g} s"
         reason = f"{limits}, as a delay is kept in whole samples of {rate} Hz"
@@ -199,7 +117,7 @@ def _check_delay(where: str, delay: float, rate: int) -> None:
 
 
 def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
-    """Where a sensor is in the drone `DRONE`, if its entry says so."""
+    """Read the place of a sensor on the drone `DRONE`, if its entry has one."""
     if not {"pos", "rpy"} & values.keys():
         return None
     vectors = []
@@ -215,8 +133,7 @@ def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
     return FixedFrame(frame_ids.base_link(DRONE), f"{DRONE}/{where}", pos, quat)
 
 
-def _along(direction: Sequence[float]) -> np.ndarray:
-    """Attitude (xyzw) of a frame whose x axis is along a direction; level, unless that is up."""
-    x, y, z = direction
-    angles = [0.0, -math.atan2(z, math.hypot(x, y)), math.atan2(y, x)]
-    return quat_from_rpy(np.array(angles))
+def declare(simulator: SimulatorNode) -> None:
+    """Read the file of the parameter `sensors`."""
+    parameters = simulator.parameters
+    simulator.sensor_file = load(parameters.sensors, simulator.drones, parameters.drone_model)

@@ -21,16 +21,16 @@ _REPEAT_PERIOD = 0.5  # s of wall time
 
 
 class ClockTopic:
-    """Publishes the time, and repeats it while it stands still, for those that come later."""
+    """Publishes the time, and repeats it while it stands still, for late subscribers."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         publisher = simulator.create_publisher(Clock, TOPIC, _QOS)
         self._publish_raw = publisher.handle.publish_raw
-        # Two numbers follow: no other message is sent so often, so it is put together by hand.
+        # The most frequent message is assembled by hand: two numbers follow.
         self._encapsulation = serialize_message(Clock())[:4]
         self._latest: bytes | None = None
         self._repeated: bytes | None = None
-        # So that the repetition never follows a later time.
+        # Guards against a repetition after a later time.
         self._in_order = threading.Lock()
         rate_hz = simulator.parameters.publish_rates.clock
         simulator.physics.every(rate_hz, self._publish, "publish_rates.clock", observes=True)

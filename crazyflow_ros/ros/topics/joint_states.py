@@ -1,4 +1,7 @@
-"""<drone>/joint_states: angles and speeds of the rotors."""
+"""<drone>/joint_states: angles [rad] and speeds [rad/s] of the rotors.
+
+Joints are those of the robot description; both are positive in flight.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +11,35 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros.ros.messages.cdr import below, layout
+from crazyflow_ros.ros.messages.cdr import below
 from crazyflow_ros.ros.topics.state_topics import StateTopics
 from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_ROTORS = range(4)
+_N_ROTORS = 4
 
 
-def rotor_names(drone: str) -> list[str]:
-    """Names of the joints of a drone's rotors."""
-    return [f"{drone}_rotor{i}" for i in _ROTORS]
+def rotors(drones: Sequence[str]) -> JointState:
+    """A message with the rotors of some drones."""
+    names = [f"{drone}_rotor{i}" for drone in drones for i in range(_N_ROTORS)]
+    zeros = [0.0] * len(names)
+    return JointState(name=names, position=zeros, velocity=zeros)
 
 
-class JointStateTopics(StateTopics):
-    """Joints as in the robot description: rad, rad/s, positive in flight."""
+def rotor_paths(n_drones: int) -> list[list[str]]:
+    """Paths of the numbers in `rotors`."""
+    indices = [str(i) for i in range(n_drones * _N_ROTORS)]
+    return [below("position", indices), below("velocity", indices)]
 
-    def __init__(self, simulator: SimulatorNode) -> None:
-        zeros = [0.0 for _ in _ROTORS]
-        prototypes = [
-            JointState(name=rotor_names(drone), position=zeros, velocity=zeros)
-            for drone in simulator.drones
-        ]
-        indices = [str(i) for i in _ROTORS]
-        numbers = [below("position", indices), below("velocity", indices)]
-        messages = layout(prototypes, ["header.stamp"], numbers)
-        topics = [f"{drone}/joint_states" for drone in simulator.drones]
-        super().__init__(simulator, "joint_states", JointState, topics, messages)
 
-    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
-        """As they are in the snapshot."""
-        return snapshot.rotor_angle, snapshot.rotor_vel
+def rotor_states(snapshot: Snapshot) -> Sequence[np.ndarray]:
+    """Read these numbers."""
+    return snapshot.rotor_angle, snapshot.rotor_vel
 
 
 def declare(simulator: SimulatorNode) -> None:
     """Add the topics."""
-    JointStateTopics(simulator)
+    messages = {f"{drone}/joint_states": rotors([drone]) for drone in simulator.drones}
+    StateTopics(simulator, "joint_states", messages, rotor_states, rotor_paths(1))

@@ -1,12 +1,12 @@
-"""~/reset_event: what was reset, and when."""
+"""~/reset_event: a message after each reset, with its scope and time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
+from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import ResetEvent
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ResetEventTopic:
-    """One message after each reset, sent by the physics thread before anything that follows it."""
+    """Publishes resets in the physics thread, before any message of a later state."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._name = f"{simulator.get_fully_qualified_name()}: reset"
@@ -22,7 +22,6 @@ class ResetEventTopic:
         simulator.physics.on_reset(self._publish)
 
     def _publish(self, event: ResetEvent) -> None:
-        seconds, nanoseconds = divmod(event.snapshot.time_ns, 1_000_000_000)
         scopes = ", ".join(scope.name or "" for scope in event.scope)
         values = {
             "scope": scopes,
@@ -38,7 +37,7 @@ class ResetEventTopic:
             values=[KeyValue(key=key, value=value) for key, value in values.items()],
         )
         message = DiagnosticArray(status=[status])
-        message.header.stamp = Time(sec=seconds, nanosec=nanoseconds)
+        message.header.stamp = time_of(event.snapshot.time_ns)
         self._publisher.publish(message)
 
 

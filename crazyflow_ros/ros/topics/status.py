@@ -1,4 +1,4 @@
-"""~/status: how the simulation is doing."""
+"""~/status: diagnostics of the simulation."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
+from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Statistics
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PERIOD = 1.0  # s of wall time
 _RECENT = 5.0  # s of wall time; from then on a failure is a warning
-_TOO_SLOW = 0.95  # of the requested factor
+_TOO_SLOW = 0.95  # share of the requested factor
 
 
 class StatusTopic:
@@ -32,14 +32,13 @@ class StatusTopic:
         simulator.create_timer(_PERIOD, self._publish)
 
     def _publish(self) -> None:
-        seconds, nanoseconds = divmod(self._physics.snapshot.time_ns, 1_000_000_000)
         now = self._physics.statistics()
         message = DiagnosticArray(status=[self._status(now), *self._troubles(now)])
-        message.header.stamp = Time(sec=seconds, nanosec=nanoseconds)
+        message.header.stamp = time_of(self._physics.snapshot.time_ns)
         self._publisher.publish(message)
 
     def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
-        """Drones that were lost, and what fails."""
+        """Lost drones and failing callbacks."""
         node = self._name.removesuffix(": simulation")
         lost = [
             DiagnosticStatus(level=DiagnosticStatus.ERROR, name=f"{node}: {drone}", message=why)

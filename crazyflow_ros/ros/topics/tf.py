@@ -1,4 +1,4 @@
-"""/tf and /tf_static: map -> <drone>/odom -> <drone>/base_link -> what is fixed on the drone."""
+"""/tf and /tf_static: map -> <drone>/odom -> <drone>/base_link -> frames on the drone."""
 
 from __future__ import annotations
 
@@ -6,64 +6,56 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TransformStamped
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.description.urdf import fixed_frames
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below, layout
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
+from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS, StateTopics
-from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 
-class TransformTopic(StateTopics):
-    """All drones in one message."""
-
-    def __init__(self, simulator: SimulatorNode) -> None:
-        drones = simulator.drones
-        prototype = TFMessage(
-            transforms=[_transform(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones]
-        )
-        numbers = [
+def _add_moving(simulator: SimulatorNode) -> None:
+    """Add /tf: the poses of all drones in one message."""
+    drones = simulator.drones
+    transforms = [_transform(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones]
+    StateTopics(
+        simulator,
+        "tf",
+        {"/tf": TFMessage(transforms=transforms)},
+        lambda snapshot: (snapshot.pos, snapshot.quat),
+        [
             [
                 path
                 for i in range(len(drones))
                 for path in below(f"transforms.{i}.transform.{field}", components)
             ]
             for field, components in (("translation", XYZ), ("rotation", XYZW))
+        ],
+        stamps=[f"transforms.{i}.header.stamp" for i in range(len(drones))],
+    )
+
+
+def _publish_static(simulator: SimulatorNode) -> None:
+    """Publish /tf_static, latched for late subscribers."""
+    if "/tf_static" not in simulator.latched:
+        publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
+        simulator.latched["/tf_static"] = publisher
+    stamp = time_of(simulator.physics.snapshot.time_ns)
+    transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
+    for drone in simulator.drones:
+        frames = fixed_frames(simulator.parameters.drone_model, drone)
+        transforms += [
+            _transform(frame.parent, frame.child, frame.pos, frame.quat)
+            for frame in (*frames, *simulator.sensor_file.frames(drone))
         ]
-        stamps = [f"transforms.{i}.header.stamp" for i in range(len(drones))]
-        messages = layout([prototype], stamps, numbers)
-        super().__init__(simulator, "tf", TFMessage, ["/tf"], messages)
-
-    def numbers(self, snapshot: Snapshot) -> Sequence[np.ndarray]:
-        """The pose of each drone."""
-        return snapshot.pos, snapshot.quat
-
-
-class StaticTransforms:
-    """What does not move, published once for all who come."""
-
-    def __init__(self, simulator: SimulatorNode) -> None:
-        if "/tf_static" not in simulator.latched:
-            publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
-            simulator.latched["/tf_static"] = publisher
-        seconds, nanoseconds = divmod(simulator.physics.snapshot.time_ns, 1_000_000_000)
-        stamp = Time(sec=seconds, nanosec=nanoseconds)
-        transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
-        for drone in simulator.drones:
-            frames = fixed_frames(simulator.parameters.drone_model, drone)
-            transforms += [
-                _transform(frame.parent, frame.child, frame.pos, frame.quat)
-                for frame in (*frames, *simulator.sensor_file.frames(drone))
-            ]
-        for transform in transforms:
-            transform.header.stamp = stamp
-        simulator.latched["/tf_static"].publish(TFMessage(transforms=transforms))
+    for transform in transforms:
+        transform.header.stamp = stamp
+    simulator.latched["/tf_static"].publish(TFMessage(transforms=transforms))
 
 
 def _transform(
@@ -81,6 +73,6 @@ def _transform(
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the topics."""
-    TransformTopic(simulator)
-    StaticTransforms(simulator)
+    """Add both topics."""
+    _add_moving(simulator)
+    _publish_static(simulator)

@@ -1,1 +1,1 @@
-"""Where sensors get their data: the mirror, MuJoCo, MJX, a Sim or the state of drones."""
+"""Sources of data for sensors: the mirror, MuJoCo, MJX, a Sim or the state of drones."""

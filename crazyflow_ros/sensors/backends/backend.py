@@ -1,4 +1,4 @@
-"""What sensors read from: the same interface over C MuJoCo and over MJX."""
+"""The interface that sensors read from, the same for C MuJoCo and for MJX."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import numpy as np
 from crazyflow_ros.sensors.objects import ObjRef
 
 Array: TypeAlias = Any
-"""NumPy or JAX, as the back end has it."""
+"""An array of NumPy or JAX, depending on the back end."""
 
 
 class RayCaster(NamedTuple):
     """Casts rays of F frames in B worlds."""
 
     cast: Callable[[Array, Array], tuple[Array, Array | None]]
-    """From origins (B, F, R or 1, 3) and unit directions (B, F, R, 3) in the world to distances
-    (B, F, R), -1 where nothing is hit, and normals (B, F, R, 3), zero there, or None without."""
+    """Takes origins (B, F, R or 1, 3) and unit directions (B, F, R, 3) in the world. Returns
+    distances (B, F, R), -1 where nothing is hit, and normals (B, F, R, 3), zero there, or None."""
     no_normals: str = ""
-    """Why there are no normals; empty if there are."""
+    """The reason why there are no normals, or empty."""
 
 
 class Contacts(NamedTuple):
-    """C contacts in each of B worlds; there may be places without one, of no geom."""
+    """C contacts in each of B worlds; unused slots have no geoms."""
 
     geoms: Array
     """The two geoms, shape (B, C, 2); -1 where there is no contact."""
     dist: Array
     """Distance of the surfaces [m], negative in penetration, shape (B, C)."""
     pos: Array
-    """Place in the world [m], shape (B, C, 3)."""
+    """Position in the world [m], shape (B, C, 3)."""
     axes: Array
     """Axes of the contact in the world as columns, shape (B, C, 3, 3): the normal from the first
     geom to the second, and two tangents."""
@@ -44,7 +44,7 @@ class Contacts(NamedTuple):
 
 
 class Backend(Protocol):
-    """B worlds of one model. All arrays have the world axis first and are the caller's to keep."""
+    """B worlds of one model. All arrays have the world axis first; the caller may keep them."""
 
     model: mujoco.MjModel
     contact_forces: bool
@@ -56,11 +56,11 @@ class Backend(Protocol):
 
     @property
     def n_worlds(self) -> int:
-        """B."""
+        """Number of worlds, B."""
 
     @property
     def keys(self) -> Sequence[Sequence[int]] | None:
-        """What random numbers of each of the B worlds depend on; None for the world's number."""
+        """Seeds of the random numbers of each of the B worlds; None for the world's number."""
 
     def sensordata(self) -> Array:
         """Readings of all built-in sensors, shape (B, nsensordata)."""
@@ -83,8 +83,8 @@ class Backend(Protocol):
 
         Args:
             excluded: For each frame F the bodies whose geoms its rays pass through.
-            groups: Which geom groups are met, shape (6,), uint8.
-            max_distance: What is farther isn't hit [m].
+            groups: Whether each geom group can be hit, shape (6,), uint8.
+            max_distance: Longest distance of a hit [m].
             one_origin: The rays of a frame all start at the same point.
 
         Raises:
@@ -99,10 +99,10 @@ class Backend(Protocol):
 
 
 def check_not_mocap(model: mujoco.MjModel, sensor: int) -> None:
-    """Refuse to measure motion of a mocap body, which has poses and nothing else.
+    """Refuse to measure the motion of a mocap body, which has only poses.
 
     Raises:
-        ValueError: It would read zero, or gravity alone, whatever the body does.
+        ValueError: The reading would always be zero, or gravity alone.
     """
     position_stage = model.sensor_needstage[sensor] == mujoco.mjtStage.mjSTAGE_POS
     if position_stage or model.sensor_type[sensor] == mujoco.mjtSensor.mjSENS_CONTACT:

@@ -1,4 +1,4 @@
-"""The drones of the runtime with what they touch, for contact sensors."""
+"""The drones of the runtime and their contacts, for contact sensors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from crazyflow_ros.sensors.objects import subtree
 class MirrorBackend(MujocoBackend):
     """One world that follows a `MirrorState`: frames, rays, pictures and contacts.
 
-    Where things touch is MuJoCo's finding, and how hard is the physics': forces of contacts add up
-    to the wrenches of its contacts on the drones, and deeper contacts bear more of them. What the
-    physics does not know, it does not push: then a contact has no force.
+    MuJoCo finds the places of contacts, and the physics their forces: these add up to the wrenches
+    of its contacts on the drones, of which deeper contacts bear more. A contact that the physics
+    does not model has no force.
 
     Args:
         model: Compiled from `build_spec(..., mocap=False)`, as that of a `Mirror`.
@@ -38,8 +38,8 @@ class MirrorBackend(MujocoBackend):
         """Follow a state; call it before the sensors' `update`.
 
         Args:
-            state: Of the drones.
-            wrenches: What the contacts of the physics do to them, as in a `Snapshot`, (M, 6).
+            state: State of the drones.
+            wrenches: Wrenches of the contacts on them, as in a `Snapshot`, (M, 6).
         """
         model, (data,) = self.model, self.data
         self._index.write(state, data)
@@ -50,7 +50,7 @@ class MirrorBackend(MujocoBackend):
         self._wrenches, self._contacts = np.asarray(wrenches, float), None
 
     def contacts(self) -> Contacts:
-        """What touches, with the forces of the physics."""
+        """All contacts, with the forces of the physics."""
         if self._contacts is None:
             contacts = super().contacts()
             geoms, axes = contacts.geoms[0], contacts.axes[0]
@@ -60,7 +60,7 @@ class MirrorBackend(MujocoBackend):
         return self._contacts
 
     def check_sensor(self, sensor: int) -> None:
-        """Refuse MuJoCo's own sensors, which nobody computes here.
+        """Refuse MuJoCo's own sensors, which are not computed here.
 
         Raises:
             ValueError: Always.

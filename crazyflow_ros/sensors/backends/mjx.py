@@ -1,4 +1,4 @@
-"""Sensors over worlds in MJX, as far as MJX goes."""
+"""Sensors in worlds of MJX, within the limits of MJX."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ with extra("mjx"):
 
 _GEOM = mujoco.mjtGeom
 _PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)
-"""Types of geoms that MJX has no rays for: they pass through, without a word."""
+"""Types of geoms that rays of MJX silently pass through."""
 
 
 class MjxBackend:
     """A batch of worlds.
 
     MJX has no rays for some types of geoms and no surface normals of meshes, and its numbers are
-    single precision unless JAX is told otherwise. Built-in sensors that it lacks are refused by
+    single precision by default. Built-in sensors that it lacks are refused by
     `mjx.put_model`. Cameras draw with C MuJoCo, world by world.
 
     Args:
@@ -49,12 +49,12 @@ class MjxBackend:
         self._forces = jax.jit(jax.vmap(_contact_forces, in_axes=(None, 0)))
 
     def worlds(self) -> mjx.Data:
-        """What is read."""
+        """The data that sensors read."""
         return self.data
 
     @property
     def n_worlds(self) -> int:
-        """B."""
+        """Number of worlds, B."""
         return len(self.data.qpos)
 
     def sensordata(self) -> Array:
@@ -68,7 +68,7 @@ class MjxBackend:
         return position[:, number], axes[:, number].reshape(-1, 3, 3)
 
     def contacts(self) -> Contacts:
-        """What `mjx.collision` has found, with the forces of the last solution."""
+        """The contacts of `mjx.collision`, with the forces of the last solution."""
         data = self.worlds()
         force = self._forces(self._mjx_model, data) if self.contact_forces else None
         found = data._impl.contact
@@ -83,11 +83,11 @@ class MjxBackend:
         )
 
     def check_sensor(self, sensor: int) -> None:
-        """What `mjx.put_model` has let pass can do all but motion of mocap bodies."""
+        """Refuse the motion of mocap bodies; `mjx.put_model` has refused other sensors."""
         check_not_mocap(self.model, sensor)
 
     def poses(self, world: int) -> mujoco.MjData:
-        """C data with the frames of a world, the same object for all of them."""
+        """Data of C MuJoCo with the frames of a world, the same object for all worlds."""
         drawn, data = self._drawn, self.worlds()
         drawn.qpos[:] = data.qpos[world]
         drawn.mocap_pos[:] = data.mocap_pos[world]
@@ -110,12 +110,12 @@ class MjxBackend:
         Raises:
             ValueError: Rays would pass through some of the geoms.
         """
-        del one_origin  # all the same to MJX
+        del one_origin  # which makes no difference to MJX
         meshes: list[str] = []
         for bodies in excluded:
             meshes += self._check_geoms(bodies, groups)
         mjx_model, group_mask = self._mjx_model, tuple(map(int, groups))
-        if self.model.nmat == 0:  # then mjx.ray stumbles over the material that no geom has
+        if self.model.nmat == 0:  # then mjx.ray fails for geoms without a material
             mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
 
         def of_frame(
@@ -156,7 +156,7 @@ class MjxBackend:
         )
 
     def _check_geoms(self, excluded: Sequence[int], groups: np.ndarray) -> list[str]:
-        """Refuse geoms that rays pass through; names of those that have no normals."""
+        """Refuse geoms that rays pass through; return names of those without normals."""
         model = self.model
         meant = (groups[model.geom_group] > 0) & ~np.isin(model.geom_bodyid, list(excluded))
         passed = np.flatnonzero(meant & np.isin(model.geom_type, list(map(int, _PASSED))))
@@ -174,7 +174,7 @@ def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
     """Force and torque of each contact in its axes, (C, 6); zero where the solver has none.
 
     Raises:
-        NotImplementedError: This version of MJX does not tell.
+        NotImplementedError: This version of MJX does not provide them.
     """
     try:
         from mujoco.mjx._src.support import contact_force_dim

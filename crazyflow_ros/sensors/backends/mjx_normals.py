@@ -1,4 +1,4 @@
-"""Surface normals where rays hit, which MJX's rays do not tell."""
+"""Surface normals where rays hit, which MJX's rays do not return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHAPES = (
     _GEOM.mjGEOM_ELLIPSOID,
     _GEOM.mjGEOM_BOX,
 )
-"""Types of geoms whose normals there are."""
+"""Types of geoms whose normals are known."""
 
 
 def surface_normals(model: mjx.Model, data: mjx.Data, geoms: Array, points: Array) -> Array:
@@ -28,7 +28,7 @@ def surface_normals(model: mjx.Model, data: mjx.Data, geoms: Array, points: Arra
     Args:
         model: The model.
         data: Frames of the world.
-        geoms: Ids of the geoms, shape (...); of -1 the normal is zero.
+        geoms: Ids of the geoms, shape (...); the normal of -1 is zero.
         points: Points in the world [m], shape (..., 3).
 
     Returns:

@@ -1,4 +1,4 @@
-"""What places on a moving body feel, in closed form."""
+"""Motion of points on a moving body, in closed form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crazyflow_ros.sensors.backends.backend import Array
 
 _SENSOR = mujoco.mjtSensor
 INERTIAL = (_SENSOR.mjSENS_GYRO, _SENSOR.mjSENS_VELOCIMETER, _SENSOR.mjSENS_ACCELEROMETER)
-"""MuJoCo's sensors that `RigidMotion.read` knows."""
+"""Types of MuJoCo's sensors that `RigidMotion.read` computes."""
 
 
 class RigidMotion(NamedTuple):
@@ -28,17 +28,17 @@ class RigidMotion(NamedTuple):
     ang_acc: Array
     """Time derivative of `ang_vel` [rad/s^2], shape (B, 3)."""
     gravity: Array
-    """World axes [m/s^2], shape (3,) or (B, 3)."""
+    """Gravity in world axes [m/s^2], shape (3,) or (B, 3)."""
 
     def read(
         self, kind: mujoco.mjtSensor, place: np.ndarray, axes: np.ndarray, cutoff: float
     ) -> Array:
-        """What a sensor of `INERTIAL` reads, shape (B, 3).
+        """Reading of a sensor of `INERTIAL`, shape (B, 3).
 
         Args:
             kind: Type of the sensor.
-            place: Where it is in the body [m], shape (3,).
-            axes: Its axes in the body as columns, shape (3, 3).
+            place: Position in the body [m], shape (3,).
+            axes: Axes of the sensor in the body as columns, shape (3, 3).
             cutoff: Largest absolute value of a reading; 0 for none.
         """
         x, y, z = place
@@ -54,5 +54,5 @@ class RigidMotion(NamedTuple):
         return reading.clip(-cutoff, cutoff) if cutoff else reading
 
     def _in_body(self, vectors: Array) -> Array:
-        """From world axes."""
+        """Rotate from world axes."""
         return (vectors[:, None] @ self.axes)[:, 0]

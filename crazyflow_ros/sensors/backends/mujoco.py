@@ -1,4 +1,4 @@
-"""Sensors over C MuJoCo: exact, in every mode, one `MjData` per world."""
+"""Sensors in worlds of C MuJoCo: exact, with one `MjData` per world."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PASS = 1e-9  # m, past the surface of an excluded geom
 class MujocoBackend:
     """One or more `MjData` of a model.
 
-    The caller steps or fills the data; nothing is computed here, so frames have to be there
-    (`mj_kinematics`, `mj_camlight`), and for built-in sensors their stages. After `mj_step` these
-    are still those of before the step: call `mj_forward` for the present.
+    The caller steps or fills the data; nothing is computed here. So frames have to be up to date
+    (`mj_kinematics`, `mj_camlight`), and for built-in sensors their stages. After `mj_step` they
+    are still those before the step: call `mj_forward` to update them.
 
     Args:
         model: The model.
@@ -44,7 +44,7 @@ class MujocoBackend:
 
     @property
     def n_worlds(self) -> int:
-        """B."""
+        """Number of worlds, B."""
         return len(self.data)
 
     def sensordata(self) -> np.ndarray:
@@ -59,11 +59,11 @@ class MujocoBackend:
         return np.stack(positions), np.stack(axes)
 
     def contacts(self) -> Contacts:
-        """What `mj_collision` has found, with the forces of the last solution."""
+        """The contacts of `mj_collision`, with the forces of the last solution."""
         return stack_contacts([contacts_of(self.model, data) for data in self.data])
 
     def check_sensor(self, sensor: int) -> None:
-        """All that C MuJoCo cannot do is motion of mocap bodies."""
+        """Refuse the motion of mocap bodies."""
         check_not_mocap(self.model, sensor)
 
     def poses(self, world: int) -> mujoco.MjData:
@@ -124,7 +124,7 @@ def contacts_of(model: mujoco.MjModel, data: mujoco.MjData) -> Contacts:
 
 
 def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
-    """Contacts of several worlds in one, with a place for as many as the world with most has."""
+    """Contacts of several worlds, with as many slots as the world with most contacts needs."""
     most = max(len(contacts.dist) for contacts in worlds)
 
     def padded(parts: Sequence[np.ndarray], value: float) -> np.ndarray:
@@ -139,17 +139,17 @@ def stack_contacts(worlds: Sequence[Contacts]) -> Contacts:
 
 
 class _Rays(NamedTuple):
-    """Rays of one frame in one world; the last three are filled in."""
+    """Rays of one frame in one world; casting fills in the last three fields."""
 
     data: mujoco.MjData
     origins: np.ndarray
-    """(R, 3) m."""
+    """Shape (R, 3) [m]."""
     directions: np.ndarray
-    """(R, 3), of length one."""
+    """Unit vectors, shape (R, 3)."""
     distances: np.ndarray
-    """(R,) m, negative for a miss."""
+    """Shape (R,) [m], negative for a miss."""
     normals: np.ndarray
-    """(R, 3)."""
+    """Shape (R, 3)."""
     hit: np.ndarray
     """Geoms, (R,) int32; -1 for a miss."""
 
@@ -158,13 +158,13 @@ class _FrameRays:
     """Casts the rays of one frame.
 
     Attributes:
-        excluded: The geoms that rays shall pass through, (ngeom + 1,); the last one is no geom.
+        excluded: Whether rays pass through each geom, (ngeom + 1,); the last stands for no geom.
     """
 
     def __init__(self, model: mujoco.MjModel, excluded: Sequence[int], groups: np.ndarray) -> None:
         self._model = model
         self._groups = groups
-        self._first = excluded[0] if excluded else -1  # MuJoCo itself leaves out one body
+        self._first = excluded[0] if excluded else -1  # MuJoCo itself excludes one body
         self.excluded = np.zeros(model.ngeom + 1, bool)
         self.excluded[:-1] = np.isin(model.geom_bodyid, list(excluded))
 
@@ -182,7 +182,7 @@ class _FrameRays:
             dist=rays.distances,
             normal=rays.normals.reshape(-1),
             nray=len(rays.hit),
-            cutoff=mujoco.mjMAXVAL,  # less is faster, but 3.17 then overlooks nearer geoms, too
+            cutoff=mujoco.mjMAXVAL,  # less is faster, but then 3.17 misses nearer geoms, too
         )
 
     def from_each(self, rays: _Rays) -> None:
@@ -194,7 +194,7 @@ class _FrameRays:
             )  # fmt: skip
 
     def pass_excluded(self, rays: _Rays) -> None:
-        """Let rays that have hit an excluded geom go on behind it."""
+        """Continue rays that have hit an excluded geom behind it."""
         for i in np.flatnonzero(self.excluded[rays.hit]):
             direction = rays.directions[i]
             while self.excluded[rays.hit[i]]:

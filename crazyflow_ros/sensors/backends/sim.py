@@ -1,4 +1,4 @@
-"""Sensors over the worlds of a `Sim`."""
+"""Sensors in the worlds of a `Sim`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ with extra("mjx"):
 
 
 class SimBackend(MjxBackend):
-    """The worlds of a `Sim`, as they are whenever something is read.
+    """The worlds of a `Sim` at the moment of reading.
 
     Drones are moved by their poses in MuJoCo there, so what it computes from positions alone is
     right. Gyroscopes, velocimeters and accelerometers of drones are computed from the simulation's
@@ -60,7 +60,7 @@ class SimBackend(MjxBackend):
         """Refuse all that needs velocities, accelerations or forces, but for those of drones.
 
         Raises:
-            ValueError: It does.
+            ValueError: The sensor needs one of these.
         """
         inertial = self._inertial_of(sensor)
         if inertial is not None:
@@ -86,7 +86,7 @@ class SimBackend(MjxBackend):
         return _Inertial(drone, (kind, place, axes.reshape(3, 3), cutoff))
 
     def _compiled(self) -> Callable[[mjx.Model, mjx.Data, SimData], Array]:
-        # A new function each time: JAX remembers what it has traced of an equal one.
+        # A new function each time, because JAX reuses the trace of an equal one.
         return jax.jit(lambda *args: self._sensed_by(*args))
 
     def _sensed_by(self, model: mjx.Model, worlds: mjx.Data, data: SimData) -> Array:
@@ -107,4 +107,4 @@ class _Inertial(NamedTuple):
 
     drone: int
     sensor: tuple[mujoco.mjtSensor, np.ndarray, np.ndarray, float]
-    """What `RigidMotion.read` is given."""
+    """Arguments of `RigidMotion.read`."""

@@ -1,4 +1,4 @@
-"""Sensors over the state of drones: each drone of one scene is a world, all are read at once."""
+"""Sensors that read from the state of drones: each drone of a scene is a world."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SENSOR = mujoco.mjtSensor
 class StateBackend:
     """M drones of one kind that carry the same sensors.
 
-    Readings of sites are computed from the drones' state in closed form, as MuJoCo's own sensors
-    would have them, for all drones at once, and at several moments in a row: then arrays have T * M
-    rows, those of a moment side by side. Rays meet what is in the scene at each moment.
+    Readings at sites are computed from the drones' state in closed form, with the values of
+    MuJoCo's own sensors: for all drones at once, and for several moments in a row. Arrays then have
+    T * M rows, those of a moment side by side. Rays hit the scene of their moment.
 
     Args:
         model: One such drone alone, called `drone`, with what the sensors have added to it.
@@ -57,11 +57,11 @@ class StateBackend:
         self._at_origin = MujocoBackend(model, data)
         self._read: dict[int, Callable[[RigidMotion], np.ndarray]] = {}
         self.casting = np.ones(len(self._drones), bool)
-        """Which drones cast rays, shape (M,); those of others meet nothing, and cost nothing."""
+        """Which drones cast rays, shape (M,); rays of the others miss, and cost nothing."""
 
     @property
     def n_worlds(self) -> int:
-        """M."""
+        """Number of drones, M."""
         return len(self._drones)
 
     @property
@@ -70,7 +70,7 @@ class StateBackend:
         return [tuple(name.encode()) for name in self._drones]
 
     def show(self, states: Sequence[MirrorState], rows: Sequence[int]) -> None:
-        """Read from the states of T moments from now on; `rows` are those of the drones."""
+        """Switch to the states of T moments; `rows` are the indices of the drones."""
         in_order = len(rows) == len(states[0].pos) and list(rows) == list(range(len(rows)))
 
         @cache
@@ -87,7 +87,7 @@ class StateBackend:
         self._readings: np.ndarray | None = None
 
     def sensordata(self) -> np.ndarray:
-        """Readings (T * M, nsensordata) of the sensors that were checked, the others are zero."""
+        """Readings (T * M, nsensordata) of the sensors that were checked; others are zero."""
         if self._readings is None:
             self._readings = np.zeros((len(self._pos), self.model.nsensordata))
             vel, ang_vel, acc, ang_acc = map(self._all_of, ("vel", "ang_vel", "acc", "ang_acc"))
@@ -97,7 +97,7 @@ class StateBackend:
         return self._readings.copy()
 
     def frame(self, ref: ObjRef) -> tuple[np.ndarray, np.ndarray]:
-        """Position (T * M, 3) and axes (T * M, 3, 3); of a rotor as if it stood still."""
+        """Position (T * M, 3) and axes (T * M, 3, 3); rotors are taken as static."""
         pos, axes = self._at_origin.frame(ref)
         return self._pos + self._axes @ pos[0], self._axes @ axes[0]
 
@@ -105,19 +105,19 @@ class StateBackend:
         """Voltage [V], current [A] and charge drawn [A h] of the drones' batteries, (T * M, 3).
 
         Raises:
-            ValueError: The states are of drones without.
+            ValueError: The drones have no batteries.
         """
         if self._has_battery:
             return self._all_of("battery").copy()
         raise ValueError("the drones have no batteries: see SimulationConfig.battery")
 
     def contacts(self) -> Contacts:
-        """The state does not tell them.
+        """Refuse: the state does not contain contacts.
 
         Raises:
             RuntimeError: Always.
         """
-        raise RuntimeError("the state of drones does not tell their contacts")
+        raise RuntimeError("the state of drones does not contain their contacts")
 
     def ray_caster(
         self,
@@ -130,7 +130,7 @@ class StateBackend:
         """Rays of one frame on the drone.
 
         Raises:
-            ValueError: There are several frames.
+            ValueError: The rays are of several frames.
         """
         if len(excluded) != 1:
             raise ValueError(f"expected rays of one frame on the drone, got {len(excluded)}")
@@ -140,7 +140,7 @@ class StateBackend:
 
         @cache
         def caster(casting: tuple[bool, ...]) -> RayCaster:
-            """In the one world of the scene, each drone that casts is a frame."""
+            """Cast in the one world of the scene, where each drone that casts is a frame."""
             bodies = [bodies for bodies, casts in zip(passed, casting) if casts]
             return scene.ray_caster(bodies, groups, max_distance, one_origin=one_origin)
 
@@ -175,6 +175,6 @@ class StateBackend:
         self._read[int(model.sensor_adr[sensor])] = lambda m: m.read(kind, place, axes, cutoff)
 
     def poses(self, world: int) -> mujoco.MjData:
-        """The scene, in which all drones are."""
+        """The scene with all drones."""
         del world
         return self._scene.data[0]

@@ -30,7 +30,7 @@ class ContactSensorCfg(SensorCfg):
     """Contacts of each of P primaries with the secondary.
 
     Raises:
-        ValueError: Unknown or meaningless fields, reduction or policy.
+        ValueError: Fields, reduction or policy are unknown or do not fit together.
     """
 
     primary: ContactMatch
@@ -40,8 +40,8 @@ class ContactSensorCfg(SensorCfg):
     fields: tuple[str, ...] = ("found", "force")
     """Fields of `ContactData` to fill: any of found, force, torque, dist, pos, normal, tangent."""
     reduce: Reduction = "maxforce"
-    """Which contacts get the `num_slots` places: just any, those deepest, those of the greatest
-    force, or the sum of all as one."""
+    """Which contacts fill the `num_slots` slots: any, the deepest, those of the greatest force, or
+    the sum of all as one."""
     num_slots: int = 1
     """Contacts reported per primary."""
     secondary_policy: Literal["first", "any", "error"] = "first"
@@ -51,9 +51,9 @@ class ContactSensorCfg(SensorCfg):
     global_frame: bool = False
     """Whether force and torque are in world axes instead of those of the contact."""
     history_length: int = 0
-    """Readings of force, torque and dist to keep: those of the last so many updates."""
+    """Number of updates of which force, torque and dist are kept."""
     debug: bool = False
-    """Whether to log what the patterns have matched."""
+    """Whether to log the names that the patterns have matched."""
 
     def __post_init__(self) -> None:
         unknown = set(self.fields) - set(_FIELDS)
@@ -84,10 +84,10 @@ class ContactSensorCfg(SensorCfg):
 
 @dataclass(frozen=True)
 class ContactData:
-    """Contacts of B worlds; what is not asked for is None.
+    """Contacts of B worlds; fields that were not requested are None.
 
     N = P * num_slots, primary by primary; a slot without a contact is zero. Force and torque are
-    those that the primary exerts on the secondary: what the primary feels is the negative.
+    those of the primary on the secondary; those on the primary are the negative.
     """
 
     found: Array | None = None
@@ -100,7 +100,7 @@ class ContactData:
     dist: Array | None = None
     """Distance of the surfaces [m], negative in penetration, shape (B, N)."""
     pos: Array | None = None
-    """Place in the world [m], shape (B, N, 3)."""
+    """Position in the world [m], shape (B, N, 3)."""
     normal: Array | None = None
     """Unit vector from primary to secondary, world axes, shape (B, N, 3)."""
     tangent: Array | None = None
@@ -122,7 +122,7 @@ class ContactData:
 
 
 class ContactSensor(Sensor[ContactData]):
-    """Contacts as MuJoCo's own contact sensors report them, over any back end.
+    """Contacts as MuJoCo's own contact sensors report them, with any back end.
 
     It needs no sensors in the model (mjlab adds one for each primary and field).
     """
@@ -134,14 +134,13 @@ class ContactSensor(Sensor[ContactData]):
         """Names of the primaries in the model, in the order of the data; after `initialize`."""
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
-        """Contacts need nothing in the model."""
+        """Add nothing: contacts need no elements in the model."""
 
     def initialize(self, backend: Backend) -> None:
         """Expand the patterns.
 
         Raises:
-            ValueError: A pattern does not match, or the back end has no forces where some are
-                needed.
+            ValueError: A pattern does not match, or forces are needed and the back end has none.
         """
         cfg, model, xp = self.cfg, backend.model, backend.xp
         if not backend.contact_forces:
@@ -174,7 +173,7 @@ class ContactSensor(Sensor[ContactData]):
         }
 
     def update(self, dt: float) -> None:
-        """Go on with times and history, after a simulation step of `dt` [s] and its sensors."""
+        """Update times and history after a simulation step of `dt` [s]."""
         super().update(dt)
         if not (self.cfg.track_air_time or self._history):
             return
@@ -188,7 +187,7 @@ class ContactSensor(Sensor[ContactData]):
             self._advance("contact", touching, dt)
 
     def reset(self, ids: WorldIds = None) -> None:
-        """Forget times and history of worlds."""
+        """Clear times and history of worlds."""
         super().reset(ids)
         worlds = np.zeros(self.backend.n_worlds, bool)
         worlds[slice(None) if ids is None else ids] = True
@@ -206,7 +205,7 @@ class ContactSensor(Sensor[ContactData]):
         return self._began("air", dt, abs_tol)
 
     def debug_vis(self, visualizer: Visualizer) -> None:
-        """Draw places of contact, and the forces that the primaries feel, as MuJoCo scales them."""
+        """Draw positions of contacts and forces on the primaries, scaled as in MuJoCo."""
         if not self.cfg.debug_vis:
             return
         model, size = self.backend.model, visualizer.meansize
@@ -230,7 +229,7 @@ class ContactSensor(Sensor[ContactData]):
         return ContactData(**fields, **histories, **times)
 
     def _fields(self) -> dict[str, Array]:
-        """What there is, by field, with forces turned if asked for."""
+        """All data by field; forces are in world axes if requested."""
         fields = self._reduced()
         if self.cfg.global_frame and self.cfg.reduce != "netforce":
             for field in {"force", "torque"} & fields.keys():
@@ -250,7 +249,7 @@ class ContactSensor(Sensor[ContactData]):
         return (axes @ vectors[..., None])[..., 0]
 
     def _advance(self, phase: str, present: Array, dt: float) -> None:
-        """Go on with the times of one phase, "air" or "contact"."""
+        """Update the times of one phase, "air" or "contact"."""
         xp, times = self.backend.xp, self._times
         current, last = times[f"current_{phase}_time"], times[f"last_{phase}_time"]
         # The step in which a phase ends counts for it, and for the next one.
@@ -268,7 +267,7 @@ class ContactSensor(Sensor[ContactData]):
         """Name of the secondary; empty for anything.
 
         Raises:
-            ValueError: It matches nothing, or several where these are refused.
+            ValueError: It matches nothing, or several and the policy refuses these.
         """
         match, name = self.cfg.secondary, self.cfg.name
         if match is None:

@@ -1,4 +1,4 @@
-"""Which geoms, bodies or subtrees a contact sensor is about."""
+"""Selection of geoms, bodies or subtrees for contact sensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODES = ("geom", "body", "subtree")
 
 @dataclass(frozen=True)
 class ContactMatch:
-    """What to match on one side of a contact."""
+    """A pattern for one side of a contact."""
 
     mode: Literal["geom", "body", "subtree"]
     """Geoms by name, all geoms of bodies by name, or those of bodies and all bodies below them."""
@@ -24,9 +24,9 @@ class ContactMatch:
     """Names in the model; with `entity` regular expressions, which have to match the whole of a
     name without the entity."""
     entity: str | None = None
-    """Drone to look at, for example "cf0"."""
+    """Drone to which the names belong, for example "cf0"."""
     exclude: tuple[str, ...] = ()
-    """Of what the patterns match, names (or regular expressions) to leave out."""
+    """Names (or regular expressions) to exclude from the matches."""
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:
@@ -39,11 +39,11 @@ class ContactMatch:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns, also where there is one."""
+        """The patterns as a tuple, also if there is one."""
         return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
 
     def members(self, model: mujoco.MjModel, name: str) -> np.ndarray:
-        """Which geoms belong to one of `names`, shape (ngeom + 1,), bool; the last is False."""
+        """Whether each geom belongs to one of `names`, shape (ngeom + 1,); the last is False."""
         if self.mode == "geom":
             members = np.arange(model.ngeom) == model.geom(name).id
         else:
@@ -53,7 +53,7 @@ class ContactMatch:
         return np.append(members, False)
 
     def names(self, model: mujoco.MjModel) -> list[str]:
-        """Names of what matches, in the order of the model.
+        """Names of the matches, in the order of the model.
 
         Raises:
             ValueError: A pattern matches nothing, or nothing is left.

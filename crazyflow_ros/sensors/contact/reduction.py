@@ -1,4 +1,4 @@
-"""From all contacts of a scene to those that a contact sensor reports."""
+"""Selection of the contacts that a contact sensor reports."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _chosen(
     taken = xp.take_along_axis(matches, order, axis=-1)
     sign = xp.take_along_axis(sign, order, axis=-1)[..., None]
     axes = contacts.axes[world, order]
-    # From the other side the normal is the opposite, and so is the tangent: the axes turn about the
-    # third, and what acts is the reaction.
+    # Seen from the other side, normal and tangent are reversed: the axes turn about the third one,
+    # and force and torque become the reactions.
     reaction = xp.concat([xp.ones_like(sign), xp.ones_like(sign), sign], axis=-1)
     fields = {
         "dist": contacts.dist[world, order],
@@ -108,7 +108,7 @@ def _net(contacts: Contacts, sign: Array, xp: ModuleType) -> dict[str, Array]:
 
 
 def _at_least(contacts: Contacts, size: int, xp: ModuleType) -> Contacts:
-    """With so many contacts in each world; those that are added are of no geom."""
+    """Pad to a number of contacts in each world; padding has no geoms."""
     missing = size - contacts.dist.shape[1]
     if missing <= 0:
         return contacts

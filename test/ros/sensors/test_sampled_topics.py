@@ -19,6 +19,7 @@ from physics_double import TIMEOUT, Physics
 from rclpy.serialization import deserialize_message
 from ros_client import time_ns
 
+from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.sensors import sensor_threads
 from crazyflow_ros.ros.sensors.sensors_file import load
 from crazyflow_ros.runtime import DroneLives, ResetScope
@@ -27,6 +28,7 @@ FILE = """
 all:
   imu: {type: imu, rate: 50, gyro: {density: 0.1, std: 0.2, bias: 1.0, random_walk: 0.5}}
   mocap: {type: motion_capture, rate: 50, delay: 0.04, attitude: {std: 0.1}}
+  uwb: {type: anchor_sensor.ANCHOR, rate: 50, anchor: [0.0, 3.0, 4.0]}
   last: {type: barometer, rate: 50}
 """
 PERIOD, LATE = 10, 20  # ticks
@@ -49,6 +51,8 @@ class Node(Physics):
         self.unheard: set[str] = set()
         self.sent: queue.Queue[tuple[str, int, Any]] = queue.Queue()
         node: Any = self
+        self.listeners = Listeners(node)
+        self.look = self.listeners.look
         sensor_threads.declare(node)
         self.look()
 
@@ -59,7 +63,7 @@ class Node(Physics):
     def resolve_topic_name(self, topic: str) -> str:
         return topic
 
-    def create_publisher(self, kind: Any, topic: str, qos: Any) -> Any:
+    def create_publisher(self, kind: Any, topic: str, qos: Any, **_: Any) -> Any:
         def send(payload: bytes) -> None:
             message = deserialize_message(payload, kind)
             self.sent.put((topic, time_ns(message.header.stamp) // WALL_NS, message))
@@ -70,7 +74,7 @@ class Node(Physics):
         )
 
     def create_timer(self, period: float, callback: Callable[[], None]) -> None:
-        self.look = callback
+        pass  # who listens changes when this test says so
 
     def fly(self, ticks: Sequence[int], told: Told) -> list[tuple[str, int]]:
         """Feed ticks, wait until all is sensed, and add what is told; topics and ticks of that."""
@@ -128,6 +132,14 @@ def test_a_late_pose_has_the_stamp_of_when_it_was_measured(tmp_path: Path) -> No
     node.fly(range(160, 201, PERIOD), {})
     node.tracked.restore(kept)
     check(range(160, 251, PERIOD), {"cf0": 160, "cf1": 160})  # what was under way is not kept
+
+
+def test_a_sensor_of_the_users_own_is_published(tmp_path: Path) -> None:
+    node, told = Node(tmp_path), Told()
+    node.fly([10, 20], told)
+    message = told["cf1/uwb", 20]
+    assert message.header.frame_id == "cf1/base_link"
+    assert message.range == pytest.approx(np.linalg.norm([20.0, 3.0, 4.0]))
 
 
 def test_while_time_stands_still_nothing_is_sensed_again(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from visualization_msgs.msg import Marker
 
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.markers import marker_array
-from crazyflow_ros.ros.sensors.sample_messages import MESSAGES
 from crazyflow_ros.ros.sensors.sensors_file import load
 from crazyflow_ros.sensors import Intrinsics, ShapeRecorder
 
@@ -68,7 +67,7 @@ all:
 """)
     told: dict[str, Any] = {}
     for device in load(str(file), ["cf0"], "cf2x_L250").devices:
-        (message,) = MESSAGES[device.type](device)
+        (message,) = device.kind.messages(device)
         told[device.name] = message.prototype("cf0")
     imu, fix, field = told["imu"], told["gnss"], told["mag"]
     assert isinstance(imu, Imu) and isinstance(fix, NavSatFix) and isinstance(field, MagneticField)

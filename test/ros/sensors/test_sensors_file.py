@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from anchor_sensor import AnchorSensorCfg
 from paths import ROOT
+from sensor_msgs.msg import Range
 
 from crazyflow_ros.ros.parameters.declaration import ParameterError
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -58,6 +60,16 @@ def test_the_example_of_the_docs_can_be_used(tmp_path: Path) -> None:
     assert len(carried.devices) == 7 and carried.model.nsite
 
 
+def test_a_type_can_be_imported(tmp_path: Path) -> None:
+    (device,) = read(
+        tmp_path, "all: {uwb: {type: anchor_sensor.ANCHOR, anchor: [1, 2, 3]}}"
+    ).devices
+    assert isinstance(device.cfg, AnchorSensorCfg) and device.cfg.anchor == (1.0, 2.0, 3.0)
+    assert device.rate == 20
+    ((kind, suffix, display, qos),) = device.topics
+    assert (kind, suffix, display, qos.depth) == (Range, "", "Range", 100)
+
+
 def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
     frames = read(tmp_path, "all: {ring: {type: multiranger}}").frames("cf0")
     ahead = [body_to_world(frame.quat, np.array([1.0, 0.0, 0.0])) for frame in frames]
@@ -71,6 +83,10 @@ def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
         ("3", "expected sensors by drone, got 3"),
         ("cf7: {s: {type: lidar}}", "expected drones of cf0, cf1, or all, got 'cf7'"),
         ("cf0: {s: {type: sonar}}", "cf0/s with a type of imu, .*camera, got 'sonar'"),
+        ("cf0: {s: {type: no.such.KIND}}", "cf0/s with a type that can be imported .*'no'"),
+        ("cf0: {s: {type: math.sonar}}", "cf0/s with a type that can be imported .*'sonar'"),
+        ("cf0: {s: {type: math.pi}}", "cf0/s with a type of imu, .*camera, got 'math.pi'"),
+        ("cf0: {s: {type: anchor_sensor.ANCHOR, far: 1}}", r"cf0/s with anchor.*, got \['far'\]"),
         ("cf0: {s: {type: lidar, range: 3}}", r"cf0/s with .*samples, .*got \['range'\]"),
         ("cf0: {s: {type: contact, pos: [0, 0, 1]}}", r"cf0/s with .*, got \['pos'\]"),
         ("cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}", r"cf0/s with .*rpy, .*, got \['quat'\]"),

@@ -1,0 +1,84 @@
+"""Publishers by topic, and which of them have subscribers, so that nothing is computed for nobody.
+
+The middleware reports when a subscription comes or goes. Where it does not, subscriptions are
+counted five times a second; with 600 publishers that takes 2 ms of the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
+from rclpy.qos import QoSProfile
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_PERIOD = 0.2  # s of wall time, after which a new subscriber is noticed at the latest
+
+
+class Listeners:
+    """Creates publishers and counts their subscriptions. Used in the executor's thread.
+
+    Args:
+        simulator: The node.
+    """
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._simulator = simulator
+        self._publishers: dict[str, Any] = {}
+        self._counts: dict[str, int] = {}
+        self._followers: list[Callable[[], None]] = []
+        # The older executor walks over the events of all publishers whenever it wakes up.
+        self._changed, self._reports_changes = True, find_spec("rclpy.experimental") is not None
+        simulator.create_timer(_PERIOD, self._look_again)
+
+    def create_publisher(self, message_type: Any, topic: str, qos: QoSProfile) -> Any:
+        """Create the publisher of a topic, unless there is one."""
+        if topic not in self._publishers:
+            self._publishers[topic] = self._new_publisher(message_type, topic, qos)
+            self._changed = True
+        return self._publishers[topic]
+
+    def _new_publisher(self, message_type: Any, topic: str, qos: QoSProfile) -> Any:
+        create = self._simulator.create_publisher
+        if self._reports_changes:
+            events = PublisherEventCallbacks(matched=self._note_change)
+            try:
+                return create(message_type, topic, qos, event_callbacks=events)
+            except UnsupportedEventTypeError:
+                self._reports_changes = False
+        return create(message_type, topic, qos)
+
+    def _note_change(self, _: Any) -> None:
+        self._changed = True
+
+    def forget(self, prefix: str) -> None:
+        """Forget the publishers whose resolved topics begin with `prefix`."""
+        kept = self._publishers.items()
+        self._publishers = {t: p for t, p in kept if not p.topic_name.startswith(prefix)}
+
+    def count(self, topic: str) -> int:
+        """Number of subscriptions to a topic at the last look; 0 without a publisher."""
+        return self._counts.get(topic, 0)
+
+    def heard(self, topic: str) -> Any:
+        """The publisher of a topic, or None if nobody had subscribed at the last look."""
+        return self._publishers.get(topic) if self.count(topic) else None
+
+    def follow(self, callback: Callable[[], None]) -> None:
+        """Call `callback` after each look."""
+        self._followers.append(callback)
+
+    def look(self) -> None:
+        """Count all subscriptions, and call those who follow."""
+        self._changed = False
+        self._counts = {t: p.get_subscription_count() for t, p in self._publishers.items()}
+        for callback in self._followers:
+            callback()
+
+    def _look_again(self) -> None:
+        if self._changed or not self._reports_changes:
+            self.look()

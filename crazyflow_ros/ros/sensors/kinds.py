@@ -1,0 +1,149 @@
+"""The types of sensors that the sensors file knows by name.
+
+To add one, write the sensor and its configuration in `crazyflow_ros.sensors`, and an entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+from crazyflow_ros import sensors
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.sensors import sample_messages as messages
+from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
+from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
+from crazyflow_ros.ros.sensors.devices import DRONE, Kind
+from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics
+from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
+from crazyflow_ros.sensors.battery import BatterySensorCfg
+from crazyflow_ros.sensors.drone_rays import COLLISIONS, DRAWN, Pattern, RaysCfg
+from crazyflow_ros.sensors.ranger import MULTI_RANGER
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+
+
+def _height(
+    name: str,
+    frame: sensors.ObjRef,
+    pattern: Pattern,
+    reduction: Literal["min", "max", "mean"] = "min",
+    max_distance: float = 10.0,
+    include_geom_groups: tuple[int, ...] | None = COLLISIONS,
+) -> sensors.TerrainHeightSensorCfg:
+    """Rays straight down, however the drone is inclined."""
+    return sensors.TerrainHeightSensorCfg(
+        name=name,
+        frame=frame,
+        pattern=pattern,
+        ray_alignment="world",
+        reduction=reduction,
+        max_distance=max_distance,
+        include_geom_groups=include_geom_groups,
+        **DRAWN,
+    )
+
+
+_BELOW: dict[str, Any] = {
+    "frame": sensors.ObjRef("site", "range", DRONE),
+    "link": frame_ids.range_link,
+}
+_IN_NOSE: dict[str, Any] = {
+    "frame": sensors.ObjRef("camera", "fpv_cam", DRONE),
+    "link": frame_ids.fpv_camera_optical_frame,
+    "is_camera": True,
+}
+
+_sampled = partial(Kind, topics=SampleTopics)
+
+KINDS: Mapping[str, Kind] = {
+    "imu": _sampled(
+        cfg=sensors.ImuSensorCfg,
+        rate=100,
+        messages=messages.imu,
+        frame=sensors.ObjRef("site", "imu", DRONE),
+        link=frame_ids.imu_link,
+        fixed={"pos": (0.0, 0.0, 0.0), "quat": (1.0, 0.0, 0.0, 0.0)},
+    ),
+    "magnetometer": _sampled(
+        cfg=sensors.MagnetometerSensorCfg, rate=50, messages=messages.magnetometer
+    ),
+    "barometer": _sampled(cfg=sensors.BarometerSensorCfg, rate=50, messages=messages.barometer),
+    "gnss": _sampled(cfg=sensors.GnssSensorCfg, rate=10, messages=messages.gnss),
+    "range": _sampled(
+        cfg=sensors.RangerSensorCfg,
+        rate=50,
+        messages=messages.ranger,
+        fixed={"directions": ((1.0, 0.0, 0.0),), "debug_vis": True},
+        **_BELOW,
+    ),
+    "multiranger": _sampled(
+        cfg=sensors.RangerSensorCfg,
+        rate=20,
+        messages=messages.multiranger,
+        fixed={"directions": MULTI_RANGER, "debug_vis": True},
+        beams=dict(zip(("front", "back", "left", "right", "up"), MULTI_RANGER)),
+    ),
+    "optical_flow": _sampled(
+        cfg=sensors.OpticalFlowSensorCfg, rate=100, messages=messages.optical_flow
+    ),
+    "motion_capture": _sampled(
+        cfg=sensors.MotionCaptureSensorCfg, rate=100, messages=messages.motion_capture
+    ),
+    "lidar": Kind(
+        cfg=RaysCfg,
+        rate=10,
+        topics=RayTopics,
+        pattern=sensors.LidarPatternCfg,
+        fixed={"ray_alignment": "base", **DRAWN},
+    ),
+    "grid": Kind(
+        cfg=RaysCfg, rate=10, topics=RayTopics, pattern=sensors.GridPatternCfg, fixed=DRAWN
+    ),
+    "ring": Kind(
+        cfg=RaysCfg, rate=10, topics=RayTopics, pattern=sensors.RingPatternCfg, fixed=DRAWN
+    ),
+    "pinhole": Kind(
+        cfg=RaysCfg,
+        rate=10,
+        topics=RayTopics,
+        pattern=sensors.PinholeCameraPatternCfg,
+        fixed={"camera_name": None, "ray_alignment": "base", **DRAWN},
+        **_IN_NOSE,
+    ),
+    "height": Kind(
+        cfg=_height, rate=50, topics=HeightTopics, pattern=sensors.RingPatternCfg, **_BELOW
+    ),
+    "battery": _sampled(
+        cfg=BatterySensorCfg,
+        rate=1,
+        messages=messages.battery,
+        fixed={"battery": CRAZYFLIE_BATTERY, "drone": 0},
+        movable=False,
+        parameter="battery",
+    ),
+    "contact": Kind(
+        cfg=sensors.ContactSensorCfg,
+        rate=50,
+        topics=ContactTopics,
+        only=("secondary",),
+        fixed={
+            "primary": sensors.ContactMatch("subtree", "drone", entity=DRONE),
+            "secondary_policy": "error",
+        },
+        movable=False,
+    ),
+    "camera": Kind(
+        cfg=sensors.CameraSensorCfg,
+        rate=10,
+        topics=CameraTopics,
+        only=(
+            *("width", "height", "fovy", "data_types"),
+            *("use_textures", "use_shadows", "enabled_geom_groups"),
+        ),
+        defaults={"width": 320, "height": 240},
+        fixed={"camera_name": "fpv_cam"},
+        **_IN_NOSE,
+    ),
+}
+"""By name."""

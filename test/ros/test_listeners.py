@@ -1,0 +1,78 @@
+"""Who listens: the middleware reports it, or subscriptions are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import rclpy
+from rclpy.event_handler import UnsupportedEventTypeError
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from std_msgs.msg import Empty
+
+from crazyflow_ros.ros.listeners import Listeners
+
+QOS = QoSProfile(depth=1)
+
+
+class Simulator(Node):
+    """Has a middleware that reports subscriptions, or none."""
+
+    def __init__(self, context: rclpy.Context, *, reports: bool) -> None:
+        self._reports = reports
+        super().__init__("simulator", context=context)
+
+    def create_publisher(self, *arguments: Any, **options: Any) -> Any:
+        if "event_callbacks" in options and not self._reports:
+            raise UnsupportedEventTypeError("no such event")
+        return super().create_publisher(*arguments, **options)
+
+
+@pytest.fixture(params=[True, False], ids=["reported", "counted"])
+def simulator(request: Any) -> Iterator[Simulator]:
+    context = rclpy.Context()
+    context.init()
+    yield Simulator(context, reports=request.param)
+    context.try_shutdown()
+
+
+def spin(node: Node, is_done: Callable[[], object]) -> None:
+    executor = SingleThreadedExecutor(context=node.context)
+    executor.add_node(node)
+    for _ in range(500):
+        if is_done():
+            return
+        executor.spin_once(timeout_sec=0.02)
+    raise TimeoutError
+
+
+def test_it_is_known_who_listens(simulator: Simulator) -> None:
+    listeners: Any = Listeners(simulator)  # type: ignore[arg-type]
+    looks = []
+    listeners.follow(lambda: looks.append([listeners.count("a"), listeners.count("b")]))
+    publisher = listeners.create_publisher(Empty, "a", QOS)
+    listeners.create_publisher(Empty, "b", QOS)
+    assert listeners.create_publisher(Empty, "a", QOS) is publisher
+    assert listeners.heard("a") is None and listeners.heard("c") is None
+    other = Node("other", context=simulator.context)
+    subscription = other.create_subscription(Empty, "a", lambda message: None, QOS)
+    spin(simulator, lambda: looks and looks[-1] == [1, 0])
+    assert listeners.heard("a") is publisher and listeners.heard("b") is None
+    other.destroy_subscription(subscription)
+    spin(simulator, lambda: looks[-1] == [0, 0])
+    assert listeners.heard("a") is None
+
+
+def test_who_is_forgotten_is_not_heard(simulator: Simulator) -> None:
+    listeners = Listeners(simulator)  # type: ignore[arg-type]
+    for topic in ("cf1/a", "cf10/a"):
+        listeners.create_publisher(Empty, topic, QOS)
+        simulator.create_subscription(Empty, topic, lambda message: None, QOS)
+    spin(simulator, lambda: listeners.count("cf1/a") and listeners.count("cf10/a"))
+    listeners.forget("/cf1/")
+    assert listeners.heard("cf1/a") is None and listeners.heard("cf10/a") is not None
+    listeners.look()
+    assert listeners.count("cf1/a") == 0
