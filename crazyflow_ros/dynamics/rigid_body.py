@@ -1,4 +1,4 @@
-"""What all models are: parameters with a derivative, for one drone or several."""
+"""The base of all models: parameters with a derivative, for one drone or several."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -24,7 +25,6 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.struct import Struct
 
 T = TypeVar("T")
@@ -46,11 +46,11 @@ class RigidBody(Struct):
     J_inv: Array
     """(3, 3) 1/(kg m^2)."""
     obstacles: Obstacles | None = field(default=None, kw_only=True)
-    """What stands in the world, see `collision.obstacle_contact`."""
+    """The obstacles in the world, see `collision.obstacle_contact`."""
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Parameters of a drone in `drones.toml`."""
+        """Parameters of a drone, by its name or the path of its folder."""
         raise NotImplementedError
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
@@ -58,7 +58,7 @@ class RigidBody(Struct):
 
         Args:
             state: State of the drones.
-            command: What the model follows: speeds of the rotors [RPM], or what it says.
+            command: Speeds of the rotors [RPM], or the command that the model documents.
             external: Wrench on the centre of mass, world frame.
         """
         raise NotImplementedError
@@ -78,20 +78,20 @@ class RigidBody(Struct):
         return -self.mass * self.gravity_vec[..., 2:]
 
     def rotor_thrust(self, state: BodyState) -> Vec4:
-        """Thrust of each rotor, N. What has no rotors is taken to hover."""
+        """Thrust of each rotor, N. A model without rotors is assumed to hover."""
         share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4
         return (share, share, share, share)
 
 
 def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
-    """What `load` returns for a drone; for several, their arrays stacked along a new first axis."""
+    """Call `load` for a drone; for several, stack their arrays along a new first axis."""
     if isinstance(drone, str):
         return load(drone)
     return jax.tree.map(lambda *arrays: jnp.stack(arrays), *(load(name) for name in drone))
 
 
 def body_figures(drone: str) -> dict[str, Any]:
-    """The fields of `RigidBody` for a drone in `drones.toml`."""
+    """The fields of `RigidBody` for a drone."""
     figures = load_drone(drone)
     return {
         "mass": jnp.array([figures["mass"]]),

@@ -1,16 +1,16 @@
-"""What `Sim` is told to simulate, checked."""
+"""Checks of the arguments of `Sim`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.members import member
 
 MOST_STEPS = 2**31 - 1
 """Ticks of one step, which counts them in 32 bits."""
@@ -20,7 +20,7 @@ def whole(name: str, value: Any) -> int:
     """A number of things.
 
     Args:
-        name: What it is called in the error.
+        name: Its name in the error message.
         value: The number; 2.0 is as good as 2.
 
     Raises:
@@ -51,21 +51,21 @@ def steps_of(n_steps: Any) -> int:
     return n_steps
 
 
-def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, ...]:
+def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tuple[str, ...]:
     """The model of each drone of a world.
 
     Args:
-        drone: Name of one model, or one for each drone.
+        drone: Name of one model, or path of its folder; or one for each drone.
         n_drones: How many drones; None is as many as `drone` names.
 
     Raises:
         ValueError: There is no such model, or it is another number of them.
     """
+    if isinstance(drone, str | os.PathLike):
+        return (resolve(drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
     if not isinstance(drone, Iterable):
         raise ValueError(f"drone has to be a name, or one for each drone, got {drone!r}")
-    if isinstance(drone, str):
-        return (member(Drone, drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
-    models = tuple(member(Drone, name) for name in drone)
+    models = tuple(resolve(name) for name in drone)
     n_drones = whole("n_drones", len(models) if n_drones is None else n_drones)
     if len(models) != n_drones:
         raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
@@ -73,7 +73,7 @@ def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, 
 
 
 def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> dict[Control, int]:
-    """Of the rates of all controllers [Hz] those of the ones in use, which have to divide `freq`.
+    """Select the rates [Hz] of the controllers in use, which have to divide `freq`.
 
     Raises:
         ValueError: One of them does not, or another one is not positive.
@@ -96,7 +96,7 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
         return
     if not isinstance(obstacles, Obstacles):
         raise ValueError(f"obstacles have to be Obstacles, got {obstacles!r}")
-    # What a function that somebody has written looks at is not known.
+    # A function of the user's may read the obstacles, too.
     made = (DroneForce, DroneContact)
     if all(isinstance(force, made) and force.name != "obstacle_contact" for force in forces):
         raise ValueError(
@@ -104,7 +104,7 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
         )
 
 
-def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[External, ...]:
+def forces_of(forces: Any, models: tuple[str, ...], freq: int) -> tuple[External, ...]:
     """External influences that were made for these drones and this step frequency.
 
     Raises:

@@ -11,7 +11,6 @@ import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
-from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.assembly import build_spec, unweld
@@ -37,7 +36,7 @@ class SimScene:
     """Builds the scene when it is first asked for: a simulation without pictures needs none."""
 
     data: SimData
-    drone: Drone | tuple[Drone, ...]
+    drone: str | tuple[str, ...]
     n_worlds: int
     n_drones: int
 

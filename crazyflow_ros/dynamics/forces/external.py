@@ -1,4 +1,4 @@
-"""What acts on drones from outside: forces, and contacts, which answer to all the forces."""
+"""External influences on drones: forces, and contacts, which answer to all the forces."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
+from crazyflow_ros.drones import resolve
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
@@ -14,7 +15,7 @@ Force: TypeAlias = Callable[[BodyState, RigidBody], Wrench]
 """An external influence on the drones: a pure function that each integrator stage evaluates."""
 
 ContactLaw: TypeAlias = Callable[[BodyState, BodyDerivative, RigidBody], Wrench]
-"""What holds drones that touch something, by how they would move without it."""
+"""Wrench on drones that touch something, from their motion without it."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class _ForDrones:
     """Something made for certain drones, and perhaps for one length of the ticks.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         drones: Name of each drone of a world, or the one that all are.
         freq: Step frequency in Hz, if it depends on it.
     """
@@ -77,16 +78,16 @@ class DroneContact(_ForDrones):
     """A contact made for certain drones and one length of the ticks.
 
     Attributes:
-        law: What holds them.
+        law: The law of the contact.
     """
 
     law: ContactLaw
 
     def __call__(self, state: BodyState, free: BodyDerivative, params: RigidBody) -> Wrench:
-        """What the contact does to drones.
+        """Wrench of the contact on drones.
 
         Args:
-            state: Of the drones.
+            state: State of the drones.
             free: How they move without this contact.
             params: Figures of the drones, and what stands in the world.
         """
@@ -103,5 +104,5 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def each_of(drone: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of drones, of one or several."""
-    return (str(drone),) if isinstance(drone, str) else tuple(map(str, drone))
+    """The names of drones, or the absolute paths of their folders, of one or several."""
+    return tuple(map(resolve, [drone] if isinstance(drone, str) else drone))
