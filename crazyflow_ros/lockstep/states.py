@@ -13,15 +13,15 @@ from crazyflow_ros.scene import Mirror, frames
 
 
 def of_rotor_velocity(coefficients: Sequence[float]) -> np.ndarray:
-    """Coefficients of a polynomial in RPM as those of one in rad/s, lowest power first."""
+    """Convert coefficients of a polynomial in RPM to one in rad/s, lowest power first."""
     return np.asarray(coefficients) / RPM ** np.arange(len(coefficients))
 
 
 class States:
-    """What ros2_control is told of the drones, where no plugin of ours works it out.
+    """States of the drones for ros2_control, unless our plugin computes them.
 
     Args:
-        drone_model: Name of the drone model, whose rotors give thrust and torque.
+        drone_model: Name of the drone model, for thrust and torque of the rotors.
     """
 
     def __init__(self, drone_model: str) -> None:
@@ -30,21 +30,21 @@ class States:
         self._torque = np.polynomial.Polynomial(of_rotor_velocity(figures["rpm2torque"]))
 
     def rotors(self, snapshot: Snapshot) -> tuple[np.ndarray, ...]:
-        """Position, velocity and effort of `ROTORS`, (M, 4) each."""
+        """Return position, velocity and effort of `ROTORS`, (M, 4) each."""
         return snapshot.rotor_angle, snapshot.rotor_vel, self._torque(snapshot.rotor_vel)
 
     def others(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> np.ndarray:
-        """Of `SENSORS`, `AXES` and `BODY`, shape (M, K).
+        """Return the values of `SENSORS`, `AXES` and `BODY`, shape (M, K).
 
         Args:
             snapshot: The state.
-            mirror: To which it has just been written.
+            mirror: The mirror, which already has this state.
             level: (M,) the levels in force.
         """
         angles, rates = frames.rpy(snapshot.quat), snapshot.ang_vel
         axes = np.stack((snapshot.pos, snapshot.vel), axis=2).reshape(len(rates), -1)
         thrust = self._thrust(snapshot.rotor_vel).sum(axis=1, keepdims=True)
-        imu = (snapshot.quat, rates, snapshot.specific_force)  # in the centre of mass
+        imu = (snapshot.quat, rates, snapshot.specific_force)  # at the centre of mass
         pose, twist = (snapshot.pos, snapshot.quat), (snapshot.body_vel, rates)
         sensors = (*imu, *pose, *twist, mirror.range()[:, None])
         heading = (angles[:, 2:], rates[:, 2:])

@@ -20,7 +20,7 @@ from crazyflow_ros.scene.description import check_description
 
 N_ROTORS = 4
 UNUSED_GROUP = 5
-"""Geom group of the collision shape that is not in force; viewers do not show it."""
+"""Geom group of the collision shape that is not used; viewers hide it."""
 ROTOR_TIME_CONSTANT = 0.05
 """Time constant of the actuators [s] in MuJoCo's own simulation; the dynamics have other rotors."""
 
@@ -38,7 +38,7 @@ _NEEDED = (
 
 
 def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
-    """The MJCF of one drone, complete with inertias, limits and collision shape.
+    """Return the MJCF of one drone with inertias, limits and collision shape.
 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
@@ -81,7 +81,7 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
 
 
 def _read(file: Path, figures: Mapping[str, Any]) -> ET.Element:
-    """The drawing in a file, with its placeholders filled in.
+    """Return the drawing in a file, with its placeholders filled in.
 
     `{name}` in an attribute is a figure. An element with `{i}` in its name is drawn for each rotor,
     with `{x}` and `{y}` [m], `{end}` (front or rear), and the signs `{spin}` and `{counter}`, empty
@@ -137,18 +137,18 @@ def _filled(name: str, text: str, values: Mapping[str, str]) -> str:
 
 
 def max_rotor_speed(figures: dict[str, Any]) -> float:
-    """Speed [rad/s] at which a rotor gives its greatest thrust; `figures` from `load_drone`."""
+    """Return the rotor speed [rad/s] of maximum thrust; `figures` comes from `load_drone`."""
     k0, k1, k2 = figures["rpm2thrust"]
     rpm = (-k1 + math.sqrt(k1**2 - 4 * k2 * (k0 - figures["thrust_max"]))) / (2 * k2)
     return rpm * math.tau / 60
 
 
 def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[str, Any]) -> None:
-    """Share the drone's mass and inertia out between rotors and base.
+    """Distribute the drone's mass and inertia among rotors and base.
 
-    A rotor is a thin disc. The base gets what the rotors leave of mass, inertia and first moment,
-    so that the whole, with the rotors held, has the drone's figures and its centre of mass at the
-    origin.
+    A rotor is a thin disc. The base gets the remaining mass, inertia and first moment, so that the
+    whole drone, with rotors at rest, has the parameters of the dynamics and its centre of mass at
+    the origin.
     """
     spin_inertia = figures["prop_inertia"]
     rotor_mass = 2 * spin_inertia / figures["geometry"]["rotor_radius"] ** 2
@@ -170,12 +170,12 @@ def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[st
 
 
 def _point_inertia(mass: float, position: np.ndarray) -> np.ndarray:
-    """Inertia (3, 3) about the origin of a point mass."""
+    """Return the inertia (3, 3) about the origin of a point mass."""
     return mass * (position @ position * np.eye(3) - np.outer(position, position))
 
 
 def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np.ndarray) -> None:
-    """`inertia` (3, 3) is about the centre, in the axes of the body."""
+    """Set mass and inertia; `inertia` (3, 3) is about the centre, in the axes of the body."""
     for other in body.findall("inertial"):
         body.remove(other)
     principal = np.diag(inertia)
@@ -198,7 +198,7 @@ def _set_collision(drone: ET.Element, active: str) -> None:
 
 
 def numbers(values: ArrayLike) -> str:
-    """A value or values as XML attribute, to the last bit."""
+    """Format one or more values as an XML attribute, without loss of precision."""
     return " ".join(str(value) for value in np.atleast_1d(values))
 
 
