@@ -214,7 +214,7 @@ def test_figures_that_cannot_be_are_named(
         ("drawing.xml", "{arm}", "{L.__class__}", "braces are for the names of figures"),
         ("drawing.xml", "{arm}", "1 1", "drawing.xml: .*size"),
         ("drawing.xml", "<asset>", "<asset>&", "drawing.xml: not well-formed"),
-        ("drawing.xml", "<mujoco", "<!DOCTYPE x><mujoco", "has no document type"),
+        ("drawing.xml", "<mujoco", "<!DOCTYPE x><mujoco", "DOCTYPE"),
         ("drawing.xml", '"0.6 0.6 0.6 1"', '"red"', "drawing.xml: "),
         ("drone.toml", "prop_inertia = 40e-9", "prop_inertia = 9e-6", "leave no mass or inertia"),
         ("drone.toml", "[drawing]", "[drawing]\nfile = 'x.xml'", "there is no drawing .*x.xml"),
