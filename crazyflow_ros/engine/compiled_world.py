@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -154,7 +153,10 @@ class CompiledWorld:
         dtype = self._sim.data.states.pos.dtype
         inputs = jnp.zeros((n_drones, self.control.sizes[0] + _BESIDE_COMMAND), dtype)
         wind = jnp.zeros(N_NUMBERS, dtype)
-        step = partial(self._step_with_inputs, inputs=inputs, wind=wind, phase=0, n_ticks=1)
+
+        def step(data: SimData) -> SimData:
+            return self._step_with_inputs(data, inputs, wind, phase=0, n_ticks=1)[0]
+
         # Fixed leaves, including the parameters, enter the compiled function as constants.
         self._split = MovingLeaves(step, self._sim.data)
         self._fixed = self._split.fixed(self._sim.data)
@@ -290,7 +292,8 @@ class CompiledWorld:
         phase: Array | int,
         n_ticks: Array | int,
         obstacles: Obstacles | None = None,
-    ) -> SimData:
+    ) -> tuple[SimData, Array]:
+        """Return the data after some ticks, and the columns `CONTACT`."""
         params, plugins, controls = data.params, data.plugins, data.controls
         k = self.control.sizes[0]
         command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
@@ -313,8 +316,9 @@ class CompiledWorld:
         if self.feels_wind:
             data = with_wind(data, wind) if self.gusts else with_calm_wind(data, wind)
         data = self._step(data, n_ticks)
+        contact = self._contact(data)  # while the wind is in the parameters
         given = {name: plugins[name] for name in plugins.keys() & {WIND, WeakMotors.LOSS}}
-        return data.replace(params=params, plugins=data.plugins | given)
+        return data.replace(params=params, plugins=data.plugins | given), contact
 
     def _advance_packed(
         self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
@@ -330,8 +334,7 @@ class CompiledWorld:
             n_ticks = counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 data = self._split.unpack(vectors, self._fixed)
-                data = self._step_with_inputs(data, given, wind, phase, n_ticks, obstacles)
-                contact = self._contact(data)
+                data, contact = self._step_with_inputs(data, given, wind, phase, n_ticks, obstacles)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]

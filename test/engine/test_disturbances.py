@@ -329,3 +329,12 @@ def test_one_metre_is_one_metre_for_all_drones() -> None:
     sim.state_control(command)
     sim.step(20 * sim.freq)
     np.testing.assert_allclose(sim.data.states.pos[0, :, 2], 1.0, atol=0.01)
+
+
+def test_wind_is_not_felt_as_a_contact(engine: Engine) -> None:
+    """In free air nothing touches a drone, whatever drags at it."""
+    engine.disturb(Wind((5.0, -3.0, 0.0), gust_intensity=1.0))
+    for i in range(20):
+        snapshot = fly(engine, 25, 1 + 25 * i)
+        assert np.abs(snapshot.acc[:, 0]).min() > 0.01  # it is dragged along
+        np.testing.assert_allclose(snapshot.contact, 0.0, atol=1e-6)
