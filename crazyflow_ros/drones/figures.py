@@ -34,7 +34,7 @@ class _Figure(NamedTuple):
 
 
 _SIGNS: dict[str, Callable[[Any], Any]] = {
-    "finite": lambda value: True,
+    "finite": np.isfinite,
     "positive": lambda value: value > _TINY,
     "negative": lambda value: value < -_TINY,
     "0 or more": lambda value: value >= 0,

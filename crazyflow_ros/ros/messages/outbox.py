@@ -52,7 +52,7 @@ class Outbox:
             nothing.
     """
 
-    def __init__(self, addresses: Sequence[tuple[Publisher, slice]]) -> None:
+    def __init__(self, addresses: Sequence[tuple[Publisher[Any], slice]]) -> None:
         self._handles: list[Any] = []
         in_use = ExitStack()
         for publisher, _ in addresses:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
 from functools import cached_property
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -230,37 +231,37 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
-        hints = get_type_hints(hint)
-        if unknown := sorted(value.keys() - hints.keys(), key=str):
-            raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
-        try:
-            return hint(**{k: _converted(v, hints[k], f"{name}.{k}") for k, v in value.items()})
-        except TypeError as error:  # another type than a mapping would not do, either
-            raise ValueError(str(error)) from None
+        return _dataclass(value, hint, name)
     if origin in (Union, types.UnionType):
         for choice in arguments:
-            try:
+            with suppress(TypeError):
                 return _converted(value, choice, name)
-            except TypeError:
-                continue
     elif origin is Literal:
         if value in arguments:
             return value
     elif origin is not None and isinstance(value, list | tuple):
+        hints = arguments
         if origin is not tuple or arguments[-1] is ...:
-            return tuple(_converted(item, arguments[0], name) for item in value)
-        if len(value) == len(arguments):
-            return tuple(_converted(*pair, name) for pair in zip(value, arguments))
+            hints = arguments[:1] * len(value)
+        if len(value) == len(hints):
+            return tuple(_converted(*pair, name) for pair in zip(value, hints))
     elif hint is float:
         if type(value) in (int, float, str):  # YAML takes 1e-6, without a point, for a text
             return _number(value, name)
-    elif hint is types.NoneType:
-        if value is None:
-            return None
     elif type(value) is hint:
         return value
     expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
     raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
+
+
+def _dataclass(value: dict[Any, Any], kind: type, name: str) -> Any:
+    hints = get_type_hints(kind)
+    if unknown := sorted(value.keys() - hints.keys(), key=str):
+        raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
+    try:
+        return kind(**{k: _converted(v, hints[k], f"{name}.{k}") for k, v in value.items()})
+    except TypeError as error:  # another type than a mapping would not do, either
+        raise ValueError(str(error)) from None
 
 
 def _number(value: Any, name: str) -> float:
