@@ -55,7 +55,7 @@ setup(
             optional=True,
         )
     ],
-    package_data={"": ["*.toml", "py.typed"]},
+    package_data={"": ["py.typed"], f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),
         (share, ["package.xml"]),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.flight import (
     Commander,
     Course,
@@ -194,7 +194,7 @@ def _flown(
     return seen_pos, seen_quat
 
 
-def _hover_rpm(drone: Drone | tuple[Drone, ...]) -> float:
+def _hover_rpm(drone: str | tuple[str, ...]) -> float:
     """Speed of each rotor of a drone that hovers, with which it does not fall at first."""
     figures = load_drone(str(drone))
     thrust = -figures["mass"] * figures["gravity_vec"][2] / 4

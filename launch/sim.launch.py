@@ -22,6 +22,7 @@ from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import refuse_unknown
 
@@ -29,7 +30,7 @@ NODE = "crazyflow"
 ARGUMENTS = {
     "n_drones": "How many drones, named cf0, cf1 and so on",
     "drones": "Names of the drones, as in [alpha,beta]; instead of n_drones",
-    "drone_model": "Model of all drones, for example cf2x_L250",
+    "drone_model": "Model of all drones, for example cf2x_L250, or path of a drone's folder",
     "real_time_factor": "Simulated over wall time; 0 is as fast as possible",
     "start_paused": "true or false: wait for a call of ~/pause before the first tick",
     "scene": "Name of a scene in urdf_mjcf, or path of an MJCF file",
@@ -98,7 +99,7 @@ def _start(context: LaunchContext) -> list[Node]:
     )
     if given["rviz"] == "false":
         return [simulator]
-    parameters = {"drones": ["cf0"], "drone_model": "cf2x_L250", "sensors": ""}
+    parameters = {"drones": ["cf0"], "drone_model": DEFAULT_DRONE, "sensors": ""}
     return [simulator, *_visualisation(parameters | from_file | overrides, namespace)]
 
 

@@ -1,7 +1,7 @@
 """The quadrotor's equations of motion once more, in matrices and NumPy, for tests to compare with.
 
 Written from Newton's and Euler's laws with rotor positions and spins, not with mixing signs, and
-sharing nothing with the package but the figures in `drones.toml`.
+sharing nothing with the package but the figures in `drone.toml`.
 """
 
 from __future__ import annotations

@@ -7,17 +7,14 @@ memory of a controller is an argument and a result.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
-from functools import cache, partial
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     Matrix3,
     Vec3,
@@ -39,34 +36,29 @@ from crazyflow_ros.kernels import apart
 Params = dict[str, Array]
 
 
-@cache
-def _tables() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("params.toml").read_text())
-
-
 def load_params(stage: str, drone: str | Sequence[str]) -> Params:
     """Load the parameters of one stage of the cascade, shared by all worlds.
 
     Args:
         stage: `state`, `attitude` (also for body rates) or `force_torque`.
-        drone: Name of the drone; or of each drone, whose parameters are then stacked.
+        drone: Name of the drone, or path of its folder; or one of each drone, whose parameters are
+            then stacked.
+
+    Raises:
+        ValueError: There is no such drone, or it has no figures of the controller.
     """
     return of_each(partial(_load_params, stage), drone)
 
 
 def _load_params(stage: str, drone: str) -> Params:
-    figures, tables = load_drone(drone), _tables()
-    own, shared = tables[drone], tables["shared"]
-    airframe = {k: figures[k] for k in ("gravity_vec", "L", "mixing_matrix", "rpm2thrust")}
-    limits = {k: figures[k] for k in ("thrust_min", "thrust_max")}
-    merged = airframe | limits | shared | shared.get(stage, {}) | own | own.get(stage, {})
+    figures = load_drone(drone) | load_mellinger(drone, stage)
     names = {
         "state": "mass kp kd ki gravity_vec mass_thrust int_err_max thrust_max pwm_max",
         "attitude": "kR kw ki_m kd_omega int_err_max torque_pwm_max thrust_max pwm_min pwm_max L "
         "thrust2torque mixing_matrix",
         "force_torque": "thrust_min thrust_max L rpm2thrust thrust2torque mixing_matrix",
     }[stage].split()
-    return {name: jnp.array(np.asarray(merged[name], float)) for name in names}
+    return {name: jnp.array(np.asarray(figures[name], float)) for name in names}
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crazyflow_ros.demo.trajectory import SHORTEST
-from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone, resolve
 
 
 class UsageError(ValueError):
@@ -36,9 +36,12 @@ def _number(minimum: float) -> Callable[[str], float]:
 
 
 def _drone_model(text: str) -> str:
-    if text not in list(Drone):
+    if text not in list(Drone) and "/" not in text:
         raise UsageError(f"one of {', '.join(Drone)}, got {text!r}")
-    return text
+    try:
+        return resolve(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _path(text: str) -> str:
@@ -60,7 +63,9 @@ class Arguments:
         1.0, _number(0), "simulated over wall time; 0 is as fast as possible"
     )
     duration: float = _argument(30.0, _number(SHORTEST), "of the flight, simulated seconds")
-    drone_model: str = _argument(str(Drone.cf2x_L250), _drone_model, f"one of {', '.join(Drone)}")
+    drone_model: str = _argument(
+        DEFAULT_DRONE, _drone_model, f"one of {', '.join(Drone)}, or the path of a drone's folder"
+    )
     sensors: str = _argument("", str, "YAML file with what the drones carry; empty: nothing")
     plot: str = _argument(
         "out/flight.png", _path, "where the picture goes, and the simulator's log beside it"

@@ -31,7 +31,7 @@ from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.control.acceleration import attitude_command
 from crazyflow_ros.demo.spin import make_executor, spin_for
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
 from crazyflow_ros.scene.frames import body_to_world
 
 STIFFNESS, DAMPING = 6.0, 4.0  # 1/s^2, 1/s
@@ -69,7 +69,7 @@ class FlyTo(Node):
         super().__init__("fly_to")
         any_number = ParameterDescriptor(dynamic_typing=True)  # 1 is as good as 1.0
         drone: str = self.declare_parameter("drone", "cf0").value
-        model: str = self.declare_parameter("drone_model", "cf2x_L250").value
+        model: str = self.declare_parameter("drone_model", DEFAULT_DRONE).value
         self.declare_parameter("position", [0.0, 0.0, 1.0], any_number)
         self.declare_parameter("yaw", 0.0, any_number)
         self._goal, self._yaw = np.zeros(3), 0.0

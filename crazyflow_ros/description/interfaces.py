@@ -1,4 +1,4 @@
-"""What ros2_control sees of a drone: its joints, sensors and GPIOs, and their interfaces.
+"""The joints, sensors and GPIOs of a drone in ros2_control, and their interfaces.
 
 SI units; `map` is the world, body axes are x forward, y left, z up, quaternions are xyzw. The
 commands of a drone form levels, of which one is in force at a time: speeds of the rotors, attitude
@@ -64,8 +64,8 @@ AXES = (
     *(Component("gpio", axis, ("position", "velocity"), ("acceleration",)) for axis in _XYZ),
     Component("gpio", "yaw", ("position", "velocity"), ("position",)),
 )
-"""Position and velocity in `map`, one axis each: what a `pid_controller` needs. Of yaw they are the
-heading and the angular velocity about the vertical."""
+"""Position and velocity in `map`, one axis each, as a `pid_controller` needs them. Those of yaw are
+the heading and the angular velocity about the vertical."""
 
 BODY = Component("gpio", "body", (*_BODY, "level"), _BODY)
 """Collective thrust [N], attitude [rad], body rates [rad/s], and which level is in force: 0 held,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS, Component
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
 
 
@@ -30,8 +30,8 @@ PARAMETERS = {
     Hardware.topic: {
         "joint_commands_topic": "/robot_joint_commands",
         "joint_states_topic": "/robot_joint_states",
-        # Else the plugin keeps a command to itself that is what the rotors do anyway, and a drone
-        # that is held with turning rotors is never told to fly on.
+        # Otherwise the plugin does not send commands that equal the speed of the rotors, and a
+        # drone that is held with turning rotors never flies on.
         "trigger_joint_command_threshold": "-1",
     },
     Hardware.none: dict[str, str](),
@@ -53,7 +53,7 @@ def blocks(
         drone_model: Name of the drone model, which gives the limits.
         drone: Name of the drone; also that of its hardware component.
         hardware: A member of `Hardware`.
-        parameters: Of the hardware component, instead of the defaults in `PARAMETERS`.
+        parameters: Parameters of the hardware component that replace the defaults in `PARAMETERS`.
 
     Raises:
         ValueError: There is no such hardware, or it has no such parameter.

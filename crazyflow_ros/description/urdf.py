@@ -19,7 +19,7 @@ import numpy as np
 
 from crazyflow_ros.description.interfaces import ROTORS
 from crazyflow_ros.description.ros2_control import Hardware, blocks
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone, resolve
 from crazyflow_ros.scene import build_spec, frames
 from crazyflow_ros.scene.drone import max_rotor_speed, numbers
 
@@ -70,13 +70,14 @@ def urdf(
     """URDF with shapes, colours, masses and inertias of the MuJoCo model.
 
     Rotors turn at positive speed in flight. Their limits are speed and drag torque at most thrust.
-    What `xacro` makes of `urdf_mjcf/crazyflow.urdf.xacro` is the same.
+    `xacro` makes the same of `urdf_mjcf/crazyflow.urdf.xacro`.
 
     Args:
-        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`.
+        drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of
+            a drone's folder.
         names: Name of the drone; or names of drones, which then float in the root link `map`.
         hardware: How ros2_control reaches the drones, a member of `Hardware`.
-        parameters: Of each drone's hardware component, see `ros2_control.PARAMETERS`.
+        parameters: Parameters of each drone's hardware component, see `ros2_control.PARAMETERS`.
 
     Returns:
         The XML text.
@@ -141,9 +142,13 @@ def floating_joint(parent: str, name: str) -> ET.Element:
 
 
 @cache
+def _compiled(drone_model: str) -> mujoco.MjModel:
+    return build_spec(drone_model, [_DRONE]).compile()
+
+
 def _model(drone_model: str) -> mujoco.MjModel:
     """The drone alone, at the origin."""
-    return build_spec(drone_model, [_DRONE]).compile()
+    return _compiled(resolve(drone_model))
 
 
 def _add_joint(robot: ET.Element, name: str, kind: str, frame: FixedFrame) -> ET.Element:

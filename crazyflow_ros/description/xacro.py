@@ -1,74 +1,114 @@
 """The drones' descriptions as xacro macros, for robots that are put together with `xacro`.
 
     python -m crazyflow_ros.description.xacro
+    python -m crazyflow_ros.description.xacro path/of/drone
 
-writes `urdf_mjcf/<drone model>.urdf.xacro` anew, after a change of a drawing, of a drone's figures
-or of its interfaces. So they have one source; `xacro` itself cannot call Python.
+The first command writes the files of all drones of the package, `urdf_mjcf/<drone>.urdf.xacro`, the
+second one `<drone>.urdf.xacro` in the working folder. `xacro` cannot call Python: run this after a
+change of a drawing or of a drone's figures. `urdf_mjcf/drone.urdf.xacro` has the macros that all
+drones share.
 """
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Sequence
+from pathlib import Path
 
-from crazyflow_ros.description.ros2_control import PARAMETERS, Hardware, blocks
-from crazyflow_ros.description.urdf import drone, floating_joint, materials
-from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.description.ros2_control import PARAMETERS, Hardware
+from crazyflow_ros.description.urdf import drone, materials
+from crazyflow_ros.drones import Drone, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
+from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
 
 _NAMESPACE = "http://www.ros.org/wiki/xacro"
+_SHARED = "drone.urdf.xacro"
 _COMMENT = (
-    " Written by python -m crazyflow_ros.description.xacro from {model}.xml and drones.toml. "
+    " Written by python -m crazyflow_ros.description.xacro from the drone's figures and drawing. "
     "The macro adds a drone to a robot: its links and joints, a floating joint below the link "
     "`parent` if there is one, and its ros2_control hardware (native, topic or none). "
 )
 
 
-def macro(drone_model: str) -> str:
+def macro(drone_model: str, shared: str = _SHARED) -> str:
     """A xacro file with the macro `<drone_model>`, whose argument `name` is that of the drone.
+
+    Args:
+        drone_model: Name of the drone model, or path of a drone's folder.
+        shared: The file with the macros that all drones share, as seen from this one.
 
     Raises:
         ValueError: There is no such drone model.
     """
     ET.register_namespace("xacro", _NAMESPACE)
-    robot = ET.Element("robot")
-    robot.append(ET.Comment(_COMMENT.format(model=drone_model)))
-    robot.extend(materials(drone_model))
+    robot, figures = ET.Element("robot"), load_drone(drone_model)
+    robot.append(ET.Comment(_COMMENT))
+    robot.append(_call("include", filename=shared))
+    robot.extend(_short(material) for material in materials(drone_model))
     defaults = {key: value for group in PARAMETERS.values() for key, value in group.items()}
     optional = {"parent": "''", "hardware": str(Hardware.native), **defaults}
     params = " ".join(["name", *(f"{key}:={value}" for key, value in optional.items())])
-    body = ET.SubElement(robot, f"{{{_NAMESPACE}}}macro", name=drone_model, params=params)
-    body.extend(drone(drone_model, "${name}"))
-    _add_if(body, "parent != ''", [floating_joint("${parent}", "${name}")])
-    for hardware, parameters in PARAMETERS.items():
-        references = {key: f"${{{key}}}" for key in parameters}
-        elements = blocks(drone_model, "${name}", hardware, references)
-        _add_if(body, f"hardware == '{hardware}'", elements)
-    known = ", ".join(f"'{hardware}'" for hardware in Hardware)
-    refusal = f"xacro.fatal('hardware: expected one of {', '.join(Hardware)}, got', hardware)"
-    _add_if(body, f"hardware not in [{known}]", [_text(f"${{{refusal}}}")])
+    body = _call("macro", name=model_name(drone_model), params=params)
+    robot.append(body)
+    body.extend(_short(element) for element in drone(drone_model, "${name}"))
+    body.append(
+        _call(
+            "drone_hardware",
+            name="${name}",
+            parent="${parent}",
+            hardware="${hardware}",
+            speed=numbers(max_rotor_speed(figures)),
+            thrust=numbers(N_ROTORS * figures["thrust_max"]),
+            parameters=f"${{dict({', '.join(f'{key}={key}' for key in defaults)})}}",
+        )
+    )
     ET.indent(robot)
     return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode") + "\n"
 
 
-def _add_if(parent: ET.Element, condition: str, elements: Iterable[ET.Element]) -> None:
-    children = list(elements)
-    if children:
-        ET.SubElement(parent, f"{{{_NAMESPACE}}}if", value=f"${{{condition}}}").extend(children)
+def _call(macro: str, **arguments: str) -> ET.Element:
+    return ET.Element(f"{{{_NAMESPACE}}}{macro}", arguments)
 
 
-def _text(text: str) -> ET.Element:
-    element = ET.Element("error")
-    element.text = text
-    return element
+def _short(element: ET.Element) -> ET.Element:
+    """An element of a robot with calls of the shared macros in place of their results."""
+    parts = {part.tag: part for part in element}
+    match element.tag:
+        case "material":
+            return _call("drone_material", **element.attrib, **parts["color"].attrib)
+        case "link":
+            link = ET.Element("link", element.attrib)
+            link.extend(_short(child) for child in element)
+            return link
+        case "inertial":
+            mass = parts["mass"].get("value", "")
+            inertia = parts["inertia"].attrib
+            return _call("drone_inertial", **parts["origin"].attrib, mass=mass, **inertia)
+        case "joint":
+            ends = {end: parts[end].get("link", "") for end in ("parent", "child")}
+            turning = {}
+            if "axis" in parts:
+                limit = parts["limit"]
+                turning = {"axis": parts["axis"].get("xyz", ""), "speed": limit.get("velocity", "")}
+                turning["torque"] = limit.get("effort", "")
+            return _call(
+                "drone_joint", **element.attrib, **ends, **parts["origin"].attrib, **turning
+            )
+        case _:  # visual or collision
+            (shape,) = parts["geometry"]
+            colour = {"material": parts["material"].get("name", "")} if "material" in parts else {}
+            return _call(f"drone_{shape.tag}", **shape.attrib, **parts["origin"].attrib, **colour)
 
 
-def main() -> None:
-    """Write the files of all drone models."""
+def main(words: Sequence[str]) -> None:
+    """Write the files of all drone models, or of those in the folders given."""
     folder = resource("urdf_mjcf")
-    for model in Drone:
-        (folder / f"{model}.urdf.xacro").write_text(macro(model))
+    for model in words or list(Drone):
+        text = macro(resolve(model), str(folder / _SHARED)) if words else macro(model)
+        where = Path() if words else folder
+        (where / f"{model_name(resolve(model))}.urdf.xacro").write_text(text)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

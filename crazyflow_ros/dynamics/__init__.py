@@ -1,4 +1,4 @@
-"""Quadrotor dynamics in JAX: models and drone parameters."""
+"""Quadrotor dynamics in JAX: models and the figures of drones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.dynamics.parameters import Drone, load_drone
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone, load_drone
 
 if TYPE_CHECKING:
     from crazyflow_ros.dynamics.rigid_body import RigidBody
@@ -37,4 +37,4 @@ class Dynamics(StrEnum):
         return params
 
 
-__all__ = ["Drone", "Dynamics", "load_drone"]
+__all__ = ["DEFAULT_DRONE", "Drone", "Dynamics", "load_drone"]

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -30,7 +31,6 @@ from crazyflow_ros.dynamics.components import (
     transpose,
     vector,
 )
-from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 from crazyflow_ros.kernels import apart
 
@@ -65,7 +65,7 @@ class Params(RigidBody):
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone, by its name or the path of its folder."""
         p = load_drone(drone)
         k0, k1, k2 = p["rpm2thrust"]
         thrust = np.array([p["thrust_min"], p["thrust_max"]])

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -24,7 +25,6 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.struct import Struct
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class RigidBody(Struct):
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone, by its name or the path of its folder."""
         raise NotImplementedError
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
@@ -92,7 +92,7 @@ def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
 
 
 def body_figures(drone: str) -> dict[str, Any]:
-    """Return the fields of `RigidBody` for a drone in `drones.toml`."""
+    """Return the fields of `RigidBody` for a drone, by its name or the path of its folder."""
     figures = load_drone(drone)
     return {
         "mass": jnp.array([figures["mass"]]),

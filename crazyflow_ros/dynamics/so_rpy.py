@@ -13,6 +13,7 @@ from typing import Any, Self
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.drones import load_model
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -27,7 +28,6 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.components import matrix_rows as rows
-from crazyflow_ros.dynamics.parameters import load_model
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
@@ -53,7 +53,7 @@ class Params(RigidBody):
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone, by its name or the path of its folder."""
         return cls(**body_figures(drone), **fitted(drone, "so_rpy"))
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:

@@ -23,7 +23,7 @@ class Params(so_rpy.Params):
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone, by its name or the path of its folder."""
         return cls(**body_figures(drone), **so_rpy.fitted(drone, "so_rpy_rotor"))
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:

@@ -34,7 +34,7 @@ class Params(so_rpy_rotor.Params):
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone, by its name or the path of its folder."""
         fitted = so_rpy.fitted(drone, "so_rpy_rotor_drag")
         return cls(**body_figures(drone), **fitted, wind=jnp.zeros(3))
 

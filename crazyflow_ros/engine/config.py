@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.flight import FlightConfig
 
 SLOWEST_FACTOR = 1e-6
@@ -17,7 +18,7 @@ FASTEST_FACTOR = 1e6
 class SimulationConfig:
     """Configuration of a running simulation; fields named as arguments of `Sim` mean the same."""
 
-    drone_model: str = "cf2x_L250"
+    drone_model: str = DEFAULT_DRONE
     scene: str = "floor"
     dynamics: str = "first_principles"
     control: str = "state"

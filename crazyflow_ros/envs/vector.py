@@ -17,6 +17,7 @@ from gymnasium.vector.utils import batch_space
 from jax import Array
 
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone
 from crazyflow_ros.envs.tasks import Flight, Task, Verdict
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import whole
@@ -55,7 +56,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self,
         num_envs: int,
         task: Task,
-        drone: str = "cf2x_L250",
+        drone: AnyDrone = DEFAULT_DRONE,
         dynamics: str = "first_principles",
         freq: int = 500,
         action_freq: int = 50,
@@ -68,7 +69,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         Args:
             num_envs: Number of worlds.
             task: Task of the drones.
-            drone: A `Drone`.
+            drone: A `Drone`, or the path of a drone's folder.
             dynamics: A `Dynamics`.
             freq: Physics ticks per second.
             action_freq: Actions per second; must divide `freq`.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 
 _SPEED = 2.0  # m/s
 _CLIMB = 1.2  # m/s

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.lockstep.commands import Commands, LinkStatus, Logger, refusal, usable
 from crazyflow_ros.lockstep.futex import Futex, fence
 from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING

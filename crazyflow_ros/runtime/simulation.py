@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig

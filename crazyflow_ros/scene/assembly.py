@@ -1,13 +1,14 @@
 """Assembly of the scene: any number of drones in a world, as a MuJoCo specification.
 
-The drawings in `urdf_mjcf/` contain shapes, frames and sensors; masses, inertias and limits come
-from the parameters of `crazyflow_ros.dynamics`. Every element of the drone called cf0 has the
-suffix ":cf0". The drones share their materials, whose prefix is the name of the drone model.
+The drawing in a drone's folder holds shapes, frames and sensors; masses, inertias and limits come
+from the figures there. Every element of the drone called cf0 has the suffix
+":cf0". The drones share their materials, which carry the drone model's name as a prefix.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.dynamics import Drone, load_drone
+from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.drone import load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
@@ -29,7 +30,7 @@ _MANY_DRONES = 64  # number of drones from which MJX collides only the nearest p
 
 
 def build_spec(
-    drone_model: str | Sequence[str],
+    drone_model: AnyDrone | Sequence[AnyDrone],
     names: Sequence[str],
     *,
     scene: str | Path = "floor",
@@ -45,8 +46,8 @@ def build_spec(
     box as collision shape.
 
     Args:
-        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`, or one for each
-            drone.
+        drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
+            drone's folder; or one of each drone.
         names: Names of the drones: letters, digits and underscores.
         scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
         mocap: See above.
@@ -65,7 +66,10 @@ def build_spec(
         spec = mujoco.MjSpec.from_file(path)
     except ValueError as error:
         raise ValueError(f"scene {path!r} cannot be read: {error}") from None
-    models = [drone_model] * len(names) if isinstance(drone_model, str) else drone_model
+    if isinstance(drone_model, str | os.PathLike):
+        models = [resolve(drone_model)] * len(names)
+    else:
+        models = [resolve(model) for model in drone_model]
     if len(models) != len(names):
         raise ValueError(f"{len(models)} drone models for {len(names)} drones")
     heights = np.array([-load_drone(model)["geometry"]["foot_z"] for model in models])
@@ -74,8 +78,14 @@ def build_spec(
     for model, group in groupby(models):  # only neighbours of the same model, to keep the order
         part = slice(start, start := start + len(list(group)))
         drawing = load_drawing(model, mocap=mocap)
-        swarm = mujoco.MjSpec.from_string(_swarm_xml(drawing, names[part], resolved[part]))
-        prefix = f"{model}{part.start or ''}/"
+        try:
+            swarm = mujoco.MjSpec.from_string(_swarm_xml(drawing, names[part], resolved[part]))
+            if "/" in model:  # a user's drawing, whose errors are found only now
+                swarm.copy().compile()
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{drawing_of(model)[0]}: {reason}") from None
+        prefix = f"{model_name(model)}{part.start or ''}/"
         spec.attach(swarm, prefix=prefix, frame=spec.worldbody.add_frame())
         _drop_prefix(spec, prefix)
     # The caller may attach the same body several times, as in Crazyflow's documentation.
@@ -89,8 +99,7 @@ def build_spec(
 
 def scenes() -> dict[str, Path]:
     """Return the scenes of the package, by name."""
-    files = sorted(resource("urdf_mjcf").glob("*.xml"))
-    return {path.stem: path for path in files if path.stem not in set(Drone)}
+    return {path.stem: path for path in sorted(resource("urdf_mjcf").glob("*.xml"))}
 
 
 def scene_path(scene: str | Path) -> Path:

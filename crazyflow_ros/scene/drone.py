@@ -1,44 +1,67 @@
-"""One drone as MJCF: the drawing in `urdf_mjcf/` with the parameters of the dynamics."""
+"""One drone as MJCF: the drawing in its folder with its figures filled in."""
 
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.dynamics import load_drone
-from crazyflow_ros.resources import resource
+from crazyflow_ros import limits
+from crazyflow_ros.drones import drawing_of, load_drone
+from crazyflow_ros.limits import read_text, shown
+from crazyflow_ros.scene.description import check_description
 
 N_ROTORS = 4
 UNUSED_GROUP = 5
 """Geom group of the collision shape that is not used; viewers hide it."""
 ROTOR_TIME_CONSTANT = 0.05
-"""Time constant of the rotor actuators in MuJoCo's own simulation [s]; our dynamics have others."""
+"""Time constant of the actuators [s] in MuJoCo's own simulation; the dynamics have other rotors."""
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_ROTORS = ((1, -1, ""), (-1, -1, "-"), (-1, 1, ""), (1, 1, "-"))  # x, y, sign of the spin
+_NEEDED = (
+    *(f"worldbody/body/site[@name='{name}']" for name in ("imu", "CoM", "range")),
+    "worldbody/body/camera[@name='fpv_cam']",
+    *(f"worldbody/body/body[@name='rotor{i}']/joint[@name='rotor{i}']" for i in range(N_ROTORS)),
+    "sensor/gyro[@name='gyro']",
+    "sensor/accelerometer[@name='accelerometer']",
+    "sensor/framequat[@name='orientation']",
+)
+"""Parts that a drawing has to have, besides the drone's body and its two collision shapes."""
 
 
 def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
     """Return the MJCF of one drone with inertias, limits and collision shape.
 
     Args:
-        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`.
-        mocap: Use the sphere as collision shape, and omit joints, actuators and sensors. Otherwise
-            there is a free joint "free", and the collision shape is the box.
+        drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
+            drone's folder.
+        mocap: Without joints, actuators and sensors and with the sphere as collision shape,
+            instead of a free joint "free" and the box.
 
     Returns:
         Element `mujoco` with the body "drone" in its worldbody.
 
     Raises:
-        ValueError: The drone model is unknown.
+        ValueError: There is no such drone model, or its drawing cannot be used.
     """
     figures = load_drone(drone_model)
-    mjcf = ET.parse(resource("urdf_mjcf", f"{drone_model}.xml")).getroot()
-    drone = _child(mjcf, "worldbody/body[@name='drone']")
-    rotors = [_child(drone, f"body[@name='rotor{i}']") for i in range(N_ROTORS)]
-    _set_inertials(drone, rotors, figures)
-    _set_collision(drone, "col_sphere" if mocap else "col_box")
+    file, names = drawing_of(drone_model)
+    try:
+        mjcf = _read(file, names)
+        drone = _child(mjcf, "worldbody/body[@name='drone']")
+        rotors = [_child(drone, f"body[@name='rotor{i}']") for i in range(N_ROTORS)]
+        _set_inertials(drone, rotors, figures)
+        _set_collision(drone, "col_sphere" if mocap else "col_box")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: {error}") from None
     if mocap:
         drone.set("mocap", "true")
         for rotor in rotors:
@@ -55,6 +78,62 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
                 actuators, "velocity", name=name, joint=name, kv=gain, ctrlrange=speed_limit
             )
     return mjcf
+
+
+def _read(file: Path, figures: Mapping[str, Any]) -> ET.Element:
+    """Return the drawing in a file, with its placeholders filled in.
+
+    `{name}` in an attribute is a figure. An element with `{i}` in its name is drawn for each rotor,
+    with `{x}` and `{y}` [m], `{end}` (front or rear), and the signs `{spin}` and `{counter}`, empty
+    or -, of its sense of rotation and of the other one.
+
+    Raises:
+        ValueError: It is no MJCF of a drone, too large, or has a placeholder without a figure.
+    """
+    text = read_text(file, limits.DESCRIPTION_BYTES)
+    check_description(text, file.parent)
+    mjcf = ET.fromstring(text)
+    arm = figures["L"]
+    values = {name: numbers(value) for name, value in figures.items()}
+    rotors = [
+        values
+        | {"i": str(i), "x": str(x * arm), "y": str(y * arm), "end": "front" if x > 0 else "rear"}
+        | {"spin": spin, "counter": "" if spin else "-"}
+        for i, (x, y, spin) in enumerate(_ROTORS)
+    ]
+    _fill(mjcf, values, rotors)
+    for path in _NEEDED:
+        _child(mjcf, path)
+    compiler = mjcf.find("compiler")
+    for asset in mjcf.iterfind("asset/*[@file]"):  # MuJoCo would look in the working folder
+        kind = "texturedir" if asset.tag == "texture" else "meshdir"
+        folder = "" if compiler is None else compiler.get(kind, compiler.get("assetdir", ""))
+        asset.set("file", str(file.parent / folder / asset.get("file", "")))
+    return mjcf
+
+
+def _fill(element: ET.Element, values: dict[str, str], rotors: list[dict[str, str]]) -> None:
+    """Replace the placeholders in an element; `rotors` is empty in one that belongs to a rotor."""
+    for key, text in element.items():
+        element.set(key, _filled(f"{key}={text!r}", text, values))
+    children = list(element)
+    del element[:]
+    for child in children:
+        is_repeated = bool(rotors) and "{i}" in child.get("name", "")
+        for own in rotors if is_repeated else [values]:
+            drawn = deepcopy(child) if is_repeated else child
+            _fill(drawn, own, [] if is_repeated else rotors)
+            element.append(drawn)
+
+
+def _filled(name: str, text: str, values: Mapping[str, str]) -> str:
+    try:
+        filled = _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+    except KeyError as error:
+        raise ValueError(f"{shown(name)}: there is no figure {shown(error.args[0])!r}") from None
+    if not {"{", "}"}.isdisjoint(filled):
+        raise ValueError(f"{shown(name)}: braces are for the names of figures")
+    return filled
 
 
 def max_rotor_speed(figures: dict[str, Any]) -> float:
@@ -81,8 +160,13 @@ def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[st
         mass -= rotor_mass
         moment -= rotor_mass * position
         inertia -= rotor_inertia + _point_inertia(rotor_mass, position)
-    centre = moment / mass
-    _set_inertial(drone, mass, centre, inertia - _point_inertia(mass, centre))
+    centre = moment / mass if mass > 0 else moment
+    inertia -= _point_inertia(mass, centre)
+    if mass <= 0 or np.linalg.eigvalsh(inertia)[0] <= 0:
+        raise ValueError(
+            f"prop_inertia {spin_inertia:g} and rotor_radius leave no mass or inertia to the body"
+        )
+    _set_inertial(drone, mass, centre, inertia)
 
 
 def _point_inertia(mass: float, position: np.ndarray) -> np.ndarray:
@@ -92,6 +176,8 @@ def _point_inertia(mass: float, position: np.ndarray) -> np.ndarray:
 
 def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np.ndarray) -> None:
     """Set mass and inertia; `inertia` (3, 3) is about the centre, in the axes of the body."""
+    for other in body.findall("inertial"):
+        body.remove(other)
     principal = np.diag(inertia)
     element = ET.Element("inertial", mass=numbers(mass), pos=numbers(centre))
     if np.array_equal(inertia, np.diag(principal)):
@@ -119,5 +205,5 @@ def numbers(values: ArrayLike) -> str:
 def _child(element: ET.Element, path: str) -> ET.Element:
     found = element.find(path)
     if found is None:
-        raise ValueError(f"the drone's drawing has no {path}")
+        raise ValueError(f"the drawing of a drone has to have {path}")
     return found

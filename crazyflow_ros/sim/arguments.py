@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.members import member
 
 MAX_STEPS = 2**31 - 1
 """Maximum number of ticks of a step, which counts them in 32 bits."""
@@ -51,21 +51,21 @@ def steps_of(n_steps: Any) -> int:
     return n_steps
 
 
-def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, ...]:
+def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tuple[str, ...]:
     """Return the model of each drone of a world.
 
     Args:
-        drone: Name of a model, or one for each drone.
+        drone: Name of one model, or path of its folder; or one for each drone.
         n_drones: Number of drones; None is as many as `drone` names.
 
     Raises:
         ValueError: A model is unknown, or the numbers differ.
     """
+    if isinstance(drone, str | os.PathLike):
+        return (resolve(drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
     if not isinstance(drone, Iterable):
         raise ValueError(f"drone must be a name, or one for each drone, got {drone!r}")
-    if isinstance(drone, str):
-        return (member(Drone, drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
-    models = tuple(member(Drone, name) for name in drone)
+    models = tuple(resolve(name) for name in drone)
     n_drones = whole("n_drones", len(models) if n_drones is None else n_drones)
     if len(models) != n_drones:
         raise ValueError(f"drone names {len(models)} drones, but n_drones is {n_drones}")
@@ -104,7 +104,7 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
         )
 
 
-def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[External, ...]:
+def forces_of(forces: Any, models: tuple[str, ...], freq: int) -> tuple[External, ...]:
     """Return the external forces if they match these drones and this step frequency.
 
     Raises:

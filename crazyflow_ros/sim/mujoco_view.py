@@ -10,7 +10,6 @@ import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
-from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.extras import extra
 from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene import frames
@@ -39,7 +38,7 @@ class SimScene:
     """Builds the scene when it is first needed, because simulations without rendering need none."""
 
     data: SimData
-    drone: Drone | tuple[Drone, ...]
+    drone: str | tuple[str, ...]
     n_worlds: int
     n_drones: int
 

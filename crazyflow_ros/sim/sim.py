@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -13,7 +14,8 @@ from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics import Drone, Dynamics
+from crazyflow_ros.drones import AnyDrone, Drone
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import (
     matrix_rows,
     rotation_matrix,
@@ -66,7 +68,7 @@ class Sim(SimScene):
         self,
         n_worlds: int = 1,
         n_drones: int | None = None,
-        drone: str | Sequence[str] = Drone.default,
+        drone: AnyDrone | Sequence[AnyDrone] = Drone["default"],
         dynamics: str = Dynamics.default,
         control: str = Control.default,
         integrator: str = Integrator.default,
@@ -87,7 +89,7 @@ class Sim(SimScene):
         Args:
             n_worlds: Number of independent worlds.
             n_drones: Number of drones in each world: 1 by default, or as many as `drone` names.
-            drone: A `Drone`, or one for each drone of a world.
+            drone: A `Drone`, or the path of a drone's folder, or one for each drone of a world.
             dynamics: A `Dynamics`.
             control: A `Control`, the meaning of commands.
             integrator: An `Integrator`.
@@ -118,7 +120,8 @@ class Sim(SimScene):
             raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
         if not isinstance(rng_key, int | np.integer):
             raise ValueError(f"rng_key must be an integer, got {rng_key!r}")
-        self.drone: Drone | tuple[Drone, ...] = models[0] if isinstance(drone, str) else models
+        self.drone: str | tuple[str, ...]
+        self.drone = models[0] if isinstance(drone, str | os.PathLike) else models
         self.dynamics = member(Dynamics, dynamics)
         self.control = member(Control, control)
         self.integrator = member(Integrator, integrator)

@@ -9,7 +9,7 @@ import pytest
 from crazyflow_ros.description.ros2_control import PARAMETERS, Hardware
 from crazyflow_ros.description.urdf import urdf
 from crazyflow_ros.description.xacro import macro
-from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.resources import resource
 
 MODELS = list(Drone)
@@ -39,6 +39,13 @@ def test_xacro_and_python_make_the_same_robot(model: str, hardware: Hardware) ->
         str(resource("urdf_mjcf", "crazyflow.urdf.xacro")), mappings=mappings
     )
     ours = ET.fromstring(urdf(model, ["a", "b", "c"], hardware, parameters))
+    assert list(flat(ET.fromstring(document.toxml()))) == list(flat(ours))
+
+
+def test_without_arguments_it_is_the_default_drone() -> None:
+    xacro = pytest.importorskip("xacro", reason="xacro is not installed")
+    document = xacro.process_file(str(resource("urdf_mjcf", "crazyflow.urdf.xacro")))
+    ours = ET.fromstring(urdf(DEFAULT_DRONE, ["cf0"], Hardware.native))
     assert list(flat(ET.fromstring(document.toxml()))) == list(flat(ours))
 
 

@@ -9,9 +9,9 @@ import pytest
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.drones import load_model
 from crazyflow_ros.dynamics import Drone, Dynamics, load_drone
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
-from crazyflow_ros.dynamics.parameters import load_model
 from crazyflow_ros.sim import Sim
 
 DRONE, MODEL = Drone.cf2x_P250, Dynamics.so_rpy_rotor_drag

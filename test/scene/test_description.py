@@ -7,6 +7,7 @@ from pathlib import Path
 
 import mujoco
 import pytest
+from paths import ROOT
 
 from crazyflow_ros import limits
 from crazyflow_ros.resources import resource
@@ -108,7 +109,12 @@ def test_a_picture_counts_as_what_it_is_unpacked_to(tmp_path: Path) -> None:
 
 
 def test_what_comes_with_the_package_is_within_the_limits() -> None:
-    for path in (*resource("urdf_mjcf").glob("*.xml"), *resource("urdf_mjcf").glob("*/*.xml")):
+    folders = (
+        resource("urdf_mjcf"),
+        ROOT / "crazyflow_ros" / "drones",
+        ROOT / "examples" / "drone",
+    )
+    for path in (path for folder in folders for path in folder.rglob("*.xml")):
         root, elements = check_description(path.read_text(), path.parent)
         assert root == "mujoco" and elements < 200
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyState,
     Vec3,
@@ -22,7 +23,6 @@ from crazyflow_ros.dynamics.components import (
     transform,
 )
 from crazyflow_ros.dynamics.forces.external import DroneForce, each_of
-from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 AIR_DENSITY = 1.225  # kg/m^3, at sea level

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
+from crazyflow_ros.drones import resolve
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
@@ -104,5 +105,5 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def each_of(drone: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of drones, given one name or several."""
-    return (str(drone),) if isinstance(drone, str) else tuple(map(str, drone))
+    """Return the names of drones, or the absolute paths of their folders."""
+    return tuple(map(resolve, [drone] if isinstance(drone, str) else drone))

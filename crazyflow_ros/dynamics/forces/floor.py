@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
@@ -24,7 +25,6 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, each_of
 from crazyflow_ros.dynamics.forces.impulses import SAG, Touch, body, held_alone
-from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 

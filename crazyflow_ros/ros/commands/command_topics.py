@@ -13,7 +13,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics import load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.commands import setpoint_messages
 from crazyflow_ros.ros.commands.other_types import OtherTypes
 from crazyflow_ros.runtime import Setpoint, Wrench

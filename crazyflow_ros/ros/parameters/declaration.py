@@ -54,6 +54,8 @@ class Spec:
     minimum: float | None = None
     maximum: float | None = None
     choices: Sequence[str] = ()
+    otherwise: Callable[[str], str] | None = None
+    """Makes a value of one that is none of the choices, or raises ValueError."""
     read_only: bool = True
     """Can be set at the start only."""
     check: Callable[[Any], object] | None = None
@@ -90,7 +92,10 @@ class Declaration(NamedTuple):
             raise ParameterError(self.name, self.expected, value) from None
         low, high = self.spec.minimum, self.spec.maximum
         inside = low is None or high is None or low <= converted <= high
-        if not inside or (self.spec.choices and converted not in self.spec.choices):
+        is_other = bool(self.spec.choices) and converted not in self.spec.choices
+        if is_other and self.spec.otherwise is not None:
+            return self.spec.otherwise(converted)
+        if not inside or is_other:
             raise ParameterError(self.name, self.expected, value)
         if self.spec.check is not None:
             self.spec.check(converted)
@@ -101,7 +106,8 @@ class Declaration(NamedTuple):
         spec = self.spec
         descriptor = ParameterDescriptor(description=spec.description, read_only=spec.read_only)
         if spec.choices:
-            descriptor.additional_constraints = self.expected
+            other = ", or as the description says" if spec.otherwise else ""
+            descriptor.additional_constraints = f"{self.expected}{other}"
         if spec.minimum is not None and spec.maximum is not None:
             low, high = self.kind(spec.minimum), self.kind(spec.maximum)
             if self.kind is int:

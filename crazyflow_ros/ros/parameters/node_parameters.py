@@ -10,7 +10,8 @@ import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics import Drone, Dynamics
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone, load_drone, resolve
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
 from crazyflow_ros.flight import FlightConfig
@@ -28,6 +29,17 @@ _WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # whose battery is known
 
 def _rate(what: str, minimum: int = 1) -> Spec:
     return Spec(f"Rate of {what} [Hz], divides freq", minimum, _MAX_RATE)
+
+
+def _own_drone(text: str) -> str:
+    """The absolute path of a user's drone, whose figures are checked."""
+    if "/" not in text:
+        raise ParameterError("drone_model", f"one of {', '.join(Drone)}", text)
+    try:
+        load_drone(text)
+        return resolve(text)
+    except ValueError as error:
+        raise ValueError(f"drone_model: {error}") from None
 
 
 def _topic_rate(what: str) -> Spec:
@@ -114,7 +126,14 @@ class Parameters:
     """All parameters."""
 
     drones: Annotated[Names, Spec("Names of the drones: letters, digits, underscores")] = ("cf0",)
-    drone_model: Annotated[str, Spec("Model of all drones", choices=list(Drone))] = "cf2x_L250"
+    drone_model: Annotated[
+        str,
+        Spec(
+            "Model of all drones, or the path of a folder with drone.toml and a drawing",
+            choices=list(Drone),
+            otherwise=_own_drone,
+        ),
+    ] = DEFAULT_DRONE
     scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
     initial_poses: Annotated[
         Numbers,

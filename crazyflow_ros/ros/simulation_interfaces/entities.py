@@ -17,6 +17,7 @@ from simulation_interfaces.srv import (
 )
 
 from crazyflow_ros import limits
+from crazyflow_ros.drones import model_name
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression
 from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of, motions
@@ -81,7 +82,7 @@ class Entities:
         if name in self._server.info:
             return self._server.info[name]
         if motion.is_drone:
-            model = self._server.simulator.parameters.drone_model
+            model = model_name(self._server.simulator.parameters.drone_model)
             category = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)
             return EntityInfo(
                 category=category, description=f"quadrotor {model}", tags=["drone", model]

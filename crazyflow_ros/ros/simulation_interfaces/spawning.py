@@ -17,6 +17,7 @@ from simulation_interfaces.msg import Resource, Result, Spawnable, SpawnResult
 from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities, SpawnEntity
 
 from crazyflow_ros import limits
+from crazyflow_ros.drones import model_name
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT
@@ -93,7 +94,8 @@ class Spawning:
             self._server.need_world()
             namespace = _namespace(wish.entity_namespace)
             wanted = resource_of(wish, "entity_resource")
-            if wanted.uri == self._server.simulator.parameters.drone_model:
+            drone_model = self._server.simulator.parameters.drone_model
+            if wanted.uri in (drone_model, model_name(drone_model)):
                 return await self._spawn_drone(wish)
             description, spec = await self._server.work(lambda: _read(wanted))
             self._server.need_world()  # it may have been unloaded meanwhile

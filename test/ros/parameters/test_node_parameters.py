@@ -12,13 +12,20 @@ import numpy as np
 import pytest
 import rclpy
 import yaml
+from paths import ROOT
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.parameters.declaration import ParameterError, declarations, declare
+from crazyflow_ros.ros.parameters.declaration import (
+    ParameterError,
+    declarations,
+    declare,
+    from_values,
+    values_of,
+)
 from crazyflow_ros.ros.parameters.node_parameters import Parameters, Ros2Control
 
 SETTABLE = (
@@ -139,6 +146,19 @@ def test_what_cannot_be_used_is_named(declared: Any, name: str, value: Any, mess
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         declared(**{name: value})
     assert "\n" not in str(caught.value)
+
+
+def test_a_drone_of_the_users_own_is_named_by_its_path(
+    declared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    given = declared(drone_model="examples/drone")
+    path = str(ROOT / "examples" / "drone")
+    assert given.values.drone_model == given.node.get_parameter("drone_model").value == path
+    assert from_values(Parameters, values_of(given.values)) == given.values
+    message = f"drone_model: drone './nothing': there is no file {ROOT}/nothing/drone.toml"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        declared(drone_model="./nothing")
 
 
 def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixture[str]) -> None:

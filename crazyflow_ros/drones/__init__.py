@@ -1,0 +1,16 @@
+"""Drones as data: a folder each, with figures (`drone.toml`) and a drawing (MJCF)."""
+
+from crazyflow_ros.drones.figures import drawing_of, load_drone, load_mellinger, load_model
+from crazyflow_ros.drones.folders import DEFAULT_DRONE, AnyDrone, Drone, model_name, resolve
+
+__all__ = [
+    "DEFAULT_DRONE",
+    "AnyDrone",
+    "Drone",
+    "drawing_of",
+    "load_drone",
+    "load_mellinger",
+    "load_model",
+    "model_name",
+    "resolve",
+]

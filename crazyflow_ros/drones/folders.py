@@ -1,0 +1,74 @@
+"""The folders of drones: those of the package, by name, and those of users, by path."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+from crazyflow_ros.limits import shown
+from crazyflow_ros.members import member
+
+AnyDrone: TypeAlias = str | os.PathLike[str]
+"""Name of a drone of the package, or path of a drone's folder."""
+
+FIGURES = "drone.toml"
+"""File of a drone's folder with its figures."""
+BUILT_IN = Path(__file__).parent
+"""Folder of the drones of the package."""
+DEFAULT_DRONE = "cf2x_L250"
+"""Drone of the node, the demonstrations and the environments. `Sim` has Crazyflow's,
+`Drone.default`."""
+
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
+
+
+def _natural(name: str) -> list[str | int]:
+    """A key to sort by, in which cf2x comes before cf21B."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+_NAMES = sorted((file.parent.name for file in BUILT_IN.glob(f"*/{FIGURES}")), key=_natural)
+
+Drone: type[StrEnum] = StrEnum(  # type: ignore[misc]
+    "Drone", {**{name: name for name in _NAMES}, "default": "cf21B_500"}
+)
+"""The drones of the package, one member for each folder. `default` is Crazyflow's default."""
+
+
+def resolve(drone: AnyDrone) -> str:
+    """The name of a drone of the package, or the absolute path of another drone's folder.
+
+    Args:
+        drone: Name, or path of a folder with a `drone.toml`. A path has a slash, or is a `Path`.
+
+    Raises:
+        ValueError: There is no such drone.
+    """
+    text = os.fspath(drone)
+    if text in _NAMES or (isinstance(drone, str) and "/" not in text):
+        return member(Drone, text)
+    try:
+        folder = Path(text).expanduser().resolve()
+        is_there = (folder / FIGURES).is_file()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ValueError(f"drone {shown(text)!r} is not a path: {error}") from None
+    if not is_there:
+        raise ValueError(f"drone {shown(text)!r}: there is no file {shown(str(folder / FIGURES))}")
+    if not _NAME.fullmatch(folder.name):
+        raise ValueError(
+            f"drone {shown(text)!r}: the folder's name must be of letters, digits, '_', '-' and '.'"
+        )
+    return str(folder)
+
+
+def folder_of(drone: AnyDrone) -> Path:
+    """The folder of a drone; arguments and errors as those of `resolve`."""
+    return BUILT_IN / resolve(drone)  # an absolute path replaces what it is joined to
+
+
+def model_name(drone: str) -> str:
+    """The name of a drone: that of its folder."""
+    return Path(drone).name
