@@ -17,16 +17,12 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.plain_values import ParameterError, declarations, values_of
 from crazyflow_ros.ros.code_cache import CodeCache, cache_folder
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
-from crazyflow_ros.ros.parameters.declaration import (
-    ParameterError,
-    declarations,
-    declare,
-    values_of,
-)
+from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.ros.services.answers import Answers

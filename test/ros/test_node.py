@@ -670,7 +670,7 @@ def test_readme_lists_the_quality_of_service(client: Client) -> None:
 
 
 def test_readme_lists_the_parameters(client: Client) -> None:
-    from crazyflow_ros.ros.parameters.declaration import Names, Numbers, declarations
+    from crazyflow_ros.plain_values import Names, Numbers, declarations
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
     kinds = {

@@ -15,7 +15,7 @@ from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.ros.parameters.declaration import Names, Numbers, ParameterError, Spec
+from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec
 from crazyflow_ros.runtime import OnLoss, SimulationConfig
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator

@@ -34,9 +34,9 @@ from std_msgs.msg import String
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.limits import shown
+from crazyflow_ros.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.ros.commands.command_topics import inputs
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
-from crazyflow_ros.ros.parameters.declaration import ParameterError, from_values, values_of
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench

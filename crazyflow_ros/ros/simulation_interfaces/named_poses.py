@@ -17,8 +17,8 @@ from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
 
 from crazyflow_ros import limits
 from crazyflow_ros.limits import shown, text
+from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.parameters.declaration import ParameterError
 from crazyflow_ros.ros.simulation_interfaces.motion import pose_message
 from crazyflow_ros.ros.simulation_interfaces.scenery import Site
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags

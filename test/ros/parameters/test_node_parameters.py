@@ -17,8 +17,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.plain_values import ParameterError, declarations
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.parameters.declaration import ParameterError, declarations, declare
+from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters, Ros2Control
 
 SETTABLE = (

@@ -29,8 +29,8 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.flight import Emergency, GoTo, Land, Setpoint, Takeoff, Velocity
+from crazyflow_ros.plain_values import from_values, values_of
 from crazyflow_ros.ros.commands import setpoint_messages
-from crazyflow_ros.ros.parameters.declaration import from_values, values_of
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
