@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_type_hints
 
+from crazyflow_ros.plain_values import convert
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.sensors import (
     BarometerSensorCfg,
@@ -88,7 +88,9 @@ class Kind:
             ValueError: A value cannot be.
         """
         frame = self.frame if site is None else ObjRef("site", site)
-        arguments = {key: _converted(value, self.fields[key], key) for key, value in values.items()}
+        arguments = {
+            key: convert(value, self.fields[key], key, _number) for key, value in values.items()
+        }
         arguments |= self.fixed
         if self.pattern is not None:
             keys = get_type_hints(self.pattern).keys() & arguments.keys()
@@ -221,51 +223,10 @@ KINDS: dict[str, Kind] = {
 """By name."""
 
 
-def _converted(value: Any, hint: Any, name: str) -> Any:
-    """A value of YAML as what a type hint asks for.
-
-    Raises:
-        TypeError: It is of another type.
-        ValueError: A number is not finite where it has to be.
-    """
-    origin, arguments = get_origin(hint), get_args(hint)
-    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
-        hints = get_type_hints(hint)
-        if unknown := sorted(value.keys() - hints.keys(), key=str):
-            raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
-        try:
-            return hint(**{k: _converted(v, hints[k], f"{name}.{k}") for k, v in value.items()})
-        except TypeError as error:  # another type than a mapping would not do, either
-            raise ValueError(str(error)) from None
-    if origin in (Union, types.UnionType):
-        for choice in arguments:
-            try:
-                return _converted(value, choice, name)
-            except TypeError:
-                continue
-    elif origin is Literal:
-        if value in arguments:
-            return value
-    elif origin is not None and isinstance(value, list | tuple):
-        if origin is not tuple or arguments[-1] is ...:
-            return tuple(_converted(item, arguments[0], name) for item in value)
-        if len(value) == len(arguments):
-            return tuple(_converted(*pair, name) for pair in zip(value, arguments))
-    elif hint is float:
-        if type(value) in (int, float, str):  # YAML takes 1e-6, without a point, for a text
-            return _number(value, name)
-    elif hint is types.NoneType:
-        if value is None:
-            return None
-    elif type(value) is hint:
-        return value
-    expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
-    raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
-
-
 def _number(value: Any, name: str) -> float:
+    """Convert a finite number, or a text such as 1e-6, which YAML does not take for a number."""
     try:
-        number = float(value)
+        number = float(value if type(value) in (int, float, str) else "")
     except (ValueError, OverflowError):
         raise TypeError(f"{name}: expected a number, got {value!r}") from None
     is_limit = name.rpartition(".")[2] in _UNLIMITED
