@@ -1,8 +1,8 @@
 """A client of a running simulator, for scripts: it flies drones, and sleeps in simulated time.
 
-    from crazyflow_ros.client import Simulation
+    from crazyflow_ros.client import SimulatorClient
 
-    with Simulation() as simulation:
+    with SimulatorClient() as simulation:
         cf0 = simulation.drone("cf0")
         cf0.takeoff(1.0)
         for x, y in ((1, 0), (1, 1), (0, 1), (0, 0)):
@@ -57,7 +57,7 @@ class SimulationError(RuntimeError):
     """The simulator does not do what it was asked to; the text says what is known."""
 
 
-class Simulation:
+class SimulatorClient:
     """A connection to a simulator. It runs callbacks only while one of its methods waits.
 
     Args:
@@ -141,7 +141,7 @@ class Simulation:
         self._executor.spin_once(0.0)
         return self.time_ns * 1e-9
 
-    def drone(self, name: str) -> Drone:
+    def drone(self, name: str) -> DroneClient:
         """One of the drones.
 
         Raises:
@@ -149,7 +149,7 @@ class Simulation:
         """
         if name not in self.drones:
             raise SimulationError(f"there is no drone {name!r}, have {', '.join(self.drones)}")
-        return Drone(self, name)
+        return DroneClient(self, name)
 
     def sleep(self, seconds: float) -> None:
         """Wait in simulated time, rounded to ticks when stepping.
@@ -284,10 +284,10 @@ class Simulation:
             self._warnings.append(message.msg)
 
 
-class Drone:
+class DroneClient:
     """A drone of a running simulator."""
 
-    def __init__(self, simulation: Simulation, name: str) -> None:
+    def __init__(self, simulation: SimulatorClient, name: str) -> None:
         self.name, self._simulation = name, simulation
         self._odometry: Odometry | None = None
         node = simulation.node

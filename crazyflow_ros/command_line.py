@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.version import package_version
 
 if TYPE_CHECKING:
-    from crazyflow_ros.client import Simulation
+    from crazyflow_ros.client import SimulatorClient
 
 _EPILOG = """
 without a command, or with --ros-args alone, it runs the simulator:
@@ -67,10 +67,10 @@ def main(arguments: Sequence[str]) -> int:
     from crazyflow_ros.ros.middleware import configure_middleware
 
     configure_middleware()
-    from crazyflow_ros.client import Simulation, SimulationError
+    from crazyflow_ros.client import SimulationError, SimulatorClient
 
     try:
-        with Simulation() as simulation:
+        with SimulatorClient() as simulation:
             _carry_out(simulation, options)
     except SimulationError as error:
         print(f"{options.command}: {error}", file=sys.stderr)
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _carry_out(simulation: Simulation, options: argparse.Namespace) -> None:
+def _carry_out(simulation: SimulatorClient, options: argparse.Namespace) -> None:
     match options.command:
         case "takeoff":
             simulation.drone(options.drone).takeoff(options.height)
@@ -105,7 +105,7 @@ def _carry_out(simulation: Simulation, options: argparse.Namespace) -> None:
             simulation.echo(options.topic, once=options.once)
 
 
-def _list(simulation: Simulation) -> None:
+def _list(simulation: SimulatorClient) -> None:
     for name in simulation.drones:
         x, y, z = simulation.drone(name).position
         print(f"{name}: ({x:.3f}, {y:.3f}, {z:.3f}) m")

@@ -25,7 +25,7 @@ from crazyflow_ros.demo.messages import read_pose, read_poses, trajectory_messag
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.spin import make_executor, spin_for
-from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, Flight, plan_flight
+from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, FlightPath, plan_flight
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
@@ -49,7 +49,7 @@ class _Drone:
     publisher: Publisher
     poses: list[bytes] = field(default_factory=list)
     """All that were received, read when they are needed: reading takes longer than receiving."""
-    flight: Flight | None = None
+    flight: FlightPath | None = None
 
     def receive(self, message: bytes) -> None:
         self.poses.append(message)
@@ -58,7 +58,7 @@ class _Drone:
         """Time in ns and position (3,) of the last pose."""
         return read_pose(self.poses[-1])
 
-    def planned(self) -> Flight:
+    def planned(self) -> FlightPath:
         assert self.flight is not None, "plans come first"
         return self.flight
 
@@ -151,7 +151,7 @@ class FlightClient:
             self._check_silence()
         return self._record(start_ns)
 
-    def _plan(self, drone: _Drone, duration: float, storey: int) -> Flight:
+    def _plan(self, drone: _Drone, duration: float, storey: int) -> FlightPath:
         _, pad = drone.latest()
         if pad[2] > STANDING:
             raise FlightError(

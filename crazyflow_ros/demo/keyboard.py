@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
 
 if TYPE_CHECKING:
-    from crazyflow_ros.client import Drone
+    from crazyflow_ros.client import DroneClient
 
 HELP = """
   w s   ahead, back            up down     climb, sink
@@ -71,9 +71,9 @@ def main() -> int:
 def _fly(simulator: SimulatorProcess) -> None:
     from geometry_msgs.msg import TwistStamped
 
-    from crazyflow_ros.client import Simulation
+    from crazyflow_ros.client import SimulatorClient
 
-    with Simulation() as simulation, _raw_keyboard():
+    with SimulatorClient() as simulation, _raw_keyboard():
         drone = simulation.drone("cf0")
         publisher = simulation.node.create_publisher(TwistStamped, "cf0/cmd_vel", 1)
         print(HELP.replace("\n", "\r\n"))
@@ -98,7 +98,7 @@ def _fly(simulator: SimulatorProcess) -> None:
             print(f"\r  x {x:6.2f}  y {y:6.2f}  z {z:6.2f} m  {said[:60]:60}", end="", flush=True)
 
 
-def _told(drone: Drone, key: str) -> str:
+def _told(drone: DroneClient, key: str) -> str:
     """Have the drone take off, land or be reset; what it refuses."""
     from crazyflow_ros.client import SimulationError
 

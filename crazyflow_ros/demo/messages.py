@@ -10,14 +10,14 @@ from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from crazyflow_ros.demo.trajectory import Flight
+from crazyflow_ros.demo.trajectory import FlightPath
 from crazyflow_ros.ros.messages.cdr import XYZ, below, find_numbers
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
 
 
-def trajectory_message(drone: str, flight: Flight, start_ns: int) -> MultiDOFJointTrajectory:
+def trajectory_message(drone: str, flight: FlightPath, start_ns: int) -> MultiDOFJointTrajectory:
     """The flight of a drone, in the map frame, that starts at a simulated time in ns."""
     count = int(np.ceil(flight.duration * POINTS_PER_SECOND)) + 1
     times = np.linspace(0, flight.duration, count)

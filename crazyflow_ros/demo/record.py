@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crazyflow_ros.demo.trajectory import Flight
+from crazyflow_ros.demo.trajectory import FlightPath
 
 ALLOWED_ERROR = 0.02  # m, mean over a drone's time in the air
 LANDED_WITHIN = 0.02  # m of the height it started from, where the drone has to be in the end
@@ -44,7 +44,7 @@ class Track:
     """Flight of one drone."""
 
     name: str
-    flight: Flight
+    flight: FlightPath
     """Where it should have been."""
     times: NDArray[np.float64]
     """(K,) s since the start of the flight."""

@@ -64,7 +64,7 @@ class Glide:
 
 
 @dataclass(frozen=True)
-class FigureEight:
+class FigureEightPath:
     """Lemniscate of Gerono, from rest at its centre to rest at its centre.
 
     With the phase p the offset from the centre is (a sin p, b sin 2p, c sin p). The rate of the
@@ -104,10 +104,10 @@ class FigureEight:
 
 
 @dataclass(frozen=True)
-class Flight:
+class FlightPath:
     """Segments one after the other; before the first and after the last the drone rests."""
 
-    segments: tuple[Glide | FigureEight, ...]
+    segments: tuple[Glide | FigureEightPath, ...]
     airborne: tuple[float, float]
     """s, from the end of the take-off until the drone is about to touch its pad."""
 
@@ -132,7 +132,7 @@ class Flight:
 
 def plan_flight(
     pad: Vector, duration: float, lag: float = 0.0, altitude: float = ALTITUDE
-) -> Flight:
+) -> FlightPath:
     """A flight that starts and ends on a pad.
 
     Args:
@@ -153,16 +153,16 @@ def plan_flight(
         np.array([*pad[:2], z]) for z in (altitude, pad[2] + CLEARANCE, pad[2] - DEPTH)
     )
     # The figure eight, and the wait of the drone that lags most, a fraction of a lap.
-    cruise, most_wait = duration - _OVERHEAD - FigureEight.ramp, MOST_LAG / (2 * np.pi)
+    cruise, most_wait = duration - _OVERHEAD - FigureEightPath.ramp, MOST_LAG / (2 * np.pi)
     laps = max(1, round(cruise / LAP - most_wait))
     lap = cruise / (laps + most_wait)
     wait, rest_of_wait = lap * lag / (2 * np.pi), lap * (MOST_LAG - lag) / (2 * np.pi)
-    return Flight(
+    return FlightPath(
         (
             Glide(pad, pad, REST),
             Glide(pad, above, RISE),
             Glide(above, above, HOVER + wait),
-            FigureEight(above, SIZE, laps, laps * lap + FigureEight.ramp),
+            FigureEightPath(above, SIZE, laps, laps * lap + FigureEightPath.ramp),
             Glide(above, above, HOVER + rest_of_wait),
             Glide(above, low, SINK),
             Glide(low, below, PRESS),

@@ -17,7 +17,7 @@ def of_rotor_velocity(coefficients: Sequence[float]) -> np.ndarray:
     return np.asarray(coefficients) / RPM ** np.arange(len(coefficients))
 
 
-class States:
+class StateInterfaces:
     """What ros2_control is told of the drones, where no plugin of ours works it out.
 
     Args:

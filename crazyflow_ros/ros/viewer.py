@@ -38,7 +38,7 @@ _END_TIMEOUT = 0.3  # s
 _SLOWEST, _FASTEST = 1 / 64, 64.0  # real-time factors that keys lead to, beyond it is no limit
 
 
-class Controls:
+class ViewerControls:
     """What keys and the mouse do.
 
     Args:
@@ -96,7 +96,9 @@ class Controls:
 class Viewer:
     """Feeds the window's process, in a thread of its own."""
 
-    def __init__(self, physics: PhysicsThread, logger: RcutilsLogger, controls: Controls) -> None:
+    def __init__(
+        self, physics: PhysicsThread, logger: RcutilsLogger, controls: ViewerControls
+    ) -> None:
         self._physics, self._logger, self._controls = physics, logger, controls
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._main, name="viewer", daemon=True)
@@ -179,7 +181,7 @@ def declare(simulator: SimulatorNode) -> None:
     if simulator.parameters.headless:
         return
     physics = simulator.physics
-    controls = Controls(
+    controls = ViewerControls(
         physics,
         lambda: simulator.get_parameter("step_ticks").value or physics.control_period,
         lambda factor: simulator.set_parameters([Parameter("real_time_factor", value=factor)]),

@@ -60,7 +60,7 @@ def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
     return found
 
 
-class Commands:
+class CommandTopics:
     """Passes commands on to the physics thread; a bad one changes nothing."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
@@ -104,4 +104,4 @@ class Commands:
 
 def declare(simulator: SimulatorNode) -> None:
     """Add the subscriptions."""
-    Commands(simulator)
+    CommandTopics(simulator)

@@ -88,7 +88,7 @@ class TrajectoryMemory:
         return flight.PolynomialTrajectory(durations, np.array(coefficients))
 
 
-class Flight:
+class FlightServices:
     """Services of each drone and of all, and the topic of what happens to drones."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
@@ -191,4 +191,4 @@ def _seconds(duration: Any) -> float:
 
 def declare(simulator: SimulatorNode) -> None:
     """Add the services and the topic."""
-    Flight(simulator)
+    FlightServices(simulator)

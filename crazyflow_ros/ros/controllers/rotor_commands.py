@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.lockstep.commands import Commands, LinkStatus, Logger, refusal, usable
+from crazyflow_ros.lockstep.commands import Commands, LinkStatus, refusal, usable
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.scene import Mirror
 
 Output = Callable[[Snapshot, Mirror, np.ndarray], None]

@@ -18,7 +18,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from crazyflow_ros.description.interfaces import ROTORS
-from crazyflow_ros.lockstep.states import States
+from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
 from crazyflow_ros.ros.messages.times import nanoseconds
@@ -90,7 +90,7 @@ class RobotJointStates:
     """robot_joint_states: the rotors of all drones."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
-        self._states = States(simulator.parameters.drone_model)
+        self._states = StateInterfaces(simulator.parameters.drone_model)
         names = [rotor.name(drone) for drone in simulator.drones for rotor in ROTORS]
         zeros = [0.0] * len(names)
         prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)

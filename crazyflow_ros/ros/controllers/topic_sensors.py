@@ -15,7 +15,7 @@ from rclpy.publisher import Publisher
 
 from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS
 from crazyflow_ros.description.ros2_control import sensors_component
-from crazyflow_ros.lockstep.states import States
+from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
@@ -34,7 +34,7 @@ class SensorTopics:
     """<drone>_sensors/names and <drone>_sensors/values, and the same below <drone>."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
-        self._states = States(simulator.parameters.drone_model)
+        self._states = StateInterfaces(simulator.parameters.drone_model)
         states = [(c, state) for c in _COMPONENTS for state in c.states]
         prototype = StatisticsValues(values=[0.0] * len(states), names_version=_VERSION)
         numbers = [below("values", [str(i) for i in range(len(states))])]

@@ -89,7 +89,7 @@ def _bound(what: str, unit: str, most: float) -> Spec:
 
 
 @dataclass(frozen=True)
-class Flight:
+class FlightParameters:
     """How drones are led where they are told to fly; `command` and `cmd_trajectory` are not led."""
 
     speed: Annotated[float, _bound("Greatest horizontal speed", "m/s", 50.0)] = 0.0
@@ -201,7 +201,7 @@ class Parameters:
         str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
     ] = ""
     publish_rates: PublishRates = PublishRates()
-    flight: Flight = Flight()
+    flight: FlightParameters = FlightParameters()
     ros2_control: Ros2Control = Ros2Control()
 
     def __post_init__(self) -> None:

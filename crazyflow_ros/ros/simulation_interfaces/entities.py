@@ -19,7 +19,7 @@ from simulation_interfaces.srv import (
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression
-from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of, motions
+from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion, message_of, motions
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.ros.simulation_interfaces.volumes import Volume, box_message
 
@@ -75,7 +75,7 @@ class Entities:
             raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
         self._server.info[name] = request.info
 
-    def info(self, motion: Motion) -> EntityInfo:
+    def info(self, motion: EntityMotion) -> EntityInfo:
         """What was set, else what the MJCF says."""
         name = motion.name
         if name in self._server.info:
@@ -92,17 +92,17 @@ class Entities:
             tags=self._scenery.text("tags", name).split(),
         )
 
-    def _named(self, name: str) -> Motion:
+    def _named(self, name: str) -> EntityMotion:
         return named(self._server, name)
 
-    async def _found(self, filters: Any) -> list[Motion]:
+    async def _found(self, filters: Any) -> list[EntityMotion]:
         """Those that match; where that takes a program for each, they are found in the worker."""
         expression, volume = Expression(filters.filter), Volume(filters.bounds)
         if filters.bounds.type != Bounds.TYPE_CONVEX_HULL:
             return self._matching(filters, expression, volume)
         return await self._server.work(lambda: self._matching(filters, expression, volume))
 
-    def _matching(self, filters: Any, expression: Expression, volume: Volume) -> list[Motion]:
+    def _matching(self, filters: Any, expression: Expression, volume: Volume) -> list[EntityMotion]:
         categories = {category.category for category in filters.categories}
         found = []
         for motion in motions(self._server):
@@ -132,7 +132,7 @@ def _check_info(info: EntityInfo) -> None:
         limits.text("a tag", tag, limits.NAME_LENGTH)
 
 
-def named(server: Server, name: str) -> Motion:
+def named(server: Server, name: str) -> EntityMotion:
     """An entity.
 
     Raises:

@@ -12,8 +12,8 @@ from simulation_interfaces.srv import GetEntityState, SetEntityState
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.entities import named
-from crazyflow_ros.ros.simulation_interfaces.frames import Frame, frame, numbers
-from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of
+from crazyflow_ros.ros.simulation_interfaces.frames import MovingFrame, frame, numbers
+from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion, message_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.runtime import DroneState
 from crazyflow_ros.scene.frames import world_to_body
@@ -48,7 +48,7 @@ class EntityStates:
             await server.change_world(server.changes.with_pose(motion.name, pose))
 
 
-def _check_standing(motion: Motion, request: Any) -> None:
+def _check_standing(motion: EntityMotion, request: Any) -> None:
     """Refuse to let an object move."""
     accel, twist = request.state.acceleration, request.state.twist
     moves = getattr(request, "set_twist", True) and (twist != Twist())
@@ -58,7 +58,7 @@ def _check_standing(motion: Motion, request: Any) -> None:
         raise Refusal(Result.RESULT_OPERATION_FAILED, text)
 
 
-def _drone_state(motion: Motion, origin: Frame, request: Any) -> DroneState:
+def _drone_state(motion: EntityMotion, origin: MovingFrame, request: Any) -> DroneState:
     """What is to change; before version 2 of the interface there was no choice.
 
     Raises:

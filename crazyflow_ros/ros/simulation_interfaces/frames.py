@@ -16,7 +16,7 @@ from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.scene.frames import body_to_world, multiply
 
 
-class Frame(NamedTuple):
+class MovingFrame(NamedTuple):
     """A frame in the world, and how it moves there."""
 
     pos: np.ndarray
@@ -51,10 +51,10 @@ class Frame(NamedTuple):
         return vel, self.ang_vel + body_to_world(self.quat, angular)
 
 
-WORLD = Frame(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(3))
+WORLD = MovingFrame(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(3))
 
 
-def frame(server: Server, stamped: Any) -> Frame:
+def frame(server: Server, stamped: Any) -> MovingFrame:
     """The frame that a message is in: the world, an entity, or a drone's frame of TF.
 
     Raises:
@@ -67,7 +67,7 @@ def frame(server: Server, stamped: Any) -> Frame:
         return WORLD
     for motion in every:
         if name == motion.name or (motion.is_drone and name == base_link(motion.name)):
-            return Frame(motion.pos, motion.quat, motion.vel, motion.ang_vel)
+            return MovingFrame(motion.pos, motion.quat, motion.vel, motion.ang_vel)
     expected = f"{MAP} or the name of an entity or of a drone's base_link"
     raise Refusal(
         Result.RESULT_NOT_FOUND, f"frame_id: expected {expected}, got {limits.shown(name)!r}"

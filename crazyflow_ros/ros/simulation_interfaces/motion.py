@@ -20,7 +20,7 @@ def _still() -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Motion:
+class EntityMotion:
     """One entity at one instant, all in world axes."""
 
     name: str
@@ -42,13 +42,13 @@ class Motion:
     """rad/s^2, (3,)."""
 
 
-def motions(server: Server) -> list[Motion]:
+def motions(server: Server) -> list[EntityMotion]:
     """All entities at one instant, the drones first; without a world there are none."""
     if server.world is None:
         return []
     now = server.physics.snapshot
     drones = [
-        Motion(
+        EntityMotion(
             name,
             f"drone:{name}",
             True,
@@ -64,13 +64,13 @@ def motions(server: Server) -> list[Motion]:
         for i, name in enumerate(now.names)
     ]
     return drones + [
-        Motion(name, name, False, now.time_ns, pos, quat)
+        EntityMotion(name, name, False, now.time_ns, pos, quat)
         for name, (pos, quat) in server.scenery.poses().items()
         if name not in now.names
     ]
 
 
-def message_of(motion: Motion) -> EntityState:
+def message_of(motion: EntityMotion) -> EntityState:
     """A motion as a message, in the frame `MAP`."""
     seconds, nanoseconds = divmod(motion.time_ns, 1_000_000_000)
     stamp = Time(sec=seconds, nanosec=nanoseconds)

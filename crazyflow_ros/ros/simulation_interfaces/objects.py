@@ -16,7 +16,7 @@ Pose = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Changes:
+class WorldChanges:
     """Of the world as it was loaded."""
 
     spawned: Mapping[str, mujoco.MjSpec] = field(default_factory=dict)
@@ -33,7 +33,9 @@ class Changes:
         """Whether there are any."""
         return bool(self.spawned or self.poses or self.deleted)
 
-    def with_spawned(self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose) -> Changes:
+    def with_spawned(
+        self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose
+    ) -> WorldChanges:
         """One object more.
 
         Raises:
@@ -53,14 +55,14 @@ class Changes:
             elements=made_of,
         )
 
-    def with_pose(self, name: str, pose: Pose) -> Changes:
+    def with_pose(self, name: str, pose: Pose) -> WorldChanges:
         """One object elsewhere."""
         return replace(self, poses={**self.poses, name: pose})
 
-    def without(self, name: str) -> Changes:
+    def without(self, name: str) -> WorldChanges:
         """One object less."""
         gone = frozenset() if name in self.spawned else frozenset({name})
-        return Changes(
+        return WorldChanges(
             _without(self.spawned, name),
             _without(self.poses, name),
             _without(self.start, name),
@@ -68,14 +70,14 @@ class Changes:
             _without(self.elements, name),
         )
 
-    def reset(self, *, state: bool, spawned: bool) -> Changes:
+    def reset(self, *, state: bool, spawned: bool) -> WorldChanges:
         """As at the start: where things are, which things there are, or both."""
         if state and spawned:
-            return Changes()
+            return WorldChanges()
         if state:
             return replace(self, poses=self.start)
         poses = {name: pose for name, pose in self.poses.items() if name not in self.spawned}
-        return Changes(poses=poses) if spawned else self
+        return WorldChanges(poses=poses) if spawned else self
 
     def apply(self, spec: mujoco.MjSpec) -> None:
         """Change a world.

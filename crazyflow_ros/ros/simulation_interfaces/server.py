@@ -15,7 +15,7 @@ from simulation_interfaces.msg import EntityInfo, Result, SimulatorFeatures, Wor
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT, READING_TIMEOUT, TIMEOUT
-from crazyflow_ros.ros.simulation_interfaces.objects import Changes
+from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
 from crazyflow_ros.ros.simulation_interfaces.scenery import Scenery
 from crazyflow_ros.runtime import ResetScope, Snapshot
 
@@ -49,7 +49,7 @@ class Server:
         self.scenery = Scenery(simulator.physics.mirror)
         self.world: WorldResource | None = None
         self.loading = False
-        self.changes = Changes()
+        self.changes = WorldChanges()
         self.stopped_at = self.now()
         self.info: dict[str, EntityInfo] = {}
         self.resets_time: bool = simulator.parameters.ros2_control.mode == "off"
@@ -127,7 +127,7 @@ class Server:
         await self.wait(paused)
         self.stopped_at = (snapshot.tick, snapshot.epoch)
 
-    async def change_world(self, changes: Changes, scene: Path | None = None) -> None:
+    async def change_world(self, changes: WorldChanges, scene: Path | None = None) -> None:
         """Make these the changes of a scene, or of the present one.
 
         Raises:

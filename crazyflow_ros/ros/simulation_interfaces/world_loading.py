@@ -9,7 +9,7 @@ from simulation_interfaces.msg import WorldResource
 from simulation_interfaces.srv import LoadWorld, UnloadWorld
 
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.simulation_interfaces.objects import Changes
+from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
 from crazyflow_ros.ros.simulation_interfaces.resources import (
     Description,
     path_of,
@@ -57,7 +57,7 @@ class WorldLoading:
         server = self._server
         await server.wait(self._physics.hold("a world is being loaded"))
         try:
-            await server.change_world(Changes(), scene)
+            await server.change_world(WorldChanges(), scene)
             server.world = world
         except ValueError as error:
             raise Refusal(_CODES.RESOURCE_PARSE_ERROR, str(error)) from None

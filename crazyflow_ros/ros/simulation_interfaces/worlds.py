@@ -24,7 +24,7 @@ from crazyflow_ros.scene import scene_path, scenes
 FORMATS = ("mjcf",)
 
 
-class Worlds:
+class WorldServices:
     """The worlds that come with the package, and the one that is loaded."""
 
     def __init__(self, server: Server) -> None:
@@ -103,4 +103,4 @@ def _files(sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
 
 def declare(server: Server) -> None:
     """Add the services."""
-    Worlds(server)
+    WorldServices(server)
