@@ -1,8 +1,8 @@
-"""The folder in which JAX keeps compiled code between runs, and what may be wrong with it.
+"""The compilation cache: the folder in which JAX keeps compiled code between runs.
 
-JAX writes an entry in place, never writes it again, and loads what it finds as machine code. So a
-folder of somebody else is not used. And of what a process wrote that was killed, or found the disk
-full, the next one removes the entries that are not whole: they would never be replaced.
+JAX writes an entry in place, never rewrites it, and executes it as machine code. The node therefore
+refuses a folder that belongs to another user. If a process was killed or its disk was full, the
+next process removes the entries left incomplete, which JAX would never replace.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 import jax
 
 ENTRIES = "*-cache"
-"""What the files of JAX are called."""
+"""Names of JAX's entries."""
 
-_MARK = ".running-"  # files that processes lock while they may write entries
+_MARK = ".running-"  # prefix of a file that each process locks while it may write entries
 _OURS = "persistent compilation cache entry"  # in JAX's warnings
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes
@@ -31,23 +31,23 @@ Warn = Callable[[str], object]
 
 
 def cache_folder() -> Path:
-    """The folder of compiled code."""
+    """Return the folder of compiled code."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(home) / "crazyflow_ros"
 
 
 class CodeCache:
-    """Has JAX use the folder, as far as it can be trusted, and tells once what is wrong with it.
+    """Configures JAX to use a trustworthy folder, and warns once if there is a problem.
 
     Args:
-        folder: Is made if it is not there.
-        warn: Is told what is wrong.
+        folder: The folder; created if missing.
+        warn: Receives the warning.
     """
 
     def __init__(self, folder: Path, warn: Warn) -> None:
         self._folder, self._warn = folder, warn
         self._mark: Path | None = None
-        self._is_whole = True  # all that this process wrote
+        self._is_whole = True  # whether all entries of this process are complete
         self._has_warned = False
         self._show_others = warnings.showwarning
         if self._is_usable():
@@ -58,7 +58,7 @@ class CodeCache:
             warnings.showwarning = self._show
 
     def close(self) -> None:
-        """Say that all entries are complete. Without it the next process removes those of this."""
+        """Mark all entries as complete; otherwise the next process checks them."""
         if self._mark is not None and self._is_whole:
             self._mark.unlink(missing_ok=True)
 
@@ -67,13 +67,13 @@ class CodeCache:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self._folder.stat()
         except OSError as error:
-            self._tell(f"cannot be made ({error.strerror})")
+            self._tell(f"cannot be created ({error.strerror})")
             return False
         if status.st_uid not in (os.geteuid(), 0):
-            self._tell(f"belongs to another user, number {status.st_uid}, and is not used")
+            self._tell(f"belongs to another user ({status.st_uid}) and is not used")
             return False
         if status.st_mode & stat.S_IWOTH:
-            self._tell("can be written by everybody, and is not used")
+            self._tell("is writable for everybody and is not used")
             return False
         try:
             self._remove_doubtful()
@@ -85,11 +85,11 @@ class CodeCache:
     def _begin(self) -> None:
         mark = self._folder / f"{_MARK}{os.getpid()}-{os.urandom(4).hex()}"
         self._lock = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)  # which the kernel drops when the process ends
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # released by the kernel when the process ends
         self._mark = mark
 
     def _remove_doubtful(self) -> None:
-        """Remove what is not whole of what was written since a process began that did not close."""
+        """Remove incomplete entries written since the start of a process that was not closed."""
         for mark in self._folder.glob(f"{_MARK}*"):
             with suppress(FileNotFoundError, BlockingIOError), mark.open("r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -101,14 +101,14 @@ class CodeCache:
                 mark.unlink()
 
     def _show(self, message: Any, *rest: Any, **options: Any) -> None:
-        """In place of `warnings.showwarning`: JAX warns of each entry."""
+        """Replace `warnings.showwarning`: JAX warns for each entry."""
         text = str(message)
         if _OURS not in text:
             self._show_others(message, *rest, **options)
             return
         self._is_whole, is_reading = False, "reading" in text
         if is_reading and self._mark is not None:
-            os.utime(self._mark, (0, 0))  # it may be of any time
+            os.utime(self._mark, (0, 0))  # the damaged entry may be of any age
         reason = text.partition("': ")[2] or text
         self._tell(f"cannot be {'read' if is_reading else 'written'} ({reason[:200]})")
 
@@ -116,13 +116,13 @@ class CodeCache:
         if not self._has_warned:
             self._has_warned = True
             self._warn(
-                f"the folder of compiled code, {self._folder}, {problem}: what is not in it is "
-                "compiled anew at each start. XDG_CACHE_HOME can name another place"
+                f"the compilation cache {self._folder} {problem}: missing code is compiled at each "
+                "start. Set XDG_CACHE_HOME to use another folder"
             )
 
 
 def _is_whole(entry: Path) -> bool:
-    """Whether an entry can be unpacked, in one of the two ways in which JAX packs them."""
+    """Check that an entry can be decompressed; JAX uses Zstandard or zlib."""
     content = entry.read_bytes()
     try:
         if content.startswith(_ZSTANDARD):

@@ -167,4 +167,4 @@ def test_window_opens_and_closes_with_the_simulator(client: Client) -> None:
         check_that_it_runs(client)
         assert simulator.end()[0] == 0
         assert "Traceback" not in simulator.log
-        assert "viewer has ended" not in simulator.log
+        assert "the viewer ended" not in simulator.log

@@ -1,8 +1,8 @@
 """Sensors and GPIOs for the stock ros2_control plugin `CMTopicSystem`.
 
-The component `<drone>_sensors` subscribes names and values below its own name, in the namespace of
-its controller manager: that of the simulator, or below it the drone's. It keeps no history: the
-names are repeated now and then.
+The component `<drone>_sensors` subscribes to names and values under its own name, in the namespace
+of its controller manager: the simulator's namespace or the drone's namespace in it. Its
+subscriptions receive no earlier messages, so the names are published repeatedly.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 _COMPONENTS = (*SENSORS, *AXES, BODY)
-_VERSION = 1  # of the names; with 0 the plugin takes values for missing
-_LOOK_PERIOD = 0.2  # s of wall time after which names are repeated, and it is seen who listens
+_VERSION = 1  # of the names; the plugin treats values of version 0 as missing
+_LOOK_PERIOD = 0.2  # s of wall time between repetitions of the names and checks for subscribers
 
 
 class SensorTopics:
-    """<drone>_sensors/names and <drone>_sensors/values, and the same below <drone>."""
+    """Topics <drone>_sensors/names and <drone>_sensors/values, also in the drone's namespace."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._states = StateInterfaces(simulator.parameters.drone_model)
@@ -43,7 +43,7 @@ class SensorTopics:
         self._topics = []
         for i, drone in enumerate(simulator.drones):
             names = [f"state_interface.{c.name(drone)}/{state}" for c, state in states]
-            # The plugin's node has the name of the component in small letters.
+            # The plugin's node has the name of the component in lower case.
             node = sensors_component(drone).lower()
             for topic in (node, f"{drone}/{node}"):
                 self._topics.append(
@@ -58,7 +58,7 @@ class SensorTopics:
         simulator.create_timer(_LOOK_PERIOD, self._look)
 
     def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
-        """See `TopicSource.add_output`."""
+        """Publish the state, see `TopicSource.add_output`."""
         wanted = self._wanted
         if wanted:
             values = self._states.others(snapshot, mirror, level)
@@ -74,7 +74,7 @@ class SensorTopics:
 
 
 class _Topic(NamedTuple):
-    """A pair of topics with the states of one drone."""
+    """Two topics with the states of one drone."""
 
     names: Publisher
     values: Publisher
@@ -83,6 +83,6 @@ class _Topic(NamedTuple):
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the topics."""
+    """Create the topics."""
     assert isinstance(simulator.link, TopicSource)
     simulator.link.add_output(SensorTopics(simulator).publish)

@@ -1,7 +1,7 @@
-"""Serialised messages that are sent many at a time, while other threads of Python go on.
+"""Sending of many serialised messages at once, without holding Python's lock.
 
-The work is done by outbox.c, which is compiled where there is a C compiler when this package is
-installed; without it everything works, message by message in Python.
+outbox.c does the work. It is compiled when the package is installed on a machine with a C compiler;
+without it Python sends message by message.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LIBRARY = Path(__file__).with_name(f"_outbox{sysconfig.get_config_var('EXT_SUFF
 
 @cache
 def is_available() -> bool:
-    """Whether the library is there."""
+    """Return whether the compiled library exists."""
     return _LIBRARY.exists()
 
 
 @cache
 def _functions() -> tuple[Any, ctypes.c_void_p]:
-    """What sends in a row, and the function of ROS that sends one."""
+    """Return the function that sends many messages, and the ROS function that sends one."""
     send = ctypes.CDLL(str(_LIBRARY)).crazyflow_ros_send
     number, address = ctypes.c_size_t, ctypes.c_void_p
     send.argtypes = [
@@ -42,14 +42,13 @@ def _functions() -> tuple[Any, ctypes.c_void_p]:
 
 
 class Outbox:
-    """Publishers, each with the place of its message among those that are sent together.
+    """Publishers, each with the byte range of its message in the messages of one moment.
 
-    Publishers that are destroyed stay until the outbox is gone, too. Where one is not ROS's own, as
-    one whose messages are recorded, all are sent in Python.
+    A publisher destroyed later stays in memory until the outbox is deleted. If a publisher is not
+    rclpy's own, for example because its messages are recorded, all messages are sent in Python.
 
     Args:
-        addresses: Publishers and bytes of their messages. Those that are destroyed by now get
-            nothing.
+        addresses: Publishers and byte ranges of their messages. Destroyed publishers are skipped.
     """
 
     def __init__(self, addresses: Sequence[tuple[Publisher, slice]]) -> None:
@@ -75,15 +74,15 @@ class Outbox:
         self._addresses = [table.ctypes.data for table in self._tables]
 
     def send(self, moments: np.ndarray, wanted: np.ndarray | None = None) -> None:
-        """Send the messages of one moment after the other.
+        """Send the messages of several moments in order.
 
         Args:
-            moments: The messages of each moment, end to end, uint32 of shape (T, W), contiguous.
-            wanted: Which of the A messages of a moment are sent, bool of shape (T, A), contiguous;
-                by default all.
+            moments: Concatenated messages of each moment, uint32 of shape (T, W), contiguous.
+            wanted: Whether to send each of the A messages of a moment, bool of shape (T, A),
+                contiguous; by default all are sent.
 
         Raises:
-            RuntimeError: Some could not be sent; the others have been.
+            RuntimeError: Some messages could not be sent; all others were.
         """
         n_failed = (self._send if self._tables else self._send_each)(moments, wanted)
         if n_failed:

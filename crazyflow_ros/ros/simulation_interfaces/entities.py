@@ -1,4 +1,4 @@
-"""Entities: the drones, and the bodies of the scene.
+"""Entities: the drones and the bodies of the scene.
 
 ~/get_entities, ~/get_entities_states, ~/get_entity_bounds, ~/get_entity_info, ~/set_entity_info.
 """
@@ -33,7 +33,7 @@ _CATEGORIES = (
 
 
 class Entities:
-    """Answers what is there."""
+    """Services that list and describe entities."""
 
     def __init__(self, server: Server) -> None:
         self._server, self._scenery = server, server.scenery
@@ -67,7 +67,7 @@ class Entities:
     def _set_info(self, request: SetEntityInfo.Request, response: SetEntityInfo.Response) -> None:
         name, category = self._named(request.entity).name, request.info.category.category
         if category not in _CATEGORIES:
-            text = f"category is one of {_CATEGORIES}, got {category}"
+            text = f"category must be one of {_CATEGORIES}, got {category}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
         try:
             _check_info(request.info)
@@ -76,7 +76,7 @@ class Entities:
         self._server.info[name] = request.info
 
     def info(self, motion: EntityMotion) -> EntityInfo:
-        """What was set, else what the MJCF says."""
+        """Return the info set by a client, or else the one from the MJCF."""
         name = motion.name
         if name in self._server.info:
             return self._server.info[name]
@@ -96,7 +96,7 @@ class Entities:
         return named(self._server, name)
 
     async def _found(self, filters: Any) -> list[EntityMotion]:
-        """Those that match; where that takes a program for each, they are found in the worker."""
+        """Find matching entities; hulls need a linear program per entity, so the worker does it."""
         expression, volume = Expression(filters.filter), Volume(filters.bounds)
         if filters.bounds.type != Bounds.TYPE_CONVEX_HULL:
             return self._matching(filters, expression, volume)
@@ -118,25 +118,25 @@ class Entities:
 
 
 def _check_info(info: EntityInfo) -> None:
-    """Refuse texts that are too long.
+    """Refuse strings and lists that are too long.
 
     Raises:
-        ValueError: One of them is.
+        ValueError: A field is too long.
     """
     if len(info.description) > limits.TEXT_LENGTH:
         most = f"at most {limits.TEXT_LENGTH} characters"
-        raise ValueError(f"description has {most}, got {limits.shown(info.description)!r}")
+        raise ValueError(f"description must have {most}, got {limits.shown(info.description)!r}")
     if len(info.tags) > limits.TAGS:
-        raise ValueError(f"there are {limits.TAGS} tags at most, got {len(info.tags)}")
+        raise ValueError(f"expected at most {limits.TAGS} tags, got {len(info.tags)}")
     for tag in info.tags:
         limits.text("a tag", tag, limits.NAME_LENGTH)
 
 
 def named(server: Server, name: str) -> EntityMotion:
-    """An entity.
+    """Return an entity.
 
     Raises:
-        Refusal: There is none of this name.
+        Refusal: There is no entity of this name.
     """
     every = {motion.name: motion for motion in motions(server)}
     if name not in every:
@@ -146,5 +146,5 @@ def named(server: Server, name: str) -> EntityMotion:
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
+    """Create the services."""
     Entities(server)

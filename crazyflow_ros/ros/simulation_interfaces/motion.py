@@ -1,4 +1,4 @@
-"""Where entities are and how they move."""
+"""Poses and motions of entities."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _still() -> np.ndarray:
 
 @dataclass(frozen=True)
 class EntityMotion:
-    """One entity at one instant, all in world axes."""
+    """Motion of an entity at one instant, in world axes."""
 
     name: str
     body: str
-    """Of MuJoCo."""
+    """Name of the body in MuJoCo."""
     is_drone: bool
     time_ns: int
     pos: np.ndarray
@@ -43,7 +43,7 @@ class EntityMotion:
 
 
 def motions(server: Server) -> list[EntityMotion]:
-    """All entities at one instant, the drones first; without a world there are none."""
+    """Return all entities at one instant, drones first; without a world there are none."""
     if server.world is None:
         return []
     now = server.physics.snapshot
@@ -58,7 +58,7 @@ def motions(server: Server) -> list[EntityMotion]:
             now.vel[i],
             body_to_world(now.quat[i], now.ang_vel[i]),
             now.acc[i],
-            # Also in world axes, for the angular velocity's derivative is the same in both.
+            # Rotating the body-frame derivative is exact: dw/dt is the same in both frames.
             body_to_world(now.quat[i], now.ang_acc[i]),
         )
         for i, name in enumerate(now.names)
@@ -71,7 +71,7 @@ def motions(server: Server) -> list[EntityMotion]:
 
 
 def message_of(motion: EntityMotion) -> EntityState:
-    """A motion as a message, in the frame `MAP`."""
+    """Convert a motion to a message in the frame `MAP`."""
     seconds, nanoseconds = divmod(motion.time_ns, 1_000_000_000)
     stamp = Time(sec=seconds, nanosec=nanoseconds)
     return EntityState(
@@ -83,7 +83,7 @@ def message_of(motion: EntityMotion) -> EntityState:
 
 
 def pose_message(pos: np.ndarray, quat: np.ndarray) -> Pose:
-    """A pose from position and attitude xyzw."""
+    """Build a Pose from position and attitude xyzw."""
     x, y, z = pos.tolist()
     position = Point(x=x, y=y, z=z)
     x, y, z, w = quat.tolist()

@@ -576,7 +576,7 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     assert put(client, "ball", 3.0).result == Result.RESULT_OK
     assert position(client, "ball") == [3.0, 0.0, 1.0]
     result = put(client, "ball", 3.0, twist=Twist(linear=Vector3(x=1.0)))
-    assert result.result == Result.RESULT_OPERATION_FAILED and "stands" in result.error_message
+    assert result.result == Result.RESULT_OPERATION_FAILED and "static" in result.error_message
     relative = spawn(client, name="second", frame="ball", x=1.0)
     assert relative.result.result == Result.RESULT_OK
     assert position(client, "second") == [4.0, 0.0, 2.0]
