@@ -88,9 +88,11 @@ def _check_address_space() -> None:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
         allowed, needed = limit >> 20, _ADDRESS_SPACE >> 20
-        text = "the address space limit is "
-        text += f"{allowed} MiB (ulimit -v), expected at least {needed} MiB"
-        print(f"simulator: {text}", file=sys.stderr)
+        print(
+            f"simulator: the address space limit is {allowed} MiB (ulimit -v), "
+            f"expected at least {needed} MiB",
+            file=sys.stderr,
+        )
         sys.exit(WRONG_USAGE)
 
 
