@@ -7,6 +7,8 @@ it everything is compiled as XLA does by itself, which is slower and right, and 
 from __future__ import annotations
 
 import logging
+import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
@@ -86,3 +88,54 @@ def works(attempt: Callable[[], bool], what: str) -> bool:
         *(jax.__version__, what, reason),
     )
     return False
+
+
+class LateEntries:
+    """What JAX would write into its folder of compiled code at once, kept to be written later.
+
+    To make an entry of a large function takes JAX a tenth of a second and more, in which it holds
+    the interpreter's lock: no other thread that runs Python gets on. What is kept is found without
+    the folder when it is compiled once more. Without what this needs of JAX, all is written at
+    once.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[Any, ...]] = {}
+        self._put: Callable[..., None] = lambda *_: None
+        works(self._take_over, "the functions that write and read its cache")
+
+    def _take_over(self) -> bool:
+        cache: Any = import_module("jax._src.compilation_cache")
+        put, get = cache.put_executable_and_time, cache.get_executable_and_time
+
+        def keep(key: str, *entry: Any) -> None:
+            self._entries[key] = entry
+
+        def find(key: str, *rest: Any) -> Any:
+            if (entry := self._entries.get(key)) is None:
+                return get(key, *rest)
+            _, executable, _, seconds = entry
+            return executable, seconds
+
+        self._put = put
+        cache.put_executable_and_time, cache.get_executable_and_time = keep, find
+        return True
+
+    def write(self, within: float) -> None:
+        """Write them, and warn of what cannot be written as JAX does.
+
+        Args:
+            within: Time [s] after which none is begun any more. What took longest to compile comes
+                first.
+        """
+        deadline = time.monotonic() + within
+        for key in sorted(self._entries, key=lambda key: -self._entries[key][-1]):
+            if time.monotonic() >= deadline:
+                return
+            entry = self._entries.pop(key)
+            try:
+                self._put(key, *entry)
+            except Exception as error:  # whatever a disk may do
+                what = f"persistent compilation cache entry for {entry[0]!r}"
+                reason = f"{type(error).__name__}: {error}"
+                warnings.warn(f"Error writing {what}: {reason}", stacklevel=2)

@@ -19,11 +19,14 @@ from typing import Any
 
 import jax
 
+from crazyflow_ros.compiler import LateEntries
+
 ENTRIES = "*-cache"
 """Names of JAX's entries."""
 
 _MARK = ".running-"  # prefix of a file that each process locks while it may write entries
 _OURS = "persistent compilation cache entry"  # in JAX's warnings
+_WRITING = 0.8  # s for postponed entries: a process must end soon after a signal
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes
 
@@ -49,6 +52,7 @@ class CodeCache:
         self._mark: Path | None = None
         self._is_whole = True  # whether all entries of this process are complete
         self._has_warned = False
+        self._late: LateEntries | None = None
         self._show_others = warnings.showwarning
         if self._is_usable():
             jax.config.update("jax_compilation_cache_dir", str(folder))
@@ -57,8 +61,17 @@ class CodeCache:
             warnings.filterwarnings("always", f".*{_OURS}")
             warnings.showwarning = self._show
 
+    def postpone(self) -> None:
+        """Postpone the writing of new entries to `close`, because it blocks all threads."""
+        self._late = LateEntries()
+
     def close(self) -> None:
-        """Mark all entries as complete; otherwise the next process checks them."""
+        """Write postponed entries within the time limit, and mark all entries as complete.
+
+        Entries without the mark are checked by the next process.
+        """
+        if self._late is not None:
+            self._late.write(_WRITING)
         if self._mark is not None and self._is_whole:
             self._mark.unlink(missing_ok=True)
 
@@ -67,19 +80,19 @@ class CodeCache:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self._folder.stat()
         except OSError as error:
-            self._tell(f"cannot be created ({error.strerror})")
+            self._warn_once(f"cannot be created ({error.strerror})")
             return False
         if status.st_uid not in (os.geteuid(), 0):
-            self._tell(f"belongs to another user ({status.st_uid}) and is not used")
+            self._warn_once(f"belongs to another user ({status.st_uid}) and is not used")
             return False
         if status.st_mode & stat.S_IWOTH:
-            self._tell("is writable for everybody and is not used")
+            self._warn_once("is writable for everybody and is not used")
             return False
         try:
             self._remove_doubtful()
             self._begin()
         except OSError as error:
-            self._tell(f"cannot be written ({error.strerror})")
+            self._warn_once(f"cannot be written ({error.strerror})")
         return True
 
     def _begin(self) -> None:
@@ -110,9 +123,9 @@ class CodeCache:
         if is_reading and self._mark is not None:
             os.utime(self._mark, (0, 0))  # the damaged entry may be of any age
         reason = text.partition("': ")[2] or text
-        self._tell(f"cannot be {'read' if is_reading else 'written'} ({reason[:200]})")
+        self._warn_once(f"cannot be {'read' if is_reading else 'written'} ({reason[:200]})")
 
-    def _tell(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         if not self._has_warned:
             self._has_warned = True
             self._warn(

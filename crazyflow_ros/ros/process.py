@@ -170,6 +170,7 @@ class _Process:
             simulator.on_quit = lambda: self.end(STOPPED)
             gc.freeze()
             gc.enable()
+            self._cache.postpone()
             simulator.start()
             executor = _executor()
             executor.add_node(simulator)

@@ -12,12 +12,10 @@ from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.flight import Pose, Raw, Setpoint, Trajectory, Velocity
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource, OnLoss
-from crazyflow_ros.runtime.health import Failure
-from crazyflow_ros.runtime.lives import DroneLives, Life
+from crazyflow_ros.runtime.health import Failure, Statistics
 from crazyflow_ros.runtime.physics_thread import PhysicsThread
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
-from crazyflow_ros.runtime.statistics import Statistics
+from crazyflow_ros.runtime.resets import DroneLives, Life, ResetEvent, ResetScope
 from crazyflow_ros.runtime.steps import StepAborted, Steps
 from crazyflow_ros.runtime.wrenches import Wrench
 

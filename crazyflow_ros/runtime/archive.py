@@ -1,7 +1,7 @@
-"""NumPy's archive of arrays (.npz), read from files that anybody may have made.
+"""NumPy archives of arrays (.npz), read from untrusted files.
 
-`numpy.load` trusts what it reads: sizes that it allocates, and formats of the header that it
-evaluates. Here all sizes are known to be right before anything is allocated.
+`numpy.load` trusts the sizes that it allocates and the headers that it evaluates. Here all sizes
+are checked before anything is allocated.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from crazyflow_ros.limits import shown
 
 _MAX_ARRAYS = 1000
 _MAX_HEADER = 4096  # bytes
-_KINDS = "biufU"  # of numbers and texts
+_KINDS = "biufU"  # dtype kinds of numbers and texts
 
 
 def write_arrays(arrays: dict[str, np.ndarray]) -> bytes:
-    """The arrays as an archive."""
+    """Return the arrays as an archive."""
     file = io.BytesIO()
     np.savez(file, **arrays)  # type: ignore[arg-type]  # the stubs take a name for an option
     return file.getvalue()
 
 
 def read_arrays(file: BinaryIO, most: int) -> dict[str, np.ndarray]:
-    """The arrays of an archive by name.
+    """Return the arrays of an archive by name.
 
     Args:
-        file: Open, with any bytes.
-        most: Bytes that all arrays together may have.
+        file: An open file with any content.
+        most: Largest size of all arrays together [bytes].
 
     Raises:
-        ValueError: It is none, or damaged, or has more or other things in it.
+        ValueError: The file is no archive, is damaged, or holds more or other things.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -55,7 +55,7 @@ def read_arrays(file: BinaryIO, most: int) -> dict[str, np.ndarray]:
             return arrays
     except ValueError:
         raise
-    except Exception as error:  # whatever zipfile stumbles over, its list of them has no end
+    except Exception as error:  # zipfile raises many kinds of errors
         raise ValueError(f"no archive of arrays ({str(error) or type(error).__name__})") from None
 
 

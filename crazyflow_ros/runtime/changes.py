@@ -1,4 +1,4 @@
-"""Changes by hand: what requests do to a simulation between two ticks."""
+"""Changes that requests make to a simulation between two ticks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ from crazyflow_ros.engine.initial_poses import checked_pose, free_place
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
-from crazyflow_ros.runtime.events import SnapshotCallback
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.reset import ResetEvent, ResetScope
-from crazyflow_ros.runtime.roster import Assembly, Plan, Prepared, Reassembly, Scene, SceneEdit
+from crazyflow_ros.runtime.resets import ResetEvent, ResetScope
+from crazyflow_ros.runtime.roster import (
+    PreparedRoster,
+    Roster,
+    RosterChange,
+    RosterPlan,
+    SceneEdit,
+    SceneSource,
+)
+from crazyflow_ros.runtime.schedule import SnapshotCallback
 from crazyflow_ros.runtime.simulation import FIRST_TICK, Simulation
 from crazyflow_ros.scene import MirrorState
 
@@ -34,26 +41,25 @@ ResetCallback = Callable[[ResetEvent], None]
 RestoreCallback = Callable[[Checkpoint], None]
 DisturbanceCallback = Callable[[Disturbance], None]
 StateEdit = Callable[[Snapshot], MirrorState]
-"""Makes of a state the one to go on from."""
+"""Takes the present state, returns the one to continue from."""
 
 
 class Changes:
-    """Changes the state, the drones or the scene; afterwards everybody is let know.
+    """Changes the state, the drones or the scene, and publishes the new state.
 
     Args:
-        config: What is simulated.
-        simulation: Is changed.
+        config: The simulation's configuration.
+        simulation: The simulation to change.
         engine: Its engine.
-        assembly: Its drones and scene.
-        source: Brings the commands, instead of `simulation.orders`.
-        health: Takes note of what goes wrong.
+        roster: Its drones and scene.
+        source: Brings the commands from outside, instead of `simulation.commands`.
+        health: Logs failures of callbacks.
 
     Attributes:
-        reset_callbacks: Are called after each reset, before anybody sees the state after it.
-        change_callbacks: Are called after each change, also after those of a reset.
-        restore_callbacks: Are called before the state is that of a checkpoint.
-        disturbance_callbacks: Are called when something begins to disturb the drones, before
-            anybody sees the state.
+        reset_callbacks: Called after each reset, before anyone sees the new state.
+        change_callbacks: Called after each change, also after those of a reset.
+        restore_callbacks: Called before the state becomes that of a checkpoint.
+        disturbance_callbacks: Called when a disturbance begins, before anyone sees the state.
     """
 
     def __init__(
@@ -61,12 +67,12 @@ class Changes:
         config: SimulationConfig,
         simulation: Simulation,
         engine: Engine,
-        assembly: Assembly,
+        roster: Roster,
         source: CommandSource | None,
         health: Health,
     ) -> None:
         self._config, self._simulation, self._engine = config, simulation, engine
-        self._assembly, self._source, self._health = assembly, source, health
+        self._roster, self._source, self._health = roster, source, health
         self.reset_callbacks: list[ResetCallback] = []
         self.change_callbacks: list[SnapshotCallback] = []
         self.restore_callbacks: list[RestoreCallback] = []
@@ -78,19 +84,19 @@ class Changes:
         drones: Sequence[str] | None = None,
         states: Mapping[str, DroneState] | None = None,
         edit: StateEdit | None = None,
-        assembly: Prepared | None = None,
+        prepared: PreparedRoster | None = None,
     ) -> None:
-        """Put things back, in one step: nobody sees anything in between.
+        """Reset in one step: no one sees a state in between.
 
         Args:
-            scope: What.
-            drones: Only these, whose state it is then; the epoch stays, as does time.
-            states: What drones are put into afterwards.
-            edit: Makes of the state after that the one of all drones to go on from.
-            assembly: Of `to_start`, if the scope has `spawned`.
+            scope: Parts to reset.
+            drones: Only these drones; the scope is then `state`, and epoch and time stay.
+            states: States of drones after the reset.
+            edit: Takes the state after that, returns the one of all drones to continue from.
+            prepared: The result of `to_start`, if the scope has `spawned`.
 
         Raises:
-            ValueError: There is no such drone, or the scope is not one of single drones.
+            ValueError: There is no such drone, or single drones do not have this scope.
         """
         simulation = self._simulation
         before = simulation.snapshot.time_ns
@@ -98,10 +104,10 @@ class Changes:
             raise ValueError(f"of single drones only the state can be reset, not {scope}")
         names = simulation.known(simulation.snapshot.names if drones is None else drones)
         if ResetScope.spawned in scope:
-            names = tuple(self._assembly.start)
+            names = tuple(self._roster.start)
         fields = self._checked({} if states is None else states, names)
-        if assembly is not None:
-            self._assemble(assembly)
+        if prepared is not None:
+            self._exchange(prepared)
         tick = FIRST_TICK if ResetScope.time in scope else simulation.snapshot.tick
         if drones is None:
             simulation.epoch += 1
@@ -110,7 +116,7 @@ class Changes:
         else:
             names = ()
         if ResetScope.time in scope:
-            simulation.orders.rewind(before - self._engine.time_ns(tick))
+            simulation.commands.rewind(before - self._engine.time_ns(tick))
             simulation.wrenches.rewind(simulation.snapshot.tick - tick)
         for name, values in fields.items():
             self._engine.put([name], values)
@@ -119,28 +125,28 @@ class Changes:
         simulation.refresh(tick)
         event = ResetEvent(simulation.snapshot, scope, names)
         simulation.lives.note_reset(event)
-        self._tell("reset callback", self.reset_callbacks, event)
+        self._notify("reset callback", self.reset_callbacks, event)
         simulation.hand_out()
         if ResetScope.state in scope and drones is None:
             self._health.call("reset callback of the mirror", simulation.mirror.notify_reset, True)
-        self._tell("change callback", self.change_callbacks, simulation.snapshot)
+        self._notify("change callback", self.change_callbacks, simulation.snapshot)
 
     def set_states(self, states: Mapping[str, DroneState]) -> None:
-        """Put drones into states, all at once.
+        """Set the states of some drones, all at once.
 
         Raises:
-            ValueError: There is no such drone, or a state is not one.
+            ValueError: There is no such drone, or a state is impossible.
         """
         for name, values in self._checked(states, self._simulation.snapshot.names).items():
             self._engine.put([name], values)
         self.show()
 
     def set_state(self, state: MirrorState) -> None:
-        """Put all drones into a state."""
+        """Set the state of all drones."""
         self._put(state)
         self.show()
 
-    def spawn(self, name: str, pose: ArrayLike | None) -> Reassembly:
+    def spawn(self, name: str, pose: ArrayLike | None) -> RosterChange:
         """Add a drone.
 
         Args:
@@ -151,126 +157,127 @@ class Changes:
         drones, and InvalidState if they are commanded from outside.
         """
 
-        def wanted() -> Plan:
+        def wanted() -> RosterPlan:
             self._check_roster_is_open()
-            present = self._assembly.plan()
-            if name in present.roster:
+            present = self._roster.plan()
+            if name in present.poses:
                 raise ValueError(f"there is a drone {name!r} already")
             most = max(limits.DRONES, self._config.max_drones)
-            if len(present.roster) >= most:
+            if len(present.poses) >= most:
                 raise ValueError(f"there are {most} drones already, no more can be added")
             if pose is None:
                 place = free_place(self._config, self._simulation.snapshot.pos)
             else:
                 place = checked_pose("pose", pose)
-            return replace(present, roster={**present.roster, name: place})
+            return replace(present, poses={**present.poses, name: place})
 
-        return Reassembly(self._assembly, wanted, self._assemble_and_show)
+        return RosterChange(self._roster, wanted, self._exchange_and_show)
 
-    def despawn(self, name: str) -> Reassembly:
+    def despawn(self, name: str) -> RosterChange:
         """Remove a drone.
 
         The change raises ValueError if there is none, and InvalidState if it is the last one or the
         drones are commanded from outside.
         """
 
-        def wanted() -> Plan:
+        def wanted() -> RosterPlan:
             self._check_roster_is_open()
-            present = self._assembly.plan()
-            self._simulation.known([name], tuple(present.roster))
-            rest = {other: pose for other, pose in present.roster.items() if other != name}
+            present = self._roster.plan()
+            self._simulation.known([name], tuple(present.poses))
+            rest = {other: pose for other, pose in present.poses.items() if other != name}
             if not rest:
                 raise InvalidState(f"{name} is the last drone, it cannot be removed")
-            return replace(present, roster=rest)
+            return replace(present, poses=rest)
 
-        return Reassembly(self._assembly, wanted, self._assemble_and_show)
+        return RosterChange(self._roster, wanted, self._exchange_and_show)
 
-    def set_scene(self, path: str | Path | None, edit: SceneEdit | None) -> Reassembly:
-        """Put the drones, as they are, into another scene.
+    def set_scene(self, path: str | Path | None, edit: SceneEdit | None) -> RosterChange:
+        """Move the drones, as they are, into another scene.
 
         Args:
             path: As in `SimulationConfig`; None is the present one.
-            edit: Changes the specification that it is compiled from, now and each time that drones
-                come or go; it may refuse with ValueError.
+            edit: Changes the MjSpec before it is compiled, now and each time that drones come or
+                go; may refuse with ValueError.
 
         The change raises ValueError if there is no such scene, or it does not compile.
         """
-        wanted_path = self._assembly.plan().scene.path if path is None else str(path)
-        scene = Scene(wanted_path) if edit is None else Scene(wanted_path, edit)
+        wanted_path = self._roster.plan().scene.path if path is None else str(path)
+        scene = SceneSource(wanted_path) if edit is None else SceneSource(wanted_path, edit)
 
-        def wanted() -> Plan:
-            return replace(self._assembly.plan(), scene=scene)
+        def wanted() -> RosterPlan:
+            return replace(self._roster.plan(), scene=scene)
 
-        return Reassembly(self._assembly, wanted, self._assemble_and_show)
+        return RosterChange(self._roster, wanted, self._exchange_and_show)
 
-    def set_obstacles(self, obstacles: Obstacles | None) -> Reassembly:
-        """Let the drones collide with these, instead of what is in the scene, now and later."""
+    def set_obstacles(self, obstacles: Obstacles | None) -> RosterChange:
+        """Let the drones collide with these obstacles instead of the scene's, now and later."""
         arrays = jax.tree.map(jnp.asarray, obstacles)
 
-        def wanted() -> Plan:
-            return replace(self._assembly.plan(), obstacles=arrays, heeds_scene=False)
+        def wanted() -> RosterPlan:
+            return replace(self._roster.plan(), obstacles=arrays, heeds_scene=False)
 
-        return Reassembly(self._assembly, wanted, self._assemble_and_show)
+        return RosterChange(self._roster, wanted, self._exchange_and_show)
 
-    def to_start(self, then: Callable[[Prepared], Snapshot]) -> Reassembly:
-        """Make the drones those of the start; `then` does so, in a reset."""
+    def to_start(self, then: Callable[[PreparedRoster], Snapshot]) -> RosterChange:
+        """Return to the drones of the start; `then` does so, in a reset."""
 
-        def wanted() -> Plan:
-            return replace(self._assembly.plan(), roster=self._assembly.start)
+        def wanted() -> RosterPlan:
+            return replace(self._roster.plan(), poses=self._roster.start)
 
-        return Reassembly(self._assembly, wanted, then)
+        return RosterChange(self._roster, wanted, then)
 
-    def disturb(self, disturbance: Disturbance) -> Reassembly:
-        """Let something disturb the drones. The first gusts have to be compiled for.
+    def disturb(self, disturbance: Disturbance) -> RosterChange:
+        """Change the wind, a motor or a battery. The first gusts need a compilation.
 
-        The change raises ValueError if there is no such drone, or it has no effect.
+        The change raises ValueError if there is no such drone, or the disturbance has no effect.
         """
 
-        def wanted() -> Plan:
-            present = self._assembly.plan()
+        def wanted() -> RosterPlan:
+            present = self._roster.plan()
             if not isinstance(disturbance, Wind):
                 self._simulation.known([disturbance.drone])
                 return present
             self._engine.check_wind(disturbance)
             return replace(present, gusts=present.gusts or disturbance.gust_intensity > 0)
 
-        def then(prepared: Prepared) -> Snapshot:
+        def then(prepared: PreparedRoster) -> Snapshot:
             self._exchange_world(prepared)
             self._engine.disturb(disturbance)
-            self._tell("disturbance callback", self.disturbance_callbacks, disturbance)
+            self._notify("disturbance callback", self.disturbance_callbacks, disturbance)
             self.show()
             return self._simulation.snapshot
 
-        return Reassembly(self._assembly, wanted, then)
+        return RosterChange(self._roster, wanted, then)
 
-    def to_checkpoint(self, gusts: bool, then: Callable[[Prepared], Snapshot]) -> Reassembly:
-        """Make ready for a checkpoint with or without gusts; `then` restores it."""
+    def to_checkpoint(
+        self, gusts: bool, then: Callable[[PreparedRoster], Snapshot]
+    ) -> RosterChange:
+        """Prepare for a checkpoint with or without gusts; `then` restores it."""
 
-        def wanted() -> Plan:
-            return replace(self._assembly.plan(), gusts=gusts)
+        def wanted() -> RosterPlan:
+            return replace(self._roster.plan(), gusts=gusts)
 
-        return Reassembly(self._assembly, wanted, then)
+        return RosterChange(self._roster, wanted, then)
 
-    def restore(self, checkpoint: Checkpoint, prepared: Prepared) -> None:
-        """Go on from a checkpoint; time and epoch are those of then.
+    def restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
+        """Continue from a checkpoint; time and epoch jump to its own.
 
         Args:
-            checkpoint: To go on from.
-            prepared: Of `to_checkpoint`.
+            checkpoint: The checkpoint.
+            prepared: The result of `to_checkpoint`.
 
         Raises:
-            ValueError: It is not one of these drones, or says what cannot be; then nothing has
-                changed.
+            ValueError: It is of other drones, or its content is impossible; nothing has changed.
         """
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
         checkpoint.check(self._config, simulation.control, engine.names, engine.capture())
         wind = Wind(**kept["wind"])
         engine.check_wind(wind)
-        self._tell("restore callback", self.restore_callbacks, checkpoint)
+        self._notify("restore callback", self.restore_callbacks, checkpoint)
         self._exchange_world(prepared)
         engine.restore(checkpoint.arrays)
         engine.disturb(wind)
-        simulation.orders.restore(kept["orders"])
+        simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
         simulation.lives.restore(kept["lives"])
         if self._source is not None:
@@ -285,15 +292,15 @@ class Changes:
         self._engine.capture_initial_state(self._simulation.snapshot, commands=self._source is None)
 
     def show(self) -> None:
-        """Hand out the state of the present tick, at the start and after a change by hand."""
+        """Publish the state of the present tick, at the start and after a change."""
         self._show(self._simulation.snapshot.tick)
 
     def _show(self, tick: int) -> None:
         self._simulation.refresh(tick)
         self._simulation.hand_out()
-        self._tell("change callback", self.change_callbacks, self._simulation.snapshot)
+        self._notify("change callback", self.change_callbacks, self._simulation.snapshot)
 
-    def _tell(self, what: str, callbacks: Sequence[Callable[[T], None]], news: T) -> None:
+    def _notify(self, what: str, callbacks: Sequence[Callable[[T], None]], news: T) -> None:
         for callback in callbacks:
             self._health.call(what, callback, news)
 
@@ -301,23 +308,23 @@ class Changes:
         if self._source is not None:
             raise InvalidState("drones that ros2_control flies cannot be added or removed")
 
-    def _assemble(self, prepared: Prepared) -> None:
-        """Make these the drones, in their scene."""
-        simulation, roster = self._simulation, prepared.plan.roster
-        gone = [name for name in simulation.snapshot.names if name not in roster]
-        self._assembly.exchange(prepared)
-        simulation.orders.clear(gone)
+    def _exchange(self, prepared: PreparedRoster) -> None:
+        """Replace the roster."""
+        simulation, drones = self._simulation, prepared.plan.poses
+        gone = [name for name in simulation.snapshot.names if name not in drones]
+        self._roster.exchange(prepared)
+        simulation.commands.clear(gone)
         simulation.wrenches.clear(gone)
         simulation.refresh(simulation.snapshot.tick)
         simulation.lives.note_drones(simulation.snapshot)
 
-    def _exchange_world(self, prepared: Prepared) -> None:
-        """Go on in the world that is prepared; nothing else is another."""
+    def _exchange_world(self, prepared: PreparedRoster) -> None:
+        """Continue in the prepared world, if it is another one; nothing else changes."""
         if prepared.world is not self._engine.world:
-            self._assembly.exchange(prepared)
+            self._roster.exchange(prepared)
 
-    def _assemble_and_show(self, prepared: Prepared) -> Snapshot:
-        self._assemble(prepared)
+    def _exchange_and_show(self, prepared: PreparedRoster) -> Snapshot:
+        self._exchange(prepared)
         self.show()
         return self._simulation.snapshot
 
@@ -326,8 +333,8 @@ class Changes:
         self._engine.put(self._simulation.snapshot.names, fields)
 
     def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
-        """Put drones back to their initial state, and forget what they were told."""
-        self._simulation.orders.clear(names)
+        """Reset drones to their initial state, and drop their commands."""
+        self._simulation.commands.clear(names)
         self._simulation.wrenches.clear(names)
         self._engine.reset(None if everything else names)
         if self._source is not None:

@@ -1,6 +1,6 @@
-"""Checkpoints: a simulation at one tick, to go on from bit for bit, in this process or another.
+"""Checkpoints: a simulation at one tick, to continue from bit for bit, in any process.
 
-In a file it is NumPy's archive of arrays, of which one holds JSON.
+The file is a NumPy archive of arrays, of which one holds JSON.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from crazyflow_ros.runtime.archive import read_arrays, write_arrays
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a file, and of its arrays: that of 10,000 drones has 10 MiB."""
+"""Largest size of a file, and of its arrays; a checkpoint of 10,000 drones has 10 MiB."""
 
 _FORMAT = "crazyflow_ros checkpoint 3"
-_NEVER = -1  # tick by which a drone that is not lost got lost
-_REASON = 300  # characters; some errors quote all that they are about
-_LARGEST = 1e9  # of the numbers of a drone that is not lost
-# How it runs, not what runs.
+_NEVER = -1  # tick of loss of a drone that is not lost
+_REASON = 300  # characters of an error; some quote the whole content
+_LARGEST = 1e9  # number in the state of a drone that is not lost
+# Settings that may differ between the simulation and the checkpoint.
 _FREE = (
     *("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones"),
     *("wind", "gust_intensity", "gust_altitude"),  # of the start
@@ -38,32 +38,31 @@ _FREE = (
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that the future of a simulation depends on, but for what is commanded from outside."""
+    """All that the future of a simulation depends on, but for commands from outside."""
 
     arrays: dict[str, np.ndarray]
     """State and inputs of the drones."""
     about: dict[str, Any]
-    """What JSON can hold: configuration, drones, time, what they are told."""
+    """Configuration, drones, time and commands, as JSON values."""
 
     def save(self, path: str | Path) -> None:
-        """Write a file, which is complete or not there.
+        """Write a file, completely or not at all.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         write_file(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The content of a file."""
+        """Return the content of the file."""
         return write_arrays({"about": np.array(json.dumps(self.about)), **self.arrays})
 
     @staticmethod
     def load(path: str | Path | BinaryIO) -> Checkpoint:
-        """Read a file, open or not, with any bytes in it.
+        """Read a file by its path, or an open file. Its content is not trusted.
 
         Raises:
-            ValueError: It is not there, or not that of a checkpoint; the message says what is wrong
-                with it.
+            ValueError: The file is missing, or is no checkpoint; the message says what is wrong.
         """
         name = path if isinstance(path, str | Path) else "what was given"
         try:
@@ -77,7 +76,7 @@ class Checkpoint:
         return checkpoint
 
     def _check_head(self) -> int:
-        """Refuse what is of no simulation; gives the ticks per second of the one it is of."""
+        """Check configuration and names; return the ticks per second."""
         config, names = self.about.get("config"), self.about.get("names")
         freq = config.get("freq") if isinstance(config, dict) else None
         if type(freq) is not int or not 0 < freq <= 1_000_000:
@@ -93,16 +92,16 @@ class Checkpoint:
         names: tuple[str, ...],
         arrays: Mapping[str, np.ndarray],
     ) -> None:
-        """See whether a simulation can go on from here.
+        """Check that a simulation can continue from this checkpoint.
 
         Args:
-            config: Of the simulation.
-            control: What commands mean there.
-            names: Of its drones.
+            config: Configuration of the simulation.
+            control: Its control mode.
+            names: Names of its drones.
             arrays: Its own `arrays`.
 
         Raises:
-            ValueError: It cannot; the message tells the first thing that differs.
+            ValueError: It cannot; the message names the first difference.
         """
         self._check_head()
         ours, theirs = described(config), self.about["config"]
@@ -125,7 +124,7 @@ class Checkpoint:
         check_orders(self.about, control, rules, self.about["tick"] * 1_000_000_000 // config.freq)
 
     def _check_numbers(self) -> None:
-        """Refuse numbers that no drone has. Only controllers of one that is lost may have any."""
+        """Refuse impossible numbers. Only the controllers of a lost drone may hold any number."""
         is_lost = self.arrays["lost"] >= 0
         for name, array in self.arrays.items():
             if array.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""What a checkpoint says besides arrays, checked before anything of it takes effect."""
+"""The content of a checkpoint besides arrays, checked before any of it takes effect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from crazyflow_ros.limits import shown
 from crazyflow_ros.runtime.wrenches import Wrench
 
 LATEST = 1_000_000_000
-"""Simulated time [s] that a checkpoint may be of: messages can count twice as far."""
+"""Latest simulated time of a checkpoint [s]; times in messages reach twice as far."""
 
 _MOST = 2**31 - 1  # resets
 _MAX_WRENCHES = 10_000
@@ -77,7 +77,7 @@ _COMMANDER = ("state", "why", "armed", "groups", "known", "stuck_ns", "order", "
 
 
 def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
-    """A setpoint as JSON can hold it.
+    """Return a setpoint as JSON values.
 
     Raises:
         ValueError: It is of a kind of its own.
@@ -117,7 +117,7 @@ def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
 
 
 def from_commander(commander: Commander) -> dict[str, Any]:
-    """What a commander is at, as JSON can hold it.
+    """Return the state of a commander as JSON values.
 
     Raises:
         ValueError: Its setpoint is of a kind of its own.
@@ -192,7 +192,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
 
 
 def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_ns: int) -> None:
-    """See whether drones in a control mode can follow the orders that `check_kept` let pass.
+    """Check that drones in a control mode can follow the orders that `check_kept` let pass.
 
     Raises:
         ValueError: They cannot.

@@ -1,4 +1,4 @@
-"""Who commands the drones from outside the process, control period by control period."""
+"""Sources of commands outside the process, one set of commands a control period."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from crazyflow_ros.scene import Mirror
 
 
 class OnLoss(StrEnum):
-    """What a drone does when its controller goes away: ends, is deactivated, or commands nothing.
+    """Behaviour of a drone whose controller ends, is deactivated, or stops to command.
 
     A drone that was never commanded, or not since the reset, is held in any case.
     """
 
     hold = "hold"
-    """It is kept where it is, at rest, until it is commanded again."""
+    """The drone stays where it is, at rest, until it is commanded again."""
     keep = "keep"
-    """The last command holds."""
+    """The last command stays in force."""
     stop = "stop"
-    """The rotors stop, and it falls."""
+    """The rotors stop, and the drone falls."""
 
 
 class CommandSource(Protocol):
-    """What the physics thread asks of whoever brings it commands. Called there, if not said else.
+    """A source of commands for the physics thread, which calls it unless stated otherwise.
 
     Attributes:
         period: Ticks between two control ticks, which are its multiples.
@@ -36,7 +36,7 @@ class CommandSource(Protocol):
     period: int
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
-        """Hand out the state: of each control tick, of the start, and after a change by hand."""
+        """Publish the state: at each control tick, at the start, and after a request changed it."""
 
     def collect(
         self,
@@ -45,26 +45,26 @@ class CommandSource(Protocol):
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Fill in what holds from a control tick on, after waiting for it if need be.
+        """Write the commands from a control tick on, after waiting for them if necessary.
 
         Args:
-            snapshot: The state that is to be answered.
+            snapshot: The state at the control tick.
             command: (M, 4) to write into, numbers of a `Level`.
             level: (M,) to write into, a `Level`.
-            interrupted: The thread has something else to do.
+            interrupted: Whether the thread has something else to do.
 
         Returns:
-            Whether that is done. If not, it was interrupted, and wants to be called again.
+            False if it was interrupted, and has to be called again.
         """
 
     def forget(self, drones: np.ndarray) -> None:
-        """These drones, by index, were put back: what they were told counts no more."""
+        """Drop the commands of drones, by index, because they were reset."""
 
     def interrupt(self) -> None:
-        """End the waiting of `collect`, for `interrupted` has become true. From any thread."""
+        """End the waiting of `collect`; `interrupted` has become true. From any thread."""
 
     def set_paused(self, paused: bool) -> None:
-        """Time stands still, or runs again."""
+        """Take note that time stands still, or runs again."""
 
     def close(self) -> None:
-        """The simulation has ended. From any thread, once or more often."""
+        """Close at the end of the simulation. From any thread, once or more often."""

@@ -1,4 +1,4 @@
-"""Orders: what each drone is told, from the tick on at which it takes effect."""
+"""Commands of each drone, from the tick on at which they take effect."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commande
 from crazyflow_ros.runtime.health import Health
 
 CommandCallback = Callable[[str, Setpoint, int], None]
-"""Is told which drone follows which setpoint, from which tick on."""
+"""Takes the drone, its setpoint, and the tick from which it follows that."""
 EventCallback = Callable[[FlightEvent], None]
 
 
-class Told(NamedTuple):
-    """What has become of setpoints, by the names of the drones."""
+class Response(NamedTuple):
+    """Outcome of setpoints that were posted together, as texts that begin with the drone."""
 
     refused: list[str]
-    """Those that cannot be followed as things are, and why."""
+    """Setpoints that a drone cannot follow in its present state, and why."""
     notes: list[str]
-    """What is done in another way than it was told, for example slower."""
+    """Setpoints that are followed in another way than commanded, for example slower."""
 
 
-class Orders:
-    """The latest setpoint of each drone, and its commander. One thread follows, any thread posts.
+class DroneCommands:
+    """The latest setpoint of each drone, and its commander. Any thread posts, one thread follows.
 
     Args:
-        rules: Of all drones.
-        control: What commands mean.
+        rules: Limits and figures of all drones.
+        control: Control mode of the commands.
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, at
             multiples of it alone: in between it depends on whoever steps when `take` is called.
-        health: Takes note of callbacks that fail, and tells of drones that fell.
+        health: Logs failed callbacks, and drones that fell.
     """
 
     def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
@@ -62,46 +62,46 @@ class Orders:
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[str, Setpoint] = {}
         self.callbacks: list[CommandCallback] = []
-        """Are called when a setpoint takes effect."""
+        """Called when a setpoint takes effect."""
         self.event_callbacks: list[EventCallback] = []
-        """Are called when something has happened to a drone."""
+        """Called when something happened to a drone."""
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
         self._courses = _Courses(control)
         self.changes_ns: float = 0
-        """When something else than the time changes a command."""
+        """Simulated time until which commands depend on time alone [ns]."""
         self.states: dict[str, FlightState] = {}
-        """Of drones that were told something; another dictionary after each change."""
+        """States of the drones that were commanded; a new dictionary after each change."""
 
     @property
     def moving(self) -> bool:
-        """Some command changes with time."""
+        """Whether some command changes with time."""
         return bool(self._courses.names)
 
     def post(self, name: str, setpoint: Setpoint) -> None:
-        """Tell a drone something; the latest setpoint wins. From any thread."""
+        """Post a setpoint; the latest one wins. From any thread."""
         with self._lock:
             self._posted[name] = setpoint
 
-    def tell(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Told:
-        """Put setpoints into force, all at once. What a drone cannot follow changes nothing."""
-        told, sight = Told([], []), _sight(now)
+    def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
+        """Put setpoints into force, all at once. A refused setpoint changes nothing."""
+        response, sight = Response([], []), _sight(now)
         for name, setpoint in setpoints.items():
             commander = self._commander(name)
             try:
                 plan = commander.tell(setpoint, sight.start(now.names.index(name)))
             except ValueError as error:
-                told.refused.append(f"{name}: {error}")
+                response.refused.append(f"{name}: {error}")
                 continue
             if plan is not None and plan.note:
-                told.notes.append(f"{name} {plan.note}")
+                response.notes.append(f"{name} {plan.note}")
             with self._lock:
                 self._posted.pop(name, None)  # it was posted before
             self._note(name, setpoint, plan, now)
-        return told
+        return response
 
     def clear(self, names: Iterable[str]) -> None:
-        """Forget what drones are told, what was posted too: it was meant for the flight so far."""
+        """Drop commands of drones, posted ones too: they were meant for the flight so far."""
         with self._lock:
             for name in names:
                 self._posted.pop(name, None)
@@ -111,7 +111,7 @@ class Orders:
         self._show_states()
 
     def rewind(self, time_ns: int) -> None:
-        """The clock goes back by so much: what is in force goes on, what was posted is dropped."""
+        """Move the clock back: setpoints in force go on, posted ones are dropped."""
         with self._lock:
             self._posted.clear()
         for commander in self._commanders.values():
@@ -119,10 +119,10 @@ class Orders:
         self.changes_ns = 0
 
     def capture(self) -> dict[str, Any]:
-        """What is in force, as JSON can hold it; `take` has been called for the present state.
+        """Return the setpoints in force as JSON values, after `take` for the present state.
 
         Raises:
-            ValueError: A setpoint is of a kind of its own.
+            ValueError: A setpoint is of a class that cannot be stored.
         """
         return {
             name: from_commander(commander) | {"moving": name in self._courses.names}
@@ -130,7 +130,7 @@ class Orders:
         }
 
     def restore(self, orders: Mapping[str, Any]) -> None:
-        """Follow what `capture` gave, and nothing else."""
+        """Follow the result of `capture`, and nothing else."""
         with self._lock:
             self._posted.clear()
         self.clear(list(self._commanders))
@@ -142,10 +142,10 @@ class Orders:
         self._show_states()
 
     def take(self, now: Snapshot) -> tuple[list[str], np.ndarray]:
-        """Put into force what was posted.
+        """Put the posted setpoints into force.
 
         Returns:
-            The drones whose commands are new and do not change with time, and their commands, a row
+            The drones with a new command that does not change with time, and these commands, a row
             each.
         """
         if not self._posted and not self._courses.names:
@@ -155,7 +155,7 @@ class Orders:
         if posted:
             sight = _sight(now)
             for name, setpoint in posted.items():
-                if name in now.names:  # else it went while somebody told it something
+                if name in now.names:  # else it was removed meanwhile
                     self._put_into_force(name, setpoint, sight, now)
         self.feel([now])
         if now.time_ns < self.changes_ns:
@@ -164,37 +164,37 @@ class Orders:
         return list(constant), np.array(list(constant.values()))
 
     def commands(self, times_ns: Sequence[int]) -> tuple[list[str], np.ndarray]:
-        """What drones are told whose commands change with time; `take` has been called.
+        """Compute the commands that change with time, after `take`.
 
         Args:
-            times_ns: (n,) of which none but the first is later than `changes_ns`.
+            times_ns: (n,) simulated times [ns]; only the first may be later than `changes_ns`.
 
         Returns:
-            Their names, and their commands (n, m, 16), if there are any.
+            The names of these drones, and their commands (n, m, 16).
         """
         if not self._courses.names:
             return [], _NONE
         return self._courses.commands(times_ns, self._rules.drag)
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
-        """Take note of what drones touch, each time their controllers run."""
+        """Record what drones touch, each time their controllers run."""
         seen = [now for now in seen if now.tick % self._period == 0]
         if seen and self.moving:
             contact, pos = [now.contact for now in seen], [now.pos for now in seen]
             self._supervisor.feel(contact, seen[0].names, pos, self._commanders)
 
     def take_failed(self) -> dict[str, str]:
-        """Drones whose setpoint could not be followed, and why, each once."""
+        """Return the drones whose setpoint failed, and why, each once."""
         failed, self._failed = self._failed, {}
         return failed
 
     def take_stopped(self) -> set[str]:
-        """Drones whose rotors are to stop, each once."""
+        """Return the drones whose rotors are to stop, each once."""
         stopped, self._stopped = self._stopped, set()
         return stopped
 
     def supervise(self, now: Snapshot) -> None:
-        """See which drones fell, and let those that lost their course begin it anew."""
+        """Detect drones that fell, and restart courses that were lost."""
         if all(commander.order is None for commander in self._commanders.values()):
             return
         events = self._supervisor.look(_sight(now), self._commanders)
@@ -227,7 +227,7 @@ class Orders:
             self._note(name, setpoint, plan, now)
 
     def _note(self, name: str, setpoint: Setpoint, plan: Plan | None, now: Snapshot) -> None:
-        """A setpoint has taken effect."""
+        """Report that a setpoint has taken effect."""
         if plan is not None:
             self._follow(name)
         for callback in self.callbacks:
@@ -235,7 +235,7 @@ class Orders:
         self._show_states()
 
     def _follow(self, name: str) -> None:
-        """Have what a commander does looked at in the next `take`."""
+        """Look at a commander in the next `take`."""
         if self._commanders[name].order is None:
             self._courses.drop(name)
             self._stopped.add(name)
@@ -245,10 +245,10 @@ class Orders:
         self.changes_ns = 0
 
     def _refresh(self, now: Snapshot) -> dict[str, np.ndarray]:
-        """Look up the pieces of all courses from now on, and until when they hold.
+        """Look up the pieces of all courses from now on, and how long they hold.
 
         Returns:
-            Commands of drones that do not change with time from now on.
+            Commands that do not change with time from now on, by drone.
         """
         changes: float = inf
         constant: dict[str, np.ndarray] = {}
@@ -292,14 +292,14 @@ class Orders:
 
 
 _NONE = np.zeros((0, 0))
-_PIECES = 8  # of a course, looked up at once
+_PIECES = 8  # of a course that are looked up at once
 
 
 class _Courses:
-    """The next pieces of the courses that drones are on, in rows.
+    """The next pieces of the drones' courses, in rows.
 
     Attributes:
-        names: Of drones whose command changes with time, or will when their setpoint lapses.
+        names: Drones whose command changes with time, or will when their setpoint lapses.
     """
 
     def __init__(self, control: Control) -> None:
@@ -310,12 +310,12 @@ class _Courses:
         self._rows: _Rows | None = None
 
     def add(self, name: str) -> None:
-        """A drone is on a course, which `put` gives."""
+        """Add a drone; `put` sets its course."""
         self.drop(name)
         self.names[name] = None
 
     def drop(self, name: str) -> None:
-        """A drone is on a course no longer."""
+        """Remove a drone."""
         self.names.pop(name, None)
         self._pieces.pop(name, None)
         self._attitudes.pop(name, None)
@@ -325,7 +325,7 @@ class _Courses:
         """Use the pieces of a drone's course from a time on.
 
         Returns:
-            Until when they hold [ns]; infinite if a single one is left, or an attitude.
+            The time until which they hold [ns]; infinite for the last piece, or an attitude.
         """
         course = order.plan.course
         if course is None:
@@ -337,21 +337,21 @@ class _Courses:
         return order.begin_ns + until * 1e9
 
     def command(self, name: str, time_ns: int, drag: np.ndarray) -> np.ndarray:
-        """(16,) what a drone is told at a time."""
+        """Command (16,) of a drone at a time."""
         commands: np.ndarray = _Rows([self._pieces[name]]).commands([time_ns], drag)[0, 0]
         return commands
 
     def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Names of drones, and what they are told at times (n,): (n, m, k)."""
-        told = []
+        """Names of drones, and their commands (n, m, k) at times (n,)."""
+        rows = []
         if self._pieces:
             if self._rows is None:
                 self._rows = _Rows(list(self._pieces.values()))
-            told.append(self._rows.commands(times_ns, drag))
+            rows.append(self._rows.commands(times_ns, drag))
         if self._attitudes:
             orders = self._attitudes.values()
-            told.append(np.array([[self._attitude(o, time) for o in orders] for time in times_ns]))
-        return [*self._pieces, *self._attitudes], np.concatenate(told, axis=1) if told else _NONE
+            rows.append(np.array([[self._attitude(o, time) for o in orders] for time in times_ns]))
+        return [*self._pieces, *self._attitudes], np.concatenate(rows, axis=1) if rows else _NONE
 
     def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
         """An attitude as a command of the control mode."""
@@ -364,7 +364,7 @@ class _Rows:
     """Pieces of the courses of some drones, side by side.
 
     Args:
-        pieces: Of each drone coefficients (4, K, 8), begins (4, K), and when its course began [ns].
+        pieces: For each drone coefficients (4, K, 8), begins (4, K), and its start [ns].
     """
 
     def __init__(self, pieces: Sequence[tuple[np.ndarray, np.ndarray, int]]) -> None:
@@ -374,7 +374,7 @@ class _Rows:
         self._drones, self._axes = np.ogrid[: len(pieces), :AXES]
 
     def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> np.ndarray:
-        """(n, m, 16) what the drones are told at times (n,)."""
+        """Commands (n, m, 16) of the drones at times (n,)."""
         times = ((np.array(times_ns)[:, None] - self._origins) * 1e-9)[..., None]  # (n, m, 1)
         piece = np.maximum((self._begins <= times[..., None]).sum(axis=-1) - 1, 0)  # (n, m, 4)
         at = self._drones, self._axes, piece

@@ -11,11 +11,11 @@ _NEVER = 1_000_000_000  # collections of the younger generations before one of t
 
 @contextmanager
 def short_collections() -> Iterator[None]:
-    """Do something that makes many objects which stay, as tracing does, without long stops.
+    """Avoid long collections while many lasting objects are made, for example by tracing.
 
-    Meanwhile only young objects are looked at. In a process that has frozen what there was at its
-    start, as the node's has, those that are there at the end are frozen, too: so they are not
-    looked at later. They are still freed when nothing refers to them.
+    Meanwhile only young objects are collected. If the process has frozen its first objects
+    (`gc.freeze`), as the node's has, the new ones are frozen at the end, too. Frozen objects are
+    still freed when nothing refers to them.
     """
     before = gc.get_threshold()
     gc.set_threshold(*before[:2], _NEVER)

@@ -1,29 +1,29 @@
-"""What goes wrong in a thread that has to go on: it is told, and survived."""
+"""Failures in a thread that has to go on: logged and survived, and a watchdog for the thread."""
 
 from __future__ import annotations
 
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 _LOG_PERIOD = 1.0  # s between two entries about the same callback
-_LOOKS = 4  # in each period without progress after which the thread is taken to hang
+_LOOKS = 4  # in each period without progress after which the thread counts as hanging
 
 
 class Logger(Protocol):
-    """Python's, or that of a ROS node."""
+    """A logger of Python, or of a ROS node."""
 
     def info(self, message: str) -> object:
-        """Something to know."""
+        """Log for information."""
 
     def warning(self, message: str) -> object:
-        """Something to look after."""
+        """Log a warning."""
 
     def error(self, message: str) -> object:
-        """Something that does not work."""
+        """Log an error."""
 
 
 @dataclass(frozen=True)
@@ -32,24 +32,43 @@ class Failure:
 
     count: int
     error: str
-    """The latest."""
+    """The latest exception."""
     time: float
-    """Of the latest, as `time.monotonic` [s]."""
+    """Time of the latest one, as `time.monotonic` [s]."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Speed and failures of a simulation at one moment."""
+
+    requested_factor: float
+    achieved_factor: float
+    overruns: int
+    stalls: int
+    tick: int
+    epoch: int
+    paused: bool
+    faults: Mapping[str, str]
+    """Drones that are out of service until they are reset, and why."""
+    failures: Mapping[str, Failure]
+    """Callbacks that have failed."""
+    stalled: str
+    """What the thread hangs in, or empty."""
 
 
 class Health:
-    """Exceptions of callbacks, lost drones, and whether the thread gets on.
+    """Exceptions of callbacks, lost drones, and a watchdog.
 
     Args:
-        logger: Is told.
-        timeout: Without progress for so long [s of wall time] the thread is taken to hang.
+        logger: Logs all that goes wrong.
+        timeout: Wall time without progress after which the thread counts as hanging [s].
 
     Attributes:
-        doing: What the watched thread is at, empty while it waits on purpose. Set by the thread.
-        beats: Rises with everything that the thread has done. Set by the thread.
+        doing: Present activity of the thread, empty while it waits on purpose. Set by the thread.
+        beats: Counts what the thread has done. Set by the thread.
         faults: Drones that are out of service, and why.
-        failures: Of callbacks, by name.
-        stalled: What the thread hangs in, or nothing.
+        failures: Failures of callbacks, by name.
+        stalled: What the thread hangs in, or empty.
     """
 
     def __init__(self, logger: Logger, timeout: float) -> None:
@@ -63,17 +82,17 @@ class Health:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Watch."""
+        """Start to watch."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no longer. From any thread."""
+        """Stop to watch. From any thread."""
         self._end.set()
 
     # In the watched thread.
 
     def call(self, name: str, callback: Callable[..., object], *args: Any) -> None:
-        """Call something that may fail."""
+        """Call a callback; log its exception."""
         self.doing = name
         try:
             callback(*args)
@@ -81,7 +100,7 @@ class Health:
             self.note_failure(name, error)
 
     def note_failure(self, name: str, error: Exception) -> None:
-        """A callback, or something else that the thread survives, has failed."""
+        """Record an exception that the thread survives."""
         before, now = self.failures.get(name), time.monotonic()
         count = before.count + 1 if before else 1
         text = f"{type(error).__name__}: {error}"
@@ -92,17 +111,17 @@ class Health:
             self._logger.error(f"{name} has failed, {count} times so far; time runs on\n{trace}")
 
     def note_faults(self, faults: dict[str, str]) -> None:
-        """These drones are out of service, and no others."""
+        """Set the drones that are out of service."""
         for name in faults.keys() - self.faults.keys():
             self._logger.error(f"{name}: {faults[name]}")
         self.faults = faults
 
     def inform(self, text: str) -> None:
-        """Something to know."""
+        """Log for information."""
         self._logger.info(text)
 
     def warn(self, text: str) -> None:
-        """Something that somebody might wonder about."""
+        """Log a warning."""
         self._logger.warning(text)
 
     # In a thread of its own.

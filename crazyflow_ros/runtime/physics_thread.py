@@ -2,41 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
+from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
-from crazyflow_ros.flight import Setpoint
-from crazyflow_ros.runtime.changes import StateEdit
+from crazyflow_ros.flight import FlightState, Setpoint
+from crazyflow_ros.runtime.changes import (
+    Changes,
+    DisturbanceCallback,
+    ResetCallback,
+    RestoreCallback,
+    StateEdit,
+)
 from crazyflow_ros.runtime.checkpoint import Checkpoint
 from crazyflow_ros.runtime.command_source import CommandSource
-from crazyflow_ros.runtime.drone_commands import Told
-from crazyflow_ros.runtime.events import SnapshotCallback
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
+from crazyflow_ros.runtime.health import Health, Logger, Statistics
 from crazyflow_ros.runtime.loop import Loop
-from crazyflow_ros.runtime.reset import ResetScope
-from crazyflow_ros.runtime.roster import Prepared, SceneEdit
-from crazyflow_ros.runtime.statistics import Statistics
+from crazyflow_ros.runtime.requests import InvalidState
+from crazyflow_ros.runtime.resets import Life, ResetScope
+from crazyflow_ros.runtime.roster import PreparedRoster, Roster, SceneEdit
+from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
+from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
-from crazyflow_ros.runtime.wrenches import Wrench
-from crazyflow_ros.scene import MirrorState
+from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
+from crazyflow_ros.scene import Mirror, MirrorState
 
 T = TypeVar("T")
-_MIRROR_TIMEOUT = 10.0  # s that the mirror waits for a request
 
 
-class PhysicsThread(Loop):
+class PhysicsThread:
     """The running simulation, for all other threads.
 
-    They post commands, queue requests, which are carried out between two ticks, and read
-    snapshots.
+    They post commands, queue requests, which the thread carries out between two ticks, and read
+    snapshots. Callbacks run in the physics thread, must be added before the start and must not wait
+    for a request.
+
+    Args:
+        config: The simulation.
+        names: Names of the drones.
+        source: Brings the commands from outside, instead of `command`.
+        logger: Logs failures; by default Python's.
+
+    Attributes:
+        config: As given.
+        freq: Ticks per simulated second.
+        control: The control mode of all drones.
+        control_period: Ticks between two runs of the outermost controller.
+
+    Raises:
+        ValueError: The configuration or a name is not usable; the message says which.
     """
 
     def __init__(
@@ -46,271 +71,45 @@ class PhysicsThread(Loop):
         source: CommandSource | None = None,
         logger: Logger | None = None,
     ) -> None:
-        super().__init__(config, names, source, logger)
-        self.mirror.requests = MirrorRequests(self)
+        self.config, self.freq, self._source = config, config.freq, source
+        pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
+        logger = logging.getLogger("crazyflow_ros") if logger is None else logger
+        self._health = health = Health(logger, config.watchdog_timeout)
+        n_slots = 0 if source else config.max_drones
+        engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
+        roster = Roster(config, names, engine, health)
+        self._simulation = simulation = Simulation(config, engine, roster.mirror, source, health)
+        self._changes = Changes(config, simulation, engine, roster, source, health)
+        self._loop = Loop(
+            simulation, self._changes.show, pacer, source, health, paused=config.start_paused
+        )
+        self.control: Control = simulation.control
+        self.control_period = simulation.control_period
+        self.mirror.requests = self
 
-    def command(self, name: str, setpoint: Setpoint) -> None:
-        """Tell a drone what to do from the next tick on. The latest setpoint wins.
+    # The thread.
 
-        Raises:
-            ValueError: There is no such drone, or its control mode cannot follow the setpoint.
-        """
-        self._simulation.known([name])
-        if self._source is not None:
-            raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
-        setpoint.check(self.control)
-        self._simulation.orders.post(name, setpoint)
+    def start(self) -> None:
+        """Start the thread, after the compilation."""
+        self._simulation.add_supervisor()
+        self._loop.start()
 
-    def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Told]:
-        """Tell drones what to do, all between the same two ticks, and hear what they do about it.
-
-        Raises:
-            ValueError: There is no such drone, or its control mode cannot follow the setpoint.
-        """
-        self._simulation.known(setpoints)
-        if self._source is not None:
-            raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
-        for setpoint in setpoints.values():
-            setpoint.check(self.control)
-        orders = self._simulation.orders
-        return self._ask(lambda: orders.tell(setpoints, self.snapshot))
-
-    def apply_wrench(self, name: str, wrench: Wrench, key: Hashable = None) -> Future[None]:
-        """Let an external force and torque act on a drone from the next tick on.
-
-        Args:
-            name: Of the drone.
-            wrench: What acts.
-            key: Of several with the same key the latest acts; None is different from all others.
-
-        Returns:
-            Done when it has ended. Fails with `InvalidState` if a reset ends it.
+    def stop(self, timeout: float = 2.0) -> None:
+        """End the thread. Open requests fail.
 
         Raises:
-            ValueError: There is no such drone.
+            TimeoutError: The thread did not end within `timeout` [s].
         """
-        self._simulation.known([name])
-        return self._simulation.wrenches.post(name, wrench, object() if key is None else key)
-
-    def end_wrench(self, key: Hashable) -> None:
-        """End the wrench of a key, see `apply_wrench`, before the next tick."""
-        self._simulation.wrenches.end(key)
-
-    def pause(self) -> Future[Snapshot]:
-        """Stop time. No tick follows the completion of the future; steps under way are aborted."""
-        return self._request(self._pause)
-
-    def resume(self) -> Future[Snapshot]:
-        """Let time run; steps that are not done yet fail."""
-        return self._request(self._resume)
-
-    def switch(self, *, paused: bool) -> Future[tuple[bool, Snapshot]]:
-        """Pause or resume; the result also says whether that changed anything."""
-
-        def carry_out() -> tuple[bool, Snapshot]:
-            changes = self.paused != paused
-            if paused:
-                self._pause()
-            elif changes:
-                self._resume()
-            return changes, self.snapshot
-
-        return self._ask(carry_out)
-
-    def step(self, n_ticks: int, progress: Progress | None = None) -> Steps:
-        """Advance by exactly `n_ticks`, at full speed. Only while paused.
-
-        Args:
-            n_ticks: How many.
-            progress: Is told in the physics thread how many are done, after each stretch.
-
-        Returns:
-            A future that can be cancelled half-way. It fails with `StepAborted` if time is let run,
-            the simulation is paused once more, or the drones are reset meanwhile.
-
-        Raises:
-            ValueError: There is nothing to do.
-        """
-
-        def cancel(steps: Steps) -> None:
-            self._request(lambda: self._steps.drop(steps))
-
-        steps = Steps(n_ticks, progress, cancel)
-        self._requests.put(lambda: self._enqueue(steps), steps)
-        self._interrupt_source()
-        return steps
-
-    def reset(
-        self,
-        scope: ResetScope = ResetScope.state,
-        drones: Sequence[str] | None = None,
-        states: Mapping[str, DroneState] | None = None,
-    ) -> Future[Snapshot]:
-        """Put things back between two ticks; the epoch rises, and steps under way are aborted.
-
-        Args:
-            scope: What; without `time`, time goes on.
-            drones: Only these, whose state it is then. The others do not notice.
-            states: What drones are put into afterwards.
-
-        The future raises ValueError if a drone, or a state, is not one.
-        """
-        if ResetScope.spawned not in scope:
-            return self._request(lambda: self._reset(scope, drones, states))
-
-        def put_back(assembly: Prepared) -> Snapshot:
-            self._reset(scope, drones, states, assembly=assembly)
-            return self.snapshot
-
-        return self._preparation.put(self._changes.to_start(put_back))
-
-    def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
-        """Put drones into states, all at once.
-
-        The future raises ValueError if a drone, or a state, is not one.
-        """
-        return self._request(lambda: self._changes.set_states(states))
-
-    def set_state(self, state: MirrorState) -> Future[Snapshot]:
-        """Put all drones into a state."""
-        return self._request(lambda: self._changes.set_state(state))
-
-    def edit_state(self, plan: Callable[[], StateEdit], *, reset: bool = False) -> Future[Snapshot]:
-        """Put all drones into a state that depends on the present one, or on that after a reset.
-
-        Args:
-            plan: Gives what makes of the state between two ticks the one to go on from. Is called
-                between the same two, before anything is changed, and may refuse with ValueError.
-            reset: Reset before, as `reset` does.
-        """
-
-        def carry_out() -> None:
-            edit = plan()
-            if reset:
-                self._reset(ResetScope.state, edit=edit)
-            else:
-                self._changes.set_state(edit(self.snapshot))
-
-        return self._request(carry_out)
-
-    def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
-        """Add a drone between two ticks; the others do not notice.
-
-        It is prepared beside the simulation, which flies on; beyond `SimulationConfig.max_drones`
-        that takes some seconds, for it is compiled for more.
-
-        Args:
-            name: Letters, digits, underscores.
-            pose: (7,) position and attitude (xyzw), also after a reset; None: on the floor, where
-                there is room.
-
-        The future raises ValueError if the name or the pose is not usable, and InvalidState if the
-        drones are commanded from outside.
-        """
-        return self._preparation.put(self._changes.spawn(name, pose))
-
-    def despawn(self, name: str) -> Future[Snapshot]:
-        """Remove a drone between two ticks.
-
-        The future raises ValueError if there is none, and InvalidState if it is the last one or the
-        drones are commanded from outside.
-        """
-        return self._preparation.put(self._changes.despawn(name))
-
-    def set_scene(
-        self, scene: str | Path | None = None, edit: SceneEdit | None = None
-    ) -> Future[Snapshot]:
-        """Put the drones, as they are, into another scene. See `Changes.set_scene`.
-
-        It is prepared beside the simulation, `edit` is called in another thread. With more shapes
-        to collide with than there is room for that takes some seconds, to compile.
-        """
-        return self._preparation.put(self._changes.set_scene(scene, edit))
-
-    def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
-        """Let the drones collide with these, and no longer with what is in the scene.
-
-        With another number of slots that takes some seconds, in which the simulation flies on.
-        """
-        return self._preparation.put(self._changes.set_obstacles(obstacles))
-
-    def checkpoint(self) -> Future[Checkpoint]:
-        """All that the future of the simulation depends on, but for what is commanded from outside.
-
-        The future raises ValueError if a drone follows a setpoint that cannot be kept.
-        """
-        return self._ask(self._simulation.capture)
-
-    def capture(self) -> Checkpoint:
-        """The same at once, in a callback. Physics thread only."""
-        return self._simulation.capture()
-
-    def restore(self, checkpoint: Checkpoint) -> Future[Snapshot]:
-        """Go on from a checkpoint bit for bit; time, and the epoch, jump to what they were then.
-
-        Steps under way are aborted. What else is in the scene stays as it is.
-
-        The future raises ValueError if it is one of other drones or of another configuration.
-        """
-
-        def restore(prepared: Prepared) -> Snapshot:
-            self._restore(checkpoint, prepared)
-            return self.snapshot
-
-        gusts = bool(checkpoint.about.get("gusts"))
-        return self._preparation.put(self._changes.to_checkpoint(gusts, restore))
+        self._loop.stop(timeout)
 
     @property
-    def wind(self) -> Wind:
-        """That blows."""
-        return self._simulation.wind
-
-    def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
-        """Let something disturb the drones from the next tick on.
-
-        The first gusts take some seconds, to compile, in which the simulation flies on.
-
-        The future raises ValueError if there is no such drone, or it has no effect on it.
-        """
-        return self._preparation.put(self._changes.disturb(disturbance))
-
-    def hold(self, reason: str) -> Future[Snapshot]:
-        """Pause, and refuse to resume and to step, with a reason, until `release`."""
-        return self._request(lambda: self._hold(reason))
-
-    def release(self) -> Future[Snapshot]:
-        """Allow what `hold` has refused; time still stands."""
-        return self._request(lambda: self._hold(""))
-
-    def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
-        """Call `callback` between two ticks, with the state that the mirror has, too."""
-
-        def show() -> None:
-            self._health.call("callback that is shown the state", callback, self.snapshot)
-
-        return self._request(show)
-
-    def capture_initial_state(self) -> Future[Snapshot]:
-        """Make the present state, and the commands in force, the initial ones."""
-        return self._request(self._changes.capture_initial_state)
-
-    def notify_reset(self) -> Future[Snapshot]:
-        """Drop the mirror's staged controls and run its reset callback; the state stays."""
-        notify, name = self.mirror.notify_reset, "reset callback of the mirror"
-        return self._request(lambda: self._health.call(name, notify, False))
-
-    def set_real_time_factor(self, factor: float) -> Future[Snapshot]:
-        """Change the speed; 0 runs as fast as possible.
-
-        Raises:
-            ValueError: Negative, NaN or infinite.
-        """
-        factor = check_real_time_factor(factor)
-        return self._request(lambda: self._set_factor(factor))
+    def failed(self) -> BaseException | None:
+        """The exception that ended the thread, if one did."""
+        return self._loop.failed
 
     def statistics(self) -> Statistics:
-        """How the simulation is doing."""
-        pacer = self._pacer
+        """Speed and failures of the simulation, now."""
+        pacer = self._loop.pacer
         return Statistics(
             requested_factor=pacer.factor,
             achieved_factor=0.0 if self.paused else pacer.achieved_factor(),
@@ -324,16 +123,380 @@ class PhysicsThread(Loop):
             stalled=self._health.stalled,
         )
 
+    # The state.
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The latest state."""
+        return self._simulation.snapshot
+
+    @property
+    def mirror(self) -> Mirror:
+        """The MuJoCo side, written before each event."""
+        return self._simulation.mirror
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the drones."""
+        return self._simulation.snapshot.names
+
+    @property
+    def paused(self) -> bool:
+        """Whether time stands still."""
+        return self._loop.paused
+
+    @property
+    def epoch(self) -> int:
+        """Number of resets so far."""
+        return self._simulation.epoch
+
+    @property
+    def lives(self) -> Mapping[str, Life]:
+        """How often each drone was reset, and when; a new mapping after each change."""
+        return self._simulation.lives.current
+
+    @property
+    def flight_states(self) -> Mapping[str, FlightState]:
+        """States of the drones that were commanded; the others are idle."""
+        return self._simulation.commands.states
+
+    @property
+    def obstacles(self) -> Obstacles | None:
+        """Obstacles of the drones, besides the floor z = 0 and one another."""
+        return self._simulation.obstacles
+
+    @property
+    def wind(self) -> Wind:
+        """The present wind."""
+        return self._simulation.wind
+
+    # Callbacks.
+
+    def every(
+        self, rate_hz: int, callback: SnapshotCallback, name: str, *, observes: bool = False
+    ) -> None:
+        """Call `callback` `rate_hz` times per simulated second.
+
+        It is called on exact multiples of the tick, after the mirror has been written, and besides
+        at the start, after a step and after a reset.
+
+        Args:
+            rate_hz: Calls per simulated second.
+            callback: Takes the state.
+            name: Name of the callback in messages.
+            observes: The callback commands nothing. What others command takes effect at the next
+                tick; what an observer commands may take effect some ticks later, where time runs
+                as fast as it can.
+
+        Raises:
+            ValueError: The rate does not divide `freq`; the message uses `name`.
+        """
+        if self._loop.started:
+            raise InvalidState(f"{name} has to be added before the simulation starts")
+        self._simulation.events.add(rate_hz, callback, name, observes=observes)
+
+    def on_reset(self, callback: ResetCallback) -> None:
+        """Call `callback` after each reset, before anyone sees the new state."""
+        self._changes.reset_callbacks.append(callback)
+
+    def on_change(self, callback: SnapshotCallback) -> None:
+        """Call `callback` at the start, and after each request that changed the state."""
+        self._changes.change_callbacks.append(callback)
+
+    def on_restore(self, callback: RestoreCallback) -> None:
+        """Call `callback` before the state and the time become those of a checkpoint."""
+        self._changes.restore_callbacks.append(callback)
+
+    def on_flight_event(self, callback: EventCallback) -> None:
+        """Call `callback` when a drone falls, hits something, or the like."""
+        self._simulation.commands.event_callbacks.append(callback)
+
+    def on_command(self, callback: CommandCallback) -> None:
+        """Call `callback` when a setpoint takes effect."""
+        self._simulation.commands.callbacks.append(callback)
+
+    def on_wrench(self, callback: WrenchCallback) -> None:
+        """Call `callback` when the external forces on the drones change."""
+        self._simulation.wrenches.callbacks.append(callback)
+
+    def on_disturbance(self, callback: DisturbanceCallback) -> None:
+        """Call `callback` when a disturbance begins; `on_change` follows."""
+        self._changes.disturbance_callbacks.append(callback)
+
+    def on_failure(self, callback: Callable[[BaseException], None]) -> None:
+        """Call `callback` when an exception ends the thread."""
+        self._loop.failure_callbacks.append(callback)
+
+    # Commands.
+
+    def command(self, name: str, setpoint: Setpoint) -> None:
+        """Command a drone from the next tick on. The latest setpoint wins.
+
+        Raises:
+            ValueError: There is no such drone, or its control mode cannot follow the setpoint.
+        """
+        self._check_commands([name], [setpoint])
+        self._simulation.commands.post(name, setpoint)
+
+    def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
+        """Command several drones between the same two ticks; the result says who refused.
+
+        Raises:
+            ValueError: There is no such drone, or its control mode cannot follow the setpoint.
+        """
+        self._check_commands(setpoints, setpoints.values())
+        commands = self._simulation.commands
+        return self._loop.ask(lambda: commands.command(setpoints, self.snapshot))
+
+    def apply_wrench(self, name: str, wrench: Wrench, key: Hashable = None) -> Future[None]:
+        """Apply an external force and torque to a drone from the next tick on.
+
+        Args:
+            name: Name of the drone.
+            wrench: Force and torque.
+            key: A wrench replaces the one with the same key; None never replaces any.
+
+        Returns:
+            Done when the wrench has ended. Fails with `InvalidState` if a reset ends it.
+
+        Raises:
+            ValueError: There is no such drone.
+        """
+        self._simulation.known([name])
+        return self._simulation.wrenches.post(name, wrench, object() if key is None else key)
+
+    def end_wrench(self, key: Hashable) -> None:
+        """End the wrench with a key, see `apply_wrench`, before the next tick."""
+        self._simulation.wrenches.end(key)
+
+    def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
+        """Change the wind, a motor or a battery from the next tick on.
+
+        The first gusts take some seconds to compile, in which the simulation flies on.
+
+        The future raises ValueError if there is no such drone, or the disturbance has no effect.
+        """
+        return self._loop.preparation.put(self._changes.disturb(disturbance))
+
+    # Time.
+
+    def pause(self) -> Future[Snapshot]:
+        """Stop time. No tick follows the completion of the future; steps under way are aborted."""
+        return self._request(self._loop.pause)
+
+    def resume(self) -> Future[Snapshot]:
+        """Let time run; steps that are not done yet fail."""
+        return self._request(self._loop.resume)
+
+    def switch(self, *, paused: bool) -> Future[tuple[bool, Snapshot]]:
+        """Pause or resume; the result also says whether that changed anything."""
+
+        def carry_out() -> tuple[bool, Snapshot]:
+            changes = self.paused != paused
+            if paused:
+                self._loop.pause()
+            elif changes:
+                self._loop.resume()
+            return changes, self.snapshot
+
+        return self._loop.ask(carry_out)
+
+    def hold(self, reason: str) -> Future[Snapshot]:
+        """Pause, and refuse to resume and to step, with a reason, until `release`."""
+        return self._request(lambda: self._loop.hold(reason))
+
+    def release(self) -> Future[Snapshot]:
+        """Allow what `hold` refused; time still stands."""
+        return self._request(lambda: self._loop.hold(""))
+
+    def step(self, n_ticks: int, progress: Progress | None = None) -> Steps:
+        """Advance by exactly `n_ticks`, at full speed. Only while paused.
+
+        Args:
+            n_ticks: Number of ticks.
+            progress: Called in the physics thread after each stretch, with the ticks done so far.
+
+        Returns:
+            A future that can be cancelled half-way. It fails with `StepAborted` if the simulation
+            is resumed, paused once more, or reset meanwhile.
+
+        Raises:
+            ValueError: `n_ticks` is less than 1.
+        """
+
+        def cancel(steps: Steps) -> None:
+            self._request(lambda: self._loop.drop(steps))
+
+        steps = Steps(n_ticks, progress, cancel)
+        self._loop.enqueue(steps)
+        return steps
+
+    def set_real_time_factor(self, factor: float) -> Future[Snapshot]:
+        """Change the speed; 0 runs as fast as possible.
+
+        Raises:
+            ValueError: Negative, NaN or infinite.
+        """
+        factor = check_real_time_factor(factor)
+        return self._request(lambda: self._loop.set_factor(factor))
+
+    # Resets and states.
+
+    def reset(
+        self,
+        scope: ResetScope = ResetScope.state,
+        drones: Sequence[str] | None = None,
+        states: Mapping[str, DroneState] | None = None,
+    ) -> Future[Snapshot]:
+        """Reset between two ticks; the epoch rises, and steps under way are aborted.
+
+        Args:
+            scope: Parts to reset; without `time`, time goes on.
+            drones: Only these drones; the scope is then `state`. The others do not notice.
+            states: States of drones after the reset.
+
+        The future raises ValueError for an unknown drone or an impossible state.
+        """
+        if ResetScope.spawned not in scope:
+            return self._request(lambda: self._reset(scope, drones, states))
+
+        def put_back(prepared: PreparedRoster) -> Snapshot:
+            self._reset(scope, drones, states, prepared=prepared)
+            return self.snapshot
+
+        return self._loop.preparation.put(self._changes.to_start(put_back))
+
+    def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
+        """Set the states of some drones, all at once.
+
+        The future raises ValueError for an unknown drone or an impossible state.
+        """
+        return self._request(lambda: self._changes.set_states(states))
+
+    def set_state(self, state: MirrorState) -> Future[Snapshot]:
+        """Set the state of all drones."""
+        return self._request(lambda: self._changes.set_state(state))
+
+    def edit_state(self, plan: Callable[[], StateEdit], *, reset: bool = False) -> Future[Snapshot]:
+        """Set all drones to a state that depends on the present one, or on that after a reset.
+
+        Args:
+            plan: Called between two ticks, before anything changes; returns the function from the
+                state between the same two ticks to the new one. It may refuse with ValueError.
+            reset: Reset before, as `reset` does.
+        """
+
+        def carry_out() -> None:
+            edit = plan()
+            if reset:
+                self._reset(ResetScope.state, edit=edit)
+            else:
+                self._changes.set_state(edit(self.snapshot))
+
+        return self._request(carry_out)
+
+    def capture_initial_state(self) -> Future[Snapshot]:
+        """Make the present state, and the commands in force, the initial ones."""
+        return self._request(self._changes.capture_initial_state)
+
+    def notify_reset(self) -> Future[Snapshot]:
+        """Drop the mirror's staged controls and run its reset callback; the state stays."""
+        notify, name = self.mirror.notify_reset, "reset callback of the mirror"
+        return self._request(lambda: self._health.call(name, notify, False))
+
+    def checkpoint(self) -> Future[Checkpoint]:
+        """Capture all that the future depends on, but for commands from outside.
+
+        The future raises ValueError if a drone follows a setpoint that cannot be stored.
+        """
+        return self._loop.ask(self._simulation.capture)
+
+    def capture(self) -> Checkpoint:
+        """Capture a checkpoint at once. Physics thread only."""
+        return self._simulation.capture()
+
+    def restore(self, checkpoint: Checkpoint) -> Future[Snapshot]:
+        """Continue from a checkpoint bit for bit; time and epoch jump to its own.
+
+        Steps under way are aborted. Objects in the scene stay as they are.
+
+        The future raises ValueError for a checkpoint of other drones or of another configuration.
+        """
+
+        def restore(prepared: PreparedRoster) -> Snapshot:
+            self._changes.restore(checkpoint, prepared)
+            self._loop.jump("the simulation was restored")
+            return self.snapshot
+
+        gusts = bool(checkpoint.about.get("gusts"))
+        return self._loop.preparation.put(self._changes.to_checkpoint(gusts, restore))
+
+    def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
+        """Call `callback` between two ticks, with the state that the mirror has, too."""
+
+        def show() -> None:
+            self._health.call("callback that is shown the state", callback, self.snapshot)
+
+        return self._request(show)
+
+    # Drones and scene.
+
+    def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
+        """Add a drone between two ticks; the others do not notice.
+
+        The simulation flies on while the drone is prepared. Beyond `SimulationConfig.max_drones`
+        that takes some seconds, to compile for more drones.
+
+        Args:
+            name: Letters, digits, underscores.
+            pose: (7,) position [m] and attitude (xyzw), also after a reset; None: on the floor,
+                where there is room.
+
+        The future raises ValueError if the name or the pose is not usable, and InvalidState if the
+        drones are commanded from outside.
+        """
+        return self._loop.preparation.put(self._changes.spawn(name, pose))
+
+    def despawn(self, name: str) -> Future[Snapshot]:
+        """Remove a drone between two ticks.
+
+        The future raises ValueError if there is none, and InvalidState if it is the last one or the
+        drones are commanded from outside.
+        """
+        return self._loop.preparation.put(self._changes.despawn(name))
+
+    def set_scene(
+        self, scene: str | Path | None = None, edit: SceneEdit | None = None
+    ) -> Future[Snapshot]:
+        """Move the drones, as they are, into another scene. See `Changes.set_scene`.
+
+        The simulation flies on while the scene is prepared; `edit` is called in another thread.
+        More collision shapes than there is room for take some seconds, to compile.
+        """
+        return self._loop.preparation.put(self._changes.set_scene(scene, edit))
+
+    def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
+        """Let the drones collide with these obstacles instead of those in the scene.
+
+        Another number of slots takes some seconds to compile, in which the simulation flies on.
+        """
+        return self._loop.preparation.put(self._changes.set_obstacles(obstacles))
+
+    def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
+        self._simulation.known(names)
+        if self._source is not None:
+            raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
+        for setpoint in setpoints:
+            setpoint.check(self.control)
+
     def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
-        """Have `action` carried out between two ticks; the future has the state after it."""
+        """Carry out `action` between two ticks; the future has the state after it."""
 
         def carry_out() -> Snapshot:
             action()
             return self.snapshot
 
-        return self._ask(carry_out)
-
-    # In the thread itself.
+        return self._loop.ask(carry_out)
 
     def _reset(
         self,
@@ -341,41 +504,9 @@ class PhysicsThread(Loop):
         drones: Sequence[str] | None = None,
         states: Mapping[str, DroneState] | None = None,
         edit: StateEdit | None = None,
-        assembly: Prepared | None = None,
+        prepared: PreparedRoster | None = None,
     ) -> None:
-        self._changes.reset(scope, drones, states, edit, assembly)
+        """Reset. Physics thread only."""
+        self._changes.reset(scope, drones, states, edit, prepared)
         if drones is None:
-            self._steps.abort("the simulation was reset")
-            self._pacer.restart(self.snapshot.tick)
-
-    def _restore(self, checkpoint: Checkpoint, prepared: Prepared) -> None:
-        self._changes.restore(checkpoint, prepared)
-        self._steps.abort("the simulation was restored")
-        self._pacer.restart(self.snapshot.tick)
-
-    def _set_factor(self, factor: float) -> None:
-        self._pacer.factor = factor
-        self._anchor()
-
-
-class MirrorRequests:
-    """See `scene.mirror.PhysicsRequests`; each call returns when it is done."""
-
-    def __init__(self, physics: PhysicsThread) -> None:
-        self._physics = physics
-
-    def set_state(self, state: MirrorState) -> None:
-        """Go on from a state."""
-        self._physics.set_state(state).result(_MIRROR_TIMEOUT)
-
-    def capture_initial_state(self) -> None:
-        """Make the present state the initial one."""
-        self._physics.capture_initial_state().result(_MIRROR_TIMEOUT)
-
-    def reset(self) -> None:
-        """Reset all drones."""
-        self._physics.reset().result(_MIRROR_TIMEOUT)
-
-    def notify_reset(self) -> None:
-        """Drop staged controls and run the mirror's reset callback."""
-        self._physics.notify_reset().result(_MIRROR_TIMEOUT)
+            self._loop.jump("the simulation was reset")

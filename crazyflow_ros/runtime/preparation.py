@@ -1,8 +1,8 @@
-"""Changes that take long to prepare: that is done beside the simulation, which flies on.
+"""Changes that take long to prepare, in a worker, while the simulation flies on.
 
-A change is tried in the physics thread. If it is not ready it is prepared in a worker and tried
-again; what was prepared for a state of things that is no more is prepared anew. Changes are
-prepared one after the other, each for the state of things that the one before has left.
+The physics thread tries a change. If it is not ready, the worker prepares it, and the physics
+thread tries again; a preparation that has become outdated is repeated. Changes are prepared one
+after the other, each for the state that the one before has left.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ Result = TypeVar("Result", covariant=True)
 
 
 class Change(Protocol[Result]):
-    """What is to be changed. Each method may refuse with ValueError or `InvalidState`."""
+    """A change. Each method may refuse with ValueError or `InvalidState`."""
 
     def is_ready(self) -> bool:
-        """Whether it can be carried out at once, as things are. Physics thread."""
+        """Whether the change can be carried out now. Physics thread."""
 
     def prepare(self) -> None:
-        """Make it ready, as things are. In the worker."""
+        """Prepare the change for the present state. In the worker."""
 
     def carry_out(self) -> Result:
-        """Do it, and quickly. Physics thread, directly after `is_ready`."""
+        """Carry out the change, quickly. Physics thread, directly after `is_ready`."""
 
     def finish(self) -> None:
-        """Free what is not needed any more, which may take long. In the worker."""
+        """Free objects that are not needed any more, which may take long. In the worker."""
 
 
 class Preparation:
-    """Prepares changes and has them carried out.
+    """Prepares changes, and lets the physics thread carry them out.
 
     Args:
-        ask: Has something done in the physics thread, between two ticks.
+        ask: Runs a function in the physics thread, between two ticks.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -50,10 +50,10 @@ class Preparation:
         self._closed = ""
 
     def put(self, change: Change[T]) -> Future[T]:
-        """Have a change made. From any thread.
+        """Make a change. From any thread.
 
         Returns:
-            A future that can be cancelled until the change is carried out, which is then not done.
+            A future; cancelling it before the change is carried out drops the change.
         """
         future: Future[T] = Future()
         with self._lock:
@@ -73,7 +73,7 @@ class Preparation:
         return future
 
     def close(self, reason: str) -> None:
-        """Refuse what is open, and all that comes."""
+        """Refuse open changes, and all later ones."""
         with self._lock:
             self._closed, refused = reason, tuple(self._open)
         for future in refused:
@@ -92,12 +92,12 @@ class Preparation:
             change.finish()
 
     def _try(self, change: Change[T], future: Future[T], *, at_once: bool = False) -> bool:
-        """Carry a change out if it is ready; False if it is to be prepared. Physics thread.
+        """Carry out a change if it is ready; return False if it has to be prepared. Physics thread.
 
         Args:
-            change: To be made.
-            future: Of it.
-            at_once: It may overtake others, after which what is refused now may be possible.
+            change: The change.
+            future: Its future.
+            at_once: It may overtake others, after which a change refused now may be possible.
         """
         try:
             if not (future.cancelled() or change.is_ready()):
@@ -114,7 +114,7 @@ class Preparation:
         return True
 
     def _take(self, future: Future[Any]) -> bool:
-        """Whether it is for the caller to complete a future."""
+        """Whether the caller is the one to complete a future."""
         with self._lock:
             mine = future in self._open
             self._open.discard(future)

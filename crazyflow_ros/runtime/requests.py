@@ -1,4 +1,4 @@
-"""Requests: what other threads want done in the physics thread, between two ticks."""
+"""Requests of other threads, which the physics thread carries out between two ticks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Requests:
     """A queue that one thread serves, sleeps on, and closes.
 
     Args:
-        note_failure: Called when an action fails with something else than a refusal, with what
-            failed and the exception. The thread goes on.
+        note_failure: Called when an action fails with another exception than a refusal. The thread
+            goes on.
 
     Attributes:
-        stopping: The thread is to end.
+        stopping: Whether the thread is to end.
     """
 
     def __init__(self, note_failure: Callable[[str, Exception], None]) -> None:
@@ -36,9 +36,9 @@ class Requests:
     # From any thread.
 
     def ask(self, action: Callable[[], T]) -> Future[T]:
-        """Have `action` carried out; the future has its result, or its exception.
+        """Carry out `action`; the future has its result, or its exception.
 
-        Until it has begun, cancelling the future drops it.
+        Cancelling the future drops an action that has not begun.
         """
         future: Future[T] = Future()
 
@@ -59,7 +59,7 @@ class Requests:
         return future
 
     def put(self, action: Callable[[], None], future: Future[Any]) -> None:
-        """Have `action` carried out, which sees to the future itself."""
+        """Carry out `action`, which completes the future itself."""
         with self._wake:
             if self._closed or self.stopping:
                 future.set_exception(InvalidState(self._closed or "the simulation has ended"))
@@ -76,23 +76,23 @@ class Requests:
     # In the thread that serves.
 
     def pending(self) -> bool:
-        """There is something to do, or an end to come to."""
+        """Whether there are requests, or the thread is to end."""
         return bool(self._queue) or self.stopping
 
     def serve(self) -> None:
-        """Carry out what is asked for."""
+        """Carry out all requests."""
         while self._queue:
             with self._wake:
                 action, _ = self._queue.popleft()
             action()
 
     def sleep(self, timeout: float) -> bool:
-        """Wait, but not past a request; True if the time [s] is over."""
+        """Wait until a request comes; return True if the timeout [s] is over."""
         with self._wake:
             return not self._wake.wait_for(self.pending, timeout)
 
     def close(self, reason: str) -> None:
-        """Refuse what is open, and all that comes."""
+        """Refuse open requests, and all later ones."""
         with self._wake:
             self._closed = reason
             while self._queue:

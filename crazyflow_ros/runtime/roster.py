@@ -1,4 +1,4 @@
-"""The assembly: the drones that there are, in a scene, with what they collide with there."""
+"""The roster: the drones of the simulation, in a scene, with the obstacles there."""
 
 from __future__ import annotations
 
@@ -31,72 +31,72 @@ def _no_edit(spec: mujoco.MjSpec) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What is around the drones. Read anew with each `Scene`, for files change."""
+class SceneSource:
+    """Source of the scene around the drones. Files change, so each `SceneSource` is read anew."""
 
     path: str
     """As in `SimulationConfig`."""
     edit: SceneEdit = _no_edit
-    """Changes the specification that it is compiled from; it may refuse with ValueError."""
+    """Changes the MjSpec before it is compiled; may refuse with ValueError."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What an assembly is to be, and the one that it is to follow."""
+class RosterPlan:
+    """A wanted roster, and the version that it is to follow."""
 
     version: int
-    """Of the assembly that there is."""
-    roster: Mapping[str, np.ndarray]
-    """The drones, with their initial poses."""
-    scene: Scene
+    """Version of the present roster."""
+    poses: Mapping[str, np.ndarray]
+    """Initial poses (7,) of the drones, by name."""
+    scene: SceneSource
     obstacles: Obstacles | None = None
-    """What the drones collide with instead of what is in the scene, if `heeds_scene` is False."""
+    """Obstacles that replace those of the scene, if `heeds_scene` is False."""
     heeds_scene: bool = True
     gusts: bool = False
-    """The wind has some, or had."""
+    """Whether the wind has gusts, or had."""
 
-    def is_like(self, other: Plan) -> bool:
-        """Whether what was prepared for one is right for the other."""
+    def is_like(self, other: RosterPlan) -> bool:
+        """Whether a roster prepared for one plan fits the other."""
         return (
             self.version == other.version
             and self.scene is other.scene
             and self.obstacles is other.obstacles
             and (self.heeds_scene, self.gusts) == (other.heeds_scene, other.gusts)
-            and tuple(self.roster) == tuple(other.roster)
-            and all(np.array_equal(pose, other.roster[name]) for name, pose in self.roster.items())
+            and tuple(self.poses) == tuple(other.poses)
+            and all(np.array_equal(pose, other.poses[name]) for name, pose in self.poses.items())
         )
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """An assembly, ready to take the place of the one that there is."""
+class PreparedRoster:
+    """A roster, ready to replace the present one."""
 
-    plan: Plan
+    plan: RosterPlan
     world: CompiledWorld
-    """The present one, or one with more slots for drones."""
+    """The present world, or one with more slots for drones."""
     obstacles: Obstacles | None
     ignored: tuple[str, ...]
-    """Why drones fly through some of what is in the scene."""
+    """Why drones fly through some objects of the scene."""
     program: Program | None = None
-    """Of the world, for the obstacles; None if the present one is right."""
+    """Compiled program of the world, for the obstacles; None to keep the present one."""
     model: MadeModel | None = None
-    """None if the mirror keeps its own."""
+    """Model of the mirror; None to keep the present one."""
 
 
-class Assembly:
-    """Keeps three things of one mind: slots of the engine, model of the mirror, and obstacles.
+class Roster:
+    """Keeps the slots of the engine, the model of the mirror and the obstacles consistent.
 
     Args:
-        config: What is simulated.
-        names: Of the drones.
-        engine: With these drones.
-        health: Takes note of what is left out, and of what is compiled.
+        config: The simulation.
+        names: Names of the drones.
+        engine: Engine with these drones.
+        health: Logs objects that are left out, and compilations.
 
     Attributes:
-        start: The drones of the start, with their initial poses.
+        start: The drones at the start, with their initial poses.
         mirror: The MuJoCo side.
-        retired: What is not needed any more, to be freed in another thread than the physics
-            thread, for that takes long.
+        retired: Objects that are not needed any more. Freeing them takes long, so another thread
+            than the physics thread does it.
     """
 
     def __init__(
@@ -104,8 +104,10 @@ class Assembly:
     ) -> None:
         self._drone_model, self._engine, self._health = config.drone_model, engine, health
         self.retired: list[object] = []
-        self._plan = Plan(0, self.roster(), Scene(config.scene), gusts=engine.world.gusts)
-        self.start = self._plan.roster
+        self._plan = RosterPlan(
+            0, self.poses(), SceneSource(config.scene), gusts=engine.world.gusts
+        )
+        self.start = self._plan.poses
         model = self._compiled(self._plan)
         self.mirror = Mirror(model, names)
         obstacles, ignored = self._seen(model, at_start=True)
@@ -113,76 +115,76 @@ class Assembly:
         self._ignored: tuple[str, ...] = ()
         self._note_ignored(ignored)
 
-    def roster(self) -> dict[str, np.ndarray]:
-        """The drones, with their initial poses."""
+    def poses(self) -> dict[str, np.ndarray]:
+        """Initial poses (7,) of the present drones, by name."""
         return dict(zip(self._engine.names, self._engine.initial_poses()))
 
-    def plan(self) -> Plan:
-        """What there is."""
-        return replace(self._plan, roster=self.roster())
+    def plan(self) -> RosterPlan:
+        """The present roster as a plan."""
+        return replace(self._plan, poses=self.poses())
 
-    def at_once(self, plan: Plan) -> Prepared | None:
-        """What is right for a plan and takes no time to prepare, if that is possible.
+    def at_once(self, plan: RosterPlan) -> PreparedRoster | None:
+        """Prepare a plan if that takes no time; else return None.
 
         Drones that stay keep their place in the mirror's model.
         """
         now, world = self._plan, self._engine.world
-        if tuple(plan.roster) != self._engine.names or plan.scene is not now.scene:
+        if tuple(plan.poses) != self._engine.names or plan.scene is not now.scene:
             return None
         if plan.gusts != world.gusts:
             return None
         if plan.heeds_scene:
             stays = now.heeds_scene
-            return Prepared(plan, world, world.obstacles, self._ignored) if stays else None
+            return PreparedRoster(plan, world, world.obstacles, self._ignored) if stays else None
         if world.is_compiled_for(plan.obstacles):
-            return Prepared(plan, world, plan.obstacles, self._ignored)
+            return PreparedRoster(plan, world, plan.obstacles, self._ignored)
         return None
 
-    def prepare(self, plan: Plan, before: Prepared | None = None) -> Prepared:
-        """Do all of a change that takes long; nothing changes yet. In any one thread.
+    def prepare(self, plan: RosterPlan, before: PreparedRoster | None = None) -> PreparedRoster:
+        """Prepare a change: all of it that takes long. Nothing changes yet. In any one thread.
 
         Args:
-            plan: What is wanted.
-            before: What was prepared for a similar plan, to go on from.
+            plan: The wanted roster.
+            before: A roster prepared for a similar plan, to reuse.
 
         Raises:
             ValueError: There is no such scene, or it cannot be compiled with these drones.
         """
         engine, obstacles, model, ignored = self._engine, plan.obstacles, None, self._ignored
-        if plan.scene is not self._plan.scene or tuple(plan.roster) != engine.names:
-            model = made_model(self._compiled(plan), tuple(plan.roster))
+        if plan.scene is not self._plan.scene or tuple(plan.poses) != engine.names:
+            model = made_model(self._compiled(plan), tuple(plan.poses))
         if plan.heeds_scene:
             shown = self.mirror.model if model is None else model.mirrored.model
             obstacles, ignored = self._seen(shown)
         world = self._world_for(plan, before)
         program = self._program(world, obstacles, before)
-        return Prepared(plan, world, obstacles, ignored, program, model)
+        return PreparedRoster(plan, world, obstacles, ignored, program, model)
 
-    def exchange(self, prepared: Prepared) -> None:
-        """Make what is prepared the assembly; drones that stay do not notice. Physics thread."""
-        engine, roster = self._engine, prepared.plan.roster
+    def exchange(self, prepared: PreparedRoster) -> None:
+        """Replace the roster; drones that stay do not notice. Physics thread."""
+        engine, poses = self._engine, prepared.plan.poses
         if prepared.world is not engine.world:
             self.retired.append(engine.world)
         if prepared.program not in (None, engine.world.present_program):
             self.retired.append(engine.world.present_program)
         for name in engine.names:
-            if name not in roster:
+            if name not in poses:
                 engine.remove(name)
         if prepared.world is not engine.world:
             engine.move_to(prepared.world)
-        for name, pose in roster.items():
+        for name, pose in poses.items():
             if name not in engine.names:
                 engine.add(name, pose)
-        engine.arrange(tuple(roster))
+        engine.arrange(tuple(poses))
         if prepared.model is not None:
             self.retired.append(self.mirror.use(prepared.model))
         engine.world.use(prepared.obstacles, prepared.program)
         self._note_ignored(prepared.ignored)
         self._plan = replace(prepared.plan, version=self._plan.version + 1)
 
-    def _world_for(self, plan: Plan, before: Prepared | None) -> CompiledWorld:
-        """One that will do: the present one, that of a preparation before, or a new one."""
-        engine, n_drones, n_slots = self._engine, len(plan.roster), self._engine.n_slots
+    def _world_for(self, plan: RosterPlan, before: PreparedRoster | None) -> CompiledWorld:
+        """Return a world that fits: the present one, one prepared before, or a new one."""
+        engine, n_drones, n_slots = self._engine, len(plan.poses), self._engine.n_slots
         if n_drones > n_slots:
             n_slots = max(n_drones, 2 * n_slots)
             what = f"no room for {n_drones} drones: compiling for {n_slots}"
@@ -196,9 +198,9 @@ class Assembly:
             return engine.other_world(n_slots, gusts=plan.gusts)
 
     def _program(
-        self, world: CompiledWorld, obstacles: Obstacles | None, before: Prepared | None
+        self, world: CompiledWorld, obstacles: Obstacles | None, before: PreparedRoster | None
     ) -> Program | None:
-        """That of a world for obstacles: the present one, that of a preparation before, or new."""
+        """Return the program of a world for obstacles: present, prepared before, or new."""
         if world.is_compiled_for(obstacles):
             return world.present_program
         made = before.program if before is not None and before.world is world else None
@@ -216,26 +218,26 @@ class Assembly:
         present = self._engine.obstacles
         return 0 if present is None else present.n_slots
 
-    def _compiled(self, plan: Plan) -> mujoco.MjModel:
-        """The scene with the drones.
+    def _compiled(self, plan: RosterPlan) -> mujoco.MjModel:
+        """Compile the scene with the drones.
 
         Raises:
-            ValueError: It asks for too much, or does not compile.
+            ValueError: The scene is too large, or does not compile.
         """
-        # Its file may be another one than the one that was loaded.
+        # The file may have changed since it was checked.
         check_scene(scene_path(plan.scene.path))
-        poses = np.array(list(plan.roster.values()))
-        spec = build_spec(self._drone_model, tuple(plan.roster), scene=plan.scene.path, poses=poses)
+        poses = np.array(list(plan.poses.values()))
+        spec = build_spec(self._drone_model, tuple(plan.poses), scene=plan.scene.path, poses=poses)
         plan.scene.edit(spec)
         return spec.compile()
 
     def _seen(
         self, model: mujoco.MjModel, *, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...]]:
-        """What of a model drones collide with, and why they do not with other things.
+        """Find the obstacles in a model, and why other objects are none.
 
         Raises:
-            ValueError: There is too much of it.
+            ValueError: There are too many.
         """
         room = 0 if at_start else self._room
 
@@ -256,39 +258,39 @@ class Assembly:
 
 
 @dataclass
-class Reassembly:
-    """A change of the assembly, as `preparation.Change` wants it.
+class RosterChange:
+    """A change of the roster, a `preparation.Change`.
 
     Args:
-        assembly: Is changed.
-        wanted: Gives what it is to be, as things are at the time. It may refuse.
-        then: Carries out what is prepared, and gives the state after it.
+        roster: The roster to change.
+        wanted: Returns the wanted roster, for the present one. May refuse.
+        then: Carries out the prepared change, and returns the state after it.
     """
 
-    assembly: Assembly
-    wanted: Callable[[], Plan]
-    then: Callable[[Prepared], Snapshot]
-    _prepared: Prepared | None = field(default=None, init=False)
+    roster: Roster
+    wanted: Callable[[], RosterPlan]
+    then: Callable[[PreparedRoster], Snapshot]
+    _prepared: PreparedRoster | None = field(default=None, init=False)
 
     def is_ready(self) -> bool:
-        """Whether what is prepared is what is wanted now. Physics thread."""
+        """Whether the prepared roster is the one wanted now. Physics thread."""
         plan = self.wanted()
         if self._prepared is None or not self._prepared.plan.is_like(plan):
-            at_once = self.assembly.at_once(plan)
+            at_once = self.roster.at_once(plan)
             self._prepared = at_once or self._prepared
             return at_once is not None
         return True
 
     def prepare(self) -> None:
-        """Prepare what is wanted now. In the worker."""
-        self._prepared = self.assembly.prepare(self.wanted(), self._prepared)
+        """Prepare the roster wanted now. In the worker."""
+        self._prepared = self.roster.prepare(self.wanted(), self._prepared)
 
     def carry_out(self) -> Snapshot:
-        """Make the change; returns the state after it. Physics thread."""
+        """Make the change, and return the state after it. Physics thread."""
         assert self._prepared is not None
         return self.then(self._prepared)
 
     def finish(self) -> None:
-        """Free what has been replaced. In the worker."""
+        """Free the objects that were replaced. In the worker."""
         self._prepared = None
-        self.assembly.retired.clear()
+        self.roster.retired.clear()

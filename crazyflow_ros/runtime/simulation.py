@@ -1,4 +1,4 @@
-"""The simulation: all that one thread advances, tick by tick. No thread of its own."""
+"""The simulation that one thread advances, tick by tick. It has no thread of its own."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from crazyflow_ros.flight import Rules
 from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
-from crazyflow_ros.runtime.drone_commands import Orders
-from crazyflow_ros.runtime.events import Events
+from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.lives import DroneLives
+from crazyflow_ros.runtime.resets import DroneLives
+from crazyflow_ros.runtime.schedule import Events
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror
 
 FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
-_BURST = 4e-3  # s of the thread's own time without an eye for requests and commands
+_BURST = 4e-3  # s of the thread's processor time between two looks at requests and commands
 _NO_DRONE = "its state was no longer that of a drone"
 _SHORTEST = 1e-6  # s that a burst takes at least
 
 
 class Simulation:
-    """The drones, their mirror, what they are told, and who hears of them.
+    """The drones with their mirror, commands, external forces and events.
 
     Args:
-        config: What is simulated.
+        config: The configuration.
         engine: Advances the drones.
         mirror: The MuJoCo side, written before each event.
-        source: Brings the commands, instead of `orders`.
-        health: Takes note of what goes wrong.
+        source: Brings the commands from outside, instead of `commands`.
+        health: Logs failures.
 
     Attributes:
         mirror: As given.
         snapshot: The latest state.
-        epoch: Resets so far.
-        orders: What the drones are told.
+        epoch: Number of resets so far.
+        commands: Commands of the drones.
         wrenches: External forces and torques on them.
-        lives: How often each was put back, and when.
+        lives: How often each drone was reset, and when.
         events: Callbacks, the clock first among them.
-        control: What commands mean.
+        control: Control mode of the commands.
         control_period: Ticks between two runs of the outermost controller.
     """
 
@@ -76,28 +76,28 @@ class Simulation:
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         rules = Rules.of(config.drone_model, config.flight)
-        self.orders = Orders(rules, self.control, self.control_period, health)
+        self.commands = DroneCommands(rules, self.control, self.control_period, health)
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """What the drones collide with, but for the floor z = 0 and one another."""
+        """Obstacles of the drones, besides the floor z = 0 and one another."""
         return self._engine.obstacles
 
     @property
     def wind(self) -> Wind:
-        """That blows."""
+        """The present wind."""
         return self._engine.wind
 
     def next_event(self) -> int:
-        """The tick up to which nobody wants to know or to change anything."""
+        """Tick of the next event; nothing reads or changes the state before it."""
         return self._event_after(self.snapshot.tick, commanded=self._commands_change)
 
     @property
     def _commands_change(self) -> bool:
-        """What the drones are told may be something else each time their controllers run."""
-        return bool(self.orders.moving or self.wrenches or self._source is not None)
+        """Whether commands may change each time the controllers run."""
+        return bool(self.commands.moving or self.wrenches or self._source is not None)
 
     def _event_after(self, tick: int, *, commanded: bool) -> int:
         periods = self.events.periods
@@ -107,7 +107,7 @@ class Simulation:
         return int(min(event, self.wrenches.next_end))
 
     def collect(self, interrupted: Callable[[], bool]) -> bool:
-        """Have the source's commands, if they are due; False if there is something else to do."""
+        """Collect the source's commands, if they are due; return False if interrupted."""
         source, engine = self._source, self._engine
         if source is None or self.snapshot.tick % source.period:
             return True
@@ -121,27 +121,27 @@ class Simulation:
         return True
 
     def advance(self, due: float, limit: float = math.inf) -> int:
-        """Advance to the next event, and let know whom it concerns.
+        """Advance to the next event, and call its callbacks.
 
-        Events that are due as well follow at once, in one compiled call, as many as take a few
-        milliseconds, those not counted in which others are waited for.
+        Further events that are due follow in the same compiled call, as many as take a few
+        milliseconds of processor time.
 
         Args:
             due: The tick up to which events are due.
-            limit: Most ticks to advance; with the last of them, everybody is let know.
+            limit: Largest number of ticks; after it, all callbacks are called.
 
         Returns:
             Number of ticks.
         """
         began = time.thread_time()
-        self._take_orders()
+        self._take_posted()
         start = self.snapshot.tick
         ticks = self._due_events(due, start + limit)
         begins = [start, *ticks[:-1]]
         stretches = [tick - before for before, tick in zip(begins, ticks)]
-        told = self.orders.commands([self._engine.time_ns(tick) for tick in begins])
-        snapshots = self._evaluate(start, stretches, *told)
-        self.orders.feel(snapshots[:-1])  # the last one is for the next `take`
+        changing = self.commands.commands([self._engine.time_ns(tick) for tick in begins])
+        snapshots = self._evaluate(start, stretches, *changing)
+        self.commands.feel(snapshots[:-1])  # the last one is for the next `take`
         for snapshot in snapshots:
             self._accept(snapshot)
             self._hand_out(every=snapshot.tick == start + limit)
@@ -157,20 +157,20 @@ class Simulation:
             self.events.add(rate, partial(self._supervise, self._config.freq // rate), "supervisor")
 
     def _supervise(self, period: int, now: Snapshot) -> None:
-        # Events also fire where somebody steps to or changes a state, on which no flight depends.
+        # Events also fire where a user steps to or sets a state, on which no flight may depend.
         if now.tick % period == 0:
-            self.orders.supervise(now)
+            self.commands.supervise(now)
 
     def _due_events(self, due: float, last: float) -> list[int]:
-        """Ticks of the next event and, as long as commands are known, of others that are due."""
-        orders, acting, commanded = self.orders, self.events.acting, self._commands_change
+        """Ticks of the next event and, as long as commands are known, of further due events."""
+        commands, acting, commanded = self.commands, self.events.acting, self._commands_change
         is_known = self._source is None and not self.wrenches
         most = min(self._burst, self._engine.max_stretches) if is_known else 1
         ticks = [int(min(self._event_after(self.snapshot.tick, commanded=commanded), last))]
         while len(ticks) < most and ticks[-1] < last:
             if any(ticks[-1] % period == 0 for period in acting):
                 break
-            if orders.moving and self._engine.time_ns(ticks[-1]) >= orders.changes_ns:
+            if commands.moving and self._engine.time_ns(ticks[-1]) >= commands.changes_ns:
                 break
             event = int(min(self._event_after(ticks[-1], commanded=commanded), last))
             if event > due:
@@ -179,10 +179,10 @@ class Simulation:
         return ticks
 
     def capture(self) -> Checkpoint:
-        """All that the future depends on, but for the scene and what is commanded from outside.
+        """Capture all that the future depends on, but for the scene and commands from outside.
 
         Raises:
-            ValueError: A drone follows a setpoint of a kind that cannot be kept.
+            ValueError: A drone follows a setpoint of a class that cannot be stored.
         """
         self.take_commands()
         return Checkpoint(
@@ -192,7 +192,7 @@ class Simulation:
                 self._engine.names,
                 tick=self.snapshot.tick,
                 epoch=self.epoch,
-                orders=self.orders.capture(),
+                orders=self.commands.capture(),
                 wrenches=self.wrenches.capture(),
                 lives=self.lives.capture(),
                 wind=asdict(self._engine.wind),
@@ -201,21 +201,21 @@ class Simulation:
         )
 
     def take_commands(self) -> None:
-        """Put into force what was posted; it counts from this tick on in any case."""
-        self._take_orders()
-        names, commands = self.orders.commands([self.snapshot.time_ns])
+        """Put posted commands into force; they count from this tick on in any case."""
+        self._take_posted()
+        names, commands = self.commands.commands([self.snapshot.time_ns])
         if names:
             self._engine.tell(names, commands[0])
 
-    def _take_orders(self) -> None:
-        """The same, but for drones on courses, whose commands change with time."""
+    def _take_posted(self) -> None:
+        """Put posted commands into force, except those that change with time."""
         engine = self._engine
-        names, commands = self.orders.take(self.snapshot)
+        names, commands = self.commands.take(self.snapshot)
         if names:
             engine.tell(names, commands)
-        for name in self.orders.take_stopped():
+        for name in self.commands.take_stopped():
             engine.disarm(name)
-        for name, why in self.orders.take_failed().items():
+        for name, why in self.commands.take_failed().items():
             self._failed[name] = why
             engine.withdraw(name, self.snapshot.tick)
         controls = self.mirror.staged_controls()
@@ -234,16 +234,16 @@ class Simulation:
             engine.wrench[engine.rows] = wrench
 
     def refresh(self, tick: int) -> None:
-        """Make what the engine has, at some tick, the state that the world sees."""
+        """Make the engine's state, at some tick, the one that others see."""
         self._accept(self.evaluate(tick))
 
     def evaluate(self, tick: int) -> Snapshot:
-        """The state that the engine has, at some tick; nobody else sees it yet."""
+        """Return the engine's state, at some tick; no one else sees it yet."""
         (snapshot,) = self._evaluate(tick, [0])
         return snapshot
 
     def hand_out(self) -> None:
-        """Let everybody know the state."""
+        """Publish the state to all."""
         self._hand_out(every=True)
 
     def note_lost(self) -> None:
@@ -259,7 +259,7 @@ class Simulation:
         )
 
     def known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Drones by name, each once; by default those that there are.
+        """Return the names, each once, if they are known; by default those of the present drones.
 
         Raises:
             ValueError: There is no such drone.
@@ -270,23 +270,23 @@ class Simulation:
                 raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
         return tuple(dict.fromkeys(names))
 
-    def _evaluate(self, tick: int, stretches: Sequence[int], *told: Any) -> list[Snapshot]:
-        """Advance as `Engine.advance` does, and see who got lost."""
+    def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:
+        """Advance as `Engine.advance` does, and note lost drones."""
         health, engine = self._health, self._engine
         health.doing = "the compiled step"
-        snapshots = engine.advance(tick, stretches, self.epoch, *told)
+        snapshots = engine.advance(tick, stretches, self.epoch, *changing)
         if engine.lost.keys() != health.faults.keys():
             self.note_lost()
         return snapshots
 
     def _accept(self, snapshot: Snapshot) -> None:
-        """Make it the state that the world sees."""
+        """Make it the state that others see."""
         self.snapshot = snapshot
         self._health.doing = "the mirror"
         self.mirror.write(snapshot)
 
     def _hand_out(self, *, every: bool = False) -> None:
-        """Give the state to the source, then to all others, the clock first among them."""
+        """Publish the state to the source, then to all others, the clock first among them."""
         if self._source is not None and (every or self.snapshot.tick % self._source.period == 0):
             self._source.show(self.snapshot, self.mirror)
         self.events.fire(self.snapshot, every=every)

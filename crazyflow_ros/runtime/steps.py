@@ -1,4 +1,4 @@
-"""Steps: ticks that are asked for by number while time stands still."""
+"""Steps: numbers of ticks that are requested while time stands still."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.requests import InvalidState
 
 Progress = Callable[[int], None]
-"""Is told in the physics thread how many ticks are done, after each stretch of them."""
+"""Takes the number of ticks done so far, after each stretch of them. Physics thread."""
 
 
 class StepAborted(InvalidState):
-    """Steps that something else put an end to."""
+    """Steps that a pause, a resume or a reset ended."""
 
 
 class Steps(Future[Snapshot]):
     """Ticks under way; the result is the state after the last one.
 
     Attributes:
-        ticks: How many are asked for.
-        ticks_done: How many are done; final once the future is done.
-        progress: Is told.
+        ticks: Number of ticks requested.
+        ticks_done: Number of ticks done; final once the future is done.
+        progress: Called after each stretch.
     """
 
     def __init__(
         self, ticks: int, progress: Progress | None, cancel: Callable[[Steps], object]
     ) -> None:
-        """Nothing is done yet.
+        """Create steps of which none is done.
 
         Args:
             ticks: At least 1.
-            progress: Is told after each stretch.
+            progress: Called after each stretch.
             cancel: Asks the physics thread to drop these steps.
 
         Raises:
-            ValueError: There is nothing to do.
+            ValueError: `ticks` is less than 1.
         """
         super().__init__()
         if ticks < 1:
@@ -47,7 +47,7 @@ class Steps(Future[Snapshot]):
 
     @property
     def left(self) -> int:
-        """Ticks that are not done yet."""
+        """Number of ticks that are not done yet."""
         return self.ticks - self.ticks_done
 
     def cancel(self) -> bool:
@@ -65,23 +65,23 @@ class Steps(Future[Snapshot]):
         return True
 
     def drop(self) -> None:
-        """Make it a cancelled future. Physics thread only."""
+        """Cancel the future. Physics thread only."""
         super().cancel()
         self.set_running_or_notify_cancel()
 
 
 class StepQueue:
-    """Steps in the order in which they were asked for. For one thread."""
+    """Steps in the order in which they were requested. For one thread."""
 
     def __init__(self) -> None:
         self._queue: deque[Steps] = deque()
 
     def add(self, steps: Steps) -> None:
-        """Do these after all others."""
+        """Add steps after all others."""
         self._queue.append(steps)
 
     def drop(self, steps: Steps) -> None:
-        """Cancel these, if they are not done."""
+        """Cancel steps, if they are not done."""
         if steps in self._queue:
             self._queue.remove(steps)
             steps.drop()
@@ -91,7 +91,7 @@ class StepQueue:
         return self._queue[0] if self._queue else None
 
     def settle(self, snapshot: Snapshot) -> None:
-        """Answer the current steps, if no ticks are left."""
+        """Complete the current steps, if no ticks are left."""
         if self._queue[0].left == 0:
             self._queue.popleft().set_result(snapshot)
 

@@ -21,7 +21,7 @@ from crazyflow_ros.scene.frames import body_to_world
 _MOST = 1000  # wrenches at a time
 
 WrenchCallback = Callable[[Snapshot, np.ndarray], None]
-"""Is told what acts on the drones from a snapshot on, as `Wrenches.take` returns it."""
+"""Takes a snapshot, and the forces and torques from then on, as `Wrenches.take` returns them."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Wrench:
     """A force and a torque on a drone.
 
     Raises:
-        ValueError: A wrong shape, NaN or infinity, or a duration that makes no sense.
+        ValueError: A wrong shape, NaN or infinity, or a negative duration.
     """
 
     force: ArrayLike
     """(3,) N."""
     torque: ArrayLike
-    """(3,) N m, besides that of the force."""
+    """(3,) N m, in addition to that of the force."""
     duration: float
-    """Simulated time [s] from the next tick on, at least one tick; infinity for good."""
+    """Simulated time [s] from the next tick on, at least one tick; infinity: without an end."""
     in_body: bool = False
-    """Both are in the axes of the drone and turn with it, not in those of the world."""
+    """Whether both are in the axes of the drone, and turn with it, or in those of the world."""
     point: ArrayLike = field(default=(0.0, 0.0, 0.0))
     """(3,) where the force acts [m], from the centre of mass in the axes of the drone."""
     ramp_down: float = 0.0
@@ -78,11 +78,11 @@ class _Active(NamedTuple):
 
 
 class Wrenches:
-    """The wrenches on all drones. One thread follows, any thread posts.
+    """The wrenches on all drones. Any thread posts, one thread applies.
 
     Args:
         freq: Ticks per simulated second.
-        health: Takes note of callbacks that fail.
+        health: Logs failed callbacks.
     """
 
     def __init__(self, freq: int, health: Health) -> None:
@@ -91,38 +91,38 @@ class Wrenches:
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[Hashable, tuple[str, Wrench | None, Future[None]]] = {}
         self.callbacks: list[WrenchCallback] = []
-        """Are called when what acts on the drones changes."""
+        """Called when forces or torques change."""
 
     @property
     def next_end(self) -> float:
-        """The tick at which the next one ends; infinity if none does."""
+        """Tick at which the next wrench ends; infinity if none does."""
         return min((active.end for active in self._active.values()), default=math.inf)
 
     def __bool__(self) -> bool:
-        """Some act."""
+        """Whether any wrench is active."""
         return bool(self._active)
 
     def post(self, name: str, wrench: Wrench, key: Hashable) -> Future[None]:
-        """Let a wrench act from the next tick on, instead of the one of the same key.
+        """Apply a wrench from the next tick on, instead of the one with the same key.
 
         Args:
-            name: Of the drone.
-            wrench: What acts on it.
-            key: Whose wrench it is.
+            name: Name of the drone.
+            wrench: Force and torque.
+            key: Identifies the wrench.
 
         Returns:
-            Done when it has ended. Fails with `InvalidState` if a reset ends it. Cancelling it
-            ends the wrench.
+            Done when the wrench has ended. Fails with `InvalidState` if a reset ends it.
+            Cancelling it ends the wrench.
 
         Raises:
-            InvalidState: Too many act already.
+            InvalidState: Too many wrenches are active already.
         """
         if len(self._posted) + len(self._active) >= _MOST:
             raise InvalidState(f"{_MOST} external wrenches act already")
         return self._replace(name, wrench, key)
 
     def end(self, key: Hashable) -> None:
-        """End the wrench of a key before the next tick, if there is one."""
+        """End the wrench with a key before the next tick, if there is one."""
         self._replace("", None, key)
 
     def _replace(self, name: str, wrench: Wrench | None, key: Hashable) -> Future[None]:
@@ -134,7 +134,7 @@ class Wrenches:
         return future
 
     def clear(self, names: Collection[str]) -> None:
-        """End all on some drones, those that were posted too."""
+        """End all wrenches on some drones, posted ones too."""
         with self._lock:
             posted = [key for key, (name, _, _) in self._posted.items() if name in names]
             ended = [self._posted.pop(key)[2] for key in posted]
@@ -144,7 +144,7 @@ class Wrenches:
             _end(future, InvalidState("the simulation was reset"))
 
     def capture(self) -> list[dict[str, Any]]:
-        """What acts, as JSON can hold it; `take` has been called for the present state."""
+        """Return the active wrenches as JSON values, after `take` for the present state."""
         return [
             {
                 "name": active.name,
@@ -156,7 +156,7 @@ class Wrenches:
         ]
 
     def restore(self, wrenches: Sequence[Mapping[str, Any]]) -> None:
-        """Let act what `capture` gave, and nothing else."""
+        """Apply the result of `capture`, and nothing else."""
         self.clear([active.name for active in self._active.values()])
         with self._lock:
             posted = [name for name, _, _ in self._posted.values()]
@@ -167,16 +167,16 @@ class Wrenches:
             self._active[key] = _Active(entry["name"], wrench, entry["end"], Future())
 
     def rewind(self, n_ticks: int) -> None:
-        """The clock goes back by so much; what acts goes on."""
+        """Move the clock back; active wrenches go on."""
         for key, active in self._active.items():
             self._active[key] = active._replace(end=active.end - n_ticks)
 
     def take(self, now: Snapshot) -> np.ndarray | None:
-        """Put into force what was posted, and end what is over.
+        """Apply posted wrenches, and end those that are over.
 
         Returns:
             (M, 6) force [N] and torque [N m] at the centres of mass, in world axes, from now on;
-            or None if nothing has acted since the last call.
+            or None if no wrench was active since the last call.
         """
         if not self._posted and not self._active:
             return None
@@ -192,7 +192,7 @@ class Wrenches:
         for key, (name, wrench, future) in posted.items():
             if wrench is None or future.cancelled():
                 continue
-            if name not in now.names:  # it went while somebody pushed it
+            if name not in now.names:  # it was removed meanwhile
                 _end(future, InvalidState(f"{name} has gone"))
                 continue
             ticks = max(1.0, wrench.duration * self._freq)
@@ -207,7 +207,7 @@ class Wrenches:
         return total
 
     def _at(self, active: _Active, tick: int, quat: np.ndarray) -> np.ndarray:
-        """(6,) force and torque of one, at a tick."""
+        """Force and torque (6,) of a wrench at a tick."""
         wrench = active.wrench
         force, torque = np.asarray(wrench.force), np.asarray(wrench.torque)
         if wrench.in_body:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from concurrent.futures import Future
+from typing import Any, NamedTuple, Protocol
 
 import mujoco
 import numpy as np
@@ -27,23 +28,25 @@ from crazyflow_ros.scene.lock import TimedLock
 from crazyflow_ros.scene.mirrored_model import MirroredModel
 from crazyflow_ros.scene.state import MirrorState
 
+_TIMEOUT = 10.0  # s for a request to the physics thread
+
 ResetCallback = Callable[[bool], None]
 """Called after a reset with `fill_initial_state`: False if a keyframe has set the state."""
 
 
 class PhysicsRequests(Protocol):
-    """What the mirror asks of the physics thread; each call returns once it is done."""
+    """Requests of the mirror to the physics thread; each future is done when the request is."""
 
-    def set_state(self, state: MirrorState) -> None:
+    def set_state(self, state: MirrorState) -> Future[Any]:
         """Set the state of all drones between two ticks; time goes on, accelerations are unused."""
 
-    def capture_initial_state(self) -> None:
+    def capture_initial_state(self) -> Future[Any]:
         """Make the current state the one that `reset` restores."""
 
-    def reset(self) -> None:
+    def reset(self) -> Future[Any]:
         """Reset all drones to the initial state, then call `Mirror.notify_reset(True)`."""
 
-    def notify_reset(self) -> None:
+    def notify_reset(self) -> Future[Any]:
         """Call `Mirror.notify_reset(False)` between two ticks."""
 
 
@@ -234,14 +237,14 @@ class Mirror:
         mirrored = self._mirrored
         mirrored.check_sizes(source)
         state = mirrored.index.read(source.qpos, source.qvel, source.qacc, source.time)
-        self._physics().set_state(mirrored.checked(state))
+        self._physics().set_state(mirrored.checked(state)).result(_TIMEOUT)
 
     def apply_keyframe(self, name: str) -> bool:
         """Let the physics go on from a keyframe of the model, if there is one of this name."""
         state = self.keyframe(name)
         if state is None:
             return False
-        self._physics().set_state(state)
+        self._physics().set_state(state).result(_TIMEOUT)
         return True
 
     def keyframe(self, name: str) -> MirrorState | None:
@@ -268,7 +271,7 @@ class Mirror:
 
     def capture_initial_state(self) -> None:
         """Make the current state, and the commands in force, those that a reset restores."""
-        self._physics().capture_initial_state()
+        self._physics().capture_initial_state().result(_TIMEOUT)
 
     def reset_world_state(self, fill_initial_state: bool = True) -> None:
         """Reset the physics to the initial state and run the reset callback.
@@ -278,9 +281,9 @@ class Mirror:
                 staged controls and runs the callback.
         """
         if fill_initial_state:
-            self._physics().reset()
+            self._physics().reset().result(_TIMEOUT)
         else:
-            self._physics().notify_reset()
+            self._physics().notify_reset().result(_TIMEOUT)
 
     def set_reset_callback(self, callback: ResetCallback | None) -> None:
         """Have `callback` run after each reset, in the physics thread, with the lock held."""

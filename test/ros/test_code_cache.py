@@ -20,13 +20,25 @@ if fault == "read-only":  # for root nothing is, without giving up what makes it
 cache = CodeCache(folder, lambda text: print("told:", text))
 if fault == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+if "postponed" in fault:
+    cache.postpone()
 import jax, jax.numpy as jnp
 hits = []
 jax.monitoring.register_event_listener(lambda event, **_: hits.append("cache_hits" in event))
-with jax.log_compiles(False):
-    jax.jit(lambda x: jnp.sin(x) @ x.T)(jax.numpy.ones((30, 30)))
-print("hits:", sum(hits), flush=True)
-if fault == "killed":
+
+def compile():
+    with jax.log_compiles(False):
+        jax.jit(lambda x: jnp.sin(x) @ x.T)(jax.numpy.ones((30, 30)))
+    print("hits:", sum(hits), flush=True)
+
+compile()
+if "postponed" in fault:
+    print("entries:", len(list(folder.glob("*-cache"))))
+    jax.clear_caches()
+    compile()
+if fault == "postponed, full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+if "killed" in fault:
     os.kill(os.getpid(), signal.SIGKILL)
 cache.close()
 """
@@ -56,6 +68,35 @@ def test_entry_of_a_process_that_was_killed_while_it_wrote_is_written_anew(tmp_p
     assert {entry.read_bytes() for entry in others} == {good[entry] for entry in others}
     assert f"hits: {len(good)}" in compile_in(folder).stdout
     assert set(folder.iterdir()) == good.keys()
+
+
+def test_entries_that_are_postponed_are_found_at_once_and_written_in_the_end(
+    tmp_path: Path,
+) -> None:
+    compile_in(tmp_path / "at once")
+    number = len(entries(tmp_path / "at once"))
+    assert number
+    folder = tmp_path / "postponed"
+    postponed = compile_in(folder, "postponed")
+    assert postponed.stdout.split("\n")[:3] == ["hits: 0", "entries: 0", f"hits: {number}"]
+    assert len(entries(folder)) == number and entries(folder) == set(folder.iterdir())
+    assert f"hits: {number}" in compile_in(folder).stdout
+
+
+def test_entries_that_are_postponed_are_lost_with_the_process(tmp_path: Path) -> None:
+    assert compile_in(tmp_path, "postponed, killed").returncode == -signal.SIGKILL
+    assert not entries(tmp_path)
+    again = compile_in(tmp_path)
+    assert "hits: 0" in again.stdout and "told" not in again.stdout
+
+
+def test_disk_that_is_full_when_postponed_entries_are_written_is_told_once(tmp_path: Path) -> None:
+    full = compile_in(tmp_path, "postponed, full")
+    assert full.returncode == 0 and full.stdout.count("told:") == 1, full.stderr
+    assert "cannot be written (OSError: [Errno 27] File too large" in full.stdout
+    assert "Warning" not in full.stderr
+    assert "told" not in compile_in(tmp_path).stdout
+    assert "hits: 0" not in compile_in(tmp_path).stdout
 
 
 def test_full_disk_is_told_once_and_leaves_nothing_half(tmp_path: Path) -> None:

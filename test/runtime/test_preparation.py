@@ -186,18 +186,18 @@ def _state(physics, pose):
 
 def test_a_drone_without_a_pose_is_put_where_there_is_room_in_the_end(physics, monkeypatch):
     """Another one came to that place while it was prepared."""
-    assembly, moved = physics._changes._assembly, []
-    prepare = assembly.prepare
+    roster, moved = physics._changes._roster, []
+    prepare = roster.prepare
 
     def prepare_and_move(plan, before=None):
         prepared = prepare(plan, before)
         if not moved:
-            moved.append(plan.roster["guest"])
+            moved.append(plan.poses["guest"])
             physics.set_state(_state(physics, moved[0])).result(T)
         return prepared
 
     physics.pause().result(T)
-    monkeypatch.setattr(assembly, "prepare", prepare_and_move)
+    monkeypatch.setattr(roster, "prepare", prepare_and_move)
     after = physics.spawn("guest").result(T)
     assert np.linalg.norm(after.pos[0] - after.pos[1]) > 0.5
     np.testing.assert_allclose(after.pos[0], moved[0][:3], atol=1e-6)

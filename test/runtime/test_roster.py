@@ -191,7 +191,7 @@ def test_what_a_drone_is_told_while_it_goes_is_dropped(physics):
     """Whoever tells it has seen it, and the drone goes before it is written down."""
     simulation, push = physics._simulation, Wrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 9.0)
     physics.despawn("cf1").result(T)
-    simulation.orders.post("cf1", Pose((0, 0, 1), 0.0))
+    simulation.commands.post("cf1", Pose((0, 0, 1), 0.0))
     pushed = simulation.wrenches.post("cf1", push, "key")
     physics.step(10).result(T)
     with pytest.raises(InvalidState, match="cf1 has gone"):
@@ -205,15 +205,15 @@ class Overtaking:
 
     def __init__(self, physics, monkeypatch):
         self._physics, self._gate, self._entered = physics, threading.Event(), threading.Event()
-        assembly = physics._changes._assembly
-        prepare = assembly.prepare
+        roster = physics._changes._roster
+        prepare = roster.prepare
 
         def prepare_and_hold(*args):
             prepared = prepare(*args)
             physics.show_to(self._hold)
             return prepared
 
-        monkeypatch.setattr(assembly, "prepare", prepare_and_hold)
+        monkeypatch.setattr(roster, "prepare", prepare_and_hold)
 
     def _hold(self, _):
         self._entered.set()
@@ -225,7 +225,7 @@ class Overtaking:
         self._entered.clear()
         future = change()
         assert self._entered.wait(T)
-        until(self._physics._requests.pending, "the change to be prepared")
+        until(self._physics._loop._requests.pending, "the change to be prepared")
         return future
 
     async def result(self, future, timeout):

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,20 +28,30 @@ class Physics:
         self.set: list[MirrorState] = []
         self.log: list[str] = []
 
-    def set_state(self, state: MirrorState) -> None:
+    def set_state(self, state: MirrorState) -> Future[None]:
         self.set.append(state)
         self.mirror.write(state)
+        return done()
 
-    def capture_initial_state(self) -> None:
+    def capture_initial_state(self) -> Future[None]:
         self.log.append("capture")
+        return done()
 
-    def reset(self) -> None:
+    def reset(self) -> Future[None]:
         self.log.append("reset")
         self.mirror.notify_reset(True)
+        return done()
 
-    def notify_reset(self) -> None:
+    def notify_reset(self) -> Future[None]:
         self.log.append("notify")
         self.mirror.notify_reset(False)
+        return done()
+
+
+def done() -> Future[None]:
+    future: Future[None] = Future()
+    future.set_result(None)
+    return future
 
 
 @pytest.fixture

@@ -417,7 +417,7 @@ def test_entities_by_filter(client: Client, paused: None) -> None:
     assert entities(client) == ["cf0", "cf1", "hut"]
     assert entities(client, filter="^cf[[:digit:]]$") == ["cf0", "cf1"]
     assert entities(client, filter="1|u") == ["cf1", "hut"]
-    text = "no POSIX extended regular expression"
+    text = "not a POSIX extended regular expression"
     for bad in ("(", r"\d"):
         filters = EntityFilters(filter=bad)
         refused(client, GetEntities, Result.RESULT_OPERATION_FAILED, text, filters=filters)

@@ -1,10 +1,17 @@
-"""When a tick is due: an absolute schedule in wall time."""
+"""The schedule: when ticks are due in wall time, and which callbacks run at which tick."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import deque
+from collections.abc import Callable
+
+from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.runtime.health import Health
+
+SnapshotCallback = Callable[[Snapshot], None]
 
 _STALL = 0.1  # s late; from here on the schedule starts anew instead of catching up
 _WINDOW = 2.0  # s over which the achieved factor is measured
@@ -15,8 +22,8 @@ class Pacer:
 
     Attributes:
         factor: Simulated seconds per second; 0 is as fast as possible.
-        overruns: Times that ticks came later than the next ones were due.
-        stalls: Times that they came so late that the schedule started anew.
+        overruns: How often ticks were done later than the next ones were due.
+        stalls: How often they were so late that the schedule started anew.
     """
 
     def __init__(self, freq: int, factor: float) -> None:
@@ -27,11 +34,11 @@ class Pacer:
         self._history: deque[tuple[float, int]] = deque()
 
     def anchor(self, tick: int) -> None:
-        """Start the schedule anew: `tick` is now."""
+        """Start the schedule anew: `tick` is due now."""
         self._anchor_tick, self._anchor_time = tick, time.monotonic()
 
     def restart(self, tick: int) -> None:
-        """Start the schedule and the measurement anew, for the tick may have jumped."""
+        """Start the schedule and the measurement anew, after a jump of the tick."""
         self._history.clear()
         self.anchor(tick)
 
@@ -50,7 +57,7 @@ class Pacer:
         return self._anchor_tick + passed * self.factor / self._tick_s
 
     def done(self, tick: int, n_ticks: int) -> None:
-        """Note that the `n_ticks` up to `tick` are done, and see whether they were in time."""
+        """Record that the `n_ticks` up to `tick` are done, and whether they were in time."""
         now = time.monotonic()
         if not self._history or now - self._history[-1][0] > _WINDOW / 20:
             self._history.append((now, tick))
@@ -67,7 +74,7 @@ class Pacer:
             self.overruns += 1
 
     def pause(self) -> None:
-        """Forget the achieved speed; time does not run."""
+        """Drop the measured speed; time does not run."""
         self._history.clear()
 
     def achieved_factor(self) -> float:
@@ -77,3 +84,45 @@ class Pacer:
             return 0.0
         (start, first), (end, last) = history[0], history[-1]
         return (last - first) * self._tick_s / (end - start)
+
+
+class Events:
+    """Callbacks at rates. If one fails, the others are called nevertheless.
+
+    Args:
+        freq: Ticks per simulated second.
+        health: Logs failures.
+    """
+
+    def __init__(self, freq: int, health: Health) -> None:
+        self._freq, self._health = freq, health
+        self._events: list[tuple[int, SnapshotCallback, str]] = []
+        self.periods: set[int] = set()
+        """Ticks between two calls, for all callbacks."""
+        self.acting: set[int] = set()
+        """The same for callbacks that may command drones."""
+
+    def add(
+        self, rate_hz: int, callback: SnapshotCallback, name: str, *, observes: bool = False
+    ) -> None:
+        """Call `callback` at a rate. One that only observes may see several events in a row.
+
+        Raises:
+            ValueError: The rate does not divide `freq`; the message uses `name`.
+        """
+        period = ticks_per_period(self._freq, rate_hz, name)
+        self._events.append((period, callback, name))
+        self.periods.add(period)
+        if not observes:
+            self.acting.add(period)
+
+    def fire(self, snapshot: Snapshot, *, every: bool = False) -> None:
+        """Call the callbacks that are due, or all, in the order in which they were added."""
+        health = self._health
+        for period, callback, name in self._events:
+            if every or snapshot.tick % period == 0:
+                health.doing = name
+                try:
+                    callback(snapshot)
+                except Exception as error:
+                    health.note_failure(name, error)
