@@ -73,7 +73,7 @@ class _Inbox:
         return self._take(subscription.handle.pointer, self._reference, None, None) == 0
 
     def latest(self) -> bytes:
-        """The last message."""
+        """Return the last message."""
         return ctypes.string_at(self._message.buffer, self._message.length)
 
 

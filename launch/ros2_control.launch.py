@@ -158,7 +158,7 @@ def _manager(
     folder: Path,
     namespace: str = "",
 ) -> tuple[Node, Node]:
-    """A controller manager, and what spawns its controllers.
+    """Return a controller manager and the spawner of its controllers.
 
     In the namespace of a drone it takes that drone's `robot_description`, otherwise that of all.
     """

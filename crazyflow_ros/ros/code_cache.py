@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 
 class CodeCache:
-    """Configures JAX to use a trustworthy folder, and warns once if there is a problem.
+    """Use of a trustworthy folder by JAX, with at most one warning about problems.
 
     Args:
         folder: The folder; created if missing.

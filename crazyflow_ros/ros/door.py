@@ -29,7 +29,7 @@ SERVICE_QOS = QoSProfile(depth=1000)
 
 _DESCRIPTIONS = ("resource_string",)  # fields that hold descriptions of worlds and objects
 _REFUSALS = (InvalidState, ValueError, TimeoutError, CancelledError, OSError)
-_MOST_SAID = 1000  # warnings remembered for rate limiting
+_MOST_LOGGED = 1000  # warnings remembered for rate limiting
 _WARNING_PERIOD = 1.0  # s of wall time between two warnings about the same thing
 
 
@@ -55,7 +55,7 @@ class Door:
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
-        self._said: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
         self.refused = self.failed = 0
 
     def on_message(
@@ -149,11 +149,11 @@ class Door:
         The caller logs it: rclpy raises if one line of code logs with two severities.
         """
         now = time.monotonic()
-        if now - self._said.get(what, -_WARNING_PERIOD) < _WARNING_PERIOD:
+        if now - self._logged.get(what, -_WARNING_PERIOD) < _WARNING_PERIOD:
             return False
-        if len(self._said) >= _MOST_SAID:
-            self._said.clear()
-        self._said[what] = now
+        if len(self._logged) >= _MOST_LOGGED:
+            self._logged.clear()
+        self._logged[what] = now
         return True
 
 
