@@ -13,15 +13,15 @@ from crazyflow_ros.scene import Mirror, frames
 
 
 def of_rotor_velocity(coefficients: Sequence[float]) -> np.ndarray:
-    """Coefficients of a polynomial in RPM as those of one in rad/s, lowest power first."""
+    """Convert coefficients of a polynomial in RPM to one in rad/s, lowest power first."""
     return np.asarray(coefficients) / RPM ** np.arange(len(coefficients))
 
 
 class StateInterfaces:
-    """What ros2_control is told of the drones, where no plugin of ours works it out.
+    """State interfaces of the drones for ros2_control's stock plugins; ours computes its own.
 
     Args:
-        drone_model: Name of the drone model, whose rotors give thrust and torque.
+        drone_model: Name of the drone model, which determines thrust and torque of the rotors.
     """
 
     def __init__(self, drone_model: str) -> None:
@@ -30,16 +30,16 @@ class StateInterfaces:
         self._torque = np.polynomial.Polynomial(of_rotor_velocity(figures["rpm2torque"]))
 
     def rotors(self, snapshot: Snapshot) -> tuple[np.ndarray, ...]:
-        """Position, velocity and effort of `ROTORS`, (M, 4) each."""
+        """Return position, velocity and effort of `ROTORS`, each of shape (M, 4)."""
         return snapshot.rotor_angle, snapshot.rotor_vel, self._torque(snapshot.rotor_vel)
 
     def others(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> np.ndarray:
-        """Of `SENSORS`, `AXES` and `BODY`, shape (M, K).
+        """Return the states of `SENSORS`, `AXES` and `BODY`, shape (M, K).
 
         Args:
-            snapshot: The state.
-            mirror: To which it has just been written.
-            level: (M,) the levels in force.
+            snapshot: State of the drones.
+            mirror: Mirror with this state.
+            level: Active levels, shape (M,).
         """
         angles, rates = frames.rpy(snapshot.quat), snapshot.ang_vel
         axes = np.stack((snapshot.pos, snapshot.vel), axis=2).reshape(len(rates), -1)
