@@ -32,8 +32,8 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight.course import AXES, Reference
+from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.flight.plan import FlightState
-from crazyflow_ros.flight.setpoints import state_commands
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_before
@@ -224,10 +224,10 @@ def _courses(case: Case, rules: Rules) -> list[tuple[float, Course]]:
     hovering = Reference.at_rest(case.pos, case.yaw)
     courses = []
     for time, setpoint in case.setpoints:
-        commander.tell(setpoint, Start(round(time * 1e9), hovering))
+        commander.command(setpoint, Start(round(time * 1e9), hovering))
         assert commander.order is not None and commander.order.plan.course is not None
         courses.append((time, commander.order.plan.course))
-    lapses = commander.order.lapses_ns()
+    lapses = commander.order.deadline_ns()
     if np.isfinite(lapses):
         commander.update(int(lapses), lambda: Start(int(lapses), hovering))
         assert commander.order.plan.course is not None

@@ -1,7 +1,8 @@
-"""What is asked of JAX and XLA beyond their public interface, and what to do without it.
+"""Use of features of JAX and XLA outside their public interface, and fallbacks.
 
-Attributes and options of the compiler come and go. Each is tried once, on a small function; without
-it everything is compiled as XLA does by itself, which is slower and right, and one warning says so.
+Attributes and options of the compiler may change between versions. Each is tried once, on a small
+function. If it fails, everything is compiled with XLA's defaults, which is slower but correct, and
+one warning is logged.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _LOGGER = logging.getLogger("crazyflow_ros")
 _NUMBERS = jax.ShapeDtypeStruct((3,), np.float32)
 
 ONE_KERNEL = {"inlineable": "false", "xla_cpu_small_call": "true"}
-"""Attributes that make a function called one kernel, see `kernels.one_kernel`."""
+"""Attributes with which a called function becomes one kernel, see `kernels.one_kernel`."""
 
 
 def set_metadata(**attributes: str | None) -> AbstractContextManager[None]:
-    """Attributes for what is traced within the context; None takes one away."""
+    """Set attributes for everything traced within the context; None removes one."""
     metadata = import_module("jax.experimental.xla_metadata")
     context: AbstractContextManager[None] = metadata.set_xla_metadata(**attributes)
     return context
@@ -35,7 +36,7 @@ def set_metadata(**attributes: str | None) -> AbstractContextManager[None]:
 
 @cache
 def has_one_kernel() -> bool:
-    """Whether XLA on the CPU compiles a function with the attributes `ONE_KERNEL` as one kernel."""
+    """Return whether XLA on the CPU compiles a function with `ONE_KERNEL` to one kernel."""
 
     @jax.jit
     def inner(x: jax.Array) -> jax.Array:
@@ -47,7 +48,7 @@ def has_one_kernel() -> bool:
             return inner(x)
 
     def is_called() -> bool:
-        # Of loops over little memory XLA makes a call in any case.
+        # XLA always calls loops over little memory.
         compiled = jax.jit(outer).lower(jax.ShapeDtypeStruct((100_000,), np.float32)).compile()
         text = compiled.as_text() or ""
         entry = text[text.index("ENTRY") :]
@@ -57,7 +58,7 @@ def has_one_kernel() -> bool:
 
 
 def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Of some options of XLA those that it knows."""
+    """Return those options of XLA that it supports."""
     return {name: value for name, value in options.items() if _has_option(name, value)}
 
 
@@ -71,32 +72,31 @@ def _has_option(name: str, value: Any) -> bool:
 
 
 def works(attempt: Callable[[], bool], what: str) -> bool:
-    """Whether something of JAX, XLA or MJX does what it did; a warning if not.
+    """Return whether a feature of JAX, XLA or MJX works as expected; log a warning if not.
 
     Args:
-        attempt: Tries it; may also raise whatever it will.
-        what: It is.
+        attempt: Tries the feature; may raise any exception.
+        what: Name of the feature.
     """
     try:
         if attempt():
             return True
         reason = "it has no effect"
-    except Exception as error:  # of whatever part of JAX or XLA has changed
+    except Exception as error:  # from any part of JAX or XLA that has changed
         reason = f"{type(error).__name__}: {str(error)[:200]}"
     _LOGGER.warning(
-        "jax %s does not have %s as it was (%s): this is slower now, with the same results",
+        "jax %s no longer supports %s (%s): the simulation is slower, with the same results",
         *(jax.__version__, what, reason),
     )
     return False
 
 
 class LateEntries:
-    """What JAX would write into its folder of compiled code at once, kept to be written later.
+    """Entries of JAX's compilation cache that are stored, to be written to its folder later.
 
-    To make an entry of a large function takes JAX a tenth of a second and more, in which it holds
-    the interpreter's lock: no other thread that runs Python gets on. What is kept is found without
-    the folder when it is compiled once more. Without what this needs of JAX, all is written at
-    once.
+    JAX takes a tenth of a second or more to serialise a large function, and holds the interpreter's
+    lock meanwhile, so that no other Python thread runs. Stored entries are found when the same
+    function is compiled again. If JAX lacks the functions that this needs, it writes at once.
     """
 
     def __init__(self) -> None:
@@ -122,11 +122,11 @@ class LateEntries:
         return True
 
     def write(self, within: float) -> None:
-        """Write them, and warn of what cannot be written as JAX does.
+        """Write the entries, with JAX's warning for those that cannot be written.
 
         Args:
-            within: Time [s] after which none is begun any more. What took longest to compile comes
-                first.
+            within: Time [s] after which no further entry is started. Entries that took longest to
+                compile come first.
         """
         deadline = time.monotonic() + within
         for key in sorted(self._entries, key=lambda key: -self._entries[key][-1]):
@@ -135,7 +135,7 @@ class LateEntries:
             entry = self._entries.pop(key)
             try:
                 self._put(key, *entry)
-            except Exception as error:  # whatever a disk may do
+            except Exception as error:  # any error of the disk
                 what = f"persistent compilation cache entry for {entry[0]!r}"
                 reason = f"{type(error).__name__}: {error}"
                 warnings.warn(f"Error writing {what}: {reason}", stacklevel=2)

@@ -1,4 +1,4 @@
-"""Files that are written whole: complete and on the disk, or as they were before."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 
 
 def write_file(path: str | Path, content: bytes) -> None:
-    """Write a file, or replace one, in one step that also a loss of power leaves whole.
+    """Write or replace a file atomically, so that it is complete even after a loss of power.
 
-    Until then the content is in a file of its own in the same folder, with a name that nobody else
-    has. A link stays one, and what it leads to is replaced.
+    The content is first written to a file with a unique name in the same folder. A symbolic link
+    stays, and its target is replaced.
 
     Args:
-        path: Of the file.
-        content: All of it.
+        path: Path of the file.
+        content: The whole content.
 
     Raises:
-        OSError: It cannot be written, as on a full disk, or the path is of something other than a
-            file; then nothing has changed.
+        OSError: The file cannot be written, for example because the disk is full, or the path is
+            not that of a regular file; nothing has changed.
     """
     target = Path(os.path.realpath(path))
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(target.stat().st_mode):
-            raise OSError(errno.EEXIST, "there is something that is not a regular file", str(path))
+            raise OSError(errno.EEXIST, "not a regular file", str(path))
     part = target.with_name(f".{secrets.token_hex(16)}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -50,7 +50,7 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name on the disk, too, where folders can be synchronised."""
+    """Synchronise the folder, so that the new name is on the disk, where that is possible."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,9 +1,9 @@
-"""What XLA on the CPU compiles into which kernels.
+"""Control over the kernels that XLA compiles on the CPU.
 
-It makes each array that has to be stored a kernel of its own, which works out anew all that the
-array depends on: twelve components that need a rotation matrix work it out twelve times. What is
-computed `apart` is stored once and read by all who need it. And its runtime walks through the
-kernels one by one, which takes longer than short ones run; `one_kernel` is a way around it.
+XLA computes each stored array in a separate kernel, which repeats all computations that the array
+depends on: twelve components that need a rotation matrix compute it twelve times. Results of
+`apart` are computed once, stored, and read by all users. In addition, the runtime of XLA calls the
+kernels one by one, which takes longer than short ones run; `one_kernel` avoids that.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _in_kernel: ContextVar[bool] = ContextVar("in_kernel", default=False)
 
 @contextmanager
 def separate_kernels(true: Array | None) -> Iterator[None]:
-    """Within the context, `apart` has an effect, on the CPU.
+    """Enable `apart` within the context, on the CPU.
 
     Args:
-        true: A scalar that is always true, which the compiler must not be able to find out; with
-            None `apart` has no effect.
+        true: A scalar that is always true, in a way that the compiler cannot detect; None disables
+            `apart`.
     """
     token = _true.set(true if jax.default_backend() == "cpu" else None)
     try:
@@ -42,21 +42,21 @@ def separate_kernels(true: Array | None) -> Iterator[None]:
 
 
 def separation() -> Array | None:
-    """What the innermost `separate_kernels` was given, or None."""
+    """Return the argument of the innermost `separate_kernels`, or None."""
     return _true.get()
 
 
 def apart(fn: Callable[..., T], *args: Any) -> T:
-    """`fn(*args)`, with its results stored in memory instead of fused into what uses them.
+    """Return `fn(*args)`, with results stored in memory instead of fused into their users.
 
     Args:
-        fn: A function of pytrees of arrays. It should close over no arrays but parameters.
+        fn: A function of pytrees of arrays. It should close over no arrays except parameters.
         *args: Its arguments.
     """
     true = _true.get()
     if true is None:
         return fn(*args)
-    # A branch that is always taken is the one border that fusion respects and that costs nothing.
+    # Fusion stops at a branch; one that is always taken costs nothing.
     jaxpr, shapes = jax.make_jaxpr(fn, return_shape=True)(*args)
     outputs, treedef = jax.tree.flatten(shapes)
 
@@ -68,11 +68,12 @@ def apart(fn: Callable[..., T], *args: Any) -> T:
 
 
 def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
-    """`fn` as a single kernel: XLA on the CPU compiles it, loops and all, as one function.
+    """Return `fn` as a single kernel: XLA on the CPU compiles it as one function, including loops.
 
-    Otherwise its runtime walks through the kernels one by one, and hands them to other threads,
-    which for short ones takes longer than the work. All arguments have to be read, see `zero`. On
-    other devices, within another such kernel, and where XLA does not do it, it is just `fn`.
+    Otherwise, XLA's runtime calls the kernels one by one, and hands them to other threads, which
+    takes longer than short kernels run. The function must read all its arguments, see `zero`. On
+    other devices, within another such kernel, and where XLA does not support it, the result is `fn`
+    itself.
     """
     if jax.default_backend() != "cpu" or not has_one_kernel():
         return fn
@@ -95,8 +96,8 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
     return call
 
 
-# What XLA compiles in place. Others (matrix products, sorting, linear algebra) are calls of its
-# runtime, which a kernel cannot make.
+# Primitives that XLA compiles inline. Others (matrix products, sorting, linear algebra) are calls
+# of its runtime, which kernels cannot make.
 _NAMES = """
 abs acos add and asin atan2 broadcast_in_dim ceil clamp concatenate cond convert_element_type
 copy cos custom_jvp_call custom_vjp_call div dynamic_slice dynamic_update_slice eq exp
@@ -108,7 +109,7 @@ _IN_PLACE = frozenset(_NAMES.split())
 
 
 def fits_one_kernel(jaxpr: Jaxpr) -> bool:
-    """Whether `one_kernel` can compile a computation."""
+    """Return whether `one_kernel` can compile a computation."""
     return all(
         eqn.primitive.name in _IN_PLACE
         and all(fits_one_kernel(inner) for value in eqn.params.values() for inner in _jaxprs(value))
@@ -125,9 +126,9 @@ def _jaxprs(value: Any) -> list[Jaxpr]:
 
 
 def zero(arrays: Any) -> Array:
-    """The integer 0, worked out from all of the arrays in a way that XLA does not see through.
+    """Return the integer 0, computed from all of the arrays in a way that XLA cannot simplify.
 
-    XLA fails on arguments of a kernel that nothing reads.
+    XLA fails if nothing reads an argument of a kernel.
     """
 
     def first(array: Array) -> Array:

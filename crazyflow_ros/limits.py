@@ -1,8 +1,8 @@
-"""The door: what a number, a text or a file from outside may be.
+"""Checks of numbers, texts and files from outside.
 
 Messages, services, actions, parameters, files and shared memory are checked here, and nowhere else.
-The limits are far beyond what a quadrotor does, and far inside of what the physics computes with:
-in single precision a position of 10 km is exact to a millimetre. docs/reliability.md lists them.
+The limits are far beyond what quadrotors reach, and far within what the physics can compute: in
+single precision, a position of 10 km is exact to a millimetre. docs/reliability.md lists them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 _SHOWN = 80  # characters of a refused value in a message
-_SHOWN_PATH = 400  # of a path, whose end tells most
+_SHOWN_PATH = 400  # of a path, whose end is the most informative
 
 
 class Limit(NamedTuple):
@@ -43,55 +43,55 @@ WIND = Limit(30, "m/s")
 GUST = Limit(10, "m/s")
 DURATION = Limit(1e6, "s")
 QUATERNION = Limit(1e6, "")
-"""Of the numbers of a quaternion, which is made one of unit length."""
+"""Numbers of a quaternion, before it is normalised."""
 
 NAME_LENGTH = 255
 """Characters of the name of an entity, frame, file or parameter."""
 TEXT_LENGTH = 4096
-"""Characters of a text that is not a description of a scene."""
+"""Characters of a text other than the description of a scene."""
 
 MESSAGE_BYTES = 200_000
-"""Of one message: what takes a fraction of 100 ms to decode, as a trajectory of 1,000 points."""
+"""Bytes of a message, which take a fraction of 100 ms to decode, such as a trajectory of 1,000
+points."""
 REQUEST_ELEMENTS = 10_000
 """Elements of all lists in a request together."""
 STEPS = 1_000_000_000
-"""Ticks of one request."""
+"""Ticks of a request."""
 DRONES = 128
-"""Drones up to which more can be added while the simulation runs; the parameter `max_drones` may
-be more."""
+"""Drones up to which more can be added at run time; the parameter `max_drones` may be larger."""
 OBSTACLES = 1000
 """Shapes of a scene that drones collide with."""
 OBJECTS = 1000
-"""Objects that are spawned in a world."""
+"""Objects spawned in a world."""
 SCENE_ELEMENTS = 10_000
-"""Elements of the descriptions of all objects that are spawned in a world."""
+"""Elements of the descriptions of all objects spawned in a world."""
 REQUESTED = 100
-"""Entities of one request to spawn, and files and folders of one request to look into."""
+"""Entities of a request to spawn, and files and folders of a request to read."""
 LISTED = 200
-"""Files that one request looks into."""
+"""Files that a request reads."""
 POINTS = 1000
 """Points of a convex hull."""
 TAGS = 100
 """Tags of an entity or of a filter."""
 
 DESCRIPTION_BYTES = 1 << 20
-"""Of a world or an object, with all that it includes."""
+"""Bytes of a world or an object, including its files."""
 DESCRIPTION_ELEMENTS = 2000
-"""Of a world or an object, with all that it includes and replicates."""
+"""Elements of a world or an object, including its files and replicated elements."""
 DESCRIPTION_DEPTH = 60
-"""Elements that are inside of one another, and files that include one another."""
+"""Depth of nested elements, and of files that include one another."""
 DESCRIPTION_PIECES = 200
-"""Parts that composite and flexcomp elements are made of."""
+"""Parts of composite and flexcomp elements."""
 ASSET_BYTES = 16 << 20
-"""Files of meshes, textures and height fields that a description names, together."""
+"""Bytes of all mesh, texture and height field files of a description."""
 ASSET_PIXELS = 1 << 22
-"""Pixels of its textures, of all sides, and points of its height fields, together."""
+"""Pixels of all its textures, including all sides, and points of its height fields."""
 MODEL_MEBIBYTES = 256
-"""That a description may have reserved."""
+"""Memory that a description may reserve, MiB."""
 
 
 def shown(value: object, most: int = _SHOWN) -> str:
-    """A value for a message, shortened to about so many characters."""
+    """Return a value for a message, shortened to about `most` characters."""
     if isinstance(value, np.ndarray):
         value = value.tolist() if value.size <= 16 else f"{value.ravel()[:4].tolist()}..."
     text = value if isinstance(value, str) else repr(value)
@@ -99,11 +99,11 @@ def shown(value: object, most: int = _SHOWN) -> str:
 
 
 def number(name: str, value: float, limit: Limit) -> float:
-    """A finite number within a limit.
+    """Check a number, and return it as a float.
 
     Args:
-        name: Of the value, for messages.
-        value: In the unit of the limit.
+        name: Name of the value in messages.
+        value: Number in the unit of the limit.
         limit: Its largest magnitude.
 
     Raises:
@@ -111,7 +111,7 @@ def number(name: str, value: float, limit: Limit) -> float:
     """
     try:
         is_finite = math.isfinite(value)
-    except OverflowError:  # an int beyond all floats
+    except OverflowError:  # an int too large for a float
         is_finite = False
     if not is_finite:
         raise ValueError(f"{name} must be finite, got {shown(value)}")
@@ -121,13 +121,13 @@ def number(name: str, value: float, limit: Limit) -> float:
 
 
 def vector(name: str, value: ArrayLike, shape: tuple[int, ...], limit: Limit) -> np.ndarray:
-    """Finite numbers of a shape, each within a limit; a copy.
+    """Check an array of numbers, and return a copy as floats.
 
     Args:
-        name: Of the value, for messages.
-        value: In the unit of the limit.
-        shape: That it must have.
-        limit: The largest magnitude of each number.
+        name: Name of the value in messages.
+        value: Numbers in the unit of the limit.
+        shape: Expected shape.
+        limit: Largest magnitude of each number.
 
     Raises:
         ValueError: It has another shape, or a number is NaN, infinite or too large.
@@ -144,10 +144,10 @@ def vector(name: str, value: ArrayLike, shape: tuple[int, ...], limit: Limit) ->
 
 
 def unit_quaternion(name: str, value: ArrayLike) -> np.ndarray:
-    """An attitude xyzw of unit length from four numbers that are not all zero.
+    """Return a unit quaternion xyzw from four numbers that are not all zero.
 
     Args:
-        name: Of the value, for messages.
+        name: Name of the value in messages.
         value: (4,).
 
     Raises:
@@ -156,21 +156,21 @@ def unit_quaternion(name: str, value: ArrayLike) -> np.ndarray:
     quat = vector(name, value, (4,), QUATERNION)
     largest = np.abs(quat).max()
     if largest == 0:
-        raise ValueError(f"{name} is the zero quaternion, w = 1 means no rotation")
-    quat /= largest  # so that no square is zero
+        raise ValueError(f"{name} is the zero quaternion; w = 1 means no rotation")
+    quat /= largest  # so that no square underflows
     return quat / np.linalg.norm(quat)
 
 
 def text(name: str, value: str, most: int = TEXT_LENGTH) -> str:
-    """A text of limited length without characters that end or break a line.
+    """Check the length of a text, and that it has no control characters.
 
     Args:
-        name: Of the value, for messages.
+        name: Name of the value in messages.
         value: The text.
-        most: Characters that it may have.
+        most: Maximum number of characters.
 
     Raises:
-        ValueError: It is too long, or has such a character.
+        ValueError: It is too long, or has a control character.
     """
     if len(value) > most:
         raise ValueError(f"{name} must have at most {most} characters, got {shown(value)!r}")
@@ -180,14 +180,14 @@ def text(name: str, value: str, most: int = TEXT_LENGTH) -> str:
 
 
 def open_file(path: str | Path, most: int) -> BinaryIO:
-    """Open a regular file of limited size for reading. Never blocks, as a FIFO or device would.
+    """Open a regular file of limited size for reading. Never blocks, as a FIFO or device could.
 
     Args:
-        path: Of the file.
-        most: Bytes that it may have.
+        path: Path of the file.
+        most: Maximum size in bytes.
 
     Raises:
-        OSError: It is not there or cannot be read.
+        OSError: It does not exist or cannot be read.
         ValueError: It is not a regular file, or too large.
     """
     try:
@@ -208,19 +208,19 @@ def open_file(path: str | Path, most: int) -> BinaryIO:
 
 
 def read_text(path: str | Path, most: int) -> str:
-    """The text of a regular UTF-8 file of limited size.
+    """Return the text of a regular UTF-8 file of limited size.
 
     Args:
-        path: Of the file.
-        most: Bytes that it may have.
+        path: Path of the file.
+        most: Maximum size in bytes.
 
     Raises:
-        OSError: It is not there or cannot be read.
+        OSError: It does not exist or cannot be read.
         ValueError: It is not a regular file, too large, or not UTF-8.
     """
     with open_file(path, most) as file:
         content = file.read(most + 1)
-    if len(content) > most:  # it grew meanwhile
+    if len(content) > most:  # it has grown since
         raise ValueError(f"{_path(path)} is too large: expected at most {most} bytes")
     try:
         return content.decode()

@@ -10,27 +10,27 @@ import jax
 
 
 def static_field() -> Any:
-    """A field that belongs to the structure of the pytree: not an array, and not traced."""
+    """Return a field that is part of the pytree's structure: not an array, and not traced."""
     return dataclasses.field(metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static_field, dataclasses.field))
 class Struct:
-    """Base class: subclasses become frozen dataclasses, registered with JAX."""
+    """Base class whose subclasses become frozen dataclasses, registered with JAX."""
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True)(cls)
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # made one in the line above
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # a dataclass since the line above
         static = [f.name for f in fields if f.metadata.get("static")]
         leaves = [f.name for f in fields if f.name not in static]
         jax.tree_util.register_dataclass(cls, data_fields=leaves, meta_fields=static)
 
     @classmethod
     def lazy(cls, field: Callable[[str], Any]) -> Self:
-        """An instance that gets its fields when they are first read.
+        """Return an instance whose fields are computed when they are first read.
 
         Args:
-            field: From the name of a field to its value.
+            field: Maps the name of a field to its value.
         """
         new = object.__new__(cls)
         new.__dict__["_field"] = field
@@ -38,11 +38,11 @@ class Struct:
 
     @property
     def present(self) -> dict[str, Any]:
-        """The fields by name; of a lazy instance those that have been read or replaced."""
+        """The fields by name; of a lazy instance, only those that have been read or replaced."""
         return {k: v for k, v in vars(self).items() if k in type(self).__dataclass_fields__}  # type: ignore[attr-defined]
 
     def replace(self, **changes: Any) -> Self:
-        """Copy with some fields changed."""
+        """Return a copy with some fields changed."""
         fields = self.__dataclass_fields__  # type: ignore[attr-defined]
         if unknown := changes.keys() - fields.keys():
             raise TypeError(f"{type(self).__name__} has no fields {sorted(unknown)}")
@@ -50,7 +50,7 @@ class Struct:
         new.__dict__.update(self.__dict__ | changes)
         return new
 
-    if not TYPE_CHECKING:  # attributes that are no fields are still errors
+    if not TYPE_CHECKING:  # so that type checkers report attributes that are not fields
 
         def __getattr__(self, name: str) -> Any:
             field = self.__dict__.get("_field")

@@ -1,4 +1,4 @@
-"""Work that takes long, in a thread of its own, one thing after the other."""
+"""A thread for long tasks, which it runs one after the other."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Worker:
-    """One thread, started with the first thing to do. It does not keep the process from ending.
+    """A thread that starts with its first task. It does not keep the process from ending.
 
     Args:
-        name: Of the thread.
+        name: Name of the thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -25,11 +25,11 @@ class Worker:
         self._queue: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
 
     def ask(self, work: Callable[[], T]) -> Future[T]:
-        """Have something done, after all that was asked for before. From any thread.
+        """Queue a task. Thread-safe.
 
         Returns:
-            A future with the result, or with what was raised. Cancelled before its turn, the work
-            is not begun; work that has begun cannot be interrupted.
+            A future with the result or exception. If it is cancelled before its turn, the task does
+            not start; a running task cannot be interrupted.
         """
         future: Future[T] = Future()
         self._queue.put((work, future))
@@ -47,4 +47,4 @@ class Worker:
                     future.set_result(work())
                 except BaseException as error:
                     future.set_exception(error)
-            del work, future  # until there is something else to do they would stay
+            del work, future  # otherwise they would exist until the next task

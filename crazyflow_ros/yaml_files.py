@@ -1,4 +1,4 @@
-"""YAML files that anybody may have written: values, or one error with file and place."""
+"""YAML files from untrusted sources: plain values, or one error with file and position."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import yaml
 
 from crazyflow_ros.limits import read_text, shown
 
-_MOST_BYTES = 256 * 1024
+_MAX_BYTES = 256 * 1024
 _MAX_DEPTH = 32
 _MAX_NODES = 100_000
-"""Values in a file, those counted again that aliases repeat."""
+"""Maximum number of values in a file, including those that aliases repeat."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only. Refuses what comes twice under one name, and what grows without end."""
+    """Loads plain values only. Refuses duplicate keys and unbounded growth."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = self._n_nodes = 0
-        self._sizes: dict[str, int] = {}  # of what has an anchor, in nodes
+        self._sizes: dict[str, int] = {}  # of anchored nodes, in nodes
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """As the base class does, within limits."""
+        """Compose a node within limits."""
         event = self.peek_event()
         before = self._n_nodes
         if isinstance(event, yaml.AliasEvent):
             self._count(self._sizes.get(event.anchor, 1), event)
             if event.anchor in self.anchors and event.anchor not in self._sizes:
-                raise _error(f"{shown(event.anchor)} is within itself", event)
+                raise _error(f"{shown(event.anchor)} contains itself", event)
         else:
             self._count(1, event)
         self._depth += 1
@@ -43,21 +43,23 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """As the base class does, whose constructors of single values raise what they will."""
+        """Construct a value, with a uniform error for constructors that raise arbitrary ones."""
         try:
             return super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):
             raise
         except Exception as error:
             kind = node.tag.rpartition(":")[2]
-            raise _error(f"{shown(node.value)} is no {kind} ({shown(str(error))})", node) from None
+            raise _error(
+                f"{shown(node.value)} is not a valid {kind} ({shown(str(error))})", node
+            ) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """As the base class does."""
+        """Construct a mapping without duplicate keys."""
         seen: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                raise _error(f"{shown(key.value)} is there twice", key)
+                raise _error(f"{shown(key.value)} occurs twice", key)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -68,17 +70,17 @@ class _Loader(yaml.SafeLoader):
 
 
 def load_yaml(path: str | Path) -> Any:
-    """What a YAML file says, None if it is empty.
+    """Return the content of a YAML file, None if it is empty.
 
     Args:
-        path: Of the file; `~` is the home folder.
+        path: Path of the file; `~` is the home folder.
 
     Raises:
         ValueError: It cannot be read, is too large, or is not YAML of plain values; the message
-            has the file, and line and column where there are any.
+            names the file, and line and column if known.
     """
     try:
-        text = read_text(Path(path).expanduser(), _MOST_BYTES)
+        text = read_text(Path(path).expanduser(), _MAX_BYTES)
     except (OSError, RuntimeError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     loader = None

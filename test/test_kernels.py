@@ -140,7 +140,7 @@ def flown() -> np.ndarray:
     [
         (lose_attribute, "the attributes inlineable, xla_cpu_small_call of the compiler"),
         (lose_module, "the attributes inlineable, xla_cpu_small_call of the compiler"),
-        (ignore_attribute, "xla_cpu_small_call of the compiler as it was (it has no effect)"),
+        (ignore_attribute, "xla_cpu_small_call of the compiler (it has no effect)"),
         (refuse_option, "the option xla_cpu_that_was_dropped of the compiler"),
     ],
 )

@@ -32,8 +32,9 @@ def test_what_is_installed_and_what_is_pinned_are_within_the_bounds() -> None:
         assert requirement.specifier.contains(pins[name]), requirement
 
 
-def test_the_readme_tells_bounds_within_these() -> None:
-    quoted = re.findall(r'"((?:jax|mujoco)[^" ]*[=<>][^" ]*)"', (ROOT / "README.md").read_text())
+@pytest.mark.parametrize("page", ["README.md", "docs/ros2_control.md"])
+def test_pages_tell_bounds_within_these(page: str) -> None:
+    quoted = re.findall(r'"((?:jax|mujoco)[^" ]*[=<>][^" ]*)"', (ROOT / page).read_text())
     told = {requirement.name: requirement for requirement in map(Requirement, quoted)}
     assert told.keys() == {"jax", "mujoco", "mujoco-mjx"}
     bounds, pins = needed(), ("0.8.3", "0.9", "0.9.2", "0.10.2", "0.11", "3.16.9", "3.17.0", "3.18")

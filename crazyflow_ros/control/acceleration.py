@@ -1,4 +1,4 @@
-"""Commands of acceleration: what thrust and attitude give it, for controllers of single axes.
+"""Acceleration commands, converted to thrust and attitude, for single-axis controllers.
 
 A quadrotor's acceleration and heading determine its thrust and attitude (D. Mellinger, V. Kumar,
 "Minimum snap trajectory generation and control for quadrotors", ICRA 2011, section III).
@@ -9,18 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 GRAVITY = 9.81  # m/s^2
-_LEAST_LIFT = 0.1  # of the weight; with less of it upwards a drone would turn over
+_LEAST_LIFT = 0.1  # of the weight; with less upward thrust a drone would turn over
 
 
 def attitude_command(acc: np.ndarray, yaw: np.ndarray, quat: np.ndarray, mass: float) -> np.ndarray:
-    """Thrust and attitude for an acceleration; zero acceleration hovers.
+    """Compute thrust and attitude for an acceleration; zero acceleration hovers.
 
     Args:
-        acc: Wanted acceleration in the world [m/s^2], shape (M, 3). More than nine tenths of free
-            fall downwards is taken for that much.
-        yaw: Wanted heading [rad], shape (M,).
-        quat: Present attitude xyzw, shape (M, 4): the thrust is what acts along its z axis.
-        mass: Of a drone [kg].
+        acc: Desired acceleration in the world [m/s^2], shape (M, 3). Downward acceleration is
+            limited to nine tenths of free fall.
+        yaw: Desired heading [rad], shape (M,).
+        quat: Present attitude xyzw, shape (M, 4); the thrust acts along its z axis.
+        mass: Mass of a drone [kg].
 
     Returns:
         Collective thrust [N], roll, pitch and yaw [rad] of each drone, shape (M, 4).
@@ -30,7 +30,7 @@ def attitude_command(acc: np.ndarray, yaw: np.ndarray, quat: np.ndarray, mass: f
     x, y, z, w = quat.T
     body_z = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
     thrust = mass * (east * body_z[0] + north * body_z[1] + lift * body_z[2])
-    # Along the heading, to its left and up, the z axis is (sin p cos r, -sin r, cos p cos r).
+    # In axes ahead, left and up, the z axis is (sin p cos r, -sin r, cos p cos r).
     ahead = np.cos(yaw) * east + np.sin(yaw) * north
     left = np.cos(yaw) * north - np.sin(yaw) * east
     pitch = np.arctan2(ahead, lift)

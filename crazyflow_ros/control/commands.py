@@ -1,4 +1,4 @@
-"""Commands of the control modes: which numbers they may hold, and how they are stored."""
+"""Commands of the control modes: valid numbers, and the stored form."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from crazyflow_ros.control.modes import Control
 T = TypeVar("T", Array, np.ndarray)
 
 LARGEST_NUMBER = 1e9
-"""Of the numbers in a command; float32 can work with their squares."""
+"""Largest number in a command; its square is finite in float32."""
 
 
 def check_command(control: Control, cmd: np.ndarray) -> None:
-    """Refuse a command that no drone can follow.
+    """Check that drones can follow a command.
 
     Args:
-        control: What the command means.
+        control: Meaning of the command.
         cmd: (..., k), k one of `control.sizes`.
 
     Raises:
         ValueError: Wrong length, NaN, infinity or a number beyond 1e9, zero quaternion; the message
-            says where.
+            names the index.
     """
     if cmd.shape[-1] not in control.sizes:
         lengths = " or ".join(str(n) for n in sorted(control.sizes))
         raise ValueError(f"{named(control)} command has {lengths} numbers, got {cmd.shape[-1]}")
-    # All at once, and one by one only if that looks bad: checks take as long as a tick.
+    # One check for all numbers, and individual ones only if it fails: they take as long as a
+    # tick.
     numbers = cmd.ravel()
     if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= LARGEST_NUMBER**2:
         _check_size(control, cmd)
@@ -48,7 +49,7 @@ def _check_size(control: Control, cmd: np.ndarray) -> None:
 
 
 def full_command(control: Control, cmd: T) -> T:
-    """A command as it is stored: a state command's yaw becomes a quaternion."""
+    """Convert a command to the stored form, in which a state command's yaw becomes a quaternion."""
     if control is not Control.state or cmd.shape[-1] == 16:
         return cmd
     xp: Any = np if isinstance(cmd, np.ndarray) else jnp
@@ -58,5 +59,5 @@ def full_command(control: Control, cmd: T) -> T:
 
 
 def named(control: Control) -> str:
-    """The mode with its article."""
+    """Return the mode with its article."""
     return f"an {control}" if control is Control.attitude else f"a {control}"

@@ -1,8 +1,8 @@
 """The Mellinger controller of the Crazyflie firmware, component by component.
 
 D. Mellinger, V. Kumar, "Minimum snap trajectory generation and control for quadrotors", ICRA 2011,
-with the firmware's gains, PWM scaling and limits as Crazyflow 0.4 reproduces them. All functions
-are pure; what a controller remembers is passed in and returned.
+with the firmware's gains, PWM scaling and limits as in Crazyflow 0.4. All functions are pure;
+memory of a controller is an argument and a result.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def _tables() -> dict[str, Any]:
 
 
 def load_params(stage: str, drone: str | Sequence[str]) -> Params:
-    """Parameters of one stage of the cascade, shared by all worlds.
+    """Load the parameters of one stage of the cascade, shared by all worlds.
 
     Args:
-        stage: `state`, `attitude` (also of body rates) or `force_torque`.
+        stage: `state`, `attitude` (also for body rates) or `force_torque`.
         drone: Name of the drone; or of each drone, whose parameters are then stacked.
     """
     return of_each(partial(_load_params, stage), drone)
@@ -70,21 +70,21 @@ def _load_params(stage: str, drone: str) -> Params:
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:
-    """Parameters of the position controller with which a drone hovers where it is told to.
+    """Return parameters of the position controller with which drones hover at the commanded height.
 
-    The firmware's mass and scaling of the thrust leave an error that its integral cannot remove.
+    The firmware's mass and thrust scaling leave an error that the integral term cannot remove.
 
     Args:
         params: `load_params("state", ...)`.
-        hover_thrust: (..., 1) N, collective thrust that keeps the drone's height.
+        hover_thrust: (..., 1) N, collective thrust that balances gravity.
     """
     weight = -_thrust_gain(params) * params["gravity_vec"][..., 2]
     return params | {"mass": hover_thrust[..., 0] / weight}
 
 
 def _thrust_gain(params: Params) -> Array:
-    # The firmware sends PWM = mass_thrust * newtons, whatever the motors make of that PWM: the
-    # thrust is rescaled, and so it is here.
+    # The firmware sends PWM = mass_thrust * newtons, whatever thrust the motors produce for
+    # that PWM. So the thrust is rescaled here, too.
     return params["mass_thrust"] * 4 * params["thrust_max"] / params["pwm_max"]
 
 
@@ -103,7 +103,7 @@ def _times(a: Vec3, b: Vec3) -> Vec3:
 
 
 def _mix(torque: Vec3, mixing: Array) -> list[Array]:
-    """Share of each rotor in a torque: mixing^T torque."""
+    """Return the share of each rotor in a torque: mixing^T torque."""
     return [
         mixing[..., 0, i] * torque[0]
         + mixing[..., 1, i] * torque[1]
@@ -121,14 +121,14 @@ def state2attitude(
     dt: float,
     params: Params,
 ) -> tuple[Vec3, Array, Vec3]:
-    """Position controller.
+    """Run the position controller.
 
     Args:
         pos: World frame, m.
         quat: xyzw.
         vel: World frame, m/s.
         setpoint: Position, velocity, acceleration (world frame, SI) and attitude, of which only
-            the yaw counts.
+            the yaw is used.
         pos_err_i: Integral of the position error, m s.
         dt: Period of the controller, s.
         params: `load_params("state", ...)`.
@@ -148,7 +148,7 @@ def state2attitude(
     body_z = transpose(rotation_matrix(quat))[2]
     thrust = _thrust_gain(params) * dot(thrust_vec, body_z)
 
-    # In free fall any attitude will do; so does any that turns a thrust along the heading.
+    # In free fall any attitude is valid; so is any attitude about a thrust along the heading.
     z_des = normalize(thrust_vec, body_z)
     x_heading = heading(quat_sp)
     y_des = normalize(cross(z_des, x_heading), (-x_heading[1], x_heading[0], x_heading[2]))
@@ -166,7 +166,7 @@ def attitude2force_torque(
     dt: float,
     params: Params,
 ) -> tuple[Array, Vec3, Vec3]:
-    """Attitude and body rate controller.
+    """Run the attitude and body rate controller.
 
     Args:
         quat: xyzw.
@@ -202,7 +202,7 @@ def _torque_pwm(
     *,
     dt: float,
 ) -> tuple[Vec3, Vec3]:
-    """Torque in the firmware's PWM units, and the new integral of the attitude error."""
+    """Return the torque in the firmware's PWM units, and the new integral of the attitude error."""
     error = _attitude_error(desired, rotation_matrix(quat))
     r_int_error = _clip(add(r_int_error, scale(error, -dt)), _row(params, "int_err_max"))
     rate_error_dot = scale((ang_vel_change[0], ang_vel_change[1], 0 * ang_vel_change[2]), 1 / dt)
@@ -225,9 +225,9 @@ def _torque_pwm(
 
 
 def _distribute(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array, Vec3]:
-    """Thrust [N] and torque [N m] that remain after the firmware's legacy power distribution."""
+    """Return thrust [N] and torque [N m] after the firmware's legacy power distribution."""
     x, y, z = torque_pwm
-    # Roll and pitch count half.
+    # Roll and pitch have half the weight.
     mixing, to_newton = params["mixing_matrix"], params["thrust_max"] / params["pwm_max"]
     thrust_pwm = thrust / 4 / to_newton
     pwm = [thrust_pwm + share for share in _mix((x / 2, y / 2, z), mixing)]
@@ -245,13 +245,13 @@ def _distribute(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array,
 
 
 def _level(x_axis: Vec3) -> Matrix3:
-    """Rotation matrix of a level body that heads along the horizontal `x_axis`."""
+    """Return the rotation matrix of a level body whose heading is the horizontal `x_axis`."""
     x, y, zero = x_axis
     return ((x, -y, zero), (y, x, zero), (zero, zero, zero + 1))
 
 
 def _attitude_error(desired: Matrix3, actual: Matrix3) -> Vec3:
-    """vee(Rd^T R - R^T Rd); the firmware leaves out the paper's factor of one half."""
+    """Return vee(Rd^T R - R^T Rd); the firmware omits the paper's factor of one half."""
     d, r = transpose(desired), transpose(actual)  # columns: body axes in the world frame
     return (
         dot(d[2], r[1]) - dot(r[2], d[1]),
@@ -261,11 +261,11 @@ def _attitude_error(desired: Matrix3, actual: Matrix3) -> Vec3:
 
 
 def force_torque2rotor_vel(force: Array, torque: Vec3, params: Params) -> Vec4:
-    """Rotor speeds for a thrust and torque, each rotor's thrust clipped to what it can make.
+    """Compute rotor speeds for a thrust and torque, each rotor's thrust clipped to its range.
 
     Args:
         force: Collective thrust, N; exactly 0 stops the rotors.
-        torque: About the body axes, N m.
+        torque: Torque about the body axes, N m.
         params: `load_params("force_torque", ...)`.
 
     Returns:

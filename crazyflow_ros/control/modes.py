@@ -1,4 +1,4 @@
-"""The levels at which a drone can be commanded."""
+"""The control modes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from enum import StrEnum
 
 
 class Control(StrEnum):
-    """Control mode: what a command of `Sim` or of the `command` topic means."""
+    """Control mode: the meaning of a command of `Sim` or of the `command` topic."""
 
     state = "state"
     """x, y, z, vx, vy, vz, ax, ay, az (world frame, SI), then either yaw, wx, wy, wz (13 numbers)
-    or qx, qy, qz, qw, wx, wy, wz (16 numbers, of the attitude only the yaw is used)."""
+    or qx, qy, qz, qw, wx, wy, wz (16 numbers; of the attitude, only the yaw is used)."""
     attitude = "attitude"
     """roll, pitch, yaw [rad], collective thrust [N]."""
     body_rate = "body_rate"
-    """wx, wy, wz [rad/s, body frame], collective thrust [N]. As in the firmware the attitude terms
-    of the controller stay active and level the drone."""
+    """wx, wy, wz [rad/s, body frame], collective thrust [N]. As in the firmware, the attitude terms
+    of the controller remain active and level the drone."""
     force_torque = "force_torque"
     """collective thrust [N], torques about the body axes [N m]."""
     rotor_vel = "rotor_vel"

@@ -1,15 +1,15 @@
-"""Rates that fire on exact multiples of the physics tick."""
+"""Rates of events at exact multiples of the physics tick."""
 
 from __future__ import annotations
 
 
 def ticks_per_period(freq: int, rate: int, name: str) -> int:
-    """Ticks between two events of a rate.
+    """Return the ticks between two events of a rate.
 
     Args:
         freq: Physics ticks per second.
         rate: Events per second.
-        name: What the rate is called in the error.
+        name: Name of the rate in the error message.
 
     Raises:
         ValueError: `rate` does not divide `freq`; the message names the nearest rates that do.

@@ -1,8 +1,8 @@
 """Vectors and rotations as tuples of component arrays.
 
 A 3-vector per drone is a tuple of three arrays of one shape, a quaternion (xyzw) a tuple of four.
-Written like this, XLA fuses a whole physics tick into one pass over the batch; `(..., 3, 3)`
-matrices and their products would each become a kernel of their own.
+In this form XLA fuses a whole physics tick into one pass over the batch; `(..., 3, 3)` matrices and
+their products would each become a separate kernel.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BodyState(NamedTuple):
     ang_vel: Vec3
     """Body frame, rad/s."""
     rotor_vel: Vec4
-    """RPM; or what the model says."""
+    """RPM, or as defined by the model."""
 
 
 class BodyDerivative(NamedTuple):
@@ -46,7 +46,7 @@ class BodyDerivative(NamedTuple):
     acc: Vec3
     ang_acc: Vec3
     rotor_acc: Vec4
-    """RPM/s; or what the model says."""
+    """RPM/s, or as defined by the model."""
 
 
 class Wrench(NamedTuple):
@@ -57,53 +57,53 @@ class Wrench(NamedTuple):
 
 
 def split(array: Array) -> tuple[Array, ...]:
-    """Components of an array's last axis: (..., k) -> k arrays of shape (...)."""
+    """Split an array along its last axis: (..., k) to k arrays of shape (...)."""
     return tuple(array[..., i] for i in range(array.shape[-1]))
 
 
 def vector(array: Array) -> Vec3:
-    """Components of a vector: (..., 3) -> three arrays of shape (...)."""
+    """Split a vector: (..., 3) to three arrays of shape (...)."""
     return (array[..., 0], array[..., 1], array[..., 2])
 
 
 def stack(components: tuple[Array, ...]) -> Array:
-    """Inverse of `split`."""
+    """Stack components, the inverse of `split`."""
     return jnp.stack(components, axis=-1)
 
 
 def add(a: Vec3, b: Vec3) -> Vec3:
-    """Sum of two vectors."""
+    """Return the sum of two vectors."""
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
 def no_wrench(like: Array) -> Wrench:
-    """Neither force nor torque, for as many drones as the array is of."""
+    """Return neither force nor torque, with the shape of `like`."""
     zero = jnp.zeros_like(like)
     return Wrench((zero, zero, zero), (zero, zero, zero))
 
 
 def add_wrenches(a: Wrench, b: Wrench) -> Wrench:
-    """Sum of two wrenches."""
+    """Return the sum of two wrenches."""
     return Wrench(add(a.force, b.force), add(a.torque, b.torque))
 
 
 def scale(a: Vec3, factor: Array | float) -> Vec3:
-    """Vector times scalar."""
+    """Multiply a vector by a scalar."""
     return (a[0] * factor, a[1] * factor, a[2] * factor)
 
 
 def dot(a: Vec3, b: Vec3) -> Array:
-    """Scalar product."""
+    """Return the scalar product."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def subtract(a: Vec3, b: Vec3) -> Vec3:
-    """Difference of two vectors."""
+    """Return the difference of two vectors."""
     return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
 def cross(a: Vec3, b: Vec3) -> Vec3:
-    """Vector product."""
+    """Return the vector product."""
     return (
         a[1] * b[2] - a[2] * b[1],
         a[2] * b[0] - a[0] * b[2],
@@ -112,7 +112,7 @@ def cross(a: Vec3, b: Vec3) -> Vec3:
 
 
 def normalize(a: Vec3, otherwise: Vec3) -> Vec3:
-    """Unit vector along `a`, or `otherwise` where that is zero."""
+    """Return the unit vector along `a`, or `otherwise` where `a` is zero."""
     square = dot(a, a)
     zero = square == 0
     x, y, z = scale(a, 1 / jnp.sqrt(jnp.where(zero, 1.0, square)))
@@ -121,24 +121,24 @@ def normalize(a: Vec3, otherwise: Vec3) -> Vec3:
 
 
 def transform(matrix: Matrix3, v: Vec3) -> Vec3:
-    """Matrix times vector."""
+    """Multiply a matrix by a vector."""
     return (dot(matrix[0], v), dot(matrix[1], v), dot(matrix[2], v))
 
 
 def transpose(matrix: Matrix3) -> Matrix3:
-    """Rows to columns."""
+    """Transpose a matrix."""
     a, b, c = matrix
     return ((a[0], b[0], c[0]), (a[1], b[1], c[1]), (a[2], b[2], c[2]))
 
 
 def matrix_rows(matrix: Array) -> Matrix3:
-    """Components of an (..., 3, 3) array, row by row."""
+    """Split an (..., 3, 3) array into components, row by row."""
     rows = [(matrix[..., i, 0], matrix[..., i, 1], matrix[..., i, 2]) for i in range(3)]
     return (rows[0], rows[1], rows[2])
 
 
 def rotation_matrix(quat: Vec4) -> Matrix3:
-    """Rotation matrix (body to world) of a unit quaternion (xyzw)."""
+    """Return the rotation matrix (body to world) of a unit quaternion (xyzw)."""
     x, y, z, w = quat
     return (
         (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
@@ -148,7 +148,7 @@ def rotation_matrix(quat: Vec4) -> Matrix3:
 
 
 def drag_force(quat: Vec4, vel: Vec3, drag_matrix: Array) -> Vec3:
-    """Force of the air on a body, linear in its velocity; world frame, N.
+    """Return the drag force on a body, linear in its velocity; world frame, N.
 
     Args:
         quat: Attitude of the body.
@@ -161,7 +161,7 @@ def drag_force(quat: Vec4, vel: Vec3, drag_matrix: Array) -> Vec3:
 
 
 def rotation_matrix_from_rpy(rpy: Vec3) -> Matrix3:
-    """Rotation matrix of roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
+    """Return the rotation matrix of roll, pitch, yaw [rad] about fixed x, y, z axes (REP 103)."""
     (sr, cr), (sp, cp), (sy, cy) = apart(lambda rpy: [sin_cos(a) for a in rpy], rpy)
     return (
         (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
@@ -171,7 +171,7 @@ def rotation_matrix_from_rpy(rpy: Vec3) -> Matrix3:
 
 
 def rpy_from_rotation_matrix(matrix: Matrix3) -> Vec3:
-    """Roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
+    """Return roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
     pitch = jnp.arcsin(jnp.clip(-matrix[2][0], -1, 1))
     return (
         jnp.arctan2(matrix[2][1], matrix[2][2]),
@@ -181,9 +181,9 @@ def rpy_from_rotation_matrix(matrix: Matrix3) -> Vec3:
 
 
 def heading(quat: Vec4) -> Vec3:
-    """Horizontal unit vector along the body's x axis; east if that points straight up or down.
+    """Return the horizontal unit vector along the body's x axis; east if that axis is vertical.
 
-    The quaternion (xyzw) may have any norm but zero.
+    The quaternion (xyzw) may have any norm except zero.
     """
     x, y, z, w = quat
     north, east = 2 * (x * y + z * w), w * w + x * x - y * y - z * z
@@ -193,17 +193,17 @@ def heading(quat: Vec4) -> Vec3:
     return (jnp.where(vertical, 1.0, east * scaling), north * scaling, jnp.zeros_like(east))
 
 
-# Terms of the sine and cosine series that reach rounding up to pi / 4.
+# Terms of the sine and cosine series for rounding accuracy up to pi / 4.
 _OCTANT_TERMS = {4: 5, 8: 9}
 
 
 def sin_cos(angle: Array) -> tuple[Array, Array]:
-    """Sine and cosine in rad, to rounding for some thousand turns.
+    """Return sine and cosine of an angle in rad, accurate to rounding for some thousand turns.
 
     XLA on the CPU calls the C library for each element; these series vectorise.
     """
     quarter = jnp.round(jax.lax.stop_gradient(angle) * (2 / pi))
-    # pi / 2 in parts of which the first two have so few digits that their products are exact.
+    # pi / 2 in parts; the first two have so few digits that their products are exact.
     high, mid, low = _HALF_PI[angle.dtype.itemsize]
     rest = ((angle - quarter * high) - quarter * mid) - quarter * low
     square = rest * rest
@@ -219,7 +219,7 @@ def sin_cos(angle: Array) -> tuple[Array, Array]:
 
 
 def _parts(value: Decimal, bits: int) -> tuple[float, float, float]:
-    """Three floats that add up to `value`; the first two have only `bits` significant bits."""
+    """Return three floats that add up to `value`; the first two have `bits` significant bits."""
     parts: list[float] = []
     for _ in range(2):
         mantissa, exponent = frexp(float(value))
@@ -231,23 +231,24 @@ def _parts(value: Decimal, bits: int) -> tuple[float, float, float]:
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
 _HALF_PI = {4: _parts(_PI / 2, 11), 8: _parts(_PI / 2, 33)}
 
-# Terms of the sine and cosine series that reach rounding for a half angle below 2 rad.
+# Terms of the sine and cosine series for rounding accuracy of half angles below 2 rad.
 _SERIES_TERMS = {4: 9, 8: 14}
 
 
 def rotate_quat(quat: Vec4, rotvec: Vec3) -> Vec4:
-    """Turn an attitude by a rotation vector of the body frame: q / |q| * exp(rotvec / 2).
+    """Rotate an attitude by a rotation vector in the body frame: q / |q| * exp(rotvec / 2).
 
     The exponential is a power series in the squared half angle: unlike sin and cos it vectorises,
-    and it has no singular gradient at zero. It is exact to rounding up to a turn of 4 rad, which
-    at a step of 2 ms is 2000 rad/s.
+    and its gradient has no singularity at zero. It is accurate to rounding up to 4 rad, which at a
+    step of 2 ms is 2000 rad/s.
 
     Args:
-        quat: Quaternion (xyzw) of any norm but zero.
+        quat: Quaternion (xyzw) of any norm except zero.
         rotvec: Rotation vector in the body frame, rad.
     """
     x, y, z, w = quat
-    # Normalising what goes in costs less than what comes out: nothing has to be kept or redone.
+    # Normalising the input is cheaper than normalising the result, which would have to be
+    # stored.
     scaling = jax.lax.rsqrt(x * x + y * y + z * z + w * w)
     cos, half_sinc = apart(_half_angle, rotvec)
     ex, ey, ez = scale(rotvec, half_sinc)
@@ -260,7 +261,7 @@ def rotate_quat(quat: Vec4, rotvec: Vec3) -> Vec4:
 
 
 def _half_angle(rotvec: Vec3) -> tuple[Array, Array]:
-    """cos(a) and sin(a) / (2 a) of half the angle of a rotation vector, a."""
+    """Return cos(a) and sin(a) / (2 a), where a is half the angle of a rotation vector."""
     half2 = dot(rotvec, rotvec) / 4
     cos = sinc = jnp.ones_like(half2)
     for k in range(_SERIES_TERMS[half2.dtype.itemsize], 0, -1):

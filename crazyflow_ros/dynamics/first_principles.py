@@ -40,11 +40,11 @@ RPM = 2 * pi / 60  # rad/s
 class Params(RigidBody):
     """Parameters of the model.
 
-    Per-rotor figures have an axis of size 1 when the rotors share them, of size 4 otherwise.
+    Per-rotor parameters have an axis of size 1 if the rotors share them, and of size 4 otherwise.
     """
 
     L: Array
-    """(1,) or (4,) m, distance of the rotors from the body's x and y axes."""
+    """(1,) or (4,) m, distances of the rotors from the body's x and y axes."""
     prop_inertia: Array
     """(1,) or (4,) kg m^2, one rotor about its spin axis."""
     rpm2thrust: Array
@@ -58,13 +58,14 @@ class Params(RigidBody):
     wind: Array
     """(3,) m/s, velocity of the air, world frame."""
     rotor_dyn_coef: Array
-    """(1, 4) or (4, 4): linear [1/s] and quadratic [1/(RPM s)] rise, the same of the fall."""
+    """(1, 4) or (4, 4): linear [1/s] and quadratic [1/(RPM s)] coefficients of rise, then of
+    fall."""
     rotor_vel_limits: Array
-    """(2,) RPM, slowest and fastest a turning rotor can be commanded."""
+    """(2,) RPM, minimum and maximum command of a turning rotor."""
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone in `drones.toml`."""
         p = load_drone(drone)
         k0, k1, k2 = p["rpm2thrust"]
         thrust = np.array([p["thrust_min"], p["thrust_max"]])
@@ -87,13 +88,13 @@ class Params(RigidBody):
         return derivative(state, command, external, self)
 
     def rotor_thrust(self, state: BodyState) -> Vec4:
-        """Thrust of each rotor, N."""
+        """Return the thrust of each rotor, N."""
         a, b, c, d = (_thrust(o, i, self) for i, o in enumerate(state.rotor_vel))
         return (a, b, c, d)
 
 
 def rotor_acceleration(rotor_vel: Vec4, rotor_vel_cmd: Vec4, coef: Array) -> Vec4:
-    """Angular acceleration of the rotors towards their commands.
+    """Return the angular acceleration of the rotors towards their commands.
 
     Args:
         rotor_vel: Rotor speeds, RPM.
@@ -116,7 +117,7 @@ def rotor_acceleration(rotor_vel: Vec4, rotor_vel_cmd: Vec4, coef: Array) -> Vec
 def derivative(
     state: BodyState, rotor_vel_cmd: Vec4, external: Wrench, params: Params
 ) -> BodyDerivative:
-    """Time derivative of the state.
+    """Return the time derivative of the state.
 
     Args:
         state: State of the drones.
@@ -142,7 +143,7 @@ def _thrust(rotor_vel: Array, rotor: int, params: Params) -> Array:
 def _rotors(
     rotor_vel: Vec4, rotor_vel_cmd: Vec4, ang_vel: Vec3, params: Params
 ) -> tuple[Vec4, Array, Vec3]:
-    """Acceleration of the rotors, their thrust, and their torque on the body (body frame)."""
+    """Return the rotors' acceleration, thrust, and torque on the body (body frame)."""
     rotor_acc = rotor_acceleration(rotor_vel, rotor_vel_cmd, params.rotor_dyn_coef)
     mixing = params.mixing_matrix
     thrust = roll = pitch = yaw = momentum = momentum_rate = jnp.zeros_like(ang_vel[0])
@@ -157,8 +158,8 @@ def _rotors(
         yaw += mixing[..., 2, i] * (t0 + o * (t1 + o * t2))
         momentum += spin * o
         momentum_rate += spin * o_dot
-    # `momentum` is minus the rotors' angular momentum (a rotor's drag torque opposes its spin), so
-    # the gyroscopic torque -w x h and the reaction -dh/dt both enter with a plus here.
+    # `momentum` is minus the angular momentum h of the rotors (a rotor's drag torque opposes
+    # its spin), so the gyroscopic torque -w x h and the reaction -dh/dt are both added here.
     wx, wy, _ = ang_vel
     return rotor_acc, thrust, (roll + wy * momentum, pitch - wx * momentum, yaw + momentum_rate)
 
@@ -166,7 +167,7 @@ def _rotors(
 def _body_wrench(
     state: BodyState, thrust: Array, torque: Vec3, external: Wrench, params: Params
 ) -> tuple[Vec3, Vec3]:
-    """Force of rotors and air, and all torques with the body's own; body frame."""
+    """Return the force of rotors and drag, and the torque with the gyroscopic one; body frame."""
     to_body = transpose(rotation_matrix(state.quat))
     airspeed = subtract(state.vel, vector(params.wind))
     drag = transform(matrix_rows(params.drag_matrix), transform(to_body, airspeed))
@@ -178,7 +179,7 @@ def _body_wrench(
 def _accelerations(
     quat: Vec4, body_force: Vec3, torque: Vec3, external_force: Vec3, params: Params
 ) -> tuple[Vec3, Vec3]:
-    """Linear (world frame) and angular (body frame) acceleration."""
+    """Return the linear (world frame) and angular (body frame) acceleration."""
     force = add(transform(rotation_matrix(quat), body_force), external_force)
     acc = add(
         scale(force, 1 / params.mass[..., 0]),

@@ -1,4 +1,4 @@
-"""Shapes that drones collide with: data, so that they move and come without compiling anew."""
+"""Obstacles: data, so that they can move and appear without recompilation."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Shape(IntEnum):
     """Geometric primitives, with MuJoCo's numbers (`mjtGeom`) and sizes."""
 
     none = -1
-    """A free slot: nothing touches it."""
+    """A free slot, which has no contacts."""
     plane = 0
-    """Everything below is solid, however large it is drawn; its z axis points out."""
+    """Everything below is solid, regardless of the rendered size; its z axis points out."""
     sphere = 2
     """Size: radius."""
     capsule = 3
-    """Size: radius, half of the length of the cylinder; along z."""
+    """Size: radius, half length of the cylinder; along z."""
     cylinder = 5
-    """Size: radius, half of the length; along z."""
+    """Size: radius, half length; along z."""
     box = 6
-    """Size: half of the length of each side."""
+    """Size: half length of each side."""
 
 
 class Obstacles(Struct):
-    """K shapes that stand in the world.
+    """K obstacles in the world.
 
-    Each array may have leading axes: (n_worlds, 1), for worlds with obstacles of their own.
+    Each array may have leading axes (n_worlds, 1), for worlds with different obstacles.
     """
 
     shape: Array
@@ -48,8 +48,8 @@ class Obstacles(Struct):
     quat: Array
     """(K, 4) attitude, xyzw."""
     vel: Array | None = None
-    """(K, 3) velocity of the centre, world frame, m/s; None stands still. What touches a shape is
-    carried along. The shape itself goes where it is put, by `moved` for example."""
+    """(K, 3) velocity of the centre, world frame, m/s; None if it is at rest. Contacts take it into
+    account, but do not move the obstacle; call `moved` or assign `pos`."""
     ang_vel: Array | None = None
     """(K, 3) angular velocity, world frame, rad/s."""
 
@@ -65,16 +65,16 @@ class Obstacles(Struct):
         ang_vel: ArrayLike | None = None,
         slots: int = 0,
     ) -> Self:
-        """Obstacles of the same kind, or of several.
+        """Build obstacles of one or several shapes.
 
         Args:
-            shape: Of each, a `Shape` or its name.
-            size: (K, 1 to 3) see `Shape`; what a shape does not have may be anything.
+            shape: A `Shape` or its name, for each obstacle.
+            size: (K, 1 to 3) see `Shape`; numbers that a shape does not use are ignored.
             pos: (K, 3) m.
-            quat: (K, 4) xyzw, of any norm but zero; upright if None.
-            vel: (K, 3) m/s, with which they move; None for obstacles that never do.
-            ang_vel: (K, 3) rad/s, world frame, the same.
-            slots: For how many there is room at least; the others are `Shape.none`.
+            quat: (K, 4) xyzw, of any norm except zero; None for upright.
+            vel: (K, 3) velocity, m/s; None for obstacles that never move.
+            ang_vel: (K, 3) angular velocity, rad/s, world frame; None as for `vel`.
+            slots: Minimum number of slots; unused ones are `Shape.none`.
 
         Raises:
             ValueError: Unknown shape, wrong length, sizes that are not positive, numbers that are
@@ -94,7 +94,7 @@ class Obstacles(Struct):
             given["quat"] = upright
         for name, k in (("size", 3), ("pos", 3), ("quat", 4), ("vel", 3), ("ang_vel", 3)):
             if given[name].shape != (n, k):
-                raise ValueError(f"{name} of {n} obstacles has the shape {given[name].shape}")
+                raise ValueError(f"{name} of {n} obstacles has shape {given[name].shape}")
             if not np.isfinite(given[name]).all():
                 raise ValueError(f"{name} of an obstacle is not finite: {given[name].tolist()}")
         for kind, sides in zip(kinds, given["size"]):
@@ -120,21 +120,22 @@ class Obstacles(Struct):
 
     @property
     def n_slots(self) -> int:
-        """K."""
+        """Number of slots, K."""
         return self.shape.shape[-1]
 
     @property
     def slots_first(self) -> Self:
-        """With the axis of the slots as the first of each array."""
+        """The obstacles with the slots as the first axis of each array."""
         return jax.tree.map_with_path(
             lambda path, x: jnp.moveaxis(x, -FIGURE_NDIM[path[-1].name], 0), self
         )
 
     def moved(self, seconds: Array | float) -> Self:
-        """Where the obstacles are after some time, if they go on as they move."""
+        """Return the obstacles after some time at constant velocities."""
         if self.vel is None or self.ang_vel is None:
             return self
-        # An angular velocity in world axes turns from the left, as its inverse does from the right.
+        # A rotation in world axes multiplies from the left, as its inverse does from the
+        # right.
         x, y, z, w = split(self.quat)
         back = rotate_quat((-x, -y, -z, w), scale(vector(self.ang_vel), -seconds))
         turned = stack((-back[0], -back[1], -back[2], back[3]))
@@ -142,9 +143,9 @@ class Obstacles(Struct):
 
 
 FIGURE_NDIM = {"shape": 1, "size": 2, "pos": 2, "quat": 2, "vel": 2, "ang_vel": 2}
-"""Axes of each array, the slots' among them, without those of worlds."""
+"""Axes of each array, including that of the slots, without those of worlds."""
 
-_FAR = 1e9  # m; what is infinite has no gradient
+_FAR = 1e9  # m; infinity would have no gradient
 _N_SIZES = {Shape.sphere: 1, Shape.capsule: 2, Shape.cylinder: 2, Shape.box: 3}
 
 
@@ -157,10 +158,10 @@ def _shape(shape: Shape | str | int) -> Shape:
 
 
 def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]:
-    """Distance of points from the surface of a shape, negative inside.
+    """Return the distance of points from the surface of a shape, negative inside.
 
-    All shapes are one: a box, which for a cylinder is one of radius and height, blown up by a
-    radius that boxes and cylinders do not have.
+    All shapes are one: a box, which for a cylinder has the axes radius and height, inflated by a
+    radius that is zero for boxes and cylinders.
 
     Args:
         shape: A `Shape`.
@@ -168,7 +169,7 @@ def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]
         point: In the axes of the shape, m.
 
     Returns:
-        Distance [m], 1e9 from `Shape.none`, and the unit vector out of the shape there.
+        Distance [m], 1e9 from `Shape.none`, and the outward unit normal there.
     """
     x, y, z = point
     is_box, is_cylinder, is_plane = (shape == s for s in (Shape.box, Shape.cylinder, Shape.plane))
@@ -186,7 +187,7 @@ def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]
     deepest = jnp.maximum(jnp.maximum(*excess[:2]), excess[2])
     inside = deepest <= 0
     outer, (nx, ny, nz) = _length(tuple(jnp.maximum(e, 0.0) for e in excess))  # type: ignore[arg-type]
-    # The nearest face, from inside.
+    # From inside, the nearest face.
     by_x = excess[0] == deepest
     by_y = ~by_x & (excess[1] == deepest)
     a = jnp.where(inside, by_x.astype(x.dtype), nx)
@@ -206,7 +207,7 @@ def _sign(x: Array) -> Array:
 
 
 def _length(v: Vec3) -> tuple[Array, Vec3]:
-    """Length and direction, which is zero for the zero vector, as are their gradients."""
+    """Return length and direction; both, and their gradients, are zero for the zero vector."""
     square = dot(v, v)
     is_zero = square == 0
     length = jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, square)))

@@ -1,4 +1,4 @@
-"""What all models are: parameters with a derivative, for one drone or several."""
+"""The base of all models: parameters with a derivative, for one drone or several."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ T = TypeVar("T")
 
 
 class RigidBody(Struct):
-    """Parameters that all models have, and what a model is.
+    """Parameters that all models have, and the interface of models.
 
-    Any parameter may carry leading axes: (n_drones,), or (n_worlds, n_drones), either of which may
-    be of size 1.
+    Any parameter may have leading axes: (n_drones,), or (n_worlds, n_drones), either of which may
+    have size 1.
     """
 
     mass: Array
@@ -46,25 +46,25 @@ class RigidBody(Struct):
     J_inv: Array
     """(3, 3) 1/(kg m^2)."""
     obstacles: Obstacles | None = field(default=None, kw_only=True)
-    """What stands in the world, see `collision.obstacle_contact`."""
+    """Obstacles in the world, see `forces.collisions.obstacle_contact`."""
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone in `drones.toml`."""
         raise NotImplementedError
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
-        """Time derivative of the state.
+        """Return the time derivative of the state.
 
         Args:
             state: State of the drones.
-            command: What the model follows: speeds of the rotors [RPM], or what it says.
+            command: Command of the model: rotor speeds [RPM], or as defined by the model.
             external: Wrench on the centre of mass, world frame.
         """
         raise NotImplementedError
 
     def pushed(self, state: BodyState, rate: BodyDerivative, wrench: Wrench) -> BodyDerivative:
-        """Time derivative of the state if one more wrench acts on the centre of mass."""
+        """Return the time derivative of the state with one more wrench on the centre of mass."""
         to_body = transpose(rotation_matrix(state.quat))
         turn = transform(matrix_rows(self.J_inv), transform(to_body, wrench.torque))
         return rate._replace(
@@ -74,24 +74,24 @@ class RigidBody(Struct):
 
     @property
     def hover_thrust(self) -> Array:
-        """(..., 1) N, collective thrust to command for a level drone to keep its height."""
+        """(..., 1) N, commanded collective thrust with which a level drone keeps its altitude."""
         return -self.mass * self.gravity_vec[..., 2:]
 
     def rotor_thrust(self, state: BodyState) -> Vec4:
-        """Thrust of each rotor, N. What has no rotors is taken to hover."""
+        """Return the thrust of each rotor, N. Models without rotors are assumed to hover."""
         share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4
         return (share, share, share, share)
 
 
 def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
-    """What `load` returns for a drone; for several, their arrays stacked along a new first axis."""
+    """Return `load(drone)`; for several drones, their arrays stacked along a new first axis."""
     if isinstance(drone, str):
         return load(drone)
     return jax.tree.map(lambda *arrays: jnp.stack(arrays), *(load(name) for name in drone))
 
 
 def body_figures(drone: str) -> dict[str, Any]:
-    """The fields of `RigidBody` for a drone in `drones.toml`."""
+    """Return the fields of `RigidBody` for a drone in `drones.toml`."""
     figures = load_drone(drone)
     return {
         "mass": jnp.array([figures["mass"]]),

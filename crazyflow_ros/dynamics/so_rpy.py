@@ -1,7 +1,7 @@
-"""Fitted attitude dynamics of second order, driven by roll, pitch, yaw and thrust ("so_rpy").
+"""Fitted second-order attitude dynamics, driven by roll, pitch, yaw and thrust ("so_rpy").
 
-The attitude controller of the drone's firmware is part of the model: roll, pitch and yaw each
-answer their command like a spring and damper. Thrust follows at once. As in Crazyflow 0.4
+The model includes the attitude controller of the drone's firmware: roll, pitch and yaw respond to
+their commands like spring-damper systems. Thrust responds immediately. As in Crazyflow 0.4
 (https://arxiv.org/abs/2606.01478).
 """
 
@@ -30,8 +30,8 @@ from crazyflow_ros.dynamics.components import matrix_rows as rows
 from crazyflow_ros.dynamics.parameters import load_model
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 
-# Straight up and down, roll and yaw are not defined, and their rates grow without bound. From here
-# on they are taken for what they are at this distance.
+# At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
+# this, the cosine of the pitch is kept constant.
 _LEAST_COS_PITCH = sin(radians(1))
 
 
@@ -41,19 +41,19 @@ class Params(RigidBody):
     acc_coef: Array
     """(1,) N, offset of the thrust."""
     cmd_f_coef: Array
-    """(1,) thrust over commanded thrust."""
+    """(1,) ratio of thrust to commanded thrust."""
     rpy_coef: Array
     """(3,) 1/s^2, stiffness of roll, pitch and yaw."""
     rpy_rates_coef: Array
     """(3,) 1/s, their damping."""
     cmd_rpy_coef: Array
-    """(3,) 1/s^2, the answer to the command."""
+    """(3,) 1/s^2, gain of the command."""
     thrust_limits: Array
-    """(2,) N, least and greatest collective thrust that can be commanded, besides none."""
+    """(2,) N, minimum and maximum commanded collective thrust; zero is also possible."""
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone in `drones.toml`."""
         return cls(**body_figures(drone), **fitted(drone, "so_rpy"))
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
@@ -62,19 +62,19 @@ class Params(RigidBody):
 
     @property
     def hover_thrust(self) -> Array:
-        """(..., 1) N, collective thrust to command for a level drone to keep its height."""
+        """(..., 1) N, commanded collective thrust with which a level drone keeps its altitude."""
         return (super().hover_thrust - self.acc_coef) / self.cmd_f_coef
 
 
 def fitted(drone: str, model: str) -> dict[str, Any]:
-    """The fitted parameters of a drone, those of `Params` among them."""
+    """Load the fitted parameters of a drone, including those of `Params`."""
     p = load_model(drone, model)
     limits = [4 * p.pop("thrust_min"), 4 * p.pop("thrust_max")]
     return {k: jnp.array(v) for k, v in p.items()} | {"thrust_limits": jnp.array(limits)}
 
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
-    """Time derivative of the state; the rotors stand still.
+    """Return the time derivative of the state, in which the rotors are at rest.
 
     Args:
         state: State of the drones.
@@ -94,7 +94,7 @@ def body_derivative(
     external: Wrench,
     params: Params,
 ) -> BodyDerivative:
-    """Time derivative of the state under a thrust.
+    """Return the time derivative of the state with a given thrust.
 
     Args:
         state: State of the drones.
@@ -118,7 +118,7 @@ def body_derivative(
 
 
 def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Vec3:
-    """Of the body, in its frame, from the equations of roll, pitch and yaw."""
+    """Return the body's angular acceleration in its frame, from those of roll, pitch and yaw."""
     (xx, _, _), (yx, _, _), (zx, zy, zz) = rotation_matrix(state.quat)
     p, q, r = state.ang_vel
     cos_pitch = jnp.sqrt(jnp.maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
@@ -139,7 +139,7 @@ def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Ve
             command,
         )
     )
-    # The derivative of body rates = W(roll, pitch) * (roll rate, pitch rate, yaw rate).
+    # The derivative of: body rates = W(roll, pitch) * (roll rate, pitch rate, yaw rate).
     along, across = roll_rate * cos_pitch * yaw_rate, sin_pitch * pitch_rate * yaw_rate
     swing = roll_rate * pitch_rate
     return (

@@ -1,6 +1,6 @@
-"""`so_rpy` with a thrust that follows its command with a lag of first order.
+"""`so_rpy` with a first-order lag of the thrust.
 
-The thrust [N] is kept in all four places of `rotor_vel`, of which the first counts, as in Crazyflow
+All four elements of `rotor_vel` hold the thrust [N], and the first one is used, as in Crazyflow
 0.4 (https://arxiv.org/abs/2606.01478).
 """
 
@@ -23,7 +23,7 @@ class Params(so_rpy.Params):
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone in `drones.toml`."""
         return cls(**body_figures(drone), **so_rpy.fitted(drone, "so_rpy_rotor"))
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
@@ -31,13 +31,13 @@ class Params(so_rpy.Params):
         return derivative(state, command, external, self)
 
     def rotor_thrust(self, state: BodyState) -> Vec4:
-        """A quarter of the thrust for each rotor, N."""
+        """Return a quarter of the thrust for each rotor, N."""
         share = (self.acc_coef[..., 0] + self.cmd_f_coef[..., 0] * state.rotor_vel[0]) / 4
         return (share, share, share, share)
 
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
-    """Time derivative of the state.
+    """Return the time derivative of the state.
 
     Args:
         state: State of the drones.

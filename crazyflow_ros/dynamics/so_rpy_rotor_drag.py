@@ -1,4 +1,4 @@
-"""`so_rpy_rotor` with drag of the air, linear in the velocity.
+"""`so_rpy_rotor` with air drag, linear in the velocity.
 
 As in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
 """
@@ -34,7 +34,7 @@ class Params(so_rpy_rotor.Params):
 
     @classmethod
     def create(cls, drone: str) -> Self:
-        """Parameters of a drone in `drones.toml`."""
+        """Load the parameters of a drone in `drones.toml`."""
         fitted = so_rpy.fitted(drone, "so_rpy_rotor_drag")
         return cls(**body_figures(drone), **fitted, wind=jnp.zeros(3))
 
@@ -44,7 +44,7 @@ class Params(so_rpy_rotor.Params):
 
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
-    """Time derivative of the state.
+    """Return the time derivative of the state.
 
     Args:
         state: State of the drones.

@@ -1,1 +1,1 @@
-"""The drones of a running simulation as one compiled world. JAX, and no thread."""
+"""The drones of a running simulation as one compiled world. Uses JAX, and starts no threads."""

@@ -1,4 +1,4 @@
-"""Wind of the runtime: a stage of which all figures are data, to be changed as it runs."""
+"""Wind of the runtime: a stage whose parameters are data, so that they can change at run time."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ from crazyflow_ros.sim.wind import (
 )
 
 WIND, GUSTS = "wind", "gusts"
-"""In `data.plugins`, shared by the drones: the figures, and what the filters remember."""
+"""Entries of `data.plugins`, shared by the drones: the wind's numbers, and the state of its
+filters."""
 
-_GUST_RATE = 100  # Hz of simulated time, at least, if there are so many ticks
-_EXACT = 2**24  # up to which float32 has all whole numbers
+_GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
+_EXACT = 2**24  # the largest integer up to which float32 is exact
 
 
 def counted(freq: int) -> int:
-    """After how many ticks the count begins anew, and the random numbers of the gusts repeat.
+    """Return the number of ticks after which the tick count, and with it the gusts, start again.
 
-    Every period divides it, and it is small enough to be exact in single precision. At 500 Hz it is
-    nine hours.
+    It is a multiple of every period, and small enough to be exact in single precision. At 500 Hz it
+    is nine hours.
     """
     return _EXACT // freq * freq
 
 
 def gust_period(freq: int) -> int:
-    """Ticks between two changes of the gusts, which take far longer to change much."""
+    """Return the ticks between two updates of the gusts, which take far longer to change much."""
     return next(n for n in range(max(1, freq // _GUST_RATE), 0, -1) if freq % n == 0)
 
 
 class Blow:
-    """The wind of each tick, from `Dryden.numbers` for `gust_period` in `data.plugins`.
+    """Computes the wind of each tick, from `Dryden.numbers` for `gust_period` in `data.plugins`.
 
-    The random numbers of a tick depend on the seed and on its number alone. So they are the same
-    however ticks are put together, after a restart, and when a checkpoint is loaded.
+    The random numbers of a tick depend on the seed and the number of the tick alone. So they are
+    the same however ticks are grouped, after a restart, and when a checkpoint is loaded.
     """
 
     def begin(self, data: SimData) -> SimData:
-        """Data with calm air.
+        """Return the data with calm air.
 
         Raises:
             ValueError: The dynamics have no drag.
@@ -62,7 +63,7 @@ class Blow:
         return data.replace(plugins=data.plugins | memory, params=data.params.replace(wind=wind))
 
     def __call__(self, data: SimData) -> SimData:
-        """The wind of the next tick."""
+        """Set the wind of the next tick."""
         numbers, filters = split(data.plugins[WIND]), data.plugins[GUSTS]
 
         tick = data.core.steps[0, 0] % counted(data.core.freq)
@@ -79,7 +80,7 @@ class Blow:
 
 
 def with_wind(data: SimData, numbers: Array) -> SimData:
-    """Data in which the wind is what `Dryden.numbers` and the present gust make it."""
+    """Return the data with the wind that `Dryden.numbers` and the present gust give."""
     wind = _wind(data.plugins[GUSTS], split(numbers))
     return data.replace(
         plugins=data.plugins | {WIND: numbers[None, None]}, params=data.params.replace(wind=wind)
@@ -87,10 +88,10 @@ def with_wind(data: SimData, numbers: Array) -> SimData:
 
 
 def with_calm_wind(data: SimData, numbers: Array) -> SimData:
-    """Data with the mean wind alone, for which there need be no `Blow`."""
+    """Return the data with the mean wind only, which needs no `Blow`."""
     return data.replace(params=data.params.replace(wind=numbers[:3]))
 
 
 def _wind(filters: Array, numbers: Sequence[Array]) -> Array:
-    """(N, 1, 3)."""
+    """Return the wind, (N, 1, 3)."""
     return stack(blow(gust_of(filters, numbers), numbers))

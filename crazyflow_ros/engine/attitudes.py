@@ -1,8 +1,8 @@
-"""Drones in state control that are told an attitude: their position controller is passed by.
+"""Attitude commands for drones in state control, which bypass the position controller.
 
-The quaternion of a state has a direction, so one of zeros says that a command is an attitude. Both
-kinds are in one compiled function, and a drone changes between them from one run of the controllers
-to the next.
+The quaternion of a state command is never zero, so a quaternion of zeros marks an attitude command.
+One compiled function handles both kinds, and a drone switches between them from one run of the
+controllers to the next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUATERNION, _RATES = slice(9, 13), slice(13, 16)
 
 
 def as_state_command(attitude: np.ndarray) -> np.ndarray:
-    """An attitude in the form of a command of `Control.state`.
+    """Convert an attitude to the form of a `Control.state` command.
 
     Args:
         attitude: (7,) roll, pitch, yaw [rad], collective thrust [N], body rates [rad/s].
@@ -36,12 +36,12 @@ def as_state_command(attitude: np.ndarray) -> np.ndarray:
 
 
 def control_state_or_attitude(data: SimData) -> SimData:
-    """`control_state` for drones that are told a state; what others are told becomes theirs."""
+    """Run `control_state`, and use attitude commands in place of its output where there are any."""
 
     def controller(data: SimData) -> SimControls:
-        told = data.controls.state
-        assert told is not None
-        numbers, controls = split(told.cmd), position_controller(data)
+        commanded = data.controls.state
+        assert commanded is not None
+        numbers, controls = split(commanded.cmd), position_controller(data)
         is_attitude = data.controls.armed[..., 0]
         for q in numbers[_QUATERNION]:
             is_attitude &= q == 0
@@ -53,7 +53,7 @@ def control_state_or_attitude(data: SimData) -> SimData:
         state, attitude = controls.state, controls.attitude
         assert state is not None and attitude is not None
         return controls.replace(
-            # What is not in force must not wind up.
+            # The controller that is not in force must not wind up.
             state=state.replace(pos_err_i=chosen((0.0, 0.0, 0.0), state.pos_err_i)),
             attitude=attitude.replace(cmd=chosen(numbers[:4], attitude.cmd)),
         )

@@ -1,7 +1,7 @@
 """One world of a `Sim` as a function call of some 20 us: packed state, parameters as constants.
 
-Nearly all of these is JAX taking arguments and making results: some 10 us for each NumPy array,
-less for one of its own. So state and inputs are one array, in memory that both read, and so are
+JAX spends nearly all of this on arguments and results: some 10 us for each NumPy array, less for
+its own arrays. So state and inputs share one array, in memory that both libraries read, and so do
 state and results.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -43,52 +42,53 @@ from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
 
 Leaves = dict[str, np.ndarray]
-"""What changes from tick to tick, by path in `SimData`; drones are on the second of three axes."""
+"""Leaves that change from tick to tick, by path in `SimData`; drones are on the second of three
+axes."""
 
 SHARED = f"plugins.{GUSTS}"
-"""Path of the leaf that all drones share, though it has three axes; only there with gusts."""
+"""Path of the leaf that all drones share although it has three axes; exists only with gusts."""
 
 LOST = 29
-"""Column of the output that tells drones that got lost in this stretch, see `isolation`."""
+"""Column of the output that marks drones that were lost in this stretch, see `isolation`."""
 CONTACT = slice(LOST + 1, LOST + 7)
-"""Columns of the wrench of all contacts on each drone."""
+"""Columns of the output with the wrench of all contacts on each drone."""
 
-_BESIDE_COMMAND = 11  # columns of the inputs: armed or level, wrench, what each motor lacks
+_BESIDE_COMMAND = 11  # columns of the inputs: armed or level, wrench, loss of each motor
 _LONGEST_OUTPUT = 512  # rows per call
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled for obstacles of one layout."""
+    """A function compiled for obstacles of one layout."""
 
     layout: object
-    """Of the obstacles, see `sim.leaves.layout`."""
+    """Layout of the obstacles, see `sim.leaves.layout`."""
     advance: Callable[..., Any]
 
     def is_for(self, obstacles: Obstacles | None) -> bool:
-        """Whether it works with these."""
+        """Return whether it works with these obstacles."""
         return self.layout == layout(obstacles)
 
 
 class CompiledWorld:
-    """The compiled function that advances all drones, and the form its state has.
+    """The compiled function that advances all drones, and the form of its state.
 
     Attributes:
-        n_drones: How many.
+        n_drones: Number of drones.
         freq: Ticks per second.
-        control: What commands mean.
+        control: Meaning of commands.
         control_period: Ticks between two runs of the outermost controller.
-        has_rotors: The model has rotors that turn.
-        max_stretches: Into how many parts the ticks of a call may be divided.
-        feels_wind: The model has drag.
-        gusts: As given.
+        has_rotors: Whether the model has rotors that turn.
+        max_stretches: Maximum number of stretches into which the ticks of a call are divided.
+        feels_wind: Whether the model has drag.
+        gusts: Whether the wind has gusts.
         inputs: Command, armed or level, wrench, and `WeakMotors.LOSS`, shape (M, k + 11), to write
-            into; first zeros.
-        later: Commands of each stretch behind the first, (`max_stretches`, M, k), to write into;
-            the last row has no stretch.
-        wind: `Dryden.numbers`, to write into.
-        obstacles: What the drones collide with, see `use`; first nothing.
-        present_program: In use; None before the first call.
+            to; initially zeros.
+        later: Commands of each stretch after the first, (`max_stretches`, M, k), to write to; the
+            last row is unused.
+        wind: `Dryden.numbers`, to write to.
+        obstacles: Obstacles that the drones collide with, see `use`; initially None.
+        present_program: Program in use; None before the first call.
     """
 
     def __init__(
@@ -99,12 +99,12 @@ class CompiledWorld:
         levels: bool = False,
         gusts: bool = False,
     ) -> None:
-        """Build the simulation; it is compiled when it is called for the first time.
+        """Build the simulation; the first call compiles it.
 
         Args:
-            config: What is simulated; the control mode does not count with `levels`.
-            n_drones: How many.
-            levels: Each drone is commanded at a `Level` of its own.
+            config: Configuration; its control mode is ignored with `levels`.
+            n_drones: Number of drones.
+            levels: Command each drone at a `Level` of its own.
             gusts: The wind has gusts, which make a tick of a lone drone a third slower.
 
         Raises:
@@ -153,8 +153,11 @@ class CompiledWorld:
         dtype = self._sim.data.states.pos.dtype
         inputs = jnp.zeros((n_drones, self.control.sizes[0] + _BESIDE_COMMAND), dtype)
         wind = jnp.zeros(N_NUMBERS, dtype)
-        step = partial(self._step_with_inputs, inputs=inputs, wind=wind, phase=0, n_ticks=1)
-        # Fixed leaves, the parameters among them, enter the compiled function as constants.
+
+        def step(data: SimData) -> SimData:
+            return self._step_with_inputs(data, inputs, wind, phase=0, n_ticks=1)[0]
+
+        # Fixed leaves, including the parameters, enter the compiled function as constants.
         self._split = MovingLeaves(step, self._sim.data)
         self._fixed = self._split.fixed(self._sim.data)
         self._pack = jax.jit(self._split.pack)
@@ -165,8 +168,8 @@ class CompiledWorld:
         sizes = (n_state, inputs.size, n_counts, N_NUMBERS, math.prod(later))
         self._arguments, self._seen = readable_by_jax(sum(sizes), inputs.dtype)
         parts = np.split(self._arguments, np.cumsum(sizes)[:-1])
-        self._state, told, self._counts, self.wind, told_later = parts
-        self.inputs, self.later = told.reshape(inputs.shape), told_later.reshape(later)
+        self._state, input_part, self._counts, self.wind, later_part = parts
+        self.inputs, self.later = input_part.reshape(inputs.shape), later_part.reshape(later)
         self._rest: Vectors = ()
         self.obstacles: Obstacles | None = None
         self.present_program: Program | None = None
@@ -174,16 +177,16 @@ class CompiledWorld:
         self._ndim = {path: leaf.ndim for path, leaf in self.fresh().items()}
 
     def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
-        """Whether nothing has to be compiled to use these."""
+        """Return whether `use` compiles nothing for these obstacles."""
         return self.present_program is not None and self.present_program.is_for(obstacles)
 
     def program(self, obstacles: Obstacles | None) -> Program:
-        """What `use` takes for such obstacles, compiled. From any thread.
+        """Return a compiled program for `use` with such obstacles. Thread-safe.
 
-        It is compiled, and called once so that nothing is left to do, unless it is the present one.
+        A new program is called once, so that its first use takes no longer than others.
 
         Args:
-            obstacles: The shapes; None are none.
+            obstacles: Obstacles, or None.
         """
         present = self.present_program
         if present is not None and present.is_for(obstacles):
@@ -194,12 +197,12 @@ class CompiledWorld:
         return made
 
     def use(self, obstacles: Obstacles | None, program: Program | None = None) -> None:
-        """Let the drones collide with these.
+        """Let the drones collide with obstacles.
 
         Args:
-            obstacles: The shapes; None are none.
-            program: Of `program`; by default the present one, if it is for obstacles of this
-                layout; else the next call compiles.
+            obstacles: Obstacles, or None.
+            program: Result of `program`. By default the present program is used if it is for
+                obstacles of this layout; otherwise the next call compiles.
         """
         if program is not None:
             self.present_program = program
@@ -208,16 +211,17 @@ class CompiledWorld:
         self.obstacles = obstacles
 
     def advance(self, tick: int, stretches: Sequence[int]) -> np.ndarray:
-        """Advance by some ticks, and some more.
+        """Advance by one or more stretches of ticks.
 
         Args:
-            tick: The present one.
-            stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
+            tick: The present tick.
+            stretches: Ticks of each stretch, at most `max_stretches`; 0 only evaluates
+                accelerations.
 
         Returns:
-            For the end of each stretch, (n, M, 36): position, attitude, velocity, angular velocity,
-            both accelerations, velocity and specific force in body axes, rotor speeds in RPM,
-            `LOST`, `CONTACT`; with batteries three more, as in a snapshot.
+            Output at the end of each stretch, (n, M, 36): position, attitude, velocity, angular
+            velocity, both accelerations, velocity and specific force in body axes, rotor speeds in
+            RPM, `LOST`, `CONTACT`; with batteries three more columns, as in a snapshot.
         """
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)
@@ -226,7 +230,8 @@ class CompiledWorld:
         packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
         return self._rows(packed)[:n]
 
-    # Functions of their own for each program: JAX keeps what it compiles for one as long as that.
+    # A function of its own for each program: JAX keeps compiled code as long as the function
+    # exists.
 
     def _compiled(self, obstacles: Obstacles | None) -> Program:
         kernel = jax.jit(one_kernel(self._advance_packed))
@@ -234,22 +239,22 @@ class CompiledWorld:
         return Program(layout(obstacles), advance)
 
     def _rows(self, packed: Array) -> np.ndarray:
-        """Keep the state; the rest are rows."""
+        """Store the state, and return the other results as rows."""
         results = np.asarray(packed)
         self._state[:] = results[: self._state.size]
         return results[self._state.size :].reshape(self.max_stretches, self.n_drones, -1)
 
     def is_own(self, path: str) -> bool:
-        """Whether each drone has a leaf of its own, on the second of three axes."""
+        """Return whether each drone has its own part of a leaf, on the second of three axes."""
         return path != SHARED and self._ndim[path] == 3
 
     def fresh(self) -> Leaves:
-        """The state of drones side by side, with fresh controllers."""
+        """Return the state of drones side by side, with reset controllers."""
         return self._moving_leaves(self._sim.data)
 
     @property
     def leaves(self) -> Leaves:
-        """The state, as copies to change."""
+        """Copies of the state; assign changed ones to apply them."""
         rest = [x if _is_key(x) else np.asarray(x) for x in self._rest]
         vectors = self._joined(self._state, rest)
         return self._moving_leaves(self._split.unpack(vectors, self._fixed))
@@ -265,7 +270,7 @@ class CompiledWorld:
         self._rest = tuple(vectors)
 
     def _joined(self, numbers: Any, rest: Sequence[Any]) -> Vectors:
-        """Vectors of all dtypes, in the order of the packing."""
+        """Return the vectors of all dtypes, in the order of the packing."""
         return (*rest[: self._numbers], numbers, *rest[self._numbers :])
 
     def _moving_leaves(self, data: SimData) -> Leaves:
@@ -287,13 +292,14 @@ class CompiledWorld:
         phase: Array | int,
         n_ticks: Array | int,
         obstacles: Obstacles | None = None,
-    ) -> SimData:
+    ) -> tuple[SimData, Array]:
+        """Return the data after some ticks, and the columns `CONTACT`."""
         params, plugins, controls = data.params, data.plugins, data.controls
         k = self.control.sizes[0]
         command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
         assert isinstance(controls, HoldableControls)
         if isinstance(controls, LevelControls):
-            controls = controls.told(command, armed)
+            controls = controls.with_commands(command, armed)
         elif self.control is Control.rotor_vel:
             controls = controls.replace(rotor_vel=command, held=self._is_held(armed))
         else:
@@ -310,8 +316,9 @@ class CompiledWorld:
         if self.feels_wind:
             data = with_wind(data, wind) if self.gusts else with_calm_wind(data, wind)
         data = self._step(data, n_ticks)
-        told = {name: plugins[name] for name in plugins.keys() & {WIND, WeakMotors.LOSS}}
-        return data.replace(params=params, plugins=data.plugins | told)
+        contact = self._contact(data)  # while the wind is in the parameters
+        given = {name: plugins[name] for name in plugins.keys() & {WIND, WeakMotors.LOSS}}
+        return data.replace(params=params, plugins=data.plugins | given), contact
 
     def _advance_packed(
         self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
@@ -323,23 +330,22 @@ class CompiledWorld:
         later = later.reshape(self.later.shape)
 
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            vectors, phase, told, results = carry
+            vectors, phase, given, results = carry
             n_ticks = counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 data = self._split.unpack(vectors, self._fixed)
-                data = self._step_with_inputs(data, told, wind, phase, n_ticks, obstacles)
-                contact = self._contact(data)
+                data, contact = self._step_with_inputs(data, given, wind, phase, n_ticks, obstacles)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
-            lost = (controls.held & ~self._is_held(told[None, :, k : k + 1]))[0]
-            told_lost = lost.astype(inputs.dtype)
-            readings = [*self._readings(data), told_lost, contact, *self._battery(data)]
+            lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
+            lost_column = lost.astype(inputs.dtype)
+            readings = [*self._readings(data), lost_column, contact, *self._battery(data)]
             row = jnp.concatenate(readings, axis=-1)
-            armed = jnp.where(lost, OUT_OF_SERVICE, told[:, k : k + 1])
+            armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
             return (
                 self._split.pack(data),
                 phase + n_ticks,
-                jnp.concatenate((later[i], armed, told[:, k + 1 :]), axis=-1),
+                jnp.concatenate((later[i], armed, given[:, k + 1 :]), axis=-1),
                 jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
             )
 
@@ -351,7 +357,7 @@ class CompiledWorld:
         return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
 
     def _readings(self, data: SimData) -> list[Array]:
-        """The columns of the output before `LOST`."""
+        """Return the columns of the output before `LOST`."""
         states, rate, controls = data.states, data.states_deriv, data.controls
         assert isinstance(controls, HoldableControls)
         moves = ~controls.held
@@ -366,13 +372,13 @@ class CompiledWorld:
         return [x[0] for x in readings]
 
     def _contact(self, data: SimData) -> Array:
-        """The columns `CONTACT`."""
+        """Return the columns `CONTACT`."""
         assert isinstance(data.controls, HoldableControls)
         wrench = self._sim.contact_wrench(data)
         return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
 
     def _battery(self, data: SimData) -> list[Array]:
-        """The columns of the output behind `LOST`, if the drones have batteries."""
+        """Return the columns after `CONTACT`, if the drones have batteries."""
         if not self._has_battery:
             return []
         volts, current = CRAZYFLIE_BATTERY.under_load(data)
@@ -380,7 +386,7 @@ class CompiledWorld:
 
 
 def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
-    """All that acts on the drones."""
+    """Return all forces on the drones."""
     drone = config.drone_model
     return (
         *([ground_effect(drone)] if config.ground_effect else []),
@@ -390,9 +396,9 @@ def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
 
 
 def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[External, ...]:
-    """What the drones of the runtime collide with; `drones`: also one another.
+    """Return the contact forces of the runtime; `drones` also includes contacts between drones.
 
-    What cannot give way comes last, and has the last word.
+    Contacts with things that cannot give way come last, and take precedence.
     """
     kinds = (*([drone_contact] if drones else []), obstacle_contact, floor_contact)
     return tuple(kind(drone_model, freq) for kind in kinds)
@@ -407,7 +413,7 @@ def _is_key(array: Any) -> bool:
 
 
 def _like(template: Any, value: np.ndarray | None) -> Any:
-    """A leaf with another value, if there is one."""
+    """Return a leaf with another value, if there is one."""
     if value is None:
         return template
     return jax.random.wrap_key_data(jnp.asarray(value)) if _is_key(template) else value

@@ -1,4 +1,4 @@
-"""What is simulated, and how fast."""
+"""Configuration of a simulation, and how fast it runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from crazyflow_ros.flight import FlightConfig
 
 SLOWEST_FACTOR = 1e-6
-"""Simulated seconds per second, the least but for standing still, which pausing does."""
+"""The lowest real-time factor, simulated seconds per second. To stop the simulation, pause it."""
 FASTEST_FACTOR = 1e6
 
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """Configuration of one running simulation; the arguments of `Sim` have its meaning there."""
+    """Configuration of a running simulation; fields named as arguments of `Sim` mean the same."""
 
     drone_model: str = "cf2x_L250"
     scene: str = "floor"
@@ -29,34 +29,35 @@ class SimulationConfig:
     force_torque_freq: int = 500
     true_mass: bool = False
     battery: bool = False
-    """Rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; after a
-    reset it is full."""
+    """Whether rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; a
+    reset recharges it."""
     wind: tuple[float, ...] = (0.0, 0.0, 0.0)
-    """At the start, see `disturbances.Wind`, as are the next two."""
+    """Wind at the start, see `disturbances.Wind`, as are the next two fields."""
     gust_intensity: float = 0.0
     gust_altitude: float = 6.0
     ground_effect: bool = False
-    """Rotors have more thrust near the floor, see `dynamics.forces.aerodynamics.ground_effect`."""
+    """Whether thrust increases near the floor, see `dynamics.forces.aerodynamics.ground_effect`."""
     downwash: bool = False
-    """Drones fly in the jets of those above them, see `dynamics.forces.aerodynamics.downwash`."""
+    """Whether the jets of drones push those below, see `dynamics.forces.aerodynamics.downwash`."""
     drone_collisions: bool = False
-    """Drones collide with one another, and do not fly through each other."""
+    """Whether drones collide with one another instead of passing through each other."""
     real_time_factor: float = 1.0
-    """Simulated seconds per second; 0 runs as fast as it can."""
+    """Simulated seconds per second; 0 runs as fast as possible."""
     start_paused: bool = False
     seed: int = 0
     max_drones: int = 0
-    """For how many drones there is room without compiling anew; 0: for those of the start."""
+    """Number of drones for which there is room without recompiling; 0 for the initial number."""
     watchdog_timeout: float = 5.0
-    """Without progress for so long [s of wall time] it is reported what the thread hangs in."""
+    """Time without progress [s of wall time] after which the place where the thread hangs is
+    reported."""
     initial_poses: np.ndarray | None = None
-    """(M, 7) position [m] and attitude (xyzw) of each drone. None stands them on the floor."""
+    """(M, 7) position [m] and attitude (xyzw) of each drone. None places them on the floor."""
     flight: FlightConfig = field(default_factory=FlightConfig)
-    """How drones are led where they are told to fly."""
+    """How drones fly to commanded poses and velocities."""
 
 
 def check_real_time_factor(factor: float) -> float:
-    """The factor as a float, if it is one to run at.
+    """Return the factor as a float if the simulation can run at it.
 
     Raises:
         ValueError: It is neither 0 nor from `SLOWEST_FACTOR` to `FASTEST_FACTOR`.

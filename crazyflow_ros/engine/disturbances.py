@@ -1,4 +1,4 @@
-"""What a running simulation is disturbed by: wind, motors that fail, batteries that run down."""
+"""Disturbances of a running simulation: wind, failing motors, discharged batteries."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from crazyflow_ros.limits import shown
 from crazyflow_ros.sim.wind import Dryden
 
 ALTITUDES = (3.0, 300.0)
-"""m, for which there is a model of the gusts."""
+"""Altitudes for which the gust model is valid, m."""
 N_MOTORS = 4
 
 
 @dataclass(frozen=True)
 class Wind:
-    """Mean wind, and gusts by the Dryden model, see `sim.wind.Dryden`; the same for all drones.
+    """Mean wind, and gusts of the Dryden model, see `sim.wind.Dryden`; the same for all drones.
 
     Raises:
-        ValueError: A figure is not finite, or out of range.
+        ValueError: A number is not finite, or out of range.
     """
 
     mean: Sequence[float] = (0.0, 0.0, 0.0)
-    """x, y, z in the map, m/s."""
+    """x, y, z in the map frame, m/s."""
     gust_intensity: float = 0.0
     """Standard deviation of the vertical gusts, m/s."""
     gust_altitude: float = 6.0
-    """Height over ground that tells how long gusts are, m."""
+    """Height above ground, which determines the length of gusts, m."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", check_wind(self.mean))
@@ -44,29 +44,29 @@ class Wind:
 
     @property
     def is_calm(self) -> bool:
-        """There is none."""
+        """Whether there is no wind."""
         return not any(self.mean) and not self.gust_intensity
 
     def numbers(self, dt: float) -> np.ndarray:
-        """See `Dryden.numbers`."""
+        """Return `Dryden.numbers`."""
         x, y, z = self.mean
         return Dryden((x, y, z), self.gust_altitude, self.gust_intensity).numbers(dt)
 
 
 @dataclass(frozen=True)
 class MotorEfficiency:
-    """What a motor makes of its commands, until a reset of the drone.
+    """Efficiency of a motor, until the drone is reset.
 
     Raises:
-        ValueError: There is no such motor, or the efficiency is not one.
+        ValueError: The motor does not exist, or the efficiency is out of range.
     """
 
     drone: str
     motor: int
     """0 to 3: front right, rear right, rear left, front left."""
     efficiency: float
-    """Share of the thrust: 1 is a sound motor, 0 one that stands still. The rotor turns at its root
-    of the commanded speed."""
+    """Share of the thrust: 1 for an intact motor, 0 for a stopped one. The rotor turns at the
+    square root of this share of the commanded speed."""
 
     def __post_init__(self) -> None:
         if type(self.motor) is not int or self.motor not in range(N_MOTORS):
@@ -77,10 +77,10 @@ class MotorEfficiency:
 
 @dataclass(frozen=True)
 class BatteryCharge:
-    """Another battery in a drone.
+    """Replaces a drone's battery by one with a given charge.
 
     Raises:
-        ValueError: The charge is not one.
+        ValueError: The charge is out of range.
     """
 
     drone: str
@@ -97,15 +97,15 @@ _KINDS = {kind.__name__: kind for kind in (Wind, MotorEfficiency, BatteryCharge)
 
 
 def from_disturbance(disturbance: Disturbance) -> dict[str, Any]:
-    """A disturbance as JSON can hold it."""
+    """Convert a disturbance to values for JSON."""
     return {"kind": type(disturbance).__name__} | asdict(disturbance)
 
 
 def to_disturbance(values: Any) -> Disturbance:
-    """Inverse of `from_disturbance`.
+    """Convert values from JSON to a disturbance; the inverse of `from_disturbance`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: They are not those of a disturbance.
     """
     kind = _KINDS.get(str(values.get("kind"))) if isinstance(values, Mapping) else None
     if kind is None:
@@ -116,11 +116,11 @@ def to_disturbance(values: Any) -> Disturbance:
     try:
         return kind(**{name: value for name, value in values.items() if name != "kind"})
     except TypeError as error:
-        raise ValueError(f"a {kind.__name__} cannot be this: {str(error)[:300]}") from None
+        raise ValueError(f"a {kind.__name__} is invalid: {str(error)[:300]}") from None
 
 
 def check_wind(mean: Sequence[float]) -> tuple[float, float, float]:
-    """A mean wind, if it is one that a drone may be flown in.
+    """Return a mean wind if drones may fly in it.
 
     Raises:
         ValueError: It is not three finite numbers, or too strong.

@@ -1,4 +1,4 @@
-"""The drones' state, in the slots of a compiled world, of which some may be free."""
+"""The state of the drones, in the slots of a compiled world; some slots may be free."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from crazyflow_ros.sim.wind import N_FILTERS
 Fields = Mapping[str, np.ndarray]
 """Some of the fields of `SIZES`, with the units and frames of `MirrorState`, one row per drone."""
 
-_PARKED = 1e5  # m, height of free slots: far from everything, and from each other
+_PARKED = 1e5  # m, altitude of free slots: far from the drones, and side by side
 _BATTERY = "plugins.battery"
-_NEVER = -1  # tick by which a drone that is not lost got lost
+_NEVER = -1  # tick of loss of a drone that is not lost
 _TURN = 2 * np.pi  # rad
 _NONE = np.zeros((0, 0, 0))
 
 
 class Engine:
-    """The drones' state, and the compiled function that advances it. For one thread.
+    """The state of the drones, and the compiled function that advances it. Not thread-safe.
 
     Attributes:
-        names: Of the drones, in the order of the rows of a snapshot.
-        rows: Their slots, to index the four arrays below, which have a row for each slot.
+        names: Names of the drones, in the order of the rows of a snapshot.
+        rows: Slots of the drones, to index the four arrays below, which have one row per slot.
         command: Command of each drone, in the form of the control mode, or of its level.
-        armed: 0 or 1, an unarmed drone's rotors stop; or the drone's `Level`.
+        armed: 0 stops the rotors, 1 arms the drone; with levels, the drone's `Level`.
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
-        motor_loss: Share of the speed that each rotor lacks, 0 to 1.
-        wind: That blows.
-        lost: Drones that got lost, see `isolation`, and have not been reset since, with the tick
-            by which they were.
+        motor_loss: Share of the speed that each rotor loses, 0 to 1.
+        wind: Present wind.
+        lost: Drones that were lost, see `isolation`, and have not been reset since, with the tick
+            by which they were lost.
     """
 
     rows: slice | np.ndarray
@@ -66,10 +66,11 @@ class Engine:
         """Build the simulation.
 
         Args:
-            config: What is simulated; the control mode does not count with `levels`.
-            names: Of the drones.
-            n_slots: For how many there is room without compiling anew; at least for these.
-            levels: Each drone is commanded at a `Level` of its own.
+            config: Configuration; its control mode is ignored with `levels`.
+            names: Names of the drones.
+            n_slots: Number of drones for which there is room without recompiling; at least the
+                given ones.
+            levels: Command each drone at a `Level` of its own.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -101,7 +102,7 @@ class Engine:
 
     @property
     def n_slots(self) -> int:
-        """Drones for which there is room."""
+        """Number of drones for which there is room."""
         return self._world.n_drones
 
     @property
@@ -111,35 +112,35 @@ class Engine:
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """What the drones collide with, but for the floor z = 0 and one another."""
+        """Obstacles that the drones collide with, besides the floor z = 0 and one another."""
         return self._world.obstacles
 
     @property
     def max_stretches(self) -> int:
-        """How many stretches of ticks `advance` can do in one call."""
+        """Maximum number of stretches of ticks in one call of `advance`."""
         return self._world.max_stretches
 
     def initial_poses(self) -> np.ndarray:
-        """Position and attitude (xyzw) of each drone after a reset, shape (M, 7)."""
+        """Return position and attitude (xyzw) of each drone after a reset, shape (M, 7)."""
         slots = self._slots_of(self.names)
         return np.hstack((self._initial["pos"][slots], self._initial["quat"][slots]))
 
-    def tell(self, names: Sequence[str], commands: np.ndarray) -> None:
-        """Give drones commands, in the form of the control mode, and arm them."""
+    def set_commands(self, names: Sequence[str], commands: np.ndarray) -> None:
+        """Set commands of drones, in the form of the control mode, and arm the drones."""
         slots = self._slots_of(names)
         self.command[slots], self.armed[slots] = commands, True
 
     def disarm(self, name: str) -> None:
-        """Stop the rotors of a drone, until it is given a command."""
+        """Stop the rotors of a drone, until it gets a command."""
         self.armed[self._slots[name]] = False
 
     def reset(self, names: Sequence[str] | None = None) -> None:
-        """Put drones back to their initial state, with fresh controllers and without forces.
+        """Return drones to their initial state, with reset controllers and without external forces.
 
-        They are unarmed, but for commands that `capture_initial_state` has kept.
+        They are disarmed, unless `capture_initial_state` has stored commands for them.
 
         Args:
-            names: Of the drones; None are all, and what they share.
+            names: Names of the drones; None resets all, and the state that they share.
         """
         if names is None:
             leaves, slots = self._world.fresh(), np.arange(self.n_slots)
@@ -153,28 +154,28 @@ class Engine:
         self._fill(leaves, slots, {name: values[slots] for name, values in self._initial.items()})
 
     def withdraw(self, name: str, tick: int) -> None:
-        """Take a drone out of service: it is held where it is, rotors stopped, until a reset."""
+        """Take a drone out of service: hold it where it is with stopped rotors, until a reset."""
         self.lost |= {name: tick}
         self._set_slots(self._slots)
         self.put([name], {"rotor_vel": np.zeros((1, SIZES["rotor_vel"]))})
 
     def put(self, names: Sequence[str], fields: Fields) -> None:
-        """Change the state of drones; their controllers go on with what they know."""
+        """Change the state of drones; their controllers keep their memory."""
         self._fill(self._world.leaves, self._slots_of(names), fields)
 
     def capture_initial_state(self, state: Snapshot, *, commands: bool) -> None:
-        """Make a state the one that `reset` goes back to; `commands`: with those in force."""
+        """Make a state the initial one; with `commands`, include the commands in force."""
         slots = self._slots_of(state.names)
         for name, values in self._initial.items():
             values[slots] = getattr(state, name)
         self._initial_inputs[slots] = self._inputs[slots] if commands else 0
-        self._initial_inputs[slots, self.control.sizes[0] + 1 :] = 0  # nothing else is a command
+        self._initial_inputs[slots, self.control.sizes[0] + 1 :] = 0  # the rest is not a command
 
     def add(self, name: str, pose: np.ndarray) -> None:
         """Put a drone into a free slot.
 
         Args:
-            name: Of no other drone.
+            name: A new name.
             pose: (7,) its initial position and attitude (xyzw).
         """
         free = [slot for slot in range(self.n_slots) if slot not in self._slots.values()]
@@ -192,15 +193,15 @@ class Engine:
         self._set_slots({other: i for other, i in self._slots.items() if other != name})
 
     def arrange(self, names: Sequence[str]) -> None:
-        """Give the drones another order."""
+        """Change the order of the drones."""
         self._set_slots({name: self._slots[name] for name in names})
 
     def other_world(self, n_slots: int, *, gusts: bool) -> CompiledWorld:
-        """A world for as many drones, or more, for `move_to`. From any thread."""
+        """Return a world with at least as many slots, for `move_to`. Thread-safe."""
         return CompiledWorld(self._config, n_slots, levels=self._levels, gusts=gusts)
 
     def move_to(self, world: CompiledWorld) -> None:
-        """Go on in another world; the drones' state is carried over as it is."""
+        """Continue in another world; the state of the drones is copied."""
         before, n_slots, leaves = self.n_slots, world.n_drones, self._world.leaves
         world.wind[:] = self._world.wind
         self._world = world
@@ -224,7 +225,7 @@ class Engine:
         self._fill(more, np.arange(before, n_slots), parked)
 
     def capture(self) -> dict[str, np.ndarray]:
-        """All that the drones' future depends on, in the order of their names."""
+        """Return all that determines the drones' future, in the order of their names."""
         slots = self._slots_of(self.names)
         leaves = self._world.leaves
         own = {
@@ -247,7 +248,7 @@ class Engine:
         )
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from what `capture` gave, of the same drones."""
+        """Continue from the result of `capture` for the same drones."""
         slots, leaves = self._slots_of(self.names), self._world.leaves
         for path, values in leaves.items():
             if self._world.is_own(path):
@@ -265,7 +266,7 @@ class Engine:
         self._set_slots(self._slots)
 
     def disturb(self, disturbance: Disturbance) -> None:
-        """Let something disturb the drones.
+        """Apply a disturbance.
 
         Raises:
             ValueError: It has no effect on these drones.
@@ -282,14 +283,14 @@ class Engine:
                 self.motor_loss[self._slots[drone], motor] = 1 - np.sqrt(efficiency)
             case BatteryCharge(drone, charge):
                 if not self._config.battery:
-                    raise ValueError("the drones have no batteries: expected battery true at start")
+                    raise ValueError("the drones have no batteries: expected battery=true at start")
                 drawn = (1 - charge) * CRAZYFLIE_BATTERY.capacity
                 leaves = self._world.leaves
                 leaves[_BATTERY][0, self._slots[drone]] = drawn
                 self._world.leaves = leaves
 
     def check_wind(self, wind: Wind) -> None:
-        """Refuse wind where it has no effect.
+        """Check that wind has an effect, unless it is calm.
 
         Raises:
             ValueError: The dynamics have no drag.
@@ -311,21 +312,22 @@ class Engine:
         names: Sequence[str] = (),
         commands: np.ndarray = _NONE,
     ) -> list[Snapshot]:
-        """Advance by some ticks, and some more.
+        """Advance by one or more stretches of ticks.
 
         Args:
-            tick: The present one.
-            stretches: Numbers of ticks, at most `max_stretches`; 0 only evaluates accelerations.
-            epoch: Resets so far.
-            names: Of drones that are told something else in each stretch.
-            commands: What these are told, as with `tell`, (n, m, k).
+            tick: The present tick.
+            stretches: Ticks of each stretch, at most `max_stretches`; 0 only evaluates
+                accelerations.
+            epoch: Number of resets so far.
+            names: Drones whose command differs between stretches.
+            commands: (n, m, k) their commands in each stretch, in the form of `set_commands`.
 
         Returns:
             The state after each stretch.
         """
         later = self._world.later[: len(stretches) - 1]
         if names:
-            self.tell(names, commands[0])
+            self.set_commands(names, commands[0])
         later[:] = self.command
         if names:
             later[:, self._slots_of(names)] = commands[1:]
@@ -344,13 +346,14 @@ class Engine:
         snapshots = []
         for n, rows, by, speeds in zip(stretches, columns, turned, rotor_vel):
             tick += n
-            # One after another, so that nobody can tell how many were in one call.
+            # One by one, so that the result does not depend on the number of stretches
+            # per call.
             self._rotor_angle = angle = (self._rotor_angle + by) % _TURN
             snapshots.append(self._snapshot(tick, epoch, rows, angle, speeds))
         return snapshots
 
     def _note_lost(self, ticks: Iterable[int], columns: np.ndarray) -> None:
-        """Note which drones got lost by each of some ticks, (n, M, 36)."""
+        """Record which drones were lost by each tick; columns (n, M, 36)."""
         if np.count_nonzero(columns[:, :, LOST]):
             for tick, row in zip(ticks, columns[:, :, LOST]):
                 self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(tick))
@@ -359,7 +362,7 @@ class Engine:
     def _snapshot(
         self, tick: int, epoch: int, rows: np.ndarray, angle: np.ndarray, speeds: np.ndarray
     ) -> Snapshot:
-        # A frozen dataclass sets its fields one by one, in seven times this time.
+        # Assigning the fields of a frozen dataclass takes seven times longer.
         snapshot = object.__new__(Snapshot)
         vars(snapshot).update(
             names=self.names,
@@ -382,7 +385,7 @@ class Engine:
         return snapshot
 
     def time_ns(self, tick: int) -> int:
-        """Simulation time of a tick."""
+        """Return the simulation time of a tick [ns]."""
         return tick * 1_000_000_000 // self.freq
 
     def _slots_of(self, names: Iterable[str]) -> np.ndarray:
@@ -395,7 +398,7 @@ class Engine:
         self.wrench, self.motor_loss = inputs[:, k + 1 : k + 7], inputs[:, k + 7 :]
 
     def _set_slots(self, slots: dict[str, int]) -> None:
-        """Take notice of which slots are in use, and by drones that are not lost."""
+        """Record which slots are in use, and which of them by drones that are not lost."""
         used, everything = list(slots.values()), range(self.n_slots)
         self._slots, self.names = slots, tuple(slots)
         self.rows = slice(None) if used == list(everything) else np.array(used)
@@ -403,13 +406,13 @@ class Engine:
         self._idle = [slot for slot in everything if slot not in in_service]
 
     def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
-        """Fresh controllers, and whatever else a drone remembers."""
+        """Reset the controllers, and whatever else is stored for a drone."""
         for path, values in self._world.fresh().items():
             if self._world.is_own(path):
                 leaves[path][0, slots] = values[0, slots]
 
     def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:
-        """Go on from leaves with some other numbers."""
+        """Set the state to leaves, with some fields replaced."""
         for name in fields.keys() & {"pos", "quat", "vel", "ang_vel"}:
             leaves[f"states.{name}"][0, slots] = fields[name]
         if "rotor_vel" in fields:
@@ -422,14 +425,14 @@ class Engine:
 
 
 def _with(values: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """A copy with other rows, for snapshots have the present one."""
+    """Return a copy with other rows, because snapshots hold the present array."""
     values = values.copy()
     values[rows] = new
     return values
 
 
 def _parked(first: int, stop: int) -> dict[str, np.ndarray]:
-    """State of free slots."""
+    """Return the state of free slots."""
     fields = {name: np.zeros((stop - first, size)) for name, size in SIZES.items()}
     fields["pos"][:, 0], fields["pos"][:, 2] = np.arange(first, stop), _PARKED
     fields["quat"][:, 3] = 1.0

@@ -1,7 +1,7 @@
-"""Drones that are held, some of them because their state is no longer one of a drone.
+"""Holds drones, for example those whose state has become invalid.
 
-Each drone is a lane of its own in all arithmetic, so that what is not a number in one of them never
-reaches another. Here a drone that is lost stays what it was before the tick in which it got lost.
+Each drone has its own lane in all arithmetic, so that a NaN in one of them never reaches another.
+A drone that is lost keeps the state from before the tick in which it was lost.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.data import SimControls
 
 OUT_OF_SERVICE = -1
-"""In place of `armed` or of a level: the drone is held, and follows nothing."""
+"""Replaces `armed` or a level: the drone is held and follows no command."""
 
-# What no drone does, by far. What is not a number is the largest of all, and never below.
+# Far beyond what drones reach. NaN propagates through the maximum, and is never below 1.
 _LIMITS = {
     "pos": 1e6,  # m
     "quat": 2.0,
@@ -36,22 +36,22 @@ class HoldableControls(SimControls):
     """Controls of drones that can be held."""
 
     held: Array
-    """(N, M, 1) bool: the drone is kept where it is, at rest, and its rotors keep their speed."""
+    """(N, M, 1) bool: whether the drone is held at rest where it is, with its rotor speeds."""
 
 
 def _is_sane(state: BodyState, controls: SimControls) -> Array:
-    """Which drones have a state that a drone can have, and finite controls, shape (N, M)."""
+    """Return which drones have a valid state and finite controls, shape (N, M)."""
     parts = [jnp.abs(x) / _LIMITS[name] for name, xs in state._asdict().items() for x in xs]
     leaves = [x for x in jax.tree.leaves(controls) if x.ndim == state.pos[0].ndim + 1]
     numbers = [y for x in leaves if jnp.issubdtype(x.dtype, jnp.floating) for y in split(x)]
-    # What is not finite makes every sum so.
+    # A sum with a number that is not finite is not finite.
     return (reduce(jnp.maximum, parts) < 1) & jnp.isfinite(reduce(jnp.add, numbers))
 
 
 def keep_held(data: SimData, before: BodyState) -> SimData:
-    """Data after a tick, with drones that are held where they were.
+    """Return the data after a tick, with held drones where they were.
 
-    One that gets lost is held from now on, and its rotors stop.
+    A drone that is lost is held from now on, and its rotors stop.
     """
     after, controls = data.states.components, data.controls
     assert isinstance(controls, HoldableControls)
@@ -77,7 +77,7 @@ def keep_held(data: SimData, before: BodyState) -> SimData:
 
 
 def make_holdable(sim: Sim) -> None:
-    """Let the drones of a simulation be held."""
+    """Change the controls of a simulation so that its drones can be held."""
     controls = sim.data.controls
     if not isinstance(controls, HoldableControls):
         values = {field.name: getattr(controls, field.name) for field in fields(controls)}

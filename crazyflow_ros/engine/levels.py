@@ -1,7 +1,7 @@
-"""Drones that are commanded at a level of their own each, which changes while they fly.
+"""Drones with an individual control level, which may change in flight.
 
-All controllers run for all drones, and each drone's rotors follow the one of its level, so that
-changing a level compiles nothing. A drone that nobody commands is held.
+All controllers run for all drones, and each drone's rotors follow the controller of its level, so
+that a change of level compiles nothing. Drones without commands are held.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from crazyflow_ros.sim.stages import (
 
 
 class Level(IntEnum):
-    """What the four numbers of a drone's command are."""
+    """Meaning of the four numbers of a drone's command."""
 
     held = 0
-    """Nothing: the drone is kept where it is."""
+    """No command: the drone is held where it is."""
     rotor_velocity = 1
     """Speed of each rotor [rad/s], positive in flight."""
     attitude = 2
@@ -47,18 +47,18 @@ class Level(IntEnum):
     body_rate = 3
     """Roll rate, pitch rate, yaw rate [rad/s, body frame], collective thrust [N]."""
     acceleration = 4
-    """Acceleration x, y, z [m/s^2, world frame, 0 hovers], heading [rad]; `resolve` makes it an
-    attitude."""
+    """Acceleration x, y, z [m/s^2, world frame, 0 hovers], heading [rad]; `resolve` converts it to
+    an attitude."""
 
 
 def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float) -> None:
-    """Make accelerations attitudes, in place.
+    """Convert acceleration commands to attitude commands, in place.
 
     Args:
-        command: (M, 4) numbers of a `Level`.
-        level: (M,) a `Level`.
+        command: (M, 4) numbers, see `Level`.
+        level: (M,) levels.
         quat: (M, 4) present attitudes, xyzw.
-        mass: Of a drone [kg].
+        mass: Mass of a drone [kg].
     """
     if Level.acceleration in level.tolist():
         flown = level == Level.acceleration
@@ -71,12 +71,12 @@ class LevelControls(HoldableControls):
     """Controls with a command and a level for each drone."""
 
     command: Array
-    """(N, M, 4) numbers of a `Level`."""
+    """(N, M, 4) numbers, see `Level`."""
     level: Array
-    """(N, M, 1) a `Level`."""
+    """(N, M, 1) levels."""
 
-    def told(self, command: Array, level: Array) -> LevelControls:
-        """Copy with commands; a controller whose level is not in force gets zeros."""
+    def with_commands(self, command: Array, level: Array) -> LevelControls:
+        """Return a copy with new commands; controllers whose level is not in force get zeros."""
         assert self.attitude is not None and self.body_rate is not None
         attitude = jnp.where(level == Level.attitude, command, 0)
         body_rate = jnp.where(level == Level.body_rate, command, 0)
@@ -90,7 +90,7 @@ class LevelControls(HoldableControls):
 
 
 def control_by_level(data: SimData) -> SimData:
-    """Controllers of all levels: `controls.command` to rotor speeds."""
+    """Run the controllers of all levels: `controls.command` to rotor speeds."""
     now = data.controls
     assert isinstance(now, LevelControls) and now.force_torque is not None
     by_attitude, by_rate = control_attitude(data).controls, control_body_rate(data).controls
@@ -101,7 +101,7 @@ def control_by_level(data: SimData) -> SimData:
     wrench = jnp.where(is_rate, by_rate.force_torque.cmd, by_attitude.force_torque.cmd)
     is_attitude = now.level == Level.attitude
     controls = now.replace(
-        # What was not in force must not wind up.
+        # Controllers that are not in force must not wind up.
         attitude=attitude.replace(r_int_error=jnp.where(is_attitude, attitude.r_int_error, 0)),
         body_rate=body_rate.replace(r_int_error=jnp.where(is_rate, body_rate.r_int_error, 0)),
         force_torque=now.force_torque.replace(cmd=wrench),
@@ -113,7 +113,7 @@ def control_by_level(data: SimData) -> SimData:
 
 
 def follow_levels(sim: Sim, config: SimulationConfig) -> None:
-    """Make a simulation in rotor_vel mode one whose drones have levels.
+    """Let the drones of a simulation in rotor_vel mode have levels.
 
     Raises:
         ValueError: The rate of a controller does not divide `freq`.

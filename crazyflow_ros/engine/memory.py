@@ -1,4 +1,4 @@
-"""Memory that NumPy writes and compiled functions read."""
+"""Memory that NumPy writes to and compiled functions read from."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import jax
 import numpy as np
 from jax import Array
 
-_ALIGNMENT = 64  # bytes; XLA on the CPU copies what is not
+_ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
 def readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:
-    """An array of zeros, and what hands its numbers of then to a compiled function.
+    """Return an array of zeros, and an argument that passes its numbers to compiled functions.
 
-    On the CPU that is a JAX array over the same memory: whoever writes must have awaited the last
-    call. Elsewhere it is the array itself, of which JAX makes a copy in each call.
+    On the CPU, the argument is a JAX array over the same memory: before writing to the array, wait
+    for the last call to finish. Elsewhere it is the array itself, which JAX copies in each call.
     """
     memory = np.zeros(size * dtype.itemsize + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT

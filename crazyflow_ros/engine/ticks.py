@@ -1,7 +1,7 @@
-"""Ticks of drones that can be held, in code that has the forces once.
+"""Ticks of drones that can be held, in compiled code that contains the forces once.
 
-A step works out forces in each tick, and once more for the accelerations at its end. XLA would
-compile both, and contacts take it seconds. So here the end is one more tick that changes nothing.
+A step computes forces in each tick, and once more for the accelerations at its end. XLA would
+compile both, which takes seconds with contacts. So the end is one more tick that changes nothing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from crazyflow_ros.sim.stages import derivative
 
 
 def holding_step(sim: Sim) -> StepFn:
-    """`Sim.build_step_fn` for drones that can be held; a drone that gets lost is held."""
+    """Return `Sim.build_step_fn` for drones that can be held; a lost drone is held."""
     place = names(sim.step_pipeline).index("integrate")
     before, after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
-    # Others look at states in between, too.
+    # rk4 also evaluates intermediate states.
     is_simple = sim.integrator is not Integrator.rk4
 
     def commanded(data: SimData) -> SimData:

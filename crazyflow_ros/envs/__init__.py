@@ -1,4 +1,4 @@
-"""A Gymnasium vector environment of quadrotors; needs the extra `gym`."""
+"""A Gymnasium vector environment of quadrotors; requires the extra `gym`."""
 
 import gymnasium
 

@@ -1,4 +1,4 @@
-"""What `gymnasium.make_vec` calls."""
+"""Entry points for `gymnasium.make_vec`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TASKS: dict[str, type[Reach | FigureEight | Landing]] = {
 
 
 def make(num_envs: int, kind: str, **options: Any) -> QuadrotorVectorEnv:
-    """An environment with a task of a kind.
+    """Return an environment with a given kind of task.
 
     Args:
         num_envs: Number of worlds.
@@ -30,5 +30,5 @@ def make(num_envs: int, kind: str, **options: Any) -> QuadrotorVectorEnv:
         task = TASKS[kind](**own)
     elif own or not isinstance(task, TASKS[kind]):
         other = f" and {sorted(own)}" if own else ""
-        raise ValueError(f"task has to be a {kind}, or its fields: got {task!r}{other}")
+        raise ValueError(f"task must be a {kind}, or its fields: got {task!r}{other}")
     return QuadrotorVectorEnv(num_envs, task, **options)

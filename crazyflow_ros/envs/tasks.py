@@ -1,4 +1,4 @@
-"""What drones are asked to do. N worlds with one drone each; world frame, SI units."""
+"""Tasks of drones. N worlds with one drone each; world frame, SI units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jax import Array
 
 
 class Flight(NamedTuple):
-    """Where drones are."""
+    """Motion of the drones."""
 
     pos: Array
     """(N, 3) m."""
@@ -24,14 +24,14 @@ class Flight(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a step was worth."""
+    """Result of a step."""
 
     reward: Array
     """(N,)"""
     terminated: Array
-    """(N,) bool: the drone has done its task, or failed."""
+    """(N,) bool: the drone has completed its task, or failed."""
     success: Array
-    """(N,) bool: it has done it."""
+    """(N,) bool: the drone has completed its task."""
 
 
 @runtime_checkable
@@ -40,38 +40,38 @@ class Task(Protocol):
 
     @property
     def seconds(self) -> float:
-        """Length of an episode, after which it is truncated."""
+        """Length of an episode [s], after which it is truncated."""
         ...
 
     def begin(self, key: Array, n: int) -> tuple[Array, Array]:
-        """Positions at rest to start from, and what `goal` refers to: both (n, 3) m."""
+        """Return initial positions at rest, and the `origin` for `goal`: both (n, 3) m."""
         ...
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """Position [m] and velocity [m/s] to have, both (N, 3), at a time (N, 1) s."""
+        """Return the desired position [m] and velocity [m/s], both (N, 3), at a time (N, 1) s."""
         ...
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
-        """The verdict on a step."""
+        """Return the result of a step."""
         ...
 
 
 def _check(task: object, *names: str, lowest: float = -inf) -> None:
-    """Refuse fields with numbers that are not finite, or not above `lowest`.
+    """Check that fields hold finite numbers above `lowest`.
 
     Raises:
-        ValueError: There is one; the message names the field.
+        ValueError: One does not; the message names the field.
     """
     for name in names:
         value = getattr(task, name)
         if not all(isfinite(x) and x > lowest for x in np.ravel(value)):
             above = f" above {lowest:g}" if isfinite(lowest) else ""
             kind = f"{type(task).__name__}: {name}"
-            raise ValueError(f"{kind} has to be finite{above}, got {value}")
+            raise ValueError(f"{kind} must be finite{above}, got {value}")
 
 
 def _within(key: Array, n: int, centre: tuple[float, ...], spread: tuple[float, ...]) -> Array:
-    """(n, 3) points of a box."""
+    """Return (n, 3) random points in a box."""
     return jnp.array(centre) + jax.random.uniform(key, (n, 3), minval=-1) * jnp.array(spread)
 
 
@@ -81,14 +81,14 @@ def _length(vector: Array) -> Array:
 
 @dataclass(frozen=True)
 class Reach:
-    """Fly from one point to another and slow down there. Rewards each metre of the way.
+    """Fly from one point to another and slow down there. Each metre towards the goal is rewarded.
 
     Attributes:
         seconds: Length of an episode.
-        centre: Of the box that holds both points, m.
+        centre: Centre of the box that contains both points, m.
         spread: Half the box's sides, m.
-        tolerance: Distance from the goal that counts as there, m.
-        speed: Below which the drone counts as slow, m/s.
+        tolerance: Distance from the goal at which it counts as reached, m.
+        speed: Speed below which the drone counts as slow, m/s.
         limit: Distance from the goal at which the drone is lost, m.
     """
 
@@ -100,7 +100,7 @@ class Reach:
     limit: float = 4.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no task.
+        """Check the fields.
 
         Raises:
             ValueError: A length, speed or time is not positive, or a number is not finite.
@@ -130,14 +130,14 @@ class Reach:
 
 @dataclass(frozen=True)
 class FigureEight:
-    """Follow a point along a lying eight (lemniscate of Gerono), from a place near its middle.
+    """Follow a point along a horizontal figure eight (lemniscate of Gerono), from near its middle.
 
     Attributes:
         seconds: Length of an episode.
-        centre: Of the eight, m.
+        centre: Centre of the eight, m.
         size: Half its length along x and half its width along y, m.
-        period: Of one eight, s.
-        spread: Half the sides of the box that drones start in, m.
+        period: Duration of one eight, s.
+        spread: Half the sides of the box in which drones start, m.
         limit: Distance from the point at which the drone is lost, m.
     """
 
@@ -149,7 +149,7 @@ class FigureEight:
     limit: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no task.
+        """Check the fields.
 
         Raises:
             ValueError: A length or time is not positive, or a number is not finite.
@@ -178,14 +178,14 @@ class FigureEight:
 
 @dataclass(frozen=True)
 class Landing:
-    """Touch the floor slowly, on a pad at the origin. Rewards each metre of the way.
+    """Touch the floor slowly, on a pad at the origin. Each metre towards the pad is rewarded.
 
     Attributes:
         seconds: Length of an episode.
-        height: Mean height to start from, m.
-        spread: Half the sides of the box that drones start in, m.
+        height: Mean initial height, m.
+        spread: Half the sides of the box in which drones start, m.
         pad: Radius of the pad, m.
-        speed: Fastest touchdown, m/s.
+        speed: Maximum touchdown speed, m/s.
         limit: Distance from the pad at which the drone is lost, m.
     """
 
@@ -197,7 +197,7 @@ class Landing:
     limit: float = 4.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no task.
+        """Check the fields.
 
         Raises:
             ValueError: A length, speed or time is not positive, or a number is not finite.
@@ -216,7 +216,7 @@ class Landing:
     def judge(self, before: Flight, after: Flight) -> Verdict:
         """See `Task`."""
         distance, touched = _length(after.error), after.pos[:, 2] <= 0
-        # On the floor the drone has stopped already.
+        # On the floor, the drone has already stopped.
         speed = jnp.maximum(_length(before.vel), _length(after.vel))
         landed = touched & (_length(after.error[:, :2]) < self.pad) & (speed < self.speed)
         failed = (touched & ~landed) | (distance > self.limit)

@@ -28,7 +28,7 @@ _GOAL = "goal"
 
 
 class _Built(NamedTuple):
-    """A compiled function, and the pipelines that it was made of."""
+    """A compiled function, and the pipelines from which it was built."""
 
     pipelines: tuple[tuple[Any, ...], ...]
     advance: Callable[..., tuple[SimData, tuple[Array, ...]]]
@@ -37,17 +37,17 @@ class _Built(NamedTuple):
 class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     """Worlds of one drone each, all stepped by one compiled function.
 
-    An action is four numbers from -1 to 1: roll and pitch as parts of `max_tilt`, yaw as a part of
-    half a turn, and thrust, which is 1 + `thrust_range` * action times that of hovering. An
-    observation is 13 numbers: from the drone to the goal [m], the goal's velocity less the drone's
-    [m/s], both in world axes, attitude (xyzw), and body rates [rad/s].
+    An action is four numbers from -1 to 1: roll and pitch as shares of `max_tilt`, yaw as a share
+    of half a turn, and thrust, which is 1 + `thrust_range` * action times the hover thrust. An
+    observation is 13 numbers: vector from the drone to the goal [m], the goal's velocity relative
+    to the drone [m/s], both in world axes, attitude (xyzw), and body rates [rad/s].
 
     A world that has ended is reset by the next step, which ignores its action
-    (`AutoresetMode.NEXT_STEP`). `info["is_success"]` says which worlds do their task.
+    (`AutoresetMode.NEXT_STEP`). `info["is_success"]` says which worlds have completed their task.
 
     Attributes:
-        sim: The simulation. Stages that are added to its pipelines are part of the next step and
-            of the next reset, by `reset` or of a world that has ended.
+        sim: The simulation. Stages that are added to its pipelines take part in the next step and
+            in the next reset, by `reset` or of a world that has ended.
         task: The task.
     """
 
@@ -67,27 +67,27 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
         Args:
             num_envs: Number of worlds.
-            task: What the drones are asked to do.
+            task: Task of the drones.
             drone: A `Drone`.
             dynamics: A `Dynamics`.
             freq: Physics ticks per second.
-            action_freq: Actions per second; has to divide `freq`.
-            max_tilt: Largest roll and pitch, rad.
-            thrust_range: Largest deviation of the thrust from that of hovering, as a part of it.
+            action_freq: Actions per second; must divide `freq`.
+            max_tilt: Maximum roll and pitch, rad.
+            thrust_range: Maximum deviation from the hover thrust, as a share of it.
             render_mode: `rgb_array`, or None.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
         """
         if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode is None or 'rgb_array', got {render_mode!r}")
+            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         whole("num_envs", num_envs)
         if not isinstance(task, Task):
-            raise ValueError(f"task has to be a Task, such as Reach(), got {task!r}")
+            raise ValueError(f"task must be a Task, such as Reach(), got {task!r}")
         if not 0 < max_tilt < pi / 2:
-            raise ValueError(f"max_tilt is from 0 to pi / 2, got {max_tilt}")
+            raise ValueError(f"max_tilt must be between 0 and pi / 2, got {max_tilt}")
         if not 0 < thrust_range <= 1:
-            raise ValueError(f"thrust_range is from 0 to 1, got {thrust_range}")
+            raise ValueError(f"thrust_range must be from 0 to 1, got {thrust_range}")
         self._ticks = ticks_per_period(freq, action_freq, "action_freq")
         self.num_envs, self.task, self.render_mode = num_envs, task, render_mode
         self.metadata = {
@@ -123,11 +123,11 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start all worlds anew.
+        """Reset all worlds.
 
         Args:
-            seed: What follows is the same after the same seed. Without one random numbers go on.
-            options: None are known.
+            seed: Seed of the random numbers, which make episodes reproducible. None continues them.
+            options: Not used.
 
         Returns:
             Observations (num_envs, 13), and an empty dictionary.
@@ -143,7 +143,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Fly until the next action.
+        """Apply actions until the next ones are due.
 
         Args:
             actions: (num_envs, 4), clipped to -1 to 1.
@@ -154,14 +154,14 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
         Raises:
             ValueError: Wrong shape, NaN or infinity.
-            ResetNeeded: There was no `reset` yet.
+            ResetNeeded: `reset` has not been called yet.
         """
         if self._ended is None:
             raise ResetNeeded("call reset() before the first step()")
         actions = np.asarray(actions, np.float32)
         if actions.shape != self.action_space.shape:
             raise ValueError(
-                f"actions have the shape {self.action_space.shape}, got {actions.shape}"
+                f"actions must have shape {self.action_space.shape}, got {actions.shape}"
             )
         if not np.isfinite(actions).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(actions))[0])
@@ -177,14 +177,14 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return obs, reward, terminated, truncated, {"is_success": success, "_is_success": ~ended}
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """A picture of each world, (480, 640, 3) uint8."""
+        """Return an image of each world, (480, 640, 3) uint8."""
         if self.render_mode is None:
             return None
         pictures = (self.sim.render("rgb_array", world=i) for i in range(self.num_envs))
         return tuple(np.asarray(picture) for picture in pictures)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Free what draws."""
+        """Free the renderers."""
         self.sim.close()
 
     def _begin(self, data: SimData, default_data: SimData, mask: Array | None) -> SimData:
@@ -202,7 +202,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         )
 
     def _flight(self, data: SimData) -> tuple[Flight, Array]:
-        """Where drones are, and how fast their goals are."""
+        """Return the motion of the drones, and the velocities of their goals."""
         states = data.states
         goal, vel = self.task.goal(data.plugins[_GOAL][:, 0], data.core.steps / data.core.freq)
         pos = states.pos[:, 0]
@@ -214,12 +214,12 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return jnp.concatenate([flight.error, vel - flight.vel, *rest], axis=-1)
 
     def _of_present_pipelines(self) -> Callable[..., tuple[SimData, tuple[Array, ...]]]:
-        """`_advance`, compiled anew after somebody has changed a pipeline of the simulation."""
+        """Return `_advance`, compiled again if a pipeline of the simulation has changed."""
         pipelines = (self.sim.step_pipeline, self.sim.reset_pipeline)
         built = self._built
         if built is None or any(now is not then for now, then in zip(pipelines, built.pipelines)):
             fly, reset = self.sim.build_step_fn(), self.sim.build_reset_fn()
-            # A new function each time: JAX knows what it has traced by the function.
+            # A new function each time, because JAX caches traces by function.
             built = self._built = _Built(pipelines, jax.jit(partial(self._advance, fly, reset)))
         return built.advance
 

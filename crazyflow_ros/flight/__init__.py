@@ -1,30 +1,18 @@
-"""The commander: take-off, landing, bounded courses, states and falls of drones. No ROS."""
+"""The flight commander: takeoff, landing, bounded courses, flight states, crashes. No ROS."""
 
 from crazyflow_ros.flight.commander import Commander, Order
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope
+from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
 from crazyflow_ros.flight.plan import FlightConfig, FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.planner import PolynomialTrajectory
-from crazyflow_ros.flight.setpoints import (
-    Arm,
-    Brake,
-    Emergency,
-    FlyTrajectory,
-    Goal,
-    GoTo,
-    Land,
-    NotifySetpointsStop,
-    Pose,
-    Raw,
-    SetGroups,
-    Setpoint,
-    Stop,
-    Takeoff,
-    Trajectory,
-    Velocity,
-)
+from crazyflow_ros.flight.pose_and_velocity import Goal, Pose, Velocity
+from crazyflow_ros.flight.raw import Raw
+from crazyflow_ros.flight.setpoint import Brake, Setpoint
+from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsStop, SetGroups, Stop
 from crazyflow_ros.flight.streamed import AttitudeThrust, FullState, Hover, HoverOn, LevelOut
-from crazyflow_ros.flight.supervisor import FlightEvent, Sight, Supervisor
+from crazyflow_ros.flight.supervisor import FlightEvent, Observation, Supervisor
+from crazyflow_ros.flight.trajectory import Trajectory
 
 __all__ = [
     "Arm",
@@ -46,6 +34,7 @@ __all__ = [
     "Land",
     "LevelOut",
     "NotifySetpointsStop",
+    "Observation",
     "Order",
     "Plan",
     "PolynomialTrajectory",
@@ -55,7 +44,6 @@ __all__ = [
     "Rules",
     "SetGroups",
     "Setpoint",
-    "Sight",
     "Start",
     "Stop",
     "Supervisor",

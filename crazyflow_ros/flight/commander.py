@@ -1,4 +1,4 @@
-"""The commander of one drone: what it is at, and what it does about what it is told."""
+"""The commander of one drone: its flight state and the setpoint that it follows."""
 
 from __future__ import annotations
 
@@ -9,24 +9,16 @@ from math import inf
 import numpy as np
 
 from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.high_level import Land
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.setpoints import (
-    Arm,
-    Brake,
-    Emergency,
-    Land,
-    NotifySetpointsStop,
-    Pose,
-    SetGroups,
-    Setpoint,
-    Stop,
-    Velocity,
-)
+from crazyflow_ros.flight.pose_and_velocity import Pose, Velocity
+from crazyflow_ros.flight.setpoint import Brake, Setpoint
+from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsStop, SetGroups, Stop
 from crazyflow_ros.flight.streamed import HIGH_LEVEL, Hover, Streamed
 
 _NS = 1_000_000_000
-_ON_THE_FLOOR = 0.02  # m above where it stands; what moves there comes to rest by itself
-_GETS_LOST = 0.5  # m from where it was to be, a step that all drones survive
+_ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
+_MAX_DEVIATION = 0.5  # m from the reference position; all drones survive a step of this size
 
 
 @dataclass
@@ -37,50 +29,50 @@ class Order:
     start: Start
     plan: Plan
     ahead_ns: int = 0
-    """By how much its time is ahead of the clock, which was rewound."""
+    """Nanoseconds by which its times are ahead of the clock, after the clock was rewound."""
 
     @property
     def begin_ns(self) -> int:
-        """When the course began, by the present clock."""
+        """Start time of the course on the present clock."""
         begin = self.start.time_ns if self.plan.begin_ns is None else self.plan.begin_ns
         return begin - self.ahead_ns
 
     def seconds(self, time_ns: int) -> float:
-        """Time since the course began."""
+        """Return the time since the course began [s]."""
         return (time_ns - self.begin_ns) * 1e-9
 
     @property
     def is_streamed(self) -> bool:
-        """The planner has to wait until there are no more of them."""
+        """Whether it is streamed, so that high-level commands are refused until the stream ends."""
         return isinstance(self.setpoint, Streamed)
 
-    def lapses_ns(self) -> float:
-        """When something else follows because it was not repeated; infinite if never."""
-        if self.plan.lapses == inf:
+    def deadline_ns(self) -> float:
+        """Return the time at which it lapses unless it is repeated; infinity if it never lapses."""
+        if self.plan.timeout == inf:
             return inf
-        return self.start.time_ns - self.ahead_ns + round(self.plan.lapses * _NS)
+        return self.start.time_ns - self.ahead_ns + round(self.plan.timeout * _NS)
 
     def reference(self, time_ns: int) -> Reference | None:
-        """What the drone is to do, if that is a course."""
+        """Return the reference of the course; None if the drone follows no course."""
         if self.plan.course is None:
             return None
         return self.plan.course.at(self.seconds(time_ns))
 
 
 class Commander:
-    """What one drone is at.
+    """The flight state of one drone, and the setpoint that it follows.
 
     Args:
-        rules: About the drone.
+        rules: Properties of the drone, and how to fly it.
 
     Attributes:
-        state: What it is at.
-        order: The setpoint in force, if there is one.
-        armed: Whether it may take off; of importance without `Rules.auto_arm`.
-        groups: To which it belongs, a bit each.
-        why: It crashed.
-        known: What the supervisor has told about it, and is still so.
-        stuck_ns: Since when it stands on the floor although it is to fly.
+        state: The flight state.
+        order: The setpoint in force, or None.
+        armed: Whether the drone may take off; matters only without `Rules.auto_arm`.
+        groups: Bit mask of the groups to which the drone belongs.
+        why: Why it crashed.
+        reported: Conditions that the supervisor has reported and that still hold.
+        stuck_ns: Time since which the drone has stood on the floor although it should fly.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -90,28 +82,29 @@ class Commander:
         self.armed = rules.auto_arm
         self.groups = 0
         self.why = ""
-        self.known: set[str] = set()
+        self.reported: set[str] = set()
         self.stuck_ns: int | None = None
 
-    def tell(self, setpoint: Setpoint, now: Start) -> Plan | None:
+    def command(self, setpoint: Setpoint, now: Start) -> Plan | None:
         """Put a setpoint into force.
 
         Args:
-            setpoint: What to do.
-            now: How the drone moves.
+            setpoint: The setpoint.
+            now: Present motion of the drone.
 
         Returns:
-            What the drone does about it; None if it is for other groups.
+            The plan that the drone follows; None if its motion does not change, for example because
+            the setpoint addresses other groups.
 
         Raises:
-            ValueError: It cannot be done; what the drone does stays as it is.
+            ValueError: The drone cannot follow the setpoint; it goes on as before.
         """
         if setpoint.group_mask and not setpoint.group_mask & self.groups:
             return None
         if isinstance(setpoint, SetGroups):
             self.groups = setpoint.groups
             return None
-        if self.state.is_out and not isinstance(setpoint, Emergency):
+        if self.state.needs_reset and not isinstance(setpoint, Emergency):
             why = f" ({self.why})" if self.why else ""
             raise ValueError(f"it is {self.state}{why}: reset it first")
         if isinstance(setpoint, Arm):
@@ -121,7 +114,7 @@ class Commander:
         elif isinstance(setpoint, NotifySetpointsStop):
             if self.order is None:
                 return None
-            if not self.order.is_streamed and self.order.plan.bare is None:
+            if not self.order.is_streamed and self.order.plan.command is None:
                 return None
         elif isinstance(setpoint, HIGH_LEVEL) and self.order is not None and self.order.is_streamed:
             raise ValueError("it follows streamed setpoints: call notify_setpoints_stop first")
@@ -137,21 +130,21 @@ class Commander:
         self.state, self.order, self.why = state, None, why
 
     def update(self, time_ns: int, motion: Callable[[], Start]) -> str:
-        """Carry out what time alone changes: courses that end, setpoints that lapse.
+        """Apply the changes that depend on time alone: courses that end, setpoints that lapse.
 
         Args:
             time_ns: Simulation time.
-            motion: Tells how the drone moves now.
+            motion: Returns the present motion of the drone.
 
         Returns:
-            What the pilot is to be told, or nothing.
+            A message for the pilot, or an empty string.
         """
         order, text = self.order, ""
-        if order is not None and time_ns >= order.lapses_ns():
+        if order is not None and time_ns >= order.deadline_ns():
             setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
             start = self._start(motion())
             self._begin(Order(setpoint, start, setpoint.plan(start, self.rules)))
-            order = self.order  # None if it has come down to the floor
+            order = self.order  # None if the drone has landed
         if order is None or order.plan.course is None:
             return text
         if order.seconds(time_ns) >= order.plan.course.end:
@@ -161,18 +154,18 @@ class Commander:
                 self.state = order.plan.after
         return text
 
-    def regain(self, now: Start) -> bool:
-        """Begin the course anew where the drone is, if it has lost it."""
+    def restart_if_lost(self, now: Start) -> bool:
+        """Restart the course where the drone is if it is too far off; return whether it was."""
         order = self.order
-        if order is None or order.plan.course is None or not order.plan.led:
+        if order is None or order.plan.course is None or not order.plan.bounded:
             return False
         reference = order.plan.course.at(order.seconds(now.time_ns))
         away = now.reference.pos[:3] - reference.pos[:3]
-        if float(away @ away) <= _GETS_LOST**2:
+        if float(away @ away) <= _MAX_DEVIATION**2:
             return False
         setpoint = order.setpoint
         if isinstance(setpoint, Velocity | Hover):
-            # It must not last the longer for that; the next one comes soon.
+            # Continuing would extend its time-out; the next velocity arrives soon.
             setpoint = setpoint.lapsed(self.rules)
         elif not isinstance(setpoint, Pose | Land | Brake):
             end = order.plan.course.at(order.plan.course.end).pos
@@ -183,18 +176,18 @@ class Commander:
         return True
 
     def rewind(self, time_ns: int) -> None:
-        """The clock goes back by so much."""
+        """Set all times back because the clock was rewound by `time_ns`."""
         if self.order is not None:
             self.order.ahead_ns += time_ns
         if self.stuck_ns is not None:
             self.stuck_ns -= time_ns
 
     def next_change_ns(self, time_ns: int) -> float:
-        """When `update` has something to do next; infinite if never."""
+        """Return the time at which `update` has to act next; infinity if never."""
         order = self.order
         if order is None:
             return inf
-        change = order.lapses_ns()
+        change = order.deadline_ns()
         if order.plan.course is None:
             return change
         end = order.begin_ns + order.plan.course.end * _NS
@@ -204,11 +197,11 @@ class Commander:
 
     def _begin(self, order: Order) -> None:
         self.order, self.state = order, order.plan.during
-        if self.state.stands or self.state.is_out:
+        if self.state.stands or self.state.needs_reset:
             self.order = None
 
     def _start(self, now: Start) -> Start:
-        """From where it was to be, if it was told, else from where it is."""
+        """Return the start of a plan: at the present reference, or else at the present motion."""
         order = self.order
         reference = None if order is None else order.reference(now.time_ns)
         if reference is None:

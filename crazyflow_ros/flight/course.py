@@ -1,4 +1,4 @@
-"""Where a drone is to be at each later instant: polynomials in time, piece by piece."""
+"""Reference trajectories: piecewise polynomials in time for position and yaw."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from crazyflow_ros.flight.profile import Profile, State
 
 AXES = 4
-"""x, y, z [m, world frame] and yaw [rad]."""
+"""Number of axes: x, y, z [m, world frame] and yaw [rad]."""
 ORDER = 8
-"""Coefficients of a polynomial, of rising powers of time."""
+"""Number of coefficients of a polynomial, in rising powers of time."""
 
 Piece = tuple[float, Sequence[float]]
-"""Duration [s] and coefficients, at most `ORDER`, in seconds since the piece began."""
+"""Duration [s] and at most `ORDER` coefficients, in seconds since the piece began."""
 
 _POWERS = np.arange(ORDER)
 _SECOND = _POWERS[2:] * (_POWERS[2:] - 1)
@@ -25,7 +25,7 @@ _THIRD = _SECOND[1:] * (_POWERS[3:] - 2)
 
 
 class Reference(NamedTuple):
-    """What a drone is to do at one instant. Each field has x, y, z [m, world frame], yaw [rad]."""
+    """Desired motion at one instant. Each field holds x, y, z [m, world frame] and yaw [rad]."""
 
     pos: np.ndarray
     """(4,)"""
@@ -36,32 +36,35 @@ class Reference(NamedTuple):
 
     @classmethod
     def at_rest(cls, pos: Sequence[float] | np.ndarray, yaw: float) -> Reference:
-        """Hovering at a place."""
+        """Return the reference of a drone that hovers at a position."""
         return cls(np.array([*pos, yaw], float), np.zeros(AXES), np.zeros(AXES))
 
     def axis(self, i: int) -> State:
-        """The motion along one axis."""
+        """Return the motion along one axis."""
         return State(float(self.pos[i]), float(self.vel[i]), float(self.acc[i]))
 
 
 @dataclass(frozen=True)
 class Course:
-    """A flight, by seconds since its begin. Each axis has its own pieces; the last is constant."""
+    """A trajectory over the seconds since its start.
+
+    Each axis has its own pieces; the last is constant.
+    """
 
     times: np.ndarray
-    """(4, K) when each piece begins [s], rising from 0; infinite for pieces that an axis lacks."""
+    """(4, K) start of each piece [s], rising from 0; infinite for pieces that an axis lacks."""
     coefficients: np.ndarray
-    """(4, K, 8) of each piece, in seconds since it began."""
+    """(4, K, 8) coefficients of each piece, in seconds since the piece began."""
     end: float
-    """When the drone is to be at rest [s]."""
+    """Time at which the drone comes to rest [s]."""
 
     @classmethod
     def of_pieces(cls, pieces: Sequence[Sequence[Piece]], last: Sequence[float]) -> Course:
-        """A course from the pieces of each axis.
+        """Build a course from the pieces of each axis.
 
         Args:
-            pieces: Of each axis, one after the other; may be none.
-            last: Where each axis rests in the end.
+            pieces: Pieces of each axis in order of time; an axis may have none.
+            last: Final position of each axis.
         """
         n_pieces = 1 + max(map(len, pieces))
         times = np.full((AXES, n_pieces), inf)
@@ -78,7 +81,7 @@ class Course:
 
     @classmethod
     def of_profiles(cls, start: Reference, profiles: Sequence[Profile]) -> Course:
-        """Jerk-limited motion along each axis, to rest."""
+        """Build a course from jerk-limited motion to rest along each axis."""
         pieces, last = [], []
         for i, profile in enumerate(profiles):
             own, end = pieces_of(start.axis(i), profile)
@@ -88,7 +91,7 @@ class Course:
 
     @classmethod
     def of_polynomials(cls, durations: Sequence[float], coefficients: np.ndarray) -> Course:
-        """Pieces that all axes have in common, with rest behind the last.
+        """Build a course from pieces that all axes share; it rests after the last one.
 
         Args:
             durations: (K,) s.
@@ -99,7 +102,7 @@ class Course:
         return cls.of_pieces([list(zip(durations, axis)) for axis in axes], last.tolist())
 
     def then(self, other: Course) -> Course:
-        """Fly on, once at rest. The other course begins where this one ends."""
+        """Append another course, which starts where this one ends at rest."""
         times = np.concatenate((self.times, other.times + self.end), axis=1)
         coefficients = np.concatenate((self.coefficients, other.coefficients), axis=1)
         order = np.argsort(times, axis=1, kind="stable")
@@ -110,7 +113,7 @@ class Course:
         )
 
     def delayed(self, delays: Sequence[float]) -> Course:
-        """Each axis begins later by a time of its own [s], and rests where it begins until then."""
+        """Delay each axis by its own time [s]; until then the axis rests at its start."""
         late = self.times + np.array(delays)[:, None]
         rest = np.zeros((AXES, 1, ORDER))
         rest[:, 0, 0] = self.coefficients[:, 0, 0]
@@ -121,16 +124,16 @@ class Course:
         )
 
     def pieces_from(self, time: float, n: int) -> tuple[np.ndarray, np.ndarray, float]:
-        """The pieces that a time falls into, and those that follow.
+        """Return the pieces in force at a time, and those that follow.
 
         Args:
             time: s.
-            n: Pieces of each axis.
+            n: Number of pieces per axis.
 
         Returns:
-            Coefficients (4, n, 8) and when each begins (4, n) [s], infinite for pieces that an axis
-            lacks; and until when these pieces hold, or the last of them begins if there are no
-            more [s]. Infinite if it has begun.
+            Coefficients (4, n, 8); start times of the pieces (4, n) [s], infinite for pieces that
+            an axis lacks; and the time [s] until which these pieces are sufficient. If no more
+            pieces follow, that is the start of the last one, or infinity once it has begun.
         """
         n_pieces = self.times.shape[1]
         rows = np.maximum((self.times <= time).sum(axis=1) - 1, 0)[:, None] + np.arange(n + 1)
@@ -147,12 +150,12 @@ class Course:
         return coefficients, begins[:, :n], until
 
     def at(self, time: float) -> Reference:
-        """What the drone is to do at a time [s]."""
+        """Return the reference at a time [s]."""
         row, axes = np.maximum((self.times <= time).sum(axis=1) - 1, 0), np.arange(AXES)
         return Reference(*evaluate(self.coefficients[axes, row], time - self.times[axes, row])[:3])
 
     def along(self, times: np.ndarray) -> np.ndarray:
-        """(4, n, 4) position, velocity, acceleration and jerk at times (n,) [s]."""
+        """Return (4, n, 4) position, velocity, acceleration and jerk at times (n,) [s]."""
         found = np.empty((4, len(times), AXES))
         for i, (begins, coefficients) in enumerate(zip(self.times, self.coefficients)):
             rows = np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
@@ -161,7 +164,7 @@ class Course:
 
 
 def pieces_of(start: State, profile: Profile) -> tuple[list[Piece], State]:
-    """The polynomials of jerk-limited motion, and the motion at its end."""
+    """Return the polynomials of a jerk-limited motion, and the motion at its end."""
     pieces: list[Piece] = []
     for phase in profile:
         if phase.duration > 0:
@@ -172,7 +175,7 @@ def pieces_of(start: State, profile: Profile) -> tuple[list[Piece], State]:
 
 
 def evaluate(coefficients: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Polynomials and their derivatives.
+    """Evaluate polynomials and their derivatives.
 
     Args:
         coefficients: (..., 8).

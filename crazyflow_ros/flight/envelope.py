@@ -1,4 +1,4 @@
-"""How fast a drone may be flown: bounds of a reference that its position controller can follow."""
+"""The flight envelope: bounds within which the position controller can follow a reference."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from crazyflow_ros.dynamics import load_drone
 
 _SPEED = 2.0  # m/s
 _CLIMB = 1.2  # m/s
-# What is left of the thrust beside the weight goes to where it is needed: to keep the height while
-# the drone leans over, to climb, and most of it to turn the drone, which the firmware's controller
-# does all at once.
+# The thrust in excess of the weight holds the altitude of the tilted drone, makes it climb and, for
+# the most part, turns it. The firmware's controller does all of this at once.
 _LEVEL_SHARE, _LIFT_SHARE = 0.45, 0.25
-_STEEPEST = radians(20.0)  # of the thrust that accelerates; drag comes on top of it
+_STEEPEST = radians(20.0)  # tilt of the accelerating thrust; drag adds to it
 _JERK = 10.0  # m/s^3, a tilt rate of 1 rad/s
 _YAW_RATE, _YAW_ACCELERATION = 2.0, 5.0  # rad/s, rad/s^2
-_YAW_JERK_TIME = 0.1  # s, until the acceleration of a turn is reached
-# Of the torque about the vertical that the rotors of a hovering drone can give; more of it takes
-# thrust away from where it is needed, with large drones.
+_YAW_JERK_TIME = 0.1  # s to reach the acceleration of a turn
+# Share of the yaw torque that the rotors of a hovering drone can produce. With large drones, more
+# would reduce the thrust that they need.
 _TURN_SHARE = 0.2
 
 
@@ -30,9 +29,9 @@ _TURN_SHARE = 0.2
 class Envelope:
     """Bounds of a reference; all positive.
 
-    A drone that is led elsewhere in flight may exceed the horizontal ones by half, as it brakes
-    along one axis and accelerates along another, and double the acceleration as it begins to turn.
-    With the figures of `of` it tilts by at most 40 degrees, in wind of 3 m/s by 45.
+    A drone that changes its target in flight may exceed the horizontal bounds by half, because it
+    brakes along one axis and accelerates along another, and may double the acceleration as it
+    begins to turn. With the values of `of`, it tilts by at most 40 degrees, or 45 in wind of 3 m/s.
     """
 
     speed: float
@@ -54,10 +53,10 @@ class Envelope:
 
     @classmethod
     def of(cls, drone: str) -> Envelope:
-        """Of a drone, from its weight and greatest thrust.
+        """Compute the envelope of a drone from its weight and maximum thrust.
 
         Raises:
-            ValueError: There is no such drone.
+            ValueError: The drone is unknown.
         """
         figures = load_drone(drone)
         gravity = -float(figures["gravity_vec"][2])
@@ -76,7 +75,7 @@ class Envelope:
 
 
 def _turn_acceleration(figures: Mapping[str, Any], gravity: float) -> float:
-    """About the vertical, if two rotors of a hovering drone stopped and two took its weight."""
+    """Return the yaw acceleration if two rotors stopped and the other two carried the weight."""
     offset, slope, square = figures["rpm2thrust"]
     thrust = figures["mass"] * gravity / 4
     rpm = float(np.roots([square, slope, offset - thrust]).max())

@@ -1,8 +1,8 @@
-"""Setpoints of any size, made into courses that a drone can follow.
+"""Turns setpoints of any size into courses that a drone can follow.
 
-The state controller of the Crazyflie's firmware answers an error of the position with a tilt in
-proportion, and flips at a step of about a metre. The governor leads it to the place along a course
-whose speed, acceleration and jerk are bounded.
+The state controller of the Crazyflie's firmware tilts in proportion to the position error, and
+flips at a step of about one metre. The governor leads the drone to its target along a course of
+bounded speed, acceleration and jerk.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from crazyflow_ros.flight.course import AXES, Course, Piece, Reference, evaluate
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.profile import Bounds, Profile, State, end_of, to_position, to_velocity
 
-_LEAST_SHARE = 0.6  # of the bounds, for an axis that has to stop although it has nowhere to go
-_KNOTS = 0.05  # s between two points of a curve, which is a polynomial in between
-_CENTRIPETAL = 0.5  # of the acceleration that a curve may take
-_ALONG = 0.6  # of the acceleration that a change of the velocity may take in a curve
-_SLOW = 1e-3  # m/s, where any turn is slow enough
+_MIN_SHARE = 0.6  # of the bounds, for an axis that must stop although it is at its target
+_KNOTS = 0.05  # s between the knots of a curve, which is polynomial in between
+_CENTRIPETAL = 0.5  # share of the acceleration for the centripetal acceleration of a curve
+_ALONG = 0.6  # share of the acceleration for changes of velocity in a curve
+_SLOW = 1e-3  # m/s, below which any turn rate is allowed
 
 
 def to_pose(start: Reference, pos: Sequence[float], yaw: float, envelope: Envelope) -> Course:
-    """Fly to a place, from any motion, and turn to a heading the short way.
+    """Fly to a position from any motion, and turn to a heading the short way.
 
     Args:
-        start: The motion so far.
+        start: Present motion.
         pos: (3,) m, world frame.
         yaw: rad.
-        envelope: Bounds. From rest the way is a straight line.
+        envelope: Bounds. From rest, the path is a straight line.
     """
     axes = [start.axis(i) for i in range(AXES)]
     goals = [*map(float, pos), shortest_turn(axes[3].pos, yaw)]
@@ -48,18 +48,18 @@ def at_velocity(
     envelope: Envelope,
     z: Profile | None = None,
 ) -> Course:
-    """Reach a velocity and a turn rate, and keep them.
+    """Reach a velocity and a yaw rate, and keep them.
 
     Args:
-        start: The motion so far.
-        vel: (3,) m/s in the heading frame: x ahead, y left, z up. Turns with the heading.
+        start: Present motion.
+        vel: (3,) m/s in the heading frame: x ahead, y left, z up. It turns with the heading.
         yaw_rate: rad/s.
-        duration: How long the course lasts [s]; it does not come to rest at the end.
-        envelope: Bounds, which the velocities are reduced to.
-        z: Vertical motion instead of a velocity.
+        duration: Duration of the course [s]; the drone still moves at its end.
+        envelope: Bounds to which the velocities are reduced.
+        z: Vertical motion that replaces the vertical velocity.
     """
     ahead, left = _shortened(vel[:2], envelope.speed)
-    # A drone that flies fast turns slowly, for its velocity turns with it.
+    # The velocity turns with the heading, so a fast drone must turn slowly.
     speed = max(hypot(ahead, left), float(np.hypot(*start.vel[:2])))
     fastest = min(envelope.yaw_rate, _CENTRIPETAL * envelope.acceleration / max(speed, _SLOW))
     rate = min(max(-fastest, yaw_rate), fastest)
@@ -85,7 +85,7 @@ def at_velocity(
 
 
 def to_rest(start: Reference, envelope: Envelope) -> Course:
-    """Come to rest as soon as the bounds allow."""
+    """Come to rest as soon as the envelope allows."""
     axes = [start.axis(i) for i in range(AXES)]
     level = _to_velocities(axes[0], axes[1], (0.0, 0.0), envelope)
     z = to_velocity(axes[2], 0.0, _upright(envelope))
@@ -93,13 +93,13 @@ def to_rest(start: Reference, envelope: Envelope) -> Course:
 
 
 def descent(start: Reference, height: float, speed: float, envelope: Envelope) -> Profile:
-    """The vertical motion down, or up, to a height, at a speed of at most so much [m/s]."""
+    """Return the vertical motion, down or up, to a height at a limited speed [m/s]."""
     bounds = _upright(envelope)._replace(vel=min(abs(speed), envelope.climb))
     return to_position(start.axis(2), height, bounds)
 
 
 def shortest_turn(yaw: float, goal: float) -> float:
-    """The angle nearest to `yaw` that has the direction of `goal` [rad]."""
+    """Return the angle nearest to `yaw` that has the direction of `goal` [rad]."""
     return yaw + (goal - yaw + pi) % (2 * pi) - pi
 
 
@@ -116,19 +116,19 @@ def _turning(envelope: Envelope) -> Bounds:
 
 
 def _bounds_to(axes: Sequence[State], goals: Sequence[float], envelope: Envelope) -> list[Bounds]:
-    """Bounds of each axis on the way to a place, which together keep those of the envelope."""
+    """Return bounds of each axis that together keep those of the envelope on a straight way."""
     level, upright, turning = _level(envelope), _upright(envelope), _turning(envelope)
     gaps = [goal - axis.pos for axis, goal in zip(axes, goals)]
     away, up = hypot(*gaps[:2]), abs(gaps[2])
     if all(axis.vel == 0 and axis.acc == 0 for axis in axes[:3]):
-        # A straight line: each axis takes its share of the slowest.
+        # A straight line: the slowest axis sets the bounds of all.
         slope = up / away if away > 0 else inf
         along = Bounds(
             *(min(flat, steep / slope if slope else inf) for flat, steep in zip(level, upright))
         )
         rise = upright if away == 0 else along.scaled(slope) if slope else upright
         x, y = (abs(gap) / away if away > 0 else 1.0 for gap in gaps[:2])
-        # A share of zero belongs to an axis that has nothing to do.
+        # An axis with a share of zero does not move.
         return [along.scaled(x or 1.0), along.scaled(y or 1.0), rise, turning]
     ways = [goal - _stop(axis, level) for axis, goal in zip(axes[:2], goals)]
     x, y = _shares(ways, [axis.vel != 0 or axis.acc != 0 for axis in axes[:2]])
@@ -136,18 +136,18 @@ def _bounds_to(axes: Sequence[State], goals: Sequence[float], envelope: Envelope
 
 
 def _stop(axis: State, bounds: Bounds) -> float:
-    """Where an axis would come to rest if it braked at once."""
+    """Return where an axis comes to rest if it brakes now."""
     return end_of(axis, to_velocity(axis, 0.0, bounds)).pos
 
 
 def _shares(ways: Sequence[float], moves: Sequence[bool]) -> tuple[float, float]:
-    """Shares of two axes in the bounds of their plane; their squares add up to at most 1."""
+    """Return each axis' share of the horizontal bounds; their squares add up to at most 1."""
     whole = hypot(*ways)
     shares = [abs(way) / whole if whole > 0 else sqrt(0.5) for way in ways]
     for i in range(2):
-        if shares[i] < _LEAST_SHARE and (moves[i] or shares[i] == 0):
-            shares[i] = _LEAST_SHARE
-            shares[1 - i] = min(shares[1 - i], sqrt(1 - _LEAST_SHARE**2))
+        if shares[i] < _MIN_SHARE and (moves[i] or shares[i] == 0):
+            shares[i] = _MIN_SHARE
+            shares[1 - i] = min(shares[1 - i], sqrt(1 - _MIN_SHARE**2))
     return shares[0], shares[1]
 
 
@@ -168,15 +168,15 @@ def _to_velocities(x: State, y: State, goal: Sequence[float], envelope: Envelope
 def _curve(
     start: Reference, vel: Sequence[float], turn: Profile, duration: float, envelope: Envelope
 ) -> list[list[Piece]]:
-    """Horizontal pieces of a flight whose velocity turns with the heading.
+    """Return the horizontal pieces of a flight whose velocity turns with the heading.
 
-    The velocity is a cubic polynomial between two knots, with the accelerations of the curve.
+    Between two knots the velocity is a cubic polynomial with the accelerations of the curve.
     """
     times = np.linspace(0.0, duration, 1 + max(1, round(duration / _KNOTS)))
     yaw, rate, _ = _sampled(start.axis(3), turn, times)
     c, s = np.cos(yaw), np.sin(yaw)
     (vx, vy, _, _), (ax, ay, _, _) = start.vel.tolist(), start.acc.tolist()
-    # The velocity as seen from the heading frame, and how it changes there.
+    # Velocity and acceleration in the heading frame.
     ahead, left = c[0] * vx + s[0] * vy, c[0] * vy - s[0] * vx
     ahead_acc = c[0] * ax + s[0] * ay + rate[0] * left
     left_acc = c[0] * ay - s[0] * ax - rate[0] * ahead
@@ -196,7 +196,7 @@ def _curve(
 
 
 def _hermite(pos: float, times: np.ndarray, vel: np.ndarray, acc: np.ndarray) -> list[Piece]:
-    """Positions whose velocity passes knots with given accelerations; cubic in between."""
+    """Integrate cubic velocities through knots with given accelerations to positions."""
     pieces: list[Piece] = []
     for k, h in enumerate(np.diff(times).tolist()):
         v0, v1, a0, a1 = vel[k], vel[k + 1], acc[k] * h, acc[k + 1] * h
@@ -207,7 +207,7 @@ def _hermite(pos: float, times: np.ndarray, vel: np.ndarray, acc: np.ndarray) ->
 
 
 def _sampled(start: State, profile: Profile, times: np.ndarray) -> np.ndarray:
-    """Position, velocity and acceleration at times, (3, n)."""
+    """Return position, velocity and acceleration at given times, (3, n)."""
     pieces = _lasting(start, profile, float(times[-1]))
     begins = np.cumsum([0.0, *(duration for duration, _ in pieces[:-1])])
     row = np.searchsorted(begins, times, side="right") - 1
@@ -216,7 +216,7 @@ def _sampled(start: State, profile: Profile, times: np.ndarray) -> np.ndarray:
 
 
 def _lasting(start: State, profile: Profile, duration: float) -> list[Piece]:
-    """Pieces of a profile that go on until a time, with the velocity of the end."""
+    """Return the pieces of a profile, continued until a time at the final velocity."""
     pieces, end = pieces_of(start, profile)
     left = duration - sum(length for length, _ in pieces)
     return [*pieces, (max(left, 0.0), (end.pos, end.vel, 0.0))]
@@ -227,7 +227,7 @@ def _padded(values: Sequence[float]) -> np.ndarray:
 
 
 def _shortened(vector: Sequence[float], length: float) -> tuple[float, float]:
-    """A vector of at most a length."""
+    """Shorten a vector to at most a length."""
     x, y = map(float, vector)
     share = min(1.0, length / hypot(x, y)) if x or y else 1.0
     return x * share, y * share

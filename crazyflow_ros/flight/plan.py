@@ -1,4 +1,4 @@
-"""What a drone does about a setpoint, from the tick on at which it takes effect."""
+"""Plans: how a drone follows a setpoint, from the tick at which it takes effect."""
 
 from __future__ import annotations
 
@@ -16,34 +16,37 @@ from crazyflow_ros.flight.envelope import Envelope
 
 
 class FlightState(StrEnum):
-    """What a drone is at."""
+    """State of a drone's flight."""
 
     idle = "idle"
-    """Nobody has told it anything since it was reset; rotors stand still."""
+    """No command since the last reset; rotors stopped."""
     taking_off = "taking off"
     flying = "flying"
     landing = "landing"
     landed = "landed"
-    """On the floor, rotors stopped; it takes off again when it is told to."""
+    """On the floor with rotors stopped; it takes off again on command."""
     crashed = "crashed"
-    """It lies where it fell, rotors stopped, until it is reset."""
+    """On the floor with rotors stopped, after a crash; it must be reset."""
     locked = "locked"
-    """After an emergency stop, until it is reset."""
+    """Rotors stopped by an emergency stop; it must be reset."""
 
     @property
     def stands(self) -> bool:
-        """Rotors stopped, ready to take off."""
+        """Whether the rotors are stopped and the drone is ready to take off."""
         return self in (FlightState.idle, FlightState.landed)
 
     @property
-    def is_out(self) -> bool:
-        """Only a reset helps."""
+    def needs_reset(self) -> bool:
+        """Whether only a reset lets the drone fly again."""
         return self in (FlightState.crashed, FlightState.locked)
 
 
 @dataclass(frozen=True)
 class FlightConfig:
-    """How drones are flown. A bound of 0 comes from the drone's figures, see `Envelope.of`."""
+    """How drones are flown.
+
+    A bound of 0 is computed from the drone's parameters, see `Envelope.of`.
+    """
 
     speed: float = 0.0
     """Horizontal, m/s."""
@@ -56,35 +59,35 @@ class FlightConfig:
     yaw_rate: float = 0.0
     """rad/s."""
     velocity_timeout: float = 0.5
-    """A velocity that is not repeated for so long [s] ends in hovering."""
+    """A drone hovers if its velocity command is not repeated within this time [s]."""
     takeoff_height: float = 0.5
-    """To which a velocity lifts a drone that stands on the floor [m]."""
+    """Height to which a velocity command lifts a drone that stands on the floor [m]."""
     auto_arm: bool = True
-    """Commands arm the drone; otherwise it has to be armed first."""
+    """Whether commands arm the drone; otherwise it must be armed first."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a commander knows about its drone, and how it is to fly it."""
+    """Properties of a drone that its commander needs, and how to fly it."""
 
     envelope: Envelope
     rest_height: float
-    """Of the centre of mass above the floor z = 0, where the drone stands [m]."""
+    """Height of the centre of mass above the floor z = 0 of a standing drone [m]."""
     weight: float
-    """Which a collective thrust of as much carries [N]."""
+    """Collective thrust that balances gravity [N]."""
     drag: np.ndarray
     """(3,) deceleration by drag [1/s], for feed-forward."""
     velocity_timeout: float
-    """See `FlightConfig`, as the two below."""
+    """See `FlightConfig`, also for the two fields below."""
     takeoff_height: float
     auto_arm: bool
 
     @classmethod
     def of(cls, drone: str, config: FlightConfig) -> Rules:
-        """Of a drone, from its figures.
+        """Derive the rules from the drone's parameters.
 
         Raises:
-            ValueError: There is no such drone.
+            ValueError: The drone is unknown.
         """
         figures = load_drone(drone)
         given = {name: getattr(config, name) for name in _BOUNDS if getattr(config, name)}
@@ -104,35 +107,35 @@ _BOUNDS = ("speed", "climb", "acceleration", "jerk", "yaw_rate")
 
 @dataclass(frozen=True)
 class Start:
-    """What a drone is at when a setpoint takes effect."""
+    """Motion and state of a drone when a setpoint takes effect."""
 
     time_ns: int
     """Simulation time."""
     reference: Reference
-    """What it was to do; or how it moves, if it was told nothing or cannot keep up."""
+    """The present reference; or the present motion if there is none or the drone cannot keep up."""
     state: FlightState = FlightState.flying
 
 
 class Attitude(NamedTuple):
-    """Roll and pitch that are held, and a heading that turns; for the attitude controller."""
+    """Constant roll and pitch with a turning heading, for the attitude controller."""
 
     roll: float
     """rad."""
     pitch: float
     """rad."""
     yaw: float
-    """At the begin, rad."""
+    """Initial yaw, rad."""
     yaw_rate: float
     """rad/s."""
     thrust: float
     """Collective, N."""
 
     def heading(self, seconds: float) -> float:
-        """The yaw [rad] after a time."""
+        """Return the yaw [rad] after a time."""
         return self.yaw + self.yaw_rate * seconds
 
     def command(self, seconds: float) -> np.ndarray:
-        """(7,) roll, pitch, yaw [rad], thrust [N] and the body rates [rad/s] that turn it."""
+        """Return (7,) roll, pitch, yaw [rad], thrust [N] and the body rates [rad/s] of the turn."""
         upright = cos(self.pitch)
         rates = (-sin(self.pitch), sin(self.roll) * upright, cos(self.roll) * upright)
         angles = (self.roll, self.pitch, self.heading(seconds))
@@ -141,19 +144,20 @@ class Attitude(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a drone does: a course, a command of the control mode as it is, or an attitude."""
+    """How a drone follows a setpoint: by a course, an unprocessed command, or an attitude."""
 
     course: Course | None = None
-    bare: np.ndarray | None = None
+    command: np.ndarray | None = None
+    """Command of the control mode, passed on unchanged."""
     attitude: Attitude | None = None
     during: FlightState = FlightState.flying
     after: FlightState = FlightState.flying
-    """From the end of the course on. Rotors stop in states that stand."""
+    """State from the end of the course on. The rotors stop in states that stand."""
     begin_ns: int | None = None
-    """When the course begins, if not when the setpoint takes effect."""
-    lapses: float = inf
-    """After which time without another setpoint `Setpoint.lapsed` takes effect [s]."""
-    led: bool = True
-    """The course is bounded by the envelope; it begins anew where a drone is that lost it."""
+    """Start time of the course; None if it starts when the setpoint takes effect."""
+    timeout: float = inf
+    """Time without another setpoint after which `Setpoint.lapsed` takes effect [s]."""
+    bounded: bool = True
+    """Whether the envelope bounds the course; a drone that loses such a course restarts it."""
     note: str = ""
-    """What whoever gave the setpoint might wonder about."""
+    """Remark for the sender of the setpoint."""

@@ -1,8 +1,8 @@
 """The polynomials of the Crazyflie's high-level commander.
 
 Segments of degree 7 with given position, velocity and acceleration at both ends, where the jerk is
-zero; and trajectories of such pieces that a user uploads. From the mathematics; the semantics are
-those of the firmware's planner.
+zero; and trajectories of such pieces that users upload. Written from the mathematics, with the
+semantics of the firmware's planner.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from crazyflow_ros.flight.course import AXES, ORDER, Course, Reference, evaluate
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import shortest_turn
 
-MOST_PIECES = 31
-"""Of all trajectories that a drone holds: 4096 bytes of 132 each, as in the firmware."""
-MOST_TRAJECTORIES = 31
+MAX_PIECES = 31
+"""Maximum number of pieces of all trajectories of a drone: 4096 bytes of 132 each, as in the
+firmware."""
+MAX_TRAJECTORIES = 31
 
 _COEFFICIENT = limits.Limit(1e6, "")
 _TIMESCALE = limits.Limit(100.0, "")
-_LEAST_TIMESCALE = 0.01
-_SAMPLES = 65  # of a segment, to see how fast it is
-_ROUNDS = 8  # of making it longer; one is enough from rest to rest
+_MIN_TIMESCALE = 0.01
+_SAMPLES = 65  # of a segment, to find its maximum speed
+_ROUNDS = 8  # of lengthening a segment; from rest to rest one is enough
 _LONGER = 1.001
 
 
 def _segment_matrix() -> np.ndarray:
-    """(8, 8) from position, velocity, acceleration and jerk at times 0 and 1 to coefficients."""
+    """Return (8, 8) from values and three derivatives at times 0 and 1 to coefficients."""
     rows = np.zeros((8, ORDER))
     for derivative in range(4):
         factors = np.array([np.prod(np.arange(k, k - derivative, -1)) for k in range(ORDER)])
@@ -44,7 +45,7 @@ _SEGMENT = np.round(_segment_matrix(), 9)  # multiples of 1/6
 
 
 def segment(start: Reference, end: Reference, duration: float) -> np.ndarray:
-    """(4, 8) coefficients of the polynomials from one motion to another in a time [s]."""
+    """Return the (4, 8) coefficients of a segment between two motions with a duration [s]."""
     zero = np.zeros(AXES)
     values = [
         *(start.pos, start.vel * duration, start.acc * duration**2, zero),
@@ -56,12 +57,12 @@ def segment(start: Reference, end: Reference, duration: float) -> np.ndarray:
 def to_rest_at(
     start: Reference, pos: ArrayLike, yaw: float, duration: float, envelope: Envelope
 ) -> Course:
-    """Come to rest at a place after a time, or later if the envelope does not allow it.
+    """Come to rest at a position after a time, or later if the envelope requires it.
 
     Args:
-        start: The motion so far.
+        start: Present motion.
         pos: (3,) m, world frame.
-        yaw: rad; it turns the short way.
+        yaw: rad; the drone turns the short way.
         duration: s; 0 is as fast as the envelope allows.
         envelope: Bounds.
     """
@@ -78,7 +79,7 @@ def to_rest_at(
 
 
 def _excess(pieces: np.ndarray, durations: Sequence[float], envelope: Envelope) -> float:
-    """By how much polynomials have to be stretched in time to be within an envelope."""
+    """Return the factor by which to stretch polynomials in time to stay within an envelope."""
     ratio = 0.0
     for piece, duration in zip(pieces, durations):
         times = np.linspace(0.0, duration, _SAMPLES)[:, None]
@@ -97,7 +98,7 @@ def _excess(pieces: np.ndarray, durations: Sequence[float], envelope: Envelope) 
 
 @dataclass(frozen=True)
 class PolynomialTrajectory:
-    """What a user uploads: pieces of degree 7, in a frame of its own."""
+    """An uploaded trajectory: pieces of degree 7, in a frame of its own."""
 
     durations: ArrayLike
     """(K,) s, positive."""
@@ -106,8 +107,8 @@ class PolynomialTrajectory:
 
     def __post_init__(self) -> None:
         n = np.size(self.durations)
-        if not 0 < n <= MOST_PIECES:
-            raise ValueError(f"a trajectory has 1 to {MOST_PIECES} pieces, got {n}")
+        if not 0 < n <= MAX_PIECES:
+            raise ValueError(f"a trajectory has 1 to {MAX_PIECES} pieces, got {n}")
         durations = limits.vector("durations", self.durations, (n,), limits.Limit(1e3, "s"))
         if (durations < 1e-3).any():
             raise ValueError(f"durations must be at least 0.001 s, got {limits.shown(durations)}")
@@ -119,17 +120,17 @@ class PolynomialTrajectory:
     def course(
         self, start: Reference, *, timescale: float, reversed: bool, relative: bool
     ) -> Course:
-        """The trajectory as it is flown.
+        """Return the course of the trajectory.
 
         Args:
-            start: What the drone is to do at its begin.
+            start: Reference of the drone when the trajectory begins.
             timescale: 2 takes twice as long.
-            reversed: From its end to its begin.
-            relative: Shifted so that it begins where the drone is to be; without, the drone has to
-                be there already.
+            reversed: Fly from the end to the start.
+            relative: Shift the trajectory to start at the drone's reference position; otherwise the
+                drone must already be at its start.
 
         Raises:
-            ValueError: The time scale makes no sense, or it leads out of the world.
+            ValueError: The time scale is out of range, or the trajectory leaves the world.
         """
         scale = checked_timescale(timescale)
         durations = np.asarray(self.durations) * scale
@@ -150,15 +151,15 @@ class PolynomialTrajectory:
 
 
 def checked_timescale(timescale: float) -> float:
-    """A time scale that makes sense; raises ValueError if it does not."""
+    """Return the time scale; raise ValueError if it is out of range."""
     scale = limits.number("timescale", timescale, _TIMESCALE)
-    if scale < _LEAST_TIMESCALE:
-        raise ValueError(f"timescale must be at least {_LEAST_TIMESCALE:g}, got {scale:g}")
+    if scale < _MIN_TIMESCALE:
+        raise ValueError(f"timescale must be at least {_MIN_TIMESCALE:g}, got {scale:g}")
     return scale
 
 
 def _reflected(piece: np.ndarray, duration: float) -> np.ndarray:
-    """(4, 8) the same polynomials, backwards in time."""
+    """Return the (4, 8) same polynomials, reversed in time."""
     from_end = np.zeros((ORDER, ORDER))  # powers of (duration - t)
     for power in range(ORDER):
         row = np.array([1.0])

@@ -1,8 +1,8 @@
-"""Jerk-limited motion along one axis: the fastest way to a velocity, and a fast way to a place.
+"""Jerk-limited motion along one axis: the fastest way to a velocity, and a fast way to a position.
 
-A profile is a row of phases of constant jerk. After R. Haschke, E. Weitnauer, H. Ritter, "On-line
-planning of time-optimal, jerk-limited trajectories", IROS 2008. In plain floats: a stream of
-setpoints plans each axis of each drone anew many times a second.
+A profile is a sequence of phases of constant jerk. After R. Haschke, E. Weitnauer, H. Ritter,
+"On-line planning of time-optimal, jerk-limited trajectories", IROS 2008. Computed in plain floats,
+because streamed setpoints replan each axis of each drone many times a second.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from math import copysign, sqrt
 from typing import NamedTuple
 
-_MOST_STEPS = 100  # of the search for a cruising speed; it takes about ten
-_RESOLUTION = 1e-12  # m, or rad, of the place that is reached
+_MAX_STEPS = 100  # of the search for a cruising speed; it takes about ten
+_RESOLUTION = 1e-12  # m or rad, of the final position
 
 
 class State(NamedTuple):
@@ -23,7 +23,7 @@ class State(NamedTuple):
     acc: float
 
     def after(self, phase: Phase) -> State:
-        """The motion at the end of a phase."""
+        """Return the motion at the end of a phase."""
         t, jerk = phase
         return State(
             self.pos + t * (self.vel + t * (self.acc / 2 + t * jerk / 6)),
@@ -40,12 +40,12 @@ class Bounds(NamedTuple):
     jerk: float
 
     def scaled(self, factor: float) -> Bounds:
-        """A share of the limits."""
+        """Scale all limits by a factor."""
         return Bounds(self.vel * factor, self.acc * factor, self.jerk * factor)
 
 
 class Phase(NamedTuple):
-    """A time of constant jerk."""
+    """A period of constant jerk."""
 
     duration: float
     """s."""
@@ -53,11 +53,11 @@ class Phase(NamedTuple):
 
 
 Profile = list[Phase]
-"""Phases, one after the other."""
+"""A sequence of phases."""
 
 
 def end_of(start: State, profile: Iterable[Phase]) -> State:
-    """The motion after the last phase."""
+    """Return the motion after the last phase."""
     for phase in profile:
         start = start.after(phase)
     return start
@@ -67,16 +67,16 @@ def to_velocity(start: State, vel: float, bounds: Bounds) -> Profile:
     """Reach a velocity, without acceleration, as fast as the bounds allow.
 
     Args:
-        start: Where the motion begins; may be beyond the bounds.
-        vel: To be reached.
-        bounds: Of acceleration and jerk; that of the velocity has no effect.
+        start: Initial motion; may exceed the bounds.
+        vel: Final velocity.
+        bounds: Limits of acceleration and jerk; the limit of the velocity has no effect.
 
     Returns:
         Three phases.
     """
     _, v0, a0 = start
     _, most, jerk = bounds
-    # The velocity if the acceleration only fades out decides the sign of what else it takes.
+    # The velocity after the acceleration has faded out decides the sign of the change.
     sign = 1.0 if vel >= v0 + a0 * abs(a0) / (2 * jerk) else -1.0
     highest = sqrt(max(0.0, sign * jerk * (vel - v0) + a0 * a0 / 2))
     peak = sign * min(highest, most)
@@ -88,26 +88,27 @@ def to_velocity(start: State, vel: float, bounds: Bounds) -> Profile:
 
 
 def to_position(start: State, pos: float, bounds: Bounds) -> Profile:
-    """Come to rest at a place, without passing it unless the start leaves no other way.
+    """Come to rest at a position, without overshoot unless the start makes it unavoidable.
 
     Args:
-        start: Where the motion begins; may be beyond the bounds.
-        pos: To be reached.
+        start: Initial motion; may exceed the bounds.
+        pos: Final position.
         bounds: Limits.
 
     Returns:
-        Seven phases: to the cruising speed, cruising, to rest; none if there is nothing to do.
+        Seven phases: to the cruising speed, cruising, to rest; none if the axis is already at rest
+        at the position.
     """
     if start == (pos, 0.0, 0.0):
         return []
     stopped = end_of(start, to_velocity(start, 0.0, bounds)).pos
-    # Mirrored so that, as seen from where it could stop, the place is ahead.
+    # Mirrored so that the target is ahead of the position where the axis could stop.
     side = 1.0 if pos >= stopped else -1.0
     ahead = State(0.0, side * start.vel, side * start.acc)
     distance = side * (pos - start.pos)
 
     def missing(speed: float) -> float:
-        """How far before the place it comes to rest, if it brakes as soon as it has a speed."""
+        """Return the remaining distance if the axis brakes as soon as it reaches a speed."""
         there = end_of(ahead, to_velocity(ahead, speed, bounds)).pos
         return distance - there - speed * _braking_time(speed, bounds) / 2
 
@@ -115,9 +116,9 @@ def to_position(start: State, pos: float, bounds: Bounds) -> Profile:
     if (left := missing(bounds.vel)) >= 0:
         speed, cruising = bounds.vel, left / bounds.vel
     else:
-        # Nothing is missing at the highest speed, and something at 0. Where braking would be
-        # interrupted `missing` is not monotonic: the fastest way is beyond the speed that it would
-        # have without.
+        # The remaining distance is negative at the highest speed and positive at 0. It is
+        # not monotonic where braking would be interrupted: the fastest motion has a speed
+        # beyond the one that the axis reaches without further acceleration.
         fading = ahead.vel + ahead.acc * abs(ahead.acc) / (2 * bounds.jerk)
         low = min(max(0.0, fading), bounds.vel)
         if missing(low) < 0:
@@ -129,28 +130,28 @@ def to_position(start: State, pos: float, bounds: Bounds) -> Profile:
 
 
 def _braking_time(speed: float, bounds: Bounds) -> float:
-    """From a speed without acceleration to rest [s]."""
+    """Return the time from a speed without acceleration to rest [s]."""
     _, acc, jerk = bounds
     return speed / acc + acc / jerk if speed * jerk > acc * acc else 2 * sqrt(speed / jerk)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that is not negative at `low`, and negative at `high`, crosses zero.
+    """Find where a function, not negative at `low` and negative at `high`, crosses zero.
 
     By false position with the Illinois rule (M. Dowell, P. Jarratt, BIT 11, 1971).
     """
     at_low, at_high = function(low), function(high)
     weight_low, weight_high, side = at_low, at_high, 0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if at_low <= _RESOLUTION:
             break
         x = low + (high - low) * weight_low / (weight_low - weight_high)
         if not low < x < high:
             x = (low + high) / 2
             if not low < x < high:
-                break  # closer than floats can be
+                break  # the limits of float precision
         value = function(x)
-        # An end that stays twice gives way.
+        # Halve the weight of an end that stays for the second time.
         if value >= 0:
             low = x
             at_low = weight_low = value

@@ -1,8 +1,8 @@
-"""Setpoints that are streamed, with the priority and the time-outs of the Crazyflie's firmware.
+"""Streamed setpoints, with the priority and the time-outs of the Crazyflie's firmware.
 
-A program sends them many times a second. The first one stops the planner, whose commands do not win
-until `NotifySetpointsStop` says that there will be no more. A drone whose program falls silent
-levels out, then stops its rotors; one that hovers goes on hovering.
+A program sends them many times a second. The first one stops the planner, whose commands are
+refused until `NotifySetpointsStop` ends the stream. A drone that receives no more setpoints levels
+out and then stops its rotors; one that hovers continues to hover.
 """
 
 from __future__ import annotations
@@ -18,47 +18,44 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
+from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
 from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.setpoints import (
-    BEYOND,
+from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
+from crazyflow_ros.flight.setpoint import (
     CLEARANCE,
-    TOUCHED,
+    TOUCHDOWN,
     Brake,
-    FlyTrajectory,
-    GoTo,
-    Land,
     Setpoint,
     StateSetpoint,
-    Stop,
-    Takeoff,
-    still,
+    no_motion,
 )
+from crazyflow_ros.flight.stop_and_arm import Stop
 
-LEVELS = 0.5
-"""s after which a drone levels out that gets no more streamed setpoints."""
-STOPS = 2.0
-"""s after which its rotors stop."""
+LEVEL_TIMEOUT = 0.5
+"""Time [s] without a streamed setpoint after which a drone levels out."""
+STOP_TIMEOUT = 2.0
+"""Time [s] without a streamed setpoint after which its rotors stop."""
 HIGH_LEVEL = (Takeoff, Land, GoTo, FlyTrajectory)
-"""What is refused while a drone follows streamed setpoints."""
+"""Setpoints that are refused while a drone follows streamed setpoints."""
 
 
 class Streamed(Setpoint):
-    """A setpoint that is repeated as long as it is to be followed."""
+    """A setpoint that is repeated as long as the drone has to follow it."""
 
 
 @dataclass(frozen=True)
 class Hover(StateSetpoint, Streamed):
-    """Fly at a horizontal velocity and at a height; hover if it is not repeated in time.
+    """Fly at a horizontal velocity and a height; hover if it is not repeated in time.
 
-    A drone on the floor takes off to the height, and one whose height is on the floor lands.
+    A drone on the floor takes off to the height; at a height on the floor, the drone lands.
     """
 
     vel: ArrayLike
-    """(2,) m/s in the heading frame: x ahead, y left. Turns with the heading."""
+    """(2,) m/s in the heading frame: x ahead, y left. It turns with the heading."""
     yaw_rate: float
     """rad/s."""
     height: float
-    """Of the centre of mass above the floor z = 0 [m]."""
+    """Height of the centre of mass above the floor z = 0 [m]."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "vel", limits.vector("velocity", self.vel, (2,), limits.VELOCITY))
@@ -66,45 +63,45 @@ class Hover(StateSetpoint, Streamed):
         limits.number("height", self.height, limits.POSITION)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """A course to velocity and height, which lapses; straight up and down near the floor."""
+        """Plan a course at the velocity and height, which lapses; near the floor it is vertical."""
         at, stands, envelope = start.reference, start.state.stands, rules.envelope
         height = max(self.height, rules.rest_height)
-        if height < rules.rest_height + TOUCHED:
+        if height < rules.rest_height + TOUCHDOWN:
             if stands:
-                return still(start, start.state)
-            if at.pos[2] < rules.rest_height + TOUCHED:
+                return no_motion(start, start.state)
+            if at.pos[2] < rules.rest_height + TOUCHDOWN:
                 course = to_rest(at, envelope)
                 return Plan(course, during=FlightState.landing, after=FlightState.landed)
-        rises = at.pos[2] < height - TOUCHED and (stands or start.state is FlightState.taking_off)
+        rises = at.pos[2] < height - TOUCHDOWN and (stands or start.state is FlightState.taking_off)
         during = FlightState.taking_off if rises else FlightState.flying
         vel: Sequence[float] = np.asarray(self.vel).tolist()
         if at.pos[2] < rules.rest_height + CLEARANCE:
-            if rises:  # which goes on by itself
+            if rises:  # near the floor, the climb continues without further setpoints
                 course = to_pose(at, (*at.pos[:2], height), float(at.pos[3]), envelope)
                 return Plan(course, during=during)
             vel = (0.0, 0.0)
         z = descent(at, height, envelope.climb, envelope)
-        lapses = rules.velocity_timeout
-        course = at_velocity(at, (*vel, 0.0), self.yaw_rate, lapses + BEYOND, envelope, z)
-        return Plan(course, during=during, lapses=lapses)
+        timeout = rules.velocity_timeout
+        course = at_velocity(at, (*vel, 0.0), self.yaw_rate, timeout + LAPSE_MARGIN, envelope, z)
+        return Plan(course, during=during, timeout=timeout)
 
     def lapsed(self, rules: Rules) -> Setpoint:
-        """Hover where it comes to rest."""
+        """Hover where the drone comes to rest."""
         del rules
         return HoverOn()
 
 
 @dataclass(frozen=True)
 class HoverOn(Brake, Streamed):
-    """Come to rest, and wait for the next streamed setpoint there; what `Hover` ends in."""
+    """Come to rest, and wait there for the next streamed setpoint; follows a lapsed `Hover`."""
 
 
 @dataclass(frozen=True)
 class FullState(StateSetpoint, Streamed):
-    """A state for the position controller, bare: nothing keeps the drone from a flip."""
+    """A state for the position controller, passed on unchanged: the drone may flip."""
 
     pos: ArrayLike
-    """(3,) m, world frame, like the two below."""
+    """(3,) m, world frame, as are the two below."""
     vel: ArrayLike
     """(3,) m/s."""
     acc: ArrayLike
@@ -128,18 +125,18 @@ class FullState(StateSetpoint, Streamed):
             quat = np.array([0.0, 0.0, np.sin(half), np.cos(half)])
         else:
             limits.unit_quaternion("attitude", self.attitude)
-            quat = np.array(self.attitude, float)  # as it is, so that it is the same when kept
+            quat = np.array(self.attitude, float)  # not normalised, so that a stored copy is equal
         object.__setattr__(self, "attitude", quat)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """The state as it is, which lapses."""
+        """Plan to pass the state on unchanged; it lapses."""
         del start, rules
         quat = limits.unit_quaternion("attitude", self.attitude)
         parts = (self.pos, self.vel, self.acc, quat, self.ang_vel)
-        return Plan(bare=np.concatenate(parts), led=False, lapses=LEVELS)
+        return Plan(command=np.concatenate(parts), bounded=False, timeout=LEVEL_TIMEOUT)
 
     def lapsed(self, rules: Rules) -> Setpoint:
-        """Level, with the thrust that carries the drone."""
+        """Level out, with the thrust that balances gravity."""
         return LevelOut(rules.weight)
 
 
@@ -147,7 +144,10 @@ class AttitudeSetpoint(Streamed):
     """A setpoint of the attitude controller."""
 
     def check(self, control: Control) -> None:
-        """Needs attitude control, or state control, whose position controller is passed by."""
+        """Raise ValueError unless the drones have attitude or state control.
+
+        State control works because the position controller is bypassed.
+        """
         if control not in (Control.state, Control.attitude):
             expected = "control=state or control=attitude"
             raise ValueError(f"an attitude setpoint needs {expected}, the drones have {control}")
@@ -155,19 +155,19 @@ class AttitudeSetpoint(Streamed):
 
 @dataclass(frozen=True)
 class AttitudeThrust(AttitudeSetpoint):
-    """Roll, pitch and thrust for the attitude controller, bare, and a rate at which to turn.
+    """Roll, pitch, yaw rate and thrust for the attitude controller, passed on unchanged.
 
-    The heading goes on from the one that the drone was told before, or else from its own.
+    The heading continues from the present reference, or else from the present heading.
     """
 
     roll: float
     """rad."""
     pitch: float
-    """rad, forwards."""
+    """rad, positive is forward."""
     yaw_rate: float
     """rad/s, counter-clockwise."""
     thrust: float
-    """Collective, N, 0 or more. Motors give no more than they can."""
+    """Collective, N, 0 or more; limited by the motors."""
 
     def __post_init__(self) -> None:
         limits.number("roll", self.roll, limits.ANGLE)
@@ -176,38 +176,38 @@ class AttitudeThrust(AttitudeSetpoint):
         _check_thrust(self.thrust)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """The attitude as it is, which lapses."""
+        """Plan to hold the attitude; it lapses."""
         del rules
         yaw = _within_a_turn(start.reference)
         attitude = Attitude(self.roll, self.pitch, yaw, self.yaw_rate, self.thrust)
-        return Plan(attitude=attitude, led=False, lapses=LEVELS)
+        return Plan(attitude=attitude, bounded=False, timeout=LEVEL_TIMEOUT)
 
     def lapsed(self, rules: Rules) -> Setpoint:
-        """Level, with the same thrust."""
+        """Level out, with the same thrust."""
         del rules
         return LevelOut(self.thrust)
 
 
 @dataclass(frozen=True)
 class LevelOut(AttitudeSetpoint):
-    """Stay level and turn no more, for a while; what the two above end in."""
+    """Stay level and stop turning for a while; follows the setpoints above when they lapse."""
 
     thrust: float
     """Collective, N."""
 
-    when_lapsed = f"no setpoint for {STOPS:g} s: rotors stopped"
+    when_lapsed = f"no setpoint for {STOP_TIMEOUT:g} s: rotors stopped"
 
     def __post_init__(self) -> None:
         _check_thrust(self.thrust)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """A level attitude, until the rotors stop."""
+        """Plan a level attitude, until the rotors stop."""
         del rules
         attitude = Attitude(0.0, 0.0, _within_a_turn(start.reference), 0.0, self.thrust)
-        return Plan(attitude=attitude, led=False, lapses=STOPS - LEVELS)
+        return Plan(attitude=attitude, bounded=False, timeout=STOP_TIMEOUT - LEVEL_TIMEOUT)
 
     def lapsed(self, rules: Rules) -> Setpoint:
-        """Nothing more."""
+        """Stop the rotors."""
         del rules
         return Stop()
 
@@ -218,5 +218,5 @@ def _check_thrust(thrust: float) -> None:
 
 
 def _within_a_turn(reference: Reference) -> float:
-    """The heading from -pi to pi [rad], for it may turn for hours."""
+    """Return the heading from -pi to pi [rad]; a drone may turn for hours."""
     return remainder(float(reference.pos[3]), tau)

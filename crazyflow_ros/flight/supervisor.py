@@ -1,4 +1,4 @@
-"""Sees drones that fell, were thrown or hit something, and those whose battery is empty."""
+"""Detects crashed, disturbed and colliding drones, and empty batteries."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from crazyflow_ros.flight.plan import FlightState, Start
 from crazyflow_ros.scene.frames import yaw
 
 RATE = 10
-"""Looks per simulated second."""
+"""Checks per simulated second."""
 EMPTY = 3.0
-"""Voltage [V] under load, below which a Crazyflie's battery is empty; its firmware shuts down."""
+"""Voltage under load [V] below which a Crazyflie's battery is empty and its firmware shuts down."""
 
 _ON_ITS_SIDE = 0.5  # cosine of the tilt: 60 degrees
-_TOUCHES = 0.05  # of the weight, the least force of a contact
-_IN_THE_AIR = 0.05  # m above where it stands
+_TOUCHES = 0.05  # least force of a contact, as a share of the weight
+_IN_THE_AIR = 0.05  # m above the resting height
 _SLOW = 0.05  # m/s
-_TOUCHED = "touched"  # among what is known: it did since the last look
-_STUCK_NS = 1_000_000_000  # for which a drone that is to fly may stay on the floor
+_TOUCHED = "touched"  # condition: it touched something since the last check
+_STUCK_NS = 1_000_000_000  # for which a drone that should fly may stay on the floor
 
 
 @dataclass(frozen=True)
 class FlightEvent:
-    """Something that a pilot would want to know about a drone."""
+    """Something that the pilot of a drone needs to know."""
 
     time_ns: int
     """Simulation time."""
@@ -39,8 +39,8 @@ class FlightEvent:
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What is seen of all drones at one instant, a row each."""
+class Observation:
+    """Measurements of all drones at one instant, one row each."""
 
     time_ns: int
     names: Sequence[str]
@@ -53,109 +53,114 @@ class Sight:
     contact: np.ndarray
     """(M, 6) force [N] and torque of all contacts."""
     battery: np.ndarray | None
-    """(M, 3) voltage, current and charge drawn; None without."""
+    """(M, 3) voltage, current and charge drawn; None without batteries."""
 
     def start(self, i: int) -> Start:
-        """How a drone moves."""
+        """Return the motion of a drone."""
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = self.pos[i], self.vel[i], float(yaw(self.quat[i]))
         return Start(self.time_ns, Reference(pos, vel, np.zeros(AXES)))
 
 
 class Supervisor:
-    """Looks at drones at `RATE`, and stops the rotors of those that fell.
+    """Checks drones at `RATE`, and stops the rotors of those that crashed.
 
-    What it remembers of a drone is with its commander; to look twice at an instant changes nothing.
+    It stores what it knows about a drone in its commander; a second check at the same instant
+    changes nothing.
 
     Args:
-        weight: Of a drone [N].
-        reset: What to call to put a drone back, with a place for its name.
+        weight: Weight of a drone [N].
+        reset: Name of the service that resets a drone, with a placeholder for the drone's name.
     """
 
     def __init__(self, weight: float, reset: str = "{}/reset") -> None:
         self._weight, self._reset = weight, reset
 
-    def feel(
+    def note_contacts(
         self,
         contact: Sequence[np.ndarray],
         names: Sequence[str],
         pos: Sequence[np.ndarray],
         commanders: dict[str, Commander],
     ) -> None:
-        """Take note of drones that touch something in the air; that may be over at the next look.
+        """Record drones that touch something in the air.
+
+        Such a contact may end before the next check.
 
         Args:
-            contact: As of a `Sight`, at some instants.
-            names: Of the drones.
-            pos: As contact.
-            commanders: By name.
+            contact: Contacts as in `Observation`, at several instants.
+            names: Names of the drones.
+            pos: Positions at the same instants.
+            commanders: Commanders by name.
         """
         for k, i in np.argwhere(self._touching(np.array(contact))).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
                 continue
             if pos[k][i, 2] - commander.rules.rest_height > _IN_THE_AIR:
-                commander.known.add(_TOUCHED)
+                commander.reported.add(_TOUCHED)
 
-    def look(self, sight: Sight, commanders: dict[str, Commander]) -> list[FlightEvent]:
-        """What is new. Crashed drones are stopped by then."""
+    def check(self, observed: Observation, commanders: dict[str, Commander]) -> list[FlightEvent]:
+        """Return the new events. Stop the rotors of crashed drones."""
         events = []
-        upright = 1 - 2 * (sight.quat[:, 0] ** 2 + sight.quat[:, 1] ** 2)
-        touching = self._touching(sight.contact)
-        for i, name in enumerate(sight.names):
+        upright = 1 - 2 * (observed.quat[:, 0] ** 2 + observed.quat[:, 1] ** 2)
+        touching = self._touching(observed.contact)
+        for i, name in enumerate(observed.names):
             commander = commanders.get(name)
             if commander is None or commander.order is None:
                 continue
-            is_led = commander.order.plan.led
-            height = sight.pos[i, 2] - commander.rules.rest_height
+            is_bounded = commander.order.plan.bounded
+            height = observed.pos[i, 2] - commander.rules.rest_height
             why = ""
-            if upright[i] < 0 and (touching[i] or is_led):
+            if upright[i] < 0 and (touching[i] or is_bounded):
                 why = "upside down"
             elif upright[i] < _ON_ITS_SIDE and touching[i] and height < _IN_THE_AIR:
                 why = "it fell on its side"
             stands = bool(touching[i]) and height < _IN_THE_AIR
-            stands &= bool(np.abs(sight.vel[i]).max() < _SLOW)
-            if not why and _is_stuck(commander, sight.time_ns, stands):
+            stands &= bool(np.abs(observed.vel[i]).max() < _SLOW)
+            if not why and _is_stuck(commander, observed.time_ns, stands):
                 why = "it cannot lift off"
             if why:
-                where = _place(sight.pos[i])
+                where = _place(observed.pos[i])
                 commander.stop(FlightState.crashed, why)
                 reset = self._reset.format(name)
                 text = f"crashed at {where}: {why}; rotors stopped, call {reset}"
-                events.append(FlightEvent(sight.time_ns, name, "crashed", text))
+                events.append(FlightEvent(observed.time_ns, name, "crashed", text))
                 continue
-            if not stands and commander.regain(sight.start(i)):
-                text = f"off course at {_place(sight.pos[i])}: its course begins anew from there"
-                events.append(FlightEvent(sight.time_ns, name, "off course", text))
-            hits = bool(touching[i] and height > _IN_THE_AIR) or _TOUCHED in commander.known
-            commander.known.discard(_TOUCHED)
+            if not stands and commander.restart_if_lost(observed.start(i)):
+                text = f"off course at {_place(observed.pos[i])}: the course restarts from there"
+                events.append(FlightEvent(observed.time_ns, name, "off course", text))
+            hits = bool(touching[i] and height > _IN_THE_AIR) or _TOUCHED in commander.reported
+            commander.reported.discard(_TOUCHED)
             if _is_new(commander, "hit", hits):
-                text = f"hit something at {_place(sight.pos[i])}, and flies on"
-                events.append(FlightEvent(sight.time_ns, name, "hit", text))
-            if sight.battery is not None:
-                volts = float(sight.battery[i, 0])
+                text = f"hit something at {_place(observed.pos[i])}, and flies on"
+                events.append(FlightEvent(observed.time_ns, name, "hit", text))
+            if observed.battery is not None:
+                volts = float(observed.battery[i, 0])
                 if _is_new(commander, "battery empty", volts < EMPTY):
-                    text = f"battery empty ({volts:.2f} V): it will fall; land, and reset it"
-                    events.append(FlightEvent(sight.time_ns, name, "battery empty", text))
+                    text = (
+                        f"battery empty ({volts:.2f} V): land before the drone falls, then reset it"
+                    )
+                    events.append(FlightEvent(observed.time_ns, name, "battery empty", text))
         return events
 
     def _touching(self, contact: np.ndarray) -> np.ndarray:
-        """(..., M) which drones touch something."""
+        """Return (..., M) which drones touch something."""
         touching: np.ndarray = np.abs(contact[..., :3]).max(axis=-1) > _TOUCHES * self._weight
         return touching
 
 
 def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
     if not is_so:
-        commander.known.discard(kind)
-    elif kind not in commander.known:
-        commander.known.add(kind)
+        commander.reported.discard(kind)
+    elif kind not in commander.reported:
+        commander.reported.add(kind)
         return True
     return False
 
 
 def _is_stuck(commander: Commander, time_ns: int, stands: bool) -> bool:
-    """For a second it stands on the floor, although it is to fly."""
+    """Return whether the drone has stood on the floor for a second although it should fly."""
     assert commander.order is not None
     reference = commander.order.reference(time_ns)
     lowest = commander.rules.rest_height + 2 * _IN_THE_AIR

@@ -1,1 +1,1 @@
-"""Shared memory with controller managers: the simulator's end of the lock-step. No ROS."""
+"""Shared memory with controller managers: the simulator's side of the lock-step. No ROS."""

@@ -1,4 +1,4 @@
-"""What ros2_control has told each drone, whichever way it came."""
+"""Commands of ros2_control for each drone, from any transport."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ LIMITS = {
     Level.body_rate: (*(limits.ANGULAR_VELOCITY,) * 3, limits.FORCE),
     Level.acceleration: (*(limits.ACCELERATION,) * 3, limits.ANGLE),
 }
-"""Of the four numbers of a command."""
+"""Limits of the four numbers of a command."""
 
 _MOST = np.zeros((max(Level) + 1, 4))  # the same, by level
 for _level, _limits in LIMITS.items():
     _MOST[_level] = [limit.most for limit in _limits]
-_LOG_PERIOD = 1.0  # s of wall time between two entries about the same drone
+_LOG_PERIOD = 1.0  # s of wall time between two log entries about the same drone
 _THEN = {
     OnLoss.hold: "it is held where it is",
-    OnLoss.keep: "the last good one holds",
+    OnLoss.keep: "the last valid command stays in force",
     OnLoss.stop: "its rotors stop",
 }
 
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """How the controllers are doing."""
+    """State of the controllers."""
 
     attached: tuple[str, ...]
-    """Drones that have a controller which answers."""
+    """Drones with an active controller."""
     cycles: int
-    """Control periods with all answers in time, in lock-step."""
+    """Control periods in which all answers were in time, in lock-step."""
     timeouts: int
-    """Control periods without."""
+    """Control periods with late or missing answers."""
     refused: int
-    """Commands that were not obeyed: not finite, too large, or of no known level."""
+    """Commands that were refused: not finite, too large, or of an unknown level."""
 
 
 def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Which commands can be obeyed, shape (M,).
+    """Return which commands are valid, shape (M,).
 
     Args:
-        levels: (M,) whole numbers, those of a `Level` but for `held` among them.
+        levels: (M,) integers; valid are those of a `Level` except `held`.
         values: (M, 4) the numbers.
     """
     known = (levels > Level.held) & (levels <= max(Level))
@@ -58,10 +58,10 @@ def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def refusal(level: int, values: np.ndarray) -> tuple[str, str]:
-    """A command that cannot be obeyed, and why, for `Commands.refuse`."""
+    """Describe a refused command, and what was expected, for `Commands.refuse`."""
     what = f"command {limits.shown(values)}"
     if level not in LIMITS:
-        return what, f"its level is {level}, which is none of 0 to {max(Level)}"
+        return what, f"expected a level from 0 to {max(Level)}, got {level}"
     within = " and ".join(dict.fromkeys(map(str, LIMITS[Level(level)])))
     return what, f"level {level}, {Level(level).name}, takes finite numbers within {within}"
 
@@ -70,15 +70,15 @@ class Commands:
     """The commands in force: for each drone a level and its four numbers.
 
     Args:
-        drones: Their names.
-        on_loss: What a drone does that is lost.
-        logger: For what is refused.
+        drones: Names of the drones.
+        on_loss: What a drone does without commands.
+        logger: Logger of refused commands.
 
     Attributes:
-        level: (M,) a `Level` of each drone; at first all are held.
+        level: (M,) the `Level` of each drone; initially all are held.
         values: (M, 4) the numbers.
         most: (M, 4) their largest magnitudes at that level.
-        refused: How many commands were not obeyed.
+        refused: Number of refused commands.
     """
 
     def __init__(self, drones: Sequence[str], on_loss: OnLoss, logger: Logger) -> None:
@@ -87,26 +87,26 @@ class Commands:
         self.level, self.values = np.full(n, float(Level.held)), np.zeros((n, 4))
         self.most = np.zeros((n, 4))
         self.refused = 0
-        self._refusing = np.zeros(n, bool)  # and it has been said
-        self._said = np.full(n, -np.inf)  # when
+        self._refusing = np.zeros(n, bool)  # whether the last command was refused, and logged
+        self._said = np.full(n, -np.inf)  # time of that log entry
 
     def forget(self, which: np.ndarray | slice = slice(None)) -> None:
-        """Hold drones, all or those of some indices, until they are commanded anew."""
+        """Hold all drones, or those of some indices, until their next command."""
         self.level[which] = Level.held
 
     def take(self, which: np.ndarray | int, level: np.ndarray | Level, values: np.ndarray) -> None:
-        """Obey the commands of some drones, given by a mask or an index."""
+        """Put commands into force for some drones, given by a mask or an index."""
         self.level[which], self.values[which], self._refusing[which] = level, values, False
         self.most[which] = _MOST[np.asarray(level, int)]
 
     def refuse(self, drone: int, what: str, why: str, *, lost: bool = False) -> None:
-        """Do not obey a command, and say so if the last one was not refused, once a second.
+        """Refuse a command; log it at most once a second, and only if the last one was not refused.
 
         Args:
-            drone: Its index.
-            what: The command, for the log.
-            why: What was expected, likewise.
-            lost: It came from the only one who commands the drone, which then has none.
+            drone: Index of the drone.
+            what: Description of the command.
+            why: What was expected.
+            lost: Whether the drone now has no commands, because its only source sent this one.
         """
         self.refused += 1
         now = time.monotonic()
@@ -118,7 +118,7 @@ class Commands:
             self.lose(drone)
 
     def lose(self, drone: int) -> None:
-        """Nobody commands this drone any more."""
+        """Apply `on_loss` to a drone that no longer has commands."""
         if self._on_loss is OnLoss.hold or self.level[drone] == Level.held:
             self.level[drone] = Level.held
         elif self._on_loss is OnLoss.stop:

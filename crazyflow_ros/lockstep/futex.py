@@ -1,4 +1,4 @@
-"""Linux futexes between processes, and the memory barrier that goes with them, from Python."""
+"""Linux futexes between processes, and the corresponding memory barrier, from Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import platform
 
 _NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98}  # of the system call
 _WAIT, _WAKE, _WAKE_OP = 0, 1, 5
-_ADD_ONE = (1 << 28) | (1 << 12)  # operation of WAKE_OP: add 1; wake nobody else, unless it was 0
+# Operation of WAKE_OP: add 1; wake a second address only if it was 0.
+_ADD_ONE = (1 << 28) | (1 << 12)
 _ALL = 2**31 - 1
 
 
@@ -24,8 +25,8 @@ def _system_call(library: ctypes.CDLL) -> ctypes._NamedFuncPointer:
     return function
 
 
-# Sleeping lets other threads of Python run; waking takes half a microsecond and doesn't, for to get
-# the interpreter's lock back from a busy thread takes longer.
+# Waiting releases the interpreter's lock. Waking does not: it takes half a microsecond, and taking
+# the lock back from a busy thread takes longer.
 _sleeping = _system_call(ctypes.CDLL(None))
 _waking = _system_call(ctypes.PyDLL(None))
 
@@ -34,10 +35,10 @@ class Futex:
     """A 32 bit number in shared memory that processes wait for.
 
     Args:
-        address: Of the number; it has to stay mapped.
+        address: Address of the number, which must stay mapped.
 
     Raises:
-        OSError: This is not Linux on a processor whose system calls are known.
+        OSError: The operating system is not Linux, or the processor's system calls are not known.
     """
 
     def __init__(self, address: int) -> None:
@@ -52,29 +53,29 @@ class Futex:
 
     @property
     def value(self) -> int:
-        """The number."""
+        """The present value."""
         return self._value.value
 
     def wait(self, value: int, seconds: float) -> None:
-        """Sleep until the number isn't `value`, or somebody wakes, but not longer than `seconds`.
+        """Sleep until the value is not `value`, a wake-up, or for `seconds`.
 
-        For one thread at a time.
+        Only one thread at a time may wait.
         """
         self._timeout.seconds, rest = divmod(max(0, int(seconds * 1e9)), 1_000_000_000)
         self._timeout.nanoseconds = rest
         _sleeping(self._number, self._address, _WAIT, value, self._timeout_address, None, 0)
 
     def add(self) -> None:
-        """Add 1 and wake all who wait.
+        """Add 1 and wake all waiters.
 
-        The kernel does the addition: Python has no atomic one. It is ordered after all earlier
-        stores of this thread and before all later ones, also on processors that reorder stores:
-        Linux implements it as a read-modify-write with a full barrier.
+        The kernel adds, because Python has no atomic addition. The addition is ordered after all
+        earlier stores of this thread and before all later ones, also on processors that reorder
+        stores: Linux implements it as a read-modify-write with a full barrier.
         """
         _waking(self._number, self._address, _WAKE_OP, _ALL, None, self._address, _ADD_ONE)
 
     def wake(self) -> None:
-        """Wake all who wait, to look around."""
+        """Wake all waiters without changing the value."""
         _waking(self._number, self._address, _WAKE, _ALL, None, None, 0)
 
 
@@ -83,9 +84,10 @@ _fence_futex = Futex(ctypes.addressof(_fence_word)) if platform.machine() != "x8
 
 
 def fence() -> None:
-    """Keep loads before and after in their order, between this thread and other processors.
+    """Order the loads before and after, as seen by other processors.
 
-    An x86 never exchanges two loads. Others need an instruction, which the kernel lends us.
+    x86 never reorders two loads. Other processors need an instruction, which a system call
+    executes.
     """
     if _fence_futex is not None:
         _fence_futex.add()

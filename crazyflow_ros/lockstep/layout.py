@@ -69,11 +69,11 @@ DRONE_STATE = np.dtype(
     ]
 )
 NAME_RULE = "1 to 200 letters, digits, '_', '.' or '-'"
-"""What the name of a segment has."""
-MAX_NAME = 59  # bytes, with a zero after them
+"""Rule for the name of a segment."""
+MAX_NAME = 59  # bytes, plus a terminating zero
 WAITING = 5
-"""Level of a command, beside those of `Level`, from who has just begun and has none yet: the drone
-goes on as it does."""
+"""Level of a command, in addition to `Level`, of a controller that has started without commands:
+the drone goes on as before."""
 
 _TYPES = {
     "Header": HEADER,
@@ -86,12 +86,12 @@ _TYPES = {
 
 
 def is_name(name: str) -> bool:
-    """Whether a segment can be called so, see `NAME_RULE`."""
+    """Return whether a segment may have this name, see `NAME_RULE`."""
     return re.fullmatch(r"[\w.-]{1,200}", name, re.ASCII) is not None
 
 
 def layout_hash() -> int:
-    """FNV-1a over the name, offset and size of each field."""
+    """Return the FNV-1a hash over the name, offset and size of each field."""
     value = 2166136261
     for type_name, dtype in _TYPES.items():
         assert dtype.fields is not None
@@ -105,7 +105,7 @@ def layout_hash() -> int:
 
 
 def segment(n_drones: int) -> np.dtype:
-    """The whole memory for some drones: fields header, drones, slots and states."""
+    """Return the type of the whole memory: fields header, drones, slots and states."""
     state = np.dtype([("stamp", STATE), ("drones", DRONE_STATE, n_drones)])
     return np.dtype(
         [

@@ -1,4 +1,4 @@
-"""The simulator's end of the shared memory: commands of ros2_control for the physics thread."""
+"""The simulator's side of the shared memory: commands of ros2_control for the physics thread."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from crazyflow_ros.runtime import Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.scene import Mirror
 
-_TRIES = 100  # to copy the commands while none of them changes
-_LOG_PERIOD = 1.0  # s of wall time between two entries that a drone's controller is there
-_LOOK = 0.1  # s of wall time after which it is seen whether controllers are still there
+_TRIES = 100  # attempts to copy the commands while none of them changes
+_LOG_PERIOD = 1.0  # s of wall time between two log entries that a drone's controller is active
+_LOOK = 0.1  # s of wall time between checks whether controllers are still running
 
 
 class SharedMemoryLink:
-    """Shows the state of the drones to controllers and takes their commands.
+    """Publishes the state of the drones to controllers and receives their commands.
 
-    A `CommandSource` of the physics thread. In lock-step each control tick waits for the commands
-    that answer it; when one does not come in time, that is reported, the last commands hold, and
-    until answers come again time runs no faster than real time, so that they can.
+    A `CommandSource` of the physics thread. In lock-step, each control tick waits for the commands
+    that answer it. If one misses the deadline, that is reported, and the last commands stay in
+    force; until answers arrive again, time runs no faster than real time, so that the controllers
+    can catch up.
     """
 
     def __init__(
@@ -45,23 +46,23 @@ class SharedMemoryLink:
         on_loss: str = OnLoss.hold,
         logger: Logger,
     ) -> None:
-        """Make the memory; controllers can connect from now on.
+        """Create the memory; controllers can then connect.
 
         Args:
-            name: Of the shared memory.
-            drones: Their names.
+            name: Name of the shared memory.
+            drones: Names of the drones.
             drone_model: Model of all of them.
             freq: Physics ticks per second.
             rate: Control periods per second.
-            lock_step: Wait for commands.
-            range_rate: Measurements of the range sensors per second; 0: in each control period.
-            timeout: For how long [s of wall time].
+            lock_step: Whether to wait for commands.
+            range_rate: Measurements of the range sensors per second; 0 for each control period.
+            timeout: How long to wait for commands [s of wall time].
             on_loss: An `OnLoss`.
-            logger: For what happens.
+            logger: Logger of events.
 
         Raises:
             ValueError: The name is in use, a rate does not divide `freq`, or another argument is
-                not usable.
+                invalid.
         """
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
         self._range_period = (
@@ -80,11 +81,11 @@ class SharedMemoryLink:
         self._states = Futex(memory.address + _offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + _offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
-        # The slots as words of 64 bits, for one copy takes them all.
+        # The slots as words of 64 bits, so that one copy includes them all.
         start = _offset(memory.view.dtype, "slots")
         words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
         self._words = words.reshape(n, -1)
-        self._first_buffers = 1 + 3 * np.arange(n)  # of rows of 8 words
+        self._first_buffers = 1 + 3 * np.arange(n)  # in rows of 8 words
         self._buffers = [_numbers(state) for state in memory.view["states"]["drones"]]
         stamps = memory.view["states"]["stamp"]
         self._stamps = [stamps[i : i + 1].view(np.int64)[:3] for i in (0, 1)]  # tick, epoch, time
@@ -94,13 +95,13 @@ class SharedMemoryLink:
         self._attached = np.zeros(n, bool)
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
-        self._counts = np.zeros(n, np.uint64)  # commands seen
-        self._told = np.full(n, -np.inf)  # when it was said that a controller is there
+        self._counts = np.zeros(n, np.uint64)  # of the latest command seen
+        self._announced = np.full(n, -np.inf)  # time of the log entry that a controller is active
         self._epoch = 0
-        # What the drones' slots have to show for nothing but numbers to have changed: who commands
-        # them; and tick, epoch and level of the commands, where the tick is filled in.
+        # Content of the slots if only numbers have changed: the active sessions; and tick,
+        # epoch and level of the commands, where the tick is filled in.
         self._usual: tuple[bytes, np.ndarray] | None = None
-        self._waiting: float | None = None  # wall time since when the tick has been waited for
+        self._waiting: float | None = None  # wall time at which the tick began to wait
         self._looked = 0.0
         self._missed = 0  # periods of the present outage
         self._cycles = self._timeouts = 0
@@ -109,11 +110,11 @@ class SharedMemoryLink:
 
     @property
     def name(self) -> str:
-        """Of the shared memory."""
+        """Name of the shared memory."""
         return self._memory.name
 
     def status(self) -> LinkStatus:
-        """How the controllers are doing."""
+        """Return the state of the controllers."""
         words = self._words.copy()
         answering = self._who_answers(words, self._latest(words))
         attached = tuple(np.array(self._drones)[answering].tolist())
@@ -124,7 +125,7 @@ class SharedMemoryLink:
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Publish the state."""
         tick, shown, period = snapshot.tick, self._shown_tick, self._range_period
-        if tick // period != shown // period or tick <= shown:  # or it was changed by hand
+        if tick // period != shown // period or tick <= shown:  # or the state was set
             self._range[:, 0] = mirror.range()
         self._shown_tick = tick
         slot = (self._states.value + 1) & 1
@@ -132,7 +133,7 @@ class SharedMemoryLink:
             (
                 *(snapshot.pos, snapshot.quat, snapshot.vel, snapshot.ang_vel),
                 *(snapshot.rotor_angle, snapshot.rotor_vel),
-                # The IMU sits in the centre of mass.
+                # The IMU is at the centre of mass.
                 *(snapshot.quat, snapshot.ang_vel, snapshot.specific_force),
                 *(self._range, self._commands.level[:, None]),
             ),
@@ -150,7 +151,7 @@ class SharedMemoryLink:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """The commands that hold from now on, in lock-step those for this tick."""
+        """Get the commands in force from now on; in lock-step, those for this tick."""
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
@@ -195,17 +196,17 @@ class SharedMemoryLink:
         self._memory.view["header"]["paused"] = paused
 
     def close(self) -> None:
-        """Leave the controllers, and remove the memory's name."""
+        """Disconnect from the controllers, and remove the memory's name."""
         if not self._closed:
             self._closed = True
             self._memory.close()
             self._states.wake()
 
     def _slots(self) -> np.ndarray:
-        """Copy of all slots, of which each latest command is complete, as words of 64 bits.
+        """Copy all slots, as words of 64 bits, such that each latest command is complete.
 
-        But for those of who writes without end, and not in answer to a state: they are checked as
-        all others are.
+        Only a controller that writes continuously, instead of once per state, can prevent that; its
+        commands are checked like all others.
         """
         for _ in range(_TRIES):
             words = self._words.copy()
@@ -215,16 +216,16 @@ class SharedMemoryLink:
         return words
 
     def _latest(self, words: np.ndarray) -> np.ndarray:
-        """The latest command of each drone, as words."""
+        """Return the latest command of each drone, as words."""
         return words.reshape(-1, 8).take(self._first_buffers + (words[:, 1] & 1).view(int), axis=0)
 
     def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
-        """Drones with an active controller that has begun: a manager may be slow to start."""
+        """Return the drones with an active controller that has started, which may take time."""
         sessions = words[:, 0]
         return ((words[:, 2] & 1) == 1) & (sessions != self._lost) & (sessions == latest[:, 7])
 
     def _attach(self, words: np.ndarray, latest: np.ndarray) -> None:
-        """Notice who comes and goes."""
+        """Update which controllers are active."""
         now = time.monotonic()
         look = now > self._looked + _LOOK
         if not look and self._usual and self._usual[0] == words[:, 0:3:2].tobytes():
@@ -237,44 +238,46 @@ class SharedMemoryLink:
                     self._lost[i], attached[i] = sessions[i], False
                     process = int(words[i, 2] >> 32)
                     self._logger.warning(
-                        f"{self._drones[i]}: process {process}, its controller, died"
+                        f"{self._drones[i]}: its controller, process {process}, died"
                     )
         changed = (attached != self._attached) | (sessions != self._sessions)
         if changed.any():
             for i in np.flatnonzero(changed).tolist():
                 if self._attached[i]:
                     self._commands.lose(i)
-                if attached[i] and now >= self._told[i] + _LOG_PERIOD:
-                    self._told[i] = now
+                if attached[i] and now >= self._announced[i] + _LOG_PERIOD:
+                    self._announced[i] = now
                     self._logger.info(f"{self._drones[i]}: its controller is active")
             self._attached, self._sessions, self._usual = attached, sessions.copy(), None
             self._awaited[:] = attached & self._lock_step
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
-        """Whether all drones have a command for this tick, of who commanded them and as before."""
+        """Return whether all drones have a command for this tick, from the same sessions."""
         if self._usual is None or not self._lock_step:
             return False
-        told = self._usual[1]
-        told[:, 0] = tick
-        return told.tobytes() == latest[:, :3].tobytes()
+        expected = self._usual[1]
+        expected[:, 0] = tick
+        return expected.tobytes() == latest[:, :3].tobytes()
 
     def _are_within_limits(self, values: np.ndarray) -> bool:
-        """Whether all numbers are finite and within the limits of the levels in force."""
+        """Return whether all numbers are finite and within the limits of the levels in force."""
         return bool((np.abs(values) <= self._commands.most).all())
 
     def _note_answers(self) -> None:
-        """All commands of the tick are there."""
+        """Record that all commands of the tick have arrived."""
         self._cycles += 1
         if self._missed:
-            self._logger.info(f"commands are in time again, {self._missed} periods had none")
+            self._logger.info(
+                f"commands arrive in time again, after {self._missed} periods without"
+            )
             self._missed = 0
 
     def _wait(self, seen: int, missing: np.ndarray) -> bool:
-        """Sleep until something has changed since `seen`; False if it has taken too long."""
+        """Sleep until something changes after `seen`; return False if the deadline is missed."""
         now = time.monotonic()
         if self._waiting is None:
             self._waiting = now
-        # Once it is known that nobody answers, real time is kept, so that they can catch up.
+        # After a missed deadline, run in real time, so that the controllers can catch up.
         timeout = min(self._timeout, self._period_s) if self._missed else self._timeout
         left = self._waiting + timeout - now
         if left > 0:
@@ -285,12 +288,13 @@ class SharedMemoryLink:
         if self._missed == 1:
             late = ", ".join(np.array(self._drones)[missing])
             self._logger.warning(
-                f"no command within {self._timeout:g} s for {late}: time runs on with the last ones"
+                f"no command within {self._timeout:g} s for {late}: "
+                "continuing with the last commands"
             )
         return False
 
     def _obey(self, words: np.ndarray, latest: np.ndarray, values: np.ndarray) -> None:
-        """Take over the commands that are new."""
+        """Put new commands into force."""
         commands = self._commands
         fresh = self._attached & (words[:, 1] != self._counts)
         fresh &= latest[:, 1] == self._epoch
@@ -314,6 +318,6 @@ def _offset(dtype: np.dtype, field: str) -> int:
 
 
 def _numbers(states: np.ndarray) -> np.ndarray:
-    """The drones' states as a matrix, whose columns are in the order of the layout."""
+    """Return the drones' states as a matrix, with columns in the order of the layout."""
     used = _offset(DRONE_STATE, "reserved") // 8
     return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]

@@ -1,7 +1,7 @@
-"""One segment of POSIX shared memory per simulator: made, kept from others, and left behind.
+"""One segment of POSIX shared memory per simulator: creation, locks and cleanup.
 
-Byte 0 of the file is locked by the simulator, byte 1 + i by the controller of drone i, with locks
-of the open file, which the kernel drops when a process ends, however that happens.
+The simulator locks byte 0 of the file, the controller of drone i byte 1 + i, with open file
+description locks, which the kernel releases when a process ends for any reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ADVICE = "choose another one with the parameter ros2_control.shared_memory"
 
 
 class NameInUse(ValueError):
-    """Another simulator that runs, or something else, has the name of the segment."""
+    """The name of the segment is in use by a running simulator or something else."""
 
 
 def _lock(file: int, byte: int, kind: int = fcntl.F_WRLCK) -> bool:
@@ -60,20 +60,20 @@ def _user(number: int) -> str:
 class SharedMemory:
     """The segment of one simulator.
 
-    The file gets its name when it is complete and locked, so that nobody ever sees half a segment,
-    and a simulator that is killed meanwhile leaves nothing behind.
+    The file gets its name when it is complete and locked, so that no process sees an incomplete
+    segment, and a simulator that is killed before leaves nothing behind.
 
     Args:
-        name: Of the segment, letters, digits, `_`, `.` and `-`.
-        drones: Their names.
+        name: Name of the segment: letters, digits, `_`, `.` and `-`.
+        drones: Names of the drones.
 
     Attributes:
         bytes: The memory.
-        view: The same as an array of no dimension with the fields of `layout.segment`.
-        address: Where it is mapped.
+        view: The memory as an array of no dimension with the fields of `layout.segment`.
+        address: Address of the mapping.
 
     Raises:
-        ValueError: A name is not usable, or there is no room for the memory.
+        ValueError: A name is invalid, or there is no room for the memory.
     """
 
     def __init__(self, name: str, drones: Sequence[str]) -> None:
@@ -82,17 +82,15 @@ class SharedMemory:
             raise ValueError(f"ros2_control.shared_memory: {expected}")
         for drone in drones:
             if len(drone.encode()) > layout.MAX_NAME:
-                raise ValueError(f"a drone's name has {layout.MAX_NAME} bytes at most: {drone!r}")
+                raise ValueError(f"a drone's name has at most {layout.MAX_NAME} bytes: {drone!r}")
         self.name, self._path = name, FOLDER / f"{_PREFIX}{name}"
         dtype = layout.segment(len(drones))
         try:
             self._file = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise ValueError(
-                f"no shared memory can be made in {FOLDER}: {error.strerror}"
-            ) from None
+            raise ValueError(f"cannot create shared memory in {FOLDER}: {error.strerror}") from None
         try:
-            try:  # now, for whoever writes where there is no room is killed
+            try:  # now, because a process that writes without room is killed
                 os.posix_fallocate(self._file, 0, dtype.itemsize)
             except OSError as error:
                 size = f"{dtype.itemsize} bytes of shared memory in {FOLDER}"
@@ -111,37 +109,38 @@ class SharedMemory:
             raise
 
     def publish(self) -> None:
-        """Give the segment its name, in place of what a dead simulator has left there.
+        """Give the segment its name, in place of one that a dead simulator has left.
 
         Raises:
-            NameInUse: A simulator that runs has the name, or there is something else.
+            NameInUse: A running simulator or something else has the name.
         """
-        for _ in range(_ATTEMPTS):  # as many simulators may do the same at the same time
+        for _ in range(_ATTEMPTS):  # because several simulators may try at the same time
             with suppress(FileExistsError):
                 source = f"/proc/self/fd/{self._file}"
-                # With a folder, which an absolute path ignores, Python follows the link.
+                # Python follows the link only with a folder, which an absolute
+                # path ignores.
                 os.link(source, self._path, src_dir_fd=self._file, follow_symlinks=True)
                 return
             with suppress(FileNotFoundError):
                 self._remove_leftover()
-        raise NameInUse(f"others take the name {self.name!r} again and again; {_ADVICE}")
+        raise NameInUse(f"other processes keep taking the name {self.name!r}; {_ADVICE}")
 
     def has_controller(self, drone: int) -> bool:
-        """Whether a process has taken the drone of this index."""
+        """Return whether a process has taken the drone of this index."""
         return _is_locked(self._file, 1 + drone)
 
     def close(self) -> None:
-        """Remove the name, if it is still ours, and let go of the locks."""
+        """Remove the name if it still refers to this file, and release the locks."""
         if self._is_at_path(self._file):
             self._path.unlink(missing_ok=True)
-        _lock(self._file, 0, fcntl.F_UNLCK)  # the mapping, which may live on, keeps the file open
+        _lock(self._file, 0, fcntl.F_UNLCK)  # the mapping may outlive this and keeps the file open
         os.close(self._file)
 
     def _remove_leftover(self) -> None:
-        """Remove a dead simulator's file; only while holding its lock, so that one does it."""
+        """Remove a dead simulator's file while holding its lock, so that only one does so."""
         found = self._path.lstat()
         if not stat.S_ISREG(found.st_mode):
-            self._refuse(f"there is something that is no memory at {self._path}")
+            self._refuse(f"{self._path} is not a shared memory segment")
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except PermissionError:
@@ -149,13 +148,13 @@ class SharedMemory:
         try:
             if not _lock(file, 0):
                 raise NameInUse(
-                    f"a simulator that runs{self._owner(file)} has the name {self.name!r} for its "
+                    f"a running simulator{self._owner(file)} uses the name {self.name!r} for its "
                     f"shared memory; {_ADVICE}"
                 )
             if self._is_at_path(file):
                 try:
                     self._path.unlink()
-                except PermissionError:  # readable, in a folder where only its owner removes it
+                except PermissionError:  # readable, in a folder where only its owner may remove it
                     self._refuse(f"{self._path} belongs to {_user(found.st_uid)}")
         finally:
             os.close(file)

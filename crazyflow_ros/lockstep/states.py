@@ -44,7 +44,7 @@ class StateInterfaces:
         angles, rates = frames.rpy(snapshot.quat), snapshot.ang_vel
         axes = np.stack((snapshot.pos, snapshot.vel), axis=2).reshape(len(rates), -1)
         thrust = self._thrust(snapshot.rotor_vel).sum(axis=1, keepdims=True)
-        imu = (snapshot.quat, rates, snapshot.specific_force)  # in the centre of mass
+        imu = (snapshot.quat, rates, snapshot.specific_force)  # at the centre of mass
         pose, twist = (snapshot.pos, snapshot.quat), (snapshot.body_vel, rates)
         sensors = (*imu, *pose, *twist, mirror.range()[:, None])
         heading = (angles[:, 2:], rates[:, 2:])

@@ -127,7 +127,7 @@ def from_commander(commander: Commander) -> dict[str, Any]:
         "why": commander.why,
         "armed": commander.armed,
         "groups": commander.groups,
-        "known": sorted(commander.known),
+        "known": sorted(commander.reported),
         "stuck_ns": commander.stuck_ns,
         "order": None,
     }
@@ -151,7 +151,7 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
     commander = Commander(rules)
     commander.state, commander.why = FlightState(values["state"]), values["why"]
     commander.armed, commander.groups = values["armed"], values["groups"]
-    commander.known, commander.stuck_ns = set(values["known"]), values["stuck_ns"]
+    commander.reported, commander.stuck_ns = set(values["known"]), values["stuck_ns"]
     if (kept := values["order"]) is not None:
         state, *numbers = kept["start"]
         pos, vel, acc = np.array(numbers, float).reshape(3, AXES)

@@ -17,16 +17,16 @@ from crazyflow_ros.flight import (
     Commander,
     FlightEvent,
     FlightState,
+    Observation,
     Order,
     Plan,
     Rules,
     Setpoint,
-    Sight,
     Start,
     Supervisor,
 )
 from crazyflow_ros.flight.course import AXES, evaluate
-from crazyflow_ros.flight.setpoints import state_commands
+from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commander
 from crazyflow_ros.runtime.health import Health
 
@@ -89,7 +89,7 @@ class DroneCommands:
         for name, setpoint in setpoints.items():
             commander = self._commander(name)
             try:
-                plan = commander.tell(setpoint, sight.start(now.names.index(name)))
+                plan = commander.command(setpoint, sight.start(now.names.index(name)))
             except ValueError as error:
                 response.refused.append(f"{name}: {error}")
                 continue
@@ -181,7 +181,7 @@ class DroneCommands:
         seen = [now for now in seen if now.tick % self._period == 0]
         if seen and self.moving:
             contact, pos = [now.contact for now in seen], [now.pos for now in seen]
-            self._supervisor.feel(contact, seen[0].names, pos, self._commanders)
+            self._supervisor.note_contacts(contact, seen[0].names, pos, self._commanders)
 
     def take_failed(self) -> dict[str, str]:
         """Return the drones whose setpoint failed, and why, each once."""
@@ -197,7 +197,7 @@ class DroneCommands:
         """Detect drones that fell, and restart courses that were lost."""
         if all(commander.order is None for commander in self._commanders.values()):
             return
-        events = self._supervisor.look(_sight(now), self._commanders)
+        events = self._supervisor.check(_sight(now), self._commanders)
         for event in events:
             self._announce(event)
             self._follow(event.drone)
@@ -214,9 +214,11 @@ class DroneCommands:
             self._commanders[name] = Commander(self._rules)
         return self._commanders[name]
 
-    def _put_into_force(self, name: str, setpoint: Setpoint, sight: Sight, now: Snapshot) -> None:
+    def _put_into_force(
+        self, name: str, setpoint: Setpoint, sight: Observation, now: Snapshot
+    ) -> None:
         try:
-            plan = self._commander(name).tell(setpoint, sight.start(now.names.index(name)))
+            plan = self._commander(name).command(setpoint, sight.start(now.names.index(name)))
         except ValueError as error:
             self._health.warn(f"{name} ignores a {type(setpoint).__name__.lower()}: {error}")
         except Exception as error:  # of this drone alone
@@ -269,8 +271,8 @@ class DroneCommands:
                 self._stopped.add(name)
                 continue
             change = commander.next_change_ns(time_ns)
-            if order.plan.bare is not None:
-                constant[name] = order.plan.bare
+            if order.plan.command is not None:
+                constant[name] = order.plan.command
             else:
                 change = min(change, self._courses.put(name, order, time_ns))
                 if change == inf:
@@ -387,5 +389,5 @@ def _motion(name: str, now: Snapshot) -> Start:
     return _sight(now).start(now.names.index(name))
 
 
-def _sight(now: Snapshot) -> Sight:
-    return Sight(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery)
+def _sight(now: Snapshot) -> Observation:
+    return Observation(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery)

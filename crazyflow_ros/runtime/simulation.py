@@ -205,14 +205,14 @@ class Simulation:
         self._take_posted()
         names, commands = self.commands.commands([self.snapshot.time_ns])
         if names:
-            self._engine.tell(names, commands[0])
+            self._engine.set_commands(names, commands[0])
 
     def _take_posted(self) -> None:
         """Put posted commands into force, except those that change with time."""
         engine = self._engine
         names, commands = self.commands.take(self.snapshot)
         if names:
-            engine.tell(names, commands)
+            engine.set_commands(names, commands)
         for name in self.commands.take_stopped():
             engine.disarm(name)
         for name, why in self.commands.take_failed().items():

@@ -1,4 +1,4 @@
-"""The scene in MuJoCo: assembly of drones and world, the mirror of the physics, frames."""
+"""The MuJoCo scene: assembly of drones and world, the mirror of the physics, frames."""
 
 from crazyflow_ros.scene.assembly import build_spec, scene_path, scenes, unweld
 from crazyflow_ros.scene.controls import Controls

@@ -1,8 +1,8 @@
 """Assembly of the scene: any number of drones in a world, as a MuJoCo specification.
 
-The drawings in `urdf_mjcf/` hold shapes, frames and sensors; masses, inertias and limits come from
-the figures of `crazyflow_ros.dynamics`. Every element of the drone called cf0 has the suffix
-":cf0". The drones share their materials, which carry the drone model's name as a prefix.
+The drawings in `urdf_mjcf/` contain shapes, frames and sensors; masses, inertias and limits come
+from the parameters of `crazyflow_ros.dynamics`. Every element of the drone called cf0 has the
+suffix ":cf0". The drones share their materials, whose prefix is the name of the drone model.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.drone import load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
-_PER_DRONE = {"worldbody", "sensor", "actuator"}  # sections of the drawing; the others are shared
-_REFERENCES = {"name", "site", "objname", "joint"}  # attributes that get the drone's name
-_MANY_DRONES = 64  # from here on MJX collides only the nearest pairs of geoms
+_PER_DRONE = {"worldbody", "sensor", "actuator"}  # drones share the other sections of the drawing
+_REFERENCES = {"name", "site", "objname", "joint"}  # attributes that get the drone's suffix
+_MANY_DRONES = 64  # number of drones from which MJX collides only the nearest pairs of geoms
 
 
 def build_spec(
@@ -38,15 +38,15 @@ def build_spec(
 ) -> mujoco.MjSpec:
     """Assemble a scene with one drone per name.
 
-    With `mocap` the drones are driven from outside by their poses alone, as the batched MJX scene
-    needs it: no joints, no sensors, a sphere as collision shape (see also `unweld`). Otherwise
-    drone cf0 has the free joint "free:cf0", rotor joints "rotor0:cf0"..., velocity actuators of
-    the same names (ctrl: rotor speed [rad/s]), the sensors "gyro:cf0", "accelerometer:cf0" and
-    "orientation:cf0" and a box as collision shape.
+    With `mocap`, only poses drive the drones, as the batched MJX scene requires: no joints, no
+    sensors, and a sphere as collision shape (see also `unweld`). Otherwise, drone cf0 has the free
+    joint "free:cf0", rotor joints "rotor0:cf0"..., velocity actuators of the same names (ctrl:
+    rotor speed [rad/s]), the sensors "gyro:cf0", "accelerometer:cf0" and "orientation:cf0", and a
+    box as collision shape.
 
     Args:
-        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`, or of each
-            drone's.
+        drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`, or one for each
+            drone.
         names: Names of the drones: letters, digits and underscores.
         scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
         mocap: See above.
@@ -54,10 +54,10 @@ def build_spec(
             body poses and keyframe "home". Default: upright on the floor, on a 1 m grid.
 
     Returns:
-        The specification, for additions of the caller and `compile()`.
+        The specification, to be extended by the caller and compiled.
 
     Raises:
-        ValueError: Unknown drone model or scene, or unusable names or poses.
+        ValueError: Unknown drone model or scene, or invalid names or poses.
     """
     _check_names(names)
     path = str(scene_path(scene))
@@ -71,7 +71,7 @@ def build_spec(
     heights = np.array([-load_drone(model)["geometry"]["foot_z"] for model in models])
     resolved = _grid(heights) if poses is None else _checked_poses(poses, len(names))
     start = 0
-    for model, group in groupby(models):  # neighbours of one model, so that the order is kept
+    for model, group in groupby(models):  # only neighbours of the same model, to keep the order
         part = slice(start, start := start + len(list(group)))
         drawing = load_drawing(model, mocap=mocap)
         swarm = mujoco.MjSpec.from_string(_swarm_xml(drawing, names[part], resolved[part]))
@@ -88,19 +88,19 @@ def build_spec(
 
 
 def scenes() -> dict[str, Path]:
-    """The scenes that come with the package, by name."""
+    """Return the scenes of the package, by name."""
     files = sorted(resource("urdf_mjcf").glob("*.xml"))
     return {path.stem: path for path in files if path.stem not in set(Drone)}
 
 
 def scene_path(scene: str | Path) -> Path:
-    """The file of a scene.
+    """Return the file of a scene.
 
     Args:
         scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
 
     Raises:
-        ValueError: There is no such scene.
+        ValueError: The scene does not exist.
     """
     known = scenes()
     path = known.get(str(scene), Path(scene))
@@ -112,8 +112,8 @@ def scene_path(scene: str | Path) -> Path:
 def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
     """Let MJX report contacts between mocap drones, and of mocap drones with the world.
 
-    MuJoCo takes mocap bodies for parts of the world, which doesn't collide with itself. This gives
-    each drone an identity of its own, in place; call it before `mjx.put_model`.
+    MuJoCo treats mocap bodies as parts of the world, which does not collide with itself. This
+    function gives each drone a weld id of its own, in place; call it before `mjx.put_model`.
     """
     for name in names:
         root = model.body(f"drone:{name}").id
@@ -133,7 +133,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _grid(heights: np.ndarray) -> np.ndarray:
-    """Upright poses (n_drones, 7) on a centred 1 m grid at heights (n_drones,) [m]."""
+    """Return upright poses (n_drones, 7) on a centred 1 m grid at heights (n_drones,) [m]."""
     n_drones = len(heights)
     columns = math.ceil(math.sqrt(n_drones))
     row, column = np.divmod(np.arange(n_drones), columns)
@@ -155,7 +155,7 @@ def _checked_poses(poses: ArrayLike, n_drones: int) -> np.ndarray:
 
 
 def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> str:
-    """MJCF of all drones: the shared sections of the drawing once, the others once per drone."""
+    """Return the MJCF of all drones: shared sections of the drawing once, others once per drone."""
     body = drawing.find("worldbody/body")
     assert body is not None
     body.set("pos", "{position}")
@@ -179,7 +179,7 @@ def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> 
 
 
 def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:
-    """Keep within what MJX can do: at least one degree of freedom, and not too many pairs."""
+    """Satisfy the requirements of MJX: at least one degree of freedom, and not too many pairs."""
     anchor = spec.worldbody.add_body(name="anchor", mass=1.0, inertia=[1.0, 1.0, 1.0])
     anchor.explicitinertial = True
     anchor.add_joint(name="anchor", type=mujoco.mjtJoint.mjJNT_SLIDE)
@@ -188,7 +188,7 @@ def _fit_to_mjx(spec: mujoco.MjSpec, n_drones: int) -> None:
 
 
 def _drop_prefix(spec: mujoco.MjSpec, prefix: str) -> None:
-    """Give the drones' elements their own names back; shared materials keep the prefix."""
+    """Remove the prefix from the names of the drones' elements; shared materials keep it."""
     for elements in (
         spec.bodies,
         spec.joints,

@@ -1,4 +1,4 @@
-"""Control inputs staged for the physics: rotor speeds and external wrenches."""
+"""Control inputs for the physics: rotor speeds and external wrenches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Controls(NamedTuple):
 
 
 class ControlStage:
-    """The latest control inputs in MuJoCo's form, until the physics takes them. Not thread-safe."""
+    """Holds the latest control inputs in MuJoCo's form for the physics. Not thread-safe."""
 
     def __init__(self, model: mujoco.MjModel, index: DroneIndex) -> None:
         self._model = model
@@ -35,38 +35,39 @@ class ControlStage:
 
     @property
     def is_filled(self) -> bool:
-        """There is something to take."""
+        """Whether there are inputs to take."""
         return self._staged is not None
 
     def put(self, source: mujoco.MjData) -> None:
-        """Stage ctrl, qfrc_applied and xfrc_applied, in place of what was staged.
+        """Stage ctrl, qfrc_applied and xfrc_applied; they replace earlier inputs.
 
         Raises:
-            ValueError: Some entry isn't finite, or acts where the physics has no freedom.
+            ValueError: An entry is not finite, or acts on a degree of freedom that the physics
+                lacks.
         """
         ctrl = source.ctrl.copy()
         qfrc = source.qfrc_applied.copy()
         xfrc = source.xfrc_applied.copy()
         if not all(np.isfinite(values).all() for values in (ctrl, qfrc, xfrc)):
             bad = ", ".join(self._not_finite(ctrl, qfrc, xfrc))
-            raise ValueError(f"expected finite values, but they are not in {bad}")
+            raise ValueError(f"expected finite values, got others in {bad}")
         if qfrc[self._fixed].any():
             joints = np.unique(self._model.dof_jntid[self._fixed & (qfrc != 0.0)])
             raise ValueError(
                 f"qfrc_applied of {', '.join(self._model.joint(j).name for j in joints)}: expected "
-                "zero, as only the free joints of drones take forces (rotors follow ctrl)"
+                "zero, because only the free joints of drones take forces (rotors follow ctrl)"
             )
         self._staged = (ctrl, qfrc, xfrc)
 
     def take(self, data: mujoco.MjData) -> Controls | None:
-        """The staged inputs, once; `data` gives the present attitude."""
+        """Return the staged inputs once; `data` gives the present attitude."""
         if self._staged is None:
             return None
         ctrl, qfrc, xfrc = self._staged
         self._staged = None
         body = self._index.body
-        # A free joint's generalised force: force in world axes and torque in body axes at the
-        # body's origin, which is the drone's centre of mass.
+        # The generalised force of a free joint: force in world axes, and torque in body
+        # axes at the body's origin, which is the drone's centre of mass.
         wrench = qfrc[self._free]
         rotation = data.xmat[body].reshape(-1, 3, 3)
         wrench[:, 3:] = (rotation @ wrench[:, 3:, None])[..., 0]
@@ -79,7 +80,7 @@ class ControlStage:
         return Controls(ctrl[self._index.ctrl].clip(self._low, self._high), wrench)
 
     def clear(self) -> None:
-        """Forget what is staged."""
+        """Discard the staged inputs."""
         self._staged = None
 
     def _not_finite(self, ctrl: np.ndarray, qfrc: np.ndarray, xfrc: np.ndarray) -> Iterator[str]:

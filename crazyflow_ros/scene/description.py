@@ -1,9 +1,9 @@
-"""Descriptions of worlds and objects from outside: how large they may be, before MuJoCo reads them.
+"""Size checks of descriptions of worlds and objects, before MuJoCo reads them.
 
-MuJoCo opens whatever file a description names, and builds whatever number of things it asks for.
-So it gets only what has passed here: regular files of limited size, and limited numbers of things,
-with those that replicate, composite, flexcomp and attach make of a few words. Compiling the largest
-takes some seconds.
+MuJoCo opens any file that a description names, and builds any number of elements. So it only gets
+descriptions that pass the checks: regular files of limited size, and limited numbers of elements,
+including those that replicate, composite, flexcomp and attach generate. Compiling the largest takes
+some seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from crazyflow_ros import limits
 
 _DOCTYPE = "<!DOCTYPE"
-_PIECES = ("composite", "flexcomp")  # of as many parts as the product of their counts
+_PIECES = ("composite", "flexcomp")  # their number of parts is the product of their counts
 _REPEATED = "replicate"
 _ASSETS = (
     "file",
@@ -33,7 +33,7 @@ _ASSETS = (
     "fileback",
 )
 _FOLDERS = ("assetdir", "meshdir", "texturedir")
-_DESCRIPTIONS = ("include", "model")  # elements whose files are descriptions, too
+_DESCRIPTIONS = ("include", "model")  # elements whose files are descriptions themselves
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER = 24  # bytes, up to the height
 _MEBI = {"": 1 / 2**20, "K": 1 / 2**10, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30, "E": 2**40}
@@ -45,17 +45,17 @@ _NUMBERS = {
     ("global", "offheight"): 8192,
     ("quality", "shadowsize"): 8192,
 }
-"""By element and attribute, the largest number."""
-_BUILTIN_RESOLUTION, _SUBDIVISIONS = 100, 5  # of meshes that MuJoCo makes
+"""Maximum number, by element and attribute."""
+_BUILTIN_RESOLUTION, _SUBDIVISIONS = 100, 5  # of meshes that MuJoCo generates
 
 
 class NotADescription(ValueError):
-    """It is not XML."""
+    """The description is not XML."""
 
 
 @dataclass
 class _Size:
-    """What has been counted so far, in all files of a description."""
+    """Totals so far, in all files of a description."""
 
     bytes: int = 0
     elements: int = 0
@@ -63,12 +63,12 @@ class _Size:
     assets: int = 0
     pixels: int = 0
     attached: int = 0
-    """Elements that are put in with each `attach`."""
+    """Elements that each `attach` adds."""
     seen: set[Path] = field(default_factory=set)
-    """Files that were counted, each once."""
+    """Files that have been counted; each counts once."""
 
     def check(self) -> None:
-        """Refuse what is too much."""
+        """Check the totals."""
         for value, most, what in (
             (self.bytes, limits.DESCRIPTION_BYTES, "bytes"),
             (self.elements, limits.DESCRIPTION_ELEMENTS, "elements, those of replicate included"),
@@ -77,23 +77,23 @@ class _Size:
             (self.pixels, limits.ASSET_PIXELS, "pixels of textures and points of height fields"),
         ):
             if value > most:
-                raise ValueError(f"a description may have {most} {what} at most, it has more")
+                raise ValueError(f"a description may have at most {most} {what}, got more")
 
 
 def check_description(text: str, folder: Path | None = None) -> tuple[str, int]:
-    """Refuse a description that asks for too much.
+    """Check the size of a description.
 
     Args:
         text: MJCF or URDF.
-        folder: Of the file that it is from; files that it names are looked for there.
+        folder: Folder of its file, in which files that it names are searched.
 
     Returns:
-        The name of its root element, and the number of elements that it is expanded to.
+        The name of its root element, and the number of elements after expansion.
 
     Raises:
         NotADescription: It is not XML.
         ValueError: It is too large, names something that is not a regular file, or has a document
-            type, whose entities could make anything of it.
+            type, whose entities could expand to anything.
     """
     size = _Size()
     root = _count(text, folder or Path.cwd(), size, depth=0)
@@ -101,33 +101,33 @@ def check_description(text: str, folder: Path | None = None) -> tuple[str, int]:
 
 
 def check_scene(path: Path) -> None:
-    """Refuse a file of a scene that asks for too much, see `check_description`.
+    """Check the size of a scene file, see `check_description`.
 
     Raises:
-        ValueError: It cannot be read, or is refused.
+        ValueError: The file cannot be read, or is refused.
     """
     try:
         check_description(limits.read_text(path, limits.DESCRIPTION_BYTES), path.parent)
     except NotADescription as error:
-        raise ValueError(f"scene {str(path)!r} is no XML: {error}") from None
+        raise ValueError(f"scene {str(path)!r} is not XML: {error}") from None
     except (OSError, ValueError) as error:
         raise ValueError(f"scene {str(path)!r}: {error}") from None
 
 
 def _count(text: str, folder: Path, size: _Size, depth: int) -> str:
-    """Add what a text is expanded to; returns the name of its root element."""
+    """Add the expanded size of a text, and return the name of its root element."""
     size.bytes += len(text)
     size.check()
     if depth > limits.DESCRIPTION_DEPTH:
         most = limits.DESCRIPTION_DEPTH
-        raise ValueError(f"descriptions may include one another {most} deep at most")
+        raise ValueError(f"descriptions may include one another at most {most} deep")
     if _DOCTYPE in text.upper():
-        raise ValueError(f"a description has no document type, got {_DOCTYPE}")
+        raise ValueError(f"a description must not have a document type, got {_DOCTYPE}")
     root = _parsed(text)
     folders = [folder, Path.cwd()]
     for compiler in root.iter("compiler"):
         folders += [folder / compiler.get(name, "") for name in _FOLDERS]
-    for model in root.iter("model"):  # before what attaches it
+    for model in root.iter("model"):  # before elements that attach it
         _count_file("model", model.get("file", ""), 1, folders, size, depth)
     for element, times in _expanded(root):
         size.elements += times * (size.attached if element.tag == "attach" else 1)
@@ -140,7 +140,7 @@ def _count(text: str, folder: Path, size: _Size, depth: int) -> str:
 
 
 def _parsed(text: str) -> ET.Element:
-    """The tree, read piece by piece so that what is too deep ends it early."""
+    """Return the tree; parse in pieces, to stop early if it is too deep."""
     parser: Any = ET.XMLPullParser(("start", "end"))
     depth, root = 0, None
     try:
@@ -151,16 +151,16 @@ def _parsed(text: str) -> ET.Element:
                 depth += 1 if event == "start" else -1
                 if depth > limits.DESCRIPTION_DEPTH:
                     most = limits.DESCRIPTION_DEPTH
-                    raise ValueError(f"elements may be nested {most} deep at most")
+                    raise ValueError(f"elements may be nested at most {most} deep")
         parser.close()
     except (ET.ParseError, UnicodeEncodeError) as error:
         raise NotADescription(str(error)) from None
-    assert isinstance(root, ET.Element)  # for without one the parser fails
+    assert isinstance(root, ET.Element)  # because without one the parser fails
     return root
 
 
 def _expanded(root: ET.Element) -> Iterator[tuple[ET.Element, int]]:
-    """All elements, each with how often it is put in."""
+    """Yield all elements, each with the number of its copies."""
     open_elements = [(root, 1)]
     while open_elements:
         element, times = open_elements.pop()
@@ -173,11 +173,11 @@ def _expanded(root: ET.Element) -> Iterator[tuple[ET.Element, int]]:
 def _count_element(element: ET.Element, times: int, size: _Size) -> None:
     for (tag, name), most in _NUMBERS.items():
         if element.tag == tag and _largest(element, name) > most:
-            raise ValueError(f"{name} of {tag} may be {most} at most, got {element.get(name)}")
+            raise ValueError(f"{name} of {tag} must be at most {most}, got {element.get(name)}")
     if element.tag in _PIECES:
         size.pieces += times * math.prod(max(1, n) for n in _wholes(element, "count"))
         if element.get("file"):
-            raise ValueError(f"{element.tag} may not be read from a file")
+            raise ValueError(f"{element.tag} must not be read from a file")
     elif element.tag == "texture":
         width, height = max(1, _whole(element, "width")), max(1, _whole(element, "height"))
         size.pixels += width * height if element.get("type") == "2d" else 6 * width**2
@@ -187,13 +187,13 @@ def _count_element(element: ET.Element, times: int, size: _Size) -> None:
     elif element.tag == "mesh" and (kind := element.get("builtin", "none")) != "none":
         most = _SUBDIVISIONS if kind == "sphere" else _BUILTIN_RESOLUTION
         if _largest(element, "params") > most:
-            raise ValueError(f"params of a {kind} may be {most} at most")
+            raise ValueError(f"params of a {kind} must be at most {most}")
     elif element.tag == "size":
         _check_sizes(element)
 
 
 def _check_sizes(element: ET.Element) -> None:
-    """The element `size` reserves memory."""
+    """Check the element `size`, which reserves memory."""
     for name, value in element.attrib.items():
         number, unit = value.strip(), ""
         if number[-1:].upper() in _MEBI and number[-1:]:
@@ -201,17 +201,17 @@ def _check_sizes(element: ET.Element) -> None:
         try:
             amount = float(number)
         except ValueError:
-            continue  # for MuJoCo to refuse
+            continue  # MuJoCo refuses it
         most = limits.MODEL_MEBIBYTES if name == "memory" else 10_000
         if amount * (_MEBI[unit] if name == "memory" else 1) > most:
             unit = " MiB" if name == "memory" else ""
-            raise ValueError(f"{name} of size may be {most}{unit} at most, got {value}")
+            raise ValueError(f"{name} of size must be at most {most}{unit}, got {value}")
 
 
 def _count_file(
     tag: str, name: str, times: int, folders: list[Path], size: _Size, depth: int
 ) -> None:
-    """Add a file that a description names, wherever MuJoCo would find it."""
+    """Add the size of a file that a description names, wherever MuJoCo could find it."""
     limits.text(f"file of {tag}", name)
     if not set(name).isdisjoint("\0"):
         raise ValueError(f"{name!r} is not a path")
@@ -239,7 +239,7 @@ def _count_asset(path: Path, size: _Size) -> None:
         size.assets += os.fstat(file.fileno()).st_size
         head = file.read(_PNG_HEADER)
     if head.startswith(_PNG) and len(head) == _PNG_HEADER:
-        size.pixels += math.prod(struct.unpack(">II", head[16:24]))  # what it is unpacked to
+        size.pixels += math.prod(struct.unpack(">II", head[16:24]))  # unpacked size
 
 
 def _whole(element: ET.Element, name: str) -> int:
@@ -247,7 +247,7 @@ def _whole(element: ET.Element, name: str) -> int:
 
 
 def _wholes(element: ET.Element, name: str) -> list[int]:
-    """The whole numbers of an attribute; what is not one is for MuJoCo to refuse."""
+    """Return the integers of an attribute; MuJoCo refuses other values."""
     return [int(number) for number in _floats(element, name)]
 
 

@@ -1,4 +1,4 @@
-"""One drone as MJCF: the drawing in `urdf_mjcf/` with the figures of the dynamics filled in."""
+"""One drone as MJCF: the drawing in `urdf_mjcf/` with the parameters of the dynamics."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from crazyflow_ros.resources import resource
 
 N_ROTORS = 4
 UNUSED_GROUP = 5
-"""Geom group of the collision shape that is not in force; viewers do not show it."""
+"""Geom group of the collision shape that is not used; viewers hide it."""
 ROTOR_TIME_CONSTANT = 0.05
-"""Of the rotor actuators in MuJoCo's own simulation [s]; the dynamics have their own rotors."""
+"""Time constant of the rotor actuators in MuJoCo's own simulation [s]; our dynamics have others."""
 
 
 def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
-    """The MJCF of one drone, complete with inertias, limits and collision shape.
+    """Return the MJCF of one drone with inertias, limits and collision shape.
 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.dynamics.Drone`.
-        mocap: Without joints, actuators and sensors and with the sphere as collision shape,
-            instead of a free joint "free" and the box.
+        mocap: Use the sphere as collision shape, and omit joints, actuators and sensors. Otherwise
+            there is a free joint "free", and the collision shape is the box.
 
     Returns:
         Element `mujoco` with the body "drone" in its worldbody.
 
     Raises:
-        ValueError: There is no such drone model.
+        ValueError: The drone model is unknown.
     """
     figures = load_drone(drone_model)
     mjcf = ET.parse(resource("urdf_mjcf", f"{drone_model}.xml")).getroot()
@@ -58,18 +58,18 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
 
 
 def max_rotor_speed(figures: dict[str, Any]) -> float:
-    """Speed [rad/s] at which a rotor gives its greatest thrust; `figures` from `load_drone`."""
+    """Return the rotor speed [rad/s] of maximum thrust; `figures` comes from `load_drone`."""
     k0, k1, k2 = figures["rpm2thrust"]
     rpm = (-k1 + math.sqrt(k1**2 - 4 * k2 * (k0 - figures["thrust_max"]))) / (2 * k2)
     return rpm * math.tau / 60
 
 
 def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[str, Any]) -> None:
-    """Share the drone's mass and inertia out between rotors and base.
+    """Distribute the drone's mass and inertia among rotors and base.
 
-    A rotor is a thin disc. The base gets what the rotors leave of mass, inertia and first moment,
-    so that the whole, with the rotors held, has the drone's figures and its centre of mass at the
-    origin.
+    A rotor is a thin disc. The base gets the remaining mass, inertia and first moment, so that the
+    whole drone, with rotors at rest, has the parameters of the dynamics and its centre of mass at
+    the origin.
     """
     spin_inertia = figures["prop_inertia"]
     rotor_mass = 2 * spin_inertia / figures["geometry"]["rotor_radius"] ** 2
@@ -86,12 +86,12 @@ def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[st
 
 
 def _point_inertia(mass: float, position: np.ndarray) -> np.ndarray:
-    """Inertia (3, 3) about the origin of a point mass."""
+    """Return the inertia (3, 3) about the origin of a point mass."""
     return mass * (position @ position * np.eye(3) - np.outer(position, position))
 
 
 def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np.ndarray) -> None:
-    """`inertia` (3, 3) is about the centre, in the axes of the body."""
+    """Set mass and inertia; `inertia` (3, 3) is about the centre, in the axes of the body."""
     principal = np.diag(inertia)
     element = ET.Element("inertial", mass=numbers(mass), pos=numbers(centre))
     if np.array_equal(inertia, np.diag(principal)):
@@ -112,7 +112,7 @@ def _set_collision(drone: ET.Element, active: str) -> None:
 
 
 def numbers(values: ArrayLike) -> str:
-    """A value or values as XML attribute, to the last bit."""
+    """Format one or more values as an XML attribute, without loss of precision."""
     return " ".join(str(value) for value in np.atleast_1d(values))
 
 

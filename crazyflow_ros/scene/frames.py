@@ -1,10 +1,10 @@
 """Quaternion order and frames: the only place where they are converted.
 
-World is ENU (x east, y north, z up), bodies are FLU (x forward, y left, z up), as in REP 103.
-A quaternion is the active rotation from world to body, so that it carries body coordinates into
+The world is ENU (x east, y north, z up), bodies are FLU (x forward, y left, z up), as in REP 103.
+A quaternion is the active rotation from world to body, so that it converts body coordinates to
 world coordinates. It is scalar-last (xyzw) in this package and in ROS, scalar-first (wxyz) in
-MuJoCo. Every function takes NumPy or JAX arrays with any leading axes and returns the same kind;
-quaternions are taken as normalised.
+MuJoCo. Every function accepts NumPy or JAX arrays with any leading axes, and returns the same kind;
+quaternions must be normalised.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _LINK_IN_MUJOCO_CAMERA = np.array([0.5, -0.5, -0.5, -0.5])
 
 
 def xyzw_to_wxyz(quat: A) -> A:
-    """Reorder quaternions (..., 4) from this package and ROS to MuJoCo."""
+    """Reorder quaternions (..., 4) of this package and ROS for MuJoCo."""
     xp = quat.__array_namespace__()
     return xp.concat([quat[..., 3:], quat[..., :3]], axis=-1)
 
 
 def wxyz_to_xyzw(quat: A) -> A:
-    """Reorder quaternions (..., 4) from MuJoCo to this package and ROS."""
+    """Reorder quaternions (..., 4) of MuJoCo for this package and ROS."""
     xp = quat.__array_namespace__()
     return xp.concat([quat[..., 1:], quat[..., :1]], axis=-1)
 
 
 def multiply(first: A, second: A) -> A:
-    """Hamilton product (..., 4) of quaternions xyzw: the attitude `second`, given in `first`."""
+    """Return the Hamilton product (..., 4) of quaternions xyzw: `second`, given in `first`."""
     xp = first.__array_namespace__()
     x, y, z, w = _components(first)
     a, b, c, d = _components(second)
@@ -53,9 +53,9 @@ def multiply(first: A, second: A) -> A:
 
 
 def rotation_matrix(quat: A) -> A:
-    """Rotation matrix (..., 3, 3) of quaternions xyzw (..., 4).
+    """Return the rotation matrices (..., 3, 3) of quaternions xyzw (..., 4).
 
-    It takes body to world coordinates: its columns are the body's axes in the world.
+    They convert body to world coordinates: their columns are the body's axes in the world.
     """
     xp = quat.__array_namespace__()
     x, y, z, w = _components(quat)
@@ -74,12 +74,12 @@ def rotation_matrix(quat: A) -> A:
 
 
 def quat_from_matrix(matrix: A) -> A:
-    """Quaternions xyzw (..., 4), w >= 0, of rotation matrices (..., 3, 3)."""
+    """Return the quaternions xyzw (..., 4), w >= 0, of rotation matrices (..., 3, 3)."""
     xp = matrix.__array_namespace__()
     x, y, z = matrix[..., 0, 0], matrix[..., 1, 1], matrix[..., 2, 2]
     a, b, c = (matrix[..., i, j] - matrix[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0)))
     d, e, f = (matrix[..., i, j] + matrix[..., j, i] for i, j in ((0, 1), (0, 2), (1, 2)))
-    # Rows: the quaternion times four times its x, y, z and w. The longest is the most accurate.
+    # Rows: four times the quaternion times x, y, z or w. The longest row is the most accurate.
     rows = xp.stack(
         [1 + x - y - z, d, e, a, d, 1 - x + y - z, f, b, e, f, 1 - x - y + z, c, a, b, c,
          1 + x + y + z],
@@ -92,21 +92,21 @@ def quat_from_matrix(matrix: A) -> A:
 
 
 def body_to_world(quat: A, vector: A) -> A:
-    """Vectors (..., 3) given in body axes, in world axes; `quat` (..., 4) is the attitude xyzw."""
+    """Convert vectors (..., 3) from body to world axes; `quat` (..., 4) is the attitude xyzw."""
     x, y, z, w = _components(quat)
     return _rotate(x, y, z, w, vector)
 
 
 def world_to_body(quat: A, vector: A) -> A:
-    """Vectors (..., 3) given in world axes, in body axes; `quat` (..., 4) is the attitude xyzw."""
+    """Convert vectors (..., 3) from world to body axes; `quat` (..., 4) is the attitude xyzw."""
     x, y, z, w = _components(quat)
     return _rotate(x, y, z, -w, vector)
 
 
 def heading_to_world(yaw: A, vector: A) -> A:
-    """Vectors (..., 3) given in the heading frame, in world axes.
+    """Convert vectors (..., 3) from the heading frame to world axes.
 
-    The heading frame is level and turned by `yaw` (...) [rad] about the world's z axis.
+    The heading frame is level, and rotated by `yaw` (...) [rad] about the world's z axis.
     """
     xp = vector.__array_namespace__()
     x, y, z = vector[..., 0], vector[..., 1], vector[..., 2]
@@ -115,14 +115,14 @@ def heading_to_world(yaw: A, vector: A) -> A:
 
 
 def yaw(quat: A) -> A:
-    """Heading (...) [rad] in (-pi, pi] of quaternions xyzw (..., 4): the yaw of `rpy`."""
+    """Return the heading (...) [rad] in (-pi, pi] of quaternions xyzw (..., 4), as in `rpy`."""
     xp = quat.__array_namespace__()
     x, y, z, w = _components(quat)
     return xp.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
 
 def rpy(quat: A) -> A:
-    """Roll, pitch, yaw (..., 3) [rad] of quaternions xyzw (..., 4).
+    """Return roll, pitch, yaw (..., 3) [rad] of quaternions xyzw (..., 4).
 
     Rotations about the fixed axes x, y, z in this order (REP 103). Positive pitch is nose down.
     """
@@ -134,7 +134,7 @@ def rpy(quat: A) -> A:
 
 
 def quat_from_rpy(angles: A) -> A:
-    """Quaternions xyzw (..., 4) of roll, pitch, yaw (..., 3) [rad] about the fixed axes x, y, z."""
+    """Return quaternions xyzw (..., 4) of roll, pitch, yaw (..., 3) [rad], see `rpy`."""
     xp = angles.__array_namespace__()
     cos, sin = xp.cos(angles / 2), xp.sin(angles / 2)
     cr, cp, cy = cos[..., 0], cos[..., 1], cos[..., 2]
@@ -151,7 +151,7 @@ def quat_from_rpy(angles: A) -> A:
 
 
 def camera_link(quat: np.ndarray) -> np.ndarray:
-    """Attitude xyzw (..., 4) of a camera's FLU link, given that of the MuJoCo camera.
+    """Return the attitude xyzw (..., 4) of a camera's FLU link, given that of the MuJoCo camera.
 
     A MuJoCo camera looks along its -z axis with +y up, its link along +x with +z up.
     """
@@ -159,7 +159,7 @@ def camera_link(quat: np.ndarray) -> np.ndarray:
 
 
 def mujoco_camera(quat: np.ndarray) -> np.ndarray:
-    """Attitude xyzw (..., 4) of a MuJoCo camera, given that of its FLU link; see `camera_link`."""
+    """Return the attitude xyzw (..., 4) of a MuJoCo camera, given that of its FLU link."""
     return multiply(quat, _LINK_IN_MUJOCO_CAMERA * [-1.0, -1.0, -1.0, 1.0])
 
 

@@ -1,4 +1,4 @@
-"""A lock that knows how long it was held."""
+"""A lock that measures how long it is held."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _HISTORY = 256
 
 
 class TimedLock:
-    """Re-entrant lock, used in a `with` statement, with the times of its latest holds.
+    """Re-entrant lock for `with` statements, which records its latest hold times.
 
     Args:
-        prepare: Is called by who wants the lock, before waiting for it.
+        prepare: Called by a thread that wants the lock, before it waits for the lock.
     """
 
     def __init__(self, prepare: Callable[[], None] = lambda: None) -> None:
@@ -44,7 +44,7 @@ class TimedLock:
 
     @contextmanager
     def unprepared(self) -> Iterator[None]:
-        """Hold the lock without preparing."""
+        """Hold the lock without calling `prepare`."""
         self._acquire()
         try:
             yield
@@ -72,6 +72,6 @@ class TimedLock:
         return self._owner == threading.get_ident()
 
     def hold_times(self) -> np.ndarray:
-        """How long the lock was held lately [s], at most the last 256 times, in no order."""
+        """Return the latest hold times [s], at most 256, in no particular order."""
         with self._lock:
             return self._holds[: self._count].copy()

@@ -1,14 +1,13 @@
-"""The mirror: a C MuJoCo model and data of one world that follow the physics.
+"""The mirror: a MuJoCo model and data of one world that follow the physics.
 
-The physics thread leaves the state of the drones here; sensors, viewers and the hardware interface
-read it. What follows from the state, frames and MuJoCo's sensors, is worked out when somebody
-reads, for in most ticks nobody does: by the reader, in a second `MjData`, which is exchanged with
-the first under the lock. So the lock is held only to copy, and never keeps the physics waiting.
-Velocities and accelerations of the physics are written too, hence MuJoCo's own sensors are exact
-without MuJoCo's dynamics.
+The physics thread writes the state of the drones; sensors, viewers and the hardware interface
+read it. Frames and MuJoCo's sensors are computed only on demand, because most ticks are never read:
+the reader computes them in a second `MjData`, and swaps it with the first under the lock. So the
+lock is held only to copy, and the physics never waits long. Velocities and accelerations of the
+physics are also written, so MuJoCo's own sensors are exact without MuJoCo's dynamics.
 
-The interface is that of `MujocoSimulation` of mujoco_ros2_control, with two differences: changes of
-the state are handed to the physics thread, which owns it, and simulation time never jumps back.
+The interface is that of `MujocoSimulation` in mujoco_ros2_control, with two differences: changes of
+the state go through the physics thread, which owns it, and simulation time never jumps back.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ class PhysicsRequests(Protocol):
     """Requests of the mirror to the physics thread; each future is done when the request is."""
 
     def set_state(self, state: MirrorState) -> Future[Any]:
-        """Set the state of all drones between two ticks; time goes on, accelerations are unused."""
+        """Set the state of all drones between two ticks, except time and accelerations."""
 
     def capture_initial_state(self) -> Future[Any]:
-        """Make the current state the one that `reset` restores."""
+        """Make the present state the one that `reset` restores."""
 
     def reset(self) -> Future[Any]:
         """Reset all drones to the initial state, then call `Mirror.notify_reset(True)`."""
@@ -62,7 +61,7 @@ class Imu(NamedTuple):
 
 
 class MadeModel(NamedTuple):
-    """A model with where in it is what, and data for readers and for what is being worked out."""
+    """A model with its indices, and data for readers and for computation."""
 
     mirrored: MirroredModel
     front: mujoco.MjData
@@ -70,21 +69,21 @@ class MadeModel(NamedTuple):
 
 
 class Mirror:
-    """Copy of one world of the physics in MuJoCo, to be read from any thread.
+    """Copy of one world of the physics in MuJoCo, readable by any thread.
 
     Args:
-        model: Compiled from `build_spec(..., mocap=False)`, kept as it is.
+        model: Compiled from `build_spec(..., mocap=False)`; not modified.
         names: Names of the drones; they give the order of all arrays.
     """
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
-        self._mutex = TimedLock(prepare=self._work_out)  # guards the data in front
-        self._working = threading.Lock()  # guards the data in the back, and is taken first
+        self._mutex = TimedLock(prepare=self._work_out)  # guards the front data
+        self._working = threading.Lock()  # guards the back data, and is acquired first
         self._latest: MirrorState | None = None
         self._shown: MirrorState | None = None
         self._reset_callback: ResetCallback | None = None
         self.requests: PhysicsRequests | None = None
-        """The physics thread, set by whoever runs it."""
+        """The physics thread; the thread's owner sets it."""
         self._mirrored, self._front, self._back = made_model(model, names)
         initial = self._front
         self.write(
@@ -94,24 +93,24 @@ class Mirror:
     def use(self, made: MadeModel) -> MadeModel:
         """Mirror another model from the next `write` on. Physics thread only.
 
-        Data of the model before are refused from now on; whoever has some sees by `model` that
-        there is another one. What was staged is dropped.
+        From now on, data of the previous model are refused; `model` shows that it has changed.
+        Staged controls are discarded.
 
         Args:
-            made: By `made_model`, which takes long, for this mirror alone.
+            made: Result of `made_model`, which takes long, for this mirror alone.
 
         Returns:
-            What was used before. To free it takes long, too.
+            The previous model. Freeing it takes long, too.
         """
         with self._working, self._mutex.unprepared():
             before = MadeModel(self._mirrored, self._front, self._back)
             self._mirrored, self._front, self._back = made
-            self._shown = self._latest  # which is one of the drones before
+            self._shown = self._latest  # a state of the previous drones
         return before
 
     @property
     def model(self) -> mujoco.MjModel:
-        """The model. Nobody may change it; `copy_physics_model` gives one to change."""
+        """The model. It must not be modified; `copy_physics_model` returns a copy to modify."""
         return self._mirrored.model
 
     @property
@@ -121,7 +120,7 @@ class Mirror:
 
     @property
     def mutex(self) -> TimedLock:
-        """The lock. Holding it keeps several reads at the same instant."""
+        """The lock. Several reads while holding it are of the same instant."""
         return self._mutex
 
     @property
@@ -133,33 +132,37 @@ class Mirror:
     # For the physics thread.
 
     def write(self, state: MirrorState) -> None:
-        """Mirror the state, which stays as it is from now on. Physics thread only."""
+        """Mirror a state, which must not change any more. Physics thread only."""
         self._latest = state
 
     def range(self) -> np.ndarray:
-        """Readings of the drones' range sensors [m], shape (M,), see `Rangefinder.read`.
+        """Return the readings of the drones' range sensors [m], shape (M,), see `Rangefinder.read`.
 
-        Physics thread only: nobody exchanges the data until it writes, so that it needs no lock.
+        Physics thread only: it needs no lock, because nobody swaps the data until this thread
+        writes.
         """
         self._work_out()
         return self._mirrored.rangefinder.read(self._front)
 
     def staged_controls(self) -> Controls | None:
-        """What `apply_control_data` staged since the last call. Physics thread only."""
+        """Return the controls staged since the last call, see `apply_control_data`.
+
+        Physics thread only.
+        """
         if not self._mirrored.stage.is_filled:
             return None
         with self._mutex:
             return self._mirrored.stage.take(self._front)
 
     def notify_reset(self, fill_initial_state: bool) -> None:
-        """Drop staged controls and run the reset callback, under the lock."""
+        """Discard staged controls and run the reset callback, with the lock held."""
         with self._mutex:
             self._mirrored.stage.clear()
             if self._reset_callback is not None:
                 self._reset_callback(fill_initial_state)
 
     def _work_out(self) -> None:
-        """Have the data in front show the latest state."""
+        """Update the front data to the latest state."""
         with self._working:
             state = self._latest
             if state is None or state is self._shown:
@@ -173,17 +176,18 @@ class Mirror:
             mujoco.mj_sensorPos(model, data)
             mujoco.mj_subtreeVel(model, data)
             mujoco.mj_sensorVel(model, data)
-            # Explicitly: the sensor stages call these two only once in the life of the data.
+            # Explicitly, because the sensor stages call these two only once in the
+            # lifetime of the data.
             mujoco.mj_rnePostConstraint(model, data)
             mujoco.mj_sensorAcc(model, data)
             with self._mutex.unprepared():
                 self._front, self._back = data, self._front
                 self._shown = state
 
-    # For everyone.
+    # For any thread.
 
     def read_sensor(self, name: str) -> np.ndarray:
-        """Copy of the readings of one sensor of the model, for example "gyro:cf0"."""
+        """Return a copy of the readings of one sensor of the model, for example "gyro:cf0"."""
         with self._mutex:
             if name not in self._mirrored.sensors:
                 raise ValueError(
@@ -192,7 +196,7 @@ class Mirror:
             return self._front.sensordata[self._mirrored.sensors[name]].copy()
 
     def imu(self) -> Imu:
-        """Copy of the readings of all drones' IMUs."""
+        """Return a copy of the readings of all drones' IMUs."""
         with self._mutex:
             readings = self._front.sensordata
             return Imu(
@@ -202,37 +206,39 @@ class Mirror:
             )
 
     def copy_physics_model(self) -> mujoco.MjModel:
-        """Copy of the model."""
+        """Return a copy of the model."""
         return copy.copy(self._mirrored.model)
 
     def copy_physics_data(self, destination: mujoco.MjData | None = None) -> mujoco.MjData:
-        """Copy of the data: state, accelerations, frames and sensors; made if not given."""
+        """Copy the data, with accelerations, frames and sensors; by default to new data."""
         while True:
             model = self._mirrored.model
             data = mujoco.MjData(model) if destination is None else destination
             with self._mutex:
                 if destination is None and model is not self._mirrored.model:
-                    continue  # it was exchanged meanwhile
+                    continue  # the model has changed
                 self._mirrored.check_sizes(data)
                 mujoco.mj_copyData(data, self._mirrored.model, self._front)
                 return data
 
     def apply_control_data(self, source: mujoco.MjData) -> None:
-        """Stage ctrl, qfrc_applied and xfrc_applied of `source` for the physics; the latest wins.
+        """Stage ctrl, qfrc_applied and xfrc_applied of `source` for the physics.
+
+        Later calls replace earlier ones.
 
         Raises:
-            ValueError: Some entry isn't finite, or acts where the physics has no freedom; then
-                nothing is staged.
+            ValueError: An entry is not finite, or acts on a degree of freedom that the physics
+                lacks; nothing is staged.
         """
         with self._mutex:
             self._mirrored.check_sizes(source)
             self._mirrored.stage.put(source)
 
     def overwrite_physics_data(self, source: mujoco.MjData) -> None:
-        """Let the physics go on from positions, velocities and rotors of `source`.
+        """Continue the physics with positions, velocities and rotors of `source`.
 
         Raises:
-            ValueError: `source` is of another model, or isn't a state.
+            ValueError: `source` is of another model, or its state is invalid.
         """
         mirrored = self._mirrored
         mirrored.check_sizes(source)
@@ -240,7 +246,7 @@ class Mirror:
         self._physics().set_state(mirrored.checked(state)).result(_TIMEOUT)
 
     def apply_keyframe(self, name: str) -> bool:
-        """Let the physics go on from a keyframe of the model, if there is one of this name."""
+        """Continue the physics with a keyframe of the model; return whether it exists."""
         state = self.keyframe(name)
         if state is None:
             return False
@@ -248,10 +254,10 @@ class Mirror:
         return True
 
     def keyframe(self, name: str) -> MirrorState | None:
-        """The state of the drones in a keyframe of the model, rotors included, if there is one.
+        """Return the state of the drones in a keyframe of the model, with rotors, if it exists.
 
         Raises:
-            ValueError: It isn't a state.
+            ValueError: The state is invalid.
         """
         mirrored = self._mirrored
         try:
@@ -262,7 +268,7 @@ class Mirror:
         return mirrored.checked(mirrored.index.read(key.qpos, key.qvel, zeros, key.time[0]))
 
     def body_poses(self, state: MirrorState) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Position [m] and attitude xyzw of each body of the model, with the drones in a state."""
+        """Return position [m] and attitude xyzw of each body, with the drones in a given state."""
         mirrored = self._mirrored
         data = mujoco.MjData(mirrored.model)
         mirrored.index.write(state, data)
@@ -270,14 +276,14 @@ class Mirror:
         return list(zip(data.xpos, wxyz_to_xyzw(data.xquat)))
 
     def capture_initial_state(self) -> None:
-        """Make the current state, and the commands in force, those that a reset restores."""
+        """Make the present state, and the commands in force, the ones that a reset restores."""
         self._physics().capture_initial_state().result(_TIMEOUT)
 
     def reset_world_state(self, fill_initial_state: bool = True) -> None:
         """Reset the physics to the initial state and run the reset callback.
 
         Args:
-            fill_initial_state: False keeps the state, which a keyframe has set, and only drops
+            fill_initial_state: False keeps the state, which a keyframe has set, and only discards
                 staged controls and runs the callback.
         """
         if fill_initial_state:
@@ -286,7 +292,7 @@ class Mirror:
             self._physics().notify_reset().result(_TIMEOUT)
 
     def set_reset_callback(self, callback: ResetCallback | None) -> None:
-        """Have `callback` run after each reset, in the physics thread, with the lock held."""
+        """Run `callback` after each reset, in the physics thread, with the lock held."""
         with self._mutex:
             self._reset_callback = callback
 
@@ -294,16 +300,16 @@ class Mirror:
         if self.requests is None:
             raise RuntimeError("no physics thread is connected to the mirror")
         if self._mutex.held:
-            raise RuntimeError("release the mirror's lock before asking something of the physics")
+            raise RuntimeError("release the mirror's lock before sending a request to the physics")
         return self.requests
 
 
 def made_model(model: mujoco.MjModel, names: Sequence[str]) -> MadeModel:
-    """A model for `Mirror.use`. From any thread.
+    """Prepare a model for `Mirror.use`. Thread-safe.
 
     Args:
         model: As for the constructor of the mirror.
-        names: As for it.
+        names: As for the constructor of the mirror.
 
     Raises:
         ValueError: The model lacks a part of a drone.

@@ -1,4 +1,4 @@
-"""A model that the mirror shows, with where in it is what."""
+"""The model of the mirror, with the indices of drones and sensors."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 
 class MirroredModel:
-    """Where the drones and the sensors are in a model. Made before the mirror is kept waiting.
+    """Indices of drones and sensors in a model. Built before the mirror switches to the model.
 
     Args:
         model: Compiled from `build_spec(..., mocap=False)`.
         names: Names of the drones; they give the order of all arrays.
 
     Attributes:
-        model: As given.
-        names: As given.
-        index: Of the drones' state.
-        stage: For control inputs.
-        sensors: Where the readings of each sensor are.
-        orientation: Where those of the drones are, (M, 4), xyzw.
-        gyro: The same, (M, 3).
-        accelerometer: The same, (M, 3).
-        rangefinder: Of all drones.
+        model: The model.
+        names: The names.
+        index: Indices of the drones' state.
+        stage: Stage of control inputs.
+        sensors: Slice of sensordata of each sensor.
+        orientation: Indices in sensordata of the drones' orientations, (M, 4), xyzw.
+        gyro: The same of the gyros, (M, 3).
+        accelerometer: The same of the accelerometers, (M, 3).
+        rangefinder: Range sensors of all drones.
 
     Raises:
         ValueError: The model lacks a part of a drone.
@@ -49,7 +49,7 @@ class MirroredModel:
         self.rangefinder = Rangefinder(model, names)
 
     def _of_drones(self, kind: str) -> np.ndarray:
-        """Of a sensor of each drone in sensordata, shape (M, dim)."""
+        """Return the indices in sensordata of a sensor of each drone, shape (M, dim)."""
         missing = [name for name in self.names if f"{kind}:{name}" not in self.sensors]
         if missing:
             raise ValueError(f"the model has no sensor {kind!r} of {', '.join(missing)}")
@@ -57,22 +57,24 @@ class MirroredModel:
         return np.array([np.arange(s.start, s.stop) for s in slices])
 
     def check_sizes(self, data: mujoco.MjData) -> None:
-        """Refuse data of another model.
+        """Check that data belong to this model.
 
         Raises:
-            ValueError: Some size is another one.
+            ValueError: A size differs.
         """
         given = (data.qpos.size, data.qvel.size, data.ctrl.size, len(data.xfrc_applied))
         model = self.model
         expected = (model.nq, model.nv, model.nu, model.nbody)
         if given != expected:
-            raise ValueError(f"data of another model: nq, nv, nu, nbody {given}, not {expected}")
+            raise ValueError(
+                f"data of another model: expected nq, nv, nu, nbody {expected}, got {given}"
+            )
 
     def checked(self, state: MirrorState) -> MirrorState:
-        """The same state.
+        """Return the state if it is valid.
 
         Raises:
-            ValueError: It is not one.
+            ValueError: The state is invalid.
         """
         bad = ~state.valid()
         if bad.any():

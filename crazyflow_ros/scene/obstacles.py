@@ -1,4 +1,4 @@
-"""What of a MuJoCo scene drones collide with."""
+"""Extraction of the shapes that drones collide with from a MuJoCo scene."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DRONES_COLLIDE_AS = 1  # contype and conaffinity of their collision shapes
 
 
 class Scanned(NamedTuple):
-    """The shapes of a scene."""
+    """The obstacles of a scene."""
 
     obstacles: Obstacles
     ignored: tuple[str, ...]
-    """Why drones fly through some of the geoms, one text for each."""
+    """Reasons why drones fly through some of the geoms, one text each."""
 
 
 def obstacles_of(
@@ -29,15 +29,15 @@ def obstacles_of(
     *,
     slots: Callable[[int], int] = lambda shapes: shapes,
 ) -> Scanned:
-    """Everything that drones collide with, but for drones and the floor z = 0.
+    """Return everything that drones collide with, except drones and the floor z = 0.
 
-    That is what MuJoCo lets them collide with, by contype and conaffinity. Meshes, height fields,
-    ellipsoids and signed distance fields are ignored: put primitive shapes in their place.
+    These are the shapes with which contype and conaffinity let them collide. Meshes, height fields,
+    ellipsoids and signed distance fields are ignored: replace them with primitive shapes.
 
     Args:
         model: The scene.
-        data: Where things are, with frames; by default as they are in the model.
-        slots: For how many there is room with so many shapes.
+        data: Poses of the bodies, with frames; by default those of the model.
+        slots: Returns the number of slots for a number of shapes.
     """
     if data is None:
         data = mujoco.MjData(model)

@@ -1,4 +1,4 @@
-"""Range sensors: one below each drone, a time-of-flight sensor that looks down along the body."""
+"""Range sensors: one time-of-flight sensor below each drone, which looks down along the body."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import numpy as np
 from crazyflow_ros.scene.drone import UNUSED_GROUP
 
 MAX_RANGE = 4.0
-"""Of a VL53L1x, the sensor of the Crazyflie's Flow and Z-ranger decks [m]."""
+"""Maximum range of a VL53L1x, the sensor of the Crazyflie's Flow and Z-ranger decks [m]."""
 FIELD_OF_VIEW = 0.471
-"""Of a VL53L1x, full angle [rad]. Readings are those of the ray in its middle."""
+"""Field of view of a VL53L1x, full angle [rad]. Readings are those of the central ray."""
 
-_DRAWINGS = 2  # geom group of what is only seen; rays hit what things collide with
+_DRAWINGS = 2  # geom group of visual geoms; rays hit collision geoms
 
 
 class Rangefinder:
     """The range sensors of all drones, exact along a ray.
 
-    A ray starts at the site "range" of a drone, goes along its x axis and meets everything but the
-    drone itself and geoms of group 2, which by MuJoCo's convention only draw what other geoms
-    collide as.
+    A ray starts at the site "range" of a drone, points along its x axis, and hits everything except
+    the drone itself and geoms of group 2, which by MuJoCo's convention are only visual.
 
     Args:
         model: Compiled from `build_spec(..., mocap=False)`.
@@ -37,8 +36,9 @@ class Rangefinder:
         self._groups[[_DRAWINGS, UNUSED_GROUP]] = 0
 
     def read(self, data: mujoco.MjData) -> np.ndarray:
-        """Distances [m], shape (M,), infinite beyond `MAX_RANGE`; `data` has frames."""
-        # Copies, for MuJoCo's binding takes rows of a view ten times as long as the ray.
+        """Return distances [m], (M,), infinite beyond `MAX_RANGE`; `data` needs current frames."""
+        # Copies, because MuJoCo's binding needs ten times as long for rows of a view as
+        # for the ray.
         origins = data.site_xpos[self._sites]
         axes = data.site_xmat.reshape(-1, 3, 3)[self._sites, :, 0]
         distances = np.array(

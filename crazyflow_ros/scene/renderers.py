@@ -1,4 +1,4 @@
-"""What draws pictures of a scene, off screen."""
+"""Off-screen rendering of a scene."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ _open: WeakSet[Renderers] = WeakSet()
 
 
 class RenderingUnavailable(RuntimeError):
-    """Nothing to draw with on this machine."""
+    """OpenGL is not available on this machine."""
 
 
 class Renderers:
-    """One renderer for each size of picture, made when the first of that size is drawn.
+    """One renderer for each image size, created on first use.
 
-    OpenGL binds them to the thread that draws first.
+    OpenGL binds them to the first thread that renders.
 
     Args:
         model: The scene.
-        most: How many are kept, of the sizes that were drawn last; a renderer takes some 200 MB
-            where the processor draws. All if None.
+        most: Number of renderers that are kept, of the latest sizes; a renderer takes some 200 MB
+            with software rendering. None keeps all.
     """
 
     def __init__(self, model: mujoco.MjModel, most: int | None = None) -> None:
         self._model, self._most = model, most
         self._thread: int | None = None
-        self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}  # the latest is the last
+        self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}  # in order of use
         _open.add(self)
 
     def get(self, width: int, height: int) -> mujoco.Renderer:
-        """What draws pictures of a size [pixels].
+        """Return the renderer for images of a size [pixels].
 
         Raises:
-            ValueError: There are no pictures of that size.
-            RenderingUnavailable: There is nothing to draw with.
-            RuntimeError: Another thread has drawn before.
+            ValueError: The size is not positive.
+            RenderingUnavailable: OpenGL is not available.
+            RuntimeError: Another thread has rendered before.
         """
         thread = threading.get_ident()
         if self._thread not in (None, thread):
-            raise RuntimeError("pictures belong to the thread that has drawn first; close() there")
+            raise RuntimeError("only the first thread that rendered may render; call close() there")
         self._thread, size = thread, (width, height)
         renderer = self._renderers.pop(size, None)
         if renderer is None:
@@ -57,11 +57,11 @@ class Renderers:
         return renderer
 
     def belongs_to(self, thread: int) -> bool:
-        """Whether this thread has drawn."""
+        """Return whether this thread has rendered."""
         return self._thread == thread
 
     def close(self) -> None:
-        """Free what draws, in the thread that has drawn; the next picture makes it anew."""
+        """Free the renderers, in the thread that has rendered; the next image creates new ones."""
         for renderer in self._renderers.values():
             renderer.close()
         self._renderers.clear()
@@ -69,14 +69,15 @@ class Renderers:
 
     def _made(self, width: int, height: int) -> mujoco.Renderer:
         if width < 1 or height < 1:
-            raise ValueError(f"a picture has at least one pixel, got {width} x {height}")
-        # MuJoCo draws into a buffer as large as the model says, however small the picture.
+            raise ValueError(f"an image must have at least one pixel, got {width} x {height}")
+        # MuJoCo's buffer has the size given in the model, regardless of the size of the
+        # image.
         limits = self._model.vis.global_
         before = limits.offwidth, limits.offheight
         limits.offwidth, limits.offheight = width, height
         try:
             renderer = mujoco.Renderer(self._model, height, width)
-        except Exception as error:  # of whichever library should have made the context
+        except Exception as error:  # of any of the libraries that create contexts
             raise RenderingUnavailable(f"nothing can be drawn: {error}. {advice()}") from error
         finally:
             limits.offwidth, limits.offheight = before
@@ -85,7 +86,7 @@ class Renderers:
 
 
 def draw_depth(renderer: mujoco.Renderer) -> np.ndarray:
-    """Draw the scene that a renderer has been given as distances.
+    """Render the scene of a renderer as distances.
 
     Returns:
         (height, width) float32, along the optical axis [m]; infinite where there is nothing before
@@ -95,8 +96,8 @@ def draw_depth(renderer: mujoco.Renderer) -> np.ndarray:
     renderer.enable_depth_rendering()
     try:
         picture = renderer.render()
-        # What nothing looks like, to the bit: MuJoCo works out some distance near the far plane,
-        # in single precision in part.
+        # The exact depth of an empty scene: MuJoCo computes a distance near the far plane,
+        # partly in single precision.
         scene.ngeom = 0
         nothing = renderer.render()[0, 0]
     finally:
@@ -108,9 +109,9 @@ def draw_depth(renderer: mujoco.Renderer) -> np.ndarray:
 
 @cache
 def _close_at_exit() -> None:
-    """To be called after MuJoCo made its first context.
+    """Register the cleanup; call this after MuJoCo has created its first context.
 
-    It registers then that OpenGL is to end at exit. What is registered later is called earlier.
+    MuJoCo then registers to end OpenGL at exit, and functions registered later are called earlier.
     """
     atexit.register(_close_all)
 

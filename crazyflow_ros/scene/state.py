@@ -1,4 +1,4 @@
-"""State of all drones of one world, and where it is in MuJoCo's arrays."""
+"""State of all drones of one world, and its indices in MuJoCo's arrays."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class MirrorState:
     """Speeds of the rotor joints [rad/s], positive in flight, shape (M, 4)."""
 
     def valid(self) -> np.ndarray:
-        """Which drones have finite values and an attitude, shape (M,)."""
+        """Return which drones have finite values and an attitude, shape (M,)."""
         arrays = [getattr(self, field.name) for field in fields(self) if field.name != "time_ns"]
         return np.isfinite(np.hstack(arrays)).all(axis=1)
 
 
 class DroneIndex:
-    """Where the drones' quantities are in the arrays of a MuJoCo model, per drone.
+    """Indices of the drones' quantities in the arrays of a MuJoCo model, one row per drone.
 
     Args:
         model: Model from `build_spec(..., mocap=False)`.
@@ -67,14 +67,14 @@ class DroneIndex:
         self.body = np.array(body)
         """Ids of the drones' bodies, shape (M,)."""
         self.ctrl = np.array(motor)
-        """Of the rotors' actuators in ctrl, shape (M, 4)."""
+        """Indices of the rotors' actuators in ctrl, shape (M, 4)."""
         self.qpos = np.hstack([free_qpos[:, :3], wxyz_to_xyzw(free_qpos[:, 3:]), rotor_qpos])
-        """Of position, attitude xyzw and rotor angles in qpos, shape (M, 11)."""
+        """Indices of position, attitude xyzw and rotor angles in qpos, shape (M, 11)."""
         self.qvel = np.hstack([free_dof, rotor_dof])
-        """Of velocity, angular velocity and rotor speeds in qvel, shape (M, 10)."""
+        """Indices of velocity, angular velocity and rotor speeds in qvel, shape (M, 10)."""
 
     def write(self, state: MirrorState, data: mujoco.MjData) -> None:
-        """Put the state into qpos, qvel, qacc and time of `data`; rotor accelerations are left."""
+        """Write the state to qpos, qvel, qacc and time of `data`, without rotor accelerations."""
         data.time = state.time_ns / 1e9
         data.qpos[self.qpos] = np.concatenate((state.pos, state.quat, state.rotor_angle), axis=1)
         data.qvel[self.qvel] = np.concatenate((state.vel, state.ang_vel, state.rotor_vel), axis=1)
@@ -83,7 +83,10 @@ class DroneIndex:
     def read(
         self, qpos: np.ndarray, qvel: np.ndarray, qacc: np.ndarray, time: float
     ) -> MirrorState:
-        """The state in MuJoCo's arrays; `time` in s. A zero quaternion becomes NaN, see `valid`."""
+        """Return the state in MuJoCo's arrays; `time` in s.
+
+        A zero quaternion becomes NaN, see `valid`.
+        """
         position, velocity = qpos[self.qpos], qvel[self.qvel]
         acceleration = qacc[self.qvel]
         quat = position[:, 3:7]

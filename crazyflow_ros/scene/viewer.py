@@ -1,7 +1,7 @@
-"""MuJoCo's own viewer, in a process of its own, on its own copy of the model.
+"""MuJoCo's viewer in a separate process, on its own copy of the model.
 
-A window that cannot be opened, or whose driver fails, ends a process; here it is not that of the
-simulation. The two talk through a pipe: a `Frame` to be shown is answered with an `Input`.
+If a window or its driver fails, it may end its process, so that must not be the simulation's. The
+two processes communicate through a pipe: each `Frame` is answered with an `Input`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from crazyflow_ros.scene.state import DroneIndex, MirrorState
 
 @dataclass(frozen=True)
 class Frame:
-    """What the viewer shows."""
+    """Data that the viewer shows."""
 
     state: MirrorState
     labels: str
@@ -32,10 +32,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Input:
-    """What the user has done since the last frame."""
+    """User input since the last frame."""
 
     keys: list[int]
-    """Keys that were pressed, as GLFW numbers them."""
+    """Pressed keys, as GLFW numbers."""
     wrench: np.ndarray
     """Force [N] and torque [N m] of the mouse on each drone, world axes, shape (M, 6)."""
 
@@ -44,8 +44,8 @@ class Scene:
     """The viewer's copy of the world.
 
     Args:
-        model: Of the mirror.
-        names: Of the drones.
+        model: Model of the mirror.
+        names: Names of the drones.
     """
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
@@ -54,12 +54,12 @@ class Scene:
         self._stage = ControlStage(model, self._index)
 
     def set_state(self, state: MirrorState) -> None:
-        """Put the drones into a state."""
+        """Set the state of the drones."""
         self._index.write(state, self.data)
         mujoco.mj_forward(self.model, self.data)
 
     def dragged(self, perturb: mujoco.MjvPerturb) -> np.ndarray:
-        """What the mouse does to the drones: MuJoCo's spring to where it drags.
+        """Return the wrench of the mouse on the drones: MuJoCo's spring to the cursor.
 
         Returns:
             Force and torque at the centres of mass, world axes, shape (M, 6).
@@ -75,10 +75,10 @@ class Scene:
 def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) -> None:
     """Show frames until the window or the connection is closed; the process's main function.
 
-    Sends None once the window is open, or a text that says why it cannot be opened; and None in
-    place of an `Input` when the user has closed it.
+    Sends None once the window is open, or a text with the reason if it cannot be opened; and None
+    in place of an `Input` when the user has closed it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the simulation, not before
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the simulation
     reason = _why_no_display()
     connection.send(reason)
     if reason is not None:

@@ -1,6 +1,6 @@
-"""What comes between a command and the rotors: stages to insert before `integrate`.
+"""Stages between the commands and the rotors, to insert before `integrate`.
 
-They change `data.controls.actuators`, which is made anew in each tick.
+They change `data.controls.actuators`, which each tick recomputes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crazyflow_ros.sim.data import SimData
 
 @dataclass(frozen=True)
 class ActionDelay:
-    """Commands reach the rotors, or the fitted model, `ticks` ticks late.
+    """Delays commands to the rotors, or to the fitted model, by `ticks` ticks.
 
     Attributes:
         ticks: At least 1.
@@ -29,21 +29,21 @@ class ActionDelay:
     ticks: int
 
     def __post_init__(self) -> None:
-        """Refuse no delay.
+        """Check the delay.
 
         Raises:
-            ValueError: `ticks` is below 1, or no whole number.
+            ValueError: `ticks` is less than 1, or not an integer.
         """
         whole("ticks", self.ticks)
 
     def begin(self, data: SimData) -> SimData:
-        """Data with nothing on the way."""
+        """Return the data with an empty queue."""
         shape = (*data.controls.actuators.shape[:2], self.ticks, 4)
         waiting = jnp.zeros(shape, data.controls.actuators.dtype)
         return data.replace(plugins=data.plugins | {"action_delay": waiting})
 
     def __call__(self, data: SimData) -> SimData:
-        """Exchange the newest command for the oldest."""
+        """Append the new command to the queue, and apply the oldest."""
         waiting, new = data.plugins["action_delay"], data.controls.actuators
         queue = jnp.concatenate([waiting, new[..., None, :]], axis=-2)
         controls = data.controls.replace(actuators=queue[..., 0, :])
@@ -53,12 +53,12 @@ class ActionDelay:
 
 @dataclass(frozen=True)
 class MotorFailure:
-    """A rotor that gets no more power.
+    """Cuts the power of a rotor.
 
     Attributes:
-        rotor: Which, 0 to 3.
-        time: s after the last reset.
-        drone: Of which drone of each world; of all of them if None.
+        rotor: Index of the rotor, 0 to 3.
+        time: Time of the failure, in s after the last reset.
+        drone: Index of the drone in each world; None for all drones.
     """
 
     rotor: int
@@ -66,30 +66,30 @@ class MotorFailure:
     drone: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a rotor that no drone has.
+        """Check rotor and time.
 
         Raises:
             ValueError: `rotor` is not one of 0 to 3, or `time` is not finite.
         """
         if self.rotor not in range(4):
-            raise ValueError(f"rotor has to be one of 0 to 3, got {self.rotor}")
+            raise ValueError(f"rotor must be one of 0 to 3, got {self.rotor}")
         if not isfinite(self.time):
-            raise ValueError(f"time has to be finite, got {self.time}")
+            raise ValueError(f"time must be finite, got {self.time}")
 
     def begin(self, data: SimData) -> SimData:
-        """The data; there is nothing to remember.
+        """Return the data unchanged; the stage has no memory.
 
         Raises:
-            ValueError: There is no such drone, or it has no rotors.
+            ValueError: The drone does not exist, or has no rotors.
         """
         _rotor_params(data, "MotorFailure")
         if self.drone is not None and self.drone not in range(data.core.n_drones):
             last = data.core.n_drones - 1
-            raise ValueError(f"MotorFailure: drone has to be one of 0 to {last}, got {self.drone}")
+            raise ValueError(f"MotorFailure: drone must be one of 0 to {last}, got {self.drone}")
         return data
 
     def __call__(self, data: SimData) -> SimData:
-        """Stop the rotor once it is time."""
+        """Stop the rotor after the time of failure."""
         failed = data.core.steps >= round(self.time * data.core.freq)
         if self.drone is not None:
             failed &= jnp.arange(data.core.n_drones) == self.drone
@@ -99,15 +99,16 @@ class MotorFailure:
 
 
 class WeakMotors:
-    """Rotors that are slower than they are told to be: by `LOSS` in `data.plugins`, (N, M, 4).
+    """Slows rotors down by `LOSS` in `data.plugins`, (N, M, 4).
 
-    It is the share of the speed that is missing: 0 is a sound motor, 1 one that stands still.
+    It is the share of the commanded speed that is missing: 0 for an intact motor, 1 for a stopped
+    one.
     """
 
     LOSS = "motor_loss"
 
     def begin(self, data: SimData) -> SimData:
-        """Data with sound motors.
+        """Return the data with intact motors.
 
         Raises:
             ValueError: The drones have no rotors.
@@ -117,7 +118,7 @@ class WeakMotors:
         return data.replace(plugins=data.plugins | {self.LOSS: loss})
 
     def __call__(self, data: SimData) -> SimData:
-        """Slow the commands down."""
+        """Reduce the commanded speeds."""
         pairs = zip(split(data.controls.actuators), split(data.plugins[self.LOSS]))
         slower = tuple(command - loss * command for command, loss in pairs)
         return data.replace(controls=data.controls.replace(actuators=stack(slower)))
@@ -125,21 +126,21 @@ class WeakMotors:
 
 @dataclass(frozen=True)
 class Battery:
-    """Rotors that slow down as the battery's voltage falls, with its charge and under load.
+    """Slows rotors down as the battery's voltage falls, with its charge and under load.
 
     O. Tremblay, L.-A. Dessaint, A.-I. Dekkiche, "A generic battery model for the dynamic
-    simulation of hybrid electric vehicles", VPPC 2007, from three points of a data sheet's
-    discharge curve. The greatest rotor speed is proportional to the voltage, as a motor's without
-    load.
+    simulation of hybrid electric vehicles", VPPC 2007, from three points of the discharge curve in
+    a data sheet. The maximum rotor speed is proportional to the voltage, like that of a motor
+    without load.
 
     Attributes:
         capacity: A h.
-        full: Voltage of the full battery, V, at which rotors reach their greatest speed.
+        full: Voltage of the full battery, V, at which rotors reach their maximum speed.
         knee: Charge drawn [A h] and voltage at the end of the first, exponential part.
         nominal: The same at the end of the flat part.
         resistance: Ohm.
-        current: At which the data sheet's curve was taken, A.
-        efficiency: Mechanical power of the rotors over electrical power.
+        current: Current at which the curve of the data sheet was measured, A.
+        efficiency: Mechanical power of the rotors divided by electrical power.
     """
 
     capacity: float
@@ -151,10 +152,10 @@ class Battery:
     efficiency: float = 0.6
 
     def __post_init__(self) -> None:
-        """Refuse a curve that does not fall.
+        """Check that the curve falls.
 
         Raises:
-            ValueError: The points are not in order, or a figure is negative or not finite.
+            ValueError: The points are not in order, or a number is negative or not finite.
         """
         charges = (0.0, self.knee[0], self.nominal[0], self.capacity)
         volts = (self.full, self.knee[1], self.nominal[1], 0.0)
@@ -166,7 +167,7 @@ class Battery:
             raise ValueError(f"the curve has to fall from full to knee, nominal, empty, got {self}")
 
     def voltage(self, drawn: Array) -> Array:
-        """Without load [V], after `drawn` A h."""
+        """Return the voltage without load [V] after `drawn` A h."""
         fall, (charge, volts) = 3 / self.knee[0], self.nominal
         bump = self.full - self.knee[1]
         slope = (
@@ -175,20 +176,20 @@ class Battery:
             / charge
         )
         level = self.full + slope + self.resistance * self.current - bump
-        # Empty, the formula goes to minus infinity.
+        # The formula diverges for an empty battery.
         left = jnp.maximum(self.capacity - drawn, 1e-3 * self.capacity)
         return jnp.maximum(
             level - slope * self.capacity / left + bump * jnp.exp(-fall * drawn), 0.0
         )
 
     def begin(self, data: SimData) -> SimData:
-        """Data with full batteries."""
+        """Return the data with full batteries."""
         _rotor_params(data, "Battery")
         drawn = jnp.zeros((*data.states.pos.shape[:2], 1), data.states.pos.dtype)
         return data.replace(plugins=data.plugins | {"battery": drawn})
 
     def under_load(self, data: SimData) -> tuple[Array, Array]:
-        """Voltage [V] and current [A] as the rotors turn, shape (n_worlds, n_drones) each."""
+        """Return voltage [V] and current [A] at the present rotor speeds, (n_worlds, n_drones)."""
         params = _rotor_params(data, "Battery")
         drawn = data.plugins["battery"][..., 0]
         power = jnp.zeros_like(drawn)
@@ -196,8 +197,8 @@ class Battery:
             t0, t1, t2 = split(params.rpm2torque[..., i % params.rpm2torque.shape[-2], :])
             power += speed * RPM * (t0 + speed * (t1 + speed * t2)) / self.efficiency
         source = self.voltage(drawn)
-        # V = E - R I with I = P / V; more than half of E cannot be lost.
-        least = 1e-6 * self.full**2  # the root has a derivative
+        # V = E - R I with I = P / V; at most half of E drops in the resistance.
+        least = 1e-6 * self.full**2  # so that the root has a derivative
         root = jnp.sqrt(jnp.maximum(source * source - 4 * self.resistance * power, least))
         volts = (source + root) / 2
         return volts, power / jnp.maximum(volts, 1e-3 * self.full)
@@ -218,9 +219,9 @@ class Battery:
 CRAZYFLIE_BATTERY = Battery(
     capacity=0.25, full=4.2, knee=(0.025, 4.1), nominal=(0.225, 3.78), resistance=0.1
 )
-"""The battery of a Crazyflie 2.1 with 250 mA h: charged to 4.2 V, with 90 and 10 % left 4.1 and
-3.78 V, the table of its firmware (`pm_stm32f4.c`). The resistance is assumed, and the efficiency,
-with which it hovers for 7 minutes, as Bitcraze says."""
+"""Battery of a Crazyflie 2.1 with 250 mA h: 4.2 V when charged, 4.1 and 3.78 V at 90 and 10 %, as
+in the table of its firmware (`pm_stm32f4.c`). The resistance is assumed, and so is the efficiency,
+which gives the 7 minutes of hovering that Bitcraze states."""
 
 
 def _rotor_params(data: SimData, stage: str) -> Params:

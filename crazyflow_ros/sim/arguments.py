@@ -1,4 +1,4 @@
-"""What `Sim` is told to simulate, checked."""
+"""Checks of the arguments of `Sim`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, Ext
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.members import member
 
-MOST_STEPS = 2**31 - 1
-"""Ticks of one step, which counts them in 32 bits."""
+MAX_STEPS = 2**31 - 1
+"""Maximum number of ticks of a step, which counts them in 32 bits."""
 
 
 def whole(name: str, value: Any) -> int:
-    """A number of things.
+    """Return a number of things as an int.
 
     Args:
-        name: What it is called in the error.
-        value: The number; 2.0 is as good as 2.
+        name: Its name in the error message.
+        value: The number; 2.0 is accepted as 2.
 
     Raises:
-        ValueError: It is not a whole number, or below 1.
+        ValueError: It is not an integer, or less than 1.
     """
     try:
         number = int(value)
@@ -32,37 +32,37 @@ def whole(name: str, value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         is_whole = False
     if not is_whole:
-        raise ValueError(f"{name} has to be a whole number, got {value!r}")
+        raise ValueError(f"{name} must be an integer, got {value!r}")
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
     return number
 
 
 def steps_of(n_steps: Any) -> int:
-    """A number of ticks that a step can have.
+    """Return a number of ticks for a step.
 
     Raises:
-        ValueError: It is not a whole number from 1 to `MOST_STEPS`.
+        ValueError: It is not an integer from 1 to `MAX_STEPS`.
     """
     if type(n_steps) is not int or n_steps < 1:
         n_steps = whole("n_steps", n_steps)
-    if n_steps > MOST_STEPS:
-        raise ValueError(f"n_steps must be at most {MOST_STEPS}, got {n_steps}")
+    if n_steps > MAX_STEPS:
+        raise ValueError(f"n_steps must be at most {MAX_STEPS}, got {n_steps}")
     return n_steps
 
 
 def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, ...]:
-    """The model of each drone of a world.
+    """Return the model of each drone of a world.
 
     Args:
-        drone: Name of one model, or one for each drone.
-        n_drones: How many drones; None is as many as `drone` names.
+        drone: Name of a model, or one for each drone.
+        n_drones: Number of drones; None is as many as `drone` names.
 
     Raises:
-        ValueError: There is no such model, or it is another number of them.
+        ValueError: A model is unknown, or the numbers differ.
     """
     if not isinstance(drone, Iterable):
-        raise ValueError(f"drone has to be a name, or one for each drone, got {drone!r}")
+        raise ValueError(f"drone must be a name, or one for each drone, got {drone!r}")
     if isinstance(drone, str):
         return (member(Drone, drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
     models = tuple(member(Drone, name) for name in drone)
@@ -73,10 +73,10 @@ def models_of(drone: str | Sequence[str], n_drones: int | None) -> tuple[Drone, 
 
 
 def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> dict[Control, int]:
-    """Of the rates of all controllers [Hz] those of the ones in use, which have to divide `freq`.
+    """Return the rates [Hz] of the controllers in use, which must divide `freq`.
 
     Raises:
-        ValueError: One of them does not, or another one is not positive.
+        ValueError: One does not, or another rate is not positive.
     """
     for level, rate in rates.items():
         if level in used:
@@ -87,16 +87,16 @@ def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> d
 
 
 def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
-    """Refuse obstacles that would not stop anything.
+    """Check that obstacles have an effect.
 
     Raises:
-        ValueError: They are something else, or no force can know of them.
+        ValueError: They are not `Obstacles`, or no force lets drones collide with them.
     """
     if obstacles is None:
         return
     if not isinstance(obstacles, Obstacles):
-        raise ValueError(f"obstacles have to be Obstacles, got {obstacles!r}")
-    # What a function that somebody has written looks at is not known.
+        raise ValueError(f"obstacles must be Obstacles, got {obstacles!r}")
+    # Functions of the user may use the obstacles.
     made = (DroneForce, DroneContact)
     if all(isinstance(force, made) and force.name != "obstacle_contact" for force in forces):
         raise ValueError(
@@ -105,13 +105,13 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
 
 
 def forces_of(forces: Any, models: tuple[Drone, ...], freq: int) -> tuple[External, ...]:
-    """External influences that were made for these drones and this step frequency.
+    """Return the external forces if they match these drones and this step frequency.
 
     Raises:
-        ValueError: They are not functions, or were made for others.
+        ValueError: They are not functions, or were built for other drones.
     """
     if not isinstance(forces, Sequence) or not all(map(callable, forces)):
-        raise ValueError(f"forces have to be a tuple of functions, got {forces!r}")
+        raise ValueError(f"forces must be a tuple of functions, got {forces!r}")
     for force in forces:
         if isinstance(force, DroneForce | DroneContact):
             force.check(models, freq)

@@ -1,4 +1,4 @@
-"""Which controllers run in which mode."""
+"""The controllers that each control mode runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from crazyflow_ros.sim.stages import Stage
 
 
 def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
-    """The controllers that a control mode runs, from the command down to what the model follows.
+    """Return the controllers of a control mode, from the command to the input of the model.
 
     Raises:
-        ValueError: The model cannot be commanded like that.
+        ValueError: The model does not accept such commands.
     """
     if not dynamics.has_rotors:
         fitted: dict[Control, tuple[Stage, ...]] = {
@@ -34,7 +34,7 @@ def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
 
 
 def levels(control: Control, dynamics: Dynamics) -> tuple[Control, ...]:
-    """The control levels with a rate of their own that a mode runs through."""
+    """Return the control levels of a mode that have a rate of their own."""
     if not dynamics.has_rotors:
         return (Control.state, Control.attitude)[control is Control.attitude :]
     chain = {

@@ -1,4 +1,4 @@
-"""Contacts between geoms in all worlds, without the rest of what MJX works out."""
+"""Contacts between geoms in all worlds, without the other computations of MJX."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Contact(NamedTuple):
     """Two geoms that touch."""
 
     geoms: tuple[str, str]
-    """Their names; `geom <id>` of one without."""
+    """Names of the geoms; `geom <id>` for one without a name."""
     distance: float
-    """Between their surfaces, m; negative, for they overlap."""
+    """Distance between their surfaces, m; negative because they overlap."""
     pos: np.ndarray
-    """(3,) in the middle of the overlap, world frame, m."""
+    """(3,) centre of the overlap, world frame, m."""
     normal: np.ndarray
     """(3,) from the first to the second, world frame."""
 
 
 class ContactSlots(NamedTuple):
-    """N worlds with K places for contacts each."""
+    """Contacts of N worlds with K slots each."""
 
     touching: Array
     """(N, K) bool."""
@@ -47,23 +47,23 @@ class ContactSlots(NamedTuple):
 
 
 class ContactQuery:
-    """Where geoms touch, as a compiled function of the drones' poses.
+    """Finds contacts between geoms, as a compiled function of the drones' poses.
 
-    A tree of MJX has hundreds of arrays, and to hand them over takes longer than to look for
-    contacts; this hands over those that matter.
+    MJX data have hundreds of arrays, and passing them takes longer than finding contacts; this
+    function receives only those that it reads.
     """
 
     def __init__(
         self, model: mjx.Model, mjx_data: mjx.Data, pos: Array, quat: Array, ids: Array
     ) -> None:
-        """Compile for a model.
+        """Compile the function for a model.
 
         Args:
             model: Shared by all worlds.
-            mjx_data: Batched over worlds; gives all but the poses of the drones.
+            mjx_data: Batched over worlds; gives everything except the poses of the drones.
             pos: (N, M, 3) of drones, for shape and dtype.
-            quat: (N, M, 4) xyzw, the same.
-            ids: (M,) the drones' mocap ids.
+            quat: (N, M, 4) xyzw, likewise.
+            ids: (M,) mocap ids of the drones.
         """
         leaves, treedef = jax.tree.flatten((mjx_data, model))
 
@@ -77,17 +77,17 @@ class ContactQuery:
         self.take(model, mjx_data)
 
     def take(self, model: mjx.Model, mjx_data: mjx.Data) -> None:
-        """Take all but the drones' poses from these."""
+        """Use another model and data, except for the drones' poses."""
         leaves = jax.tree.leaves((mjx_data, model))
         self._leaves = [leaf for leaf, used in zip(leaves, self._used) if used]
 
     def __call__(self, pos: Array, quat: Array) -> ContactSlots:
-        """The contacts with the drones at these poses."""
+        """Return the contacts with the drones at these poses."""
         return ContactSlots(*self._call(pos, quat, self._ids, *self._leaves))
 
 
 def _pruned(jaxpr: Jaxpr, n_kept: int) -> tuple[Jaxpr, list[bool]]:
-    """A computation without the arguments that it does not read, but for the first ones."""
+    """Return a computation without its unused arguments; the first ones are always kept."""
     found: list[tuple[Jaxpr, list[bool]]] = []
 
     def prune() -> bool:
@@ -103,7 +103,7 @@ def _pruned(jaxpr: Jaxpr, n_kept: int) -> tuple[Jaxpr, list[bool]]:
 
 
 def with_drones(pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data) -> mjx.Data:
-    """MJX data with the mocap bodies of drones moved, and nothing worked out yet."""
+    """Return MJX data with the drones' mocap bodies moved; derived quantities are out of date."""
     return mjx_data.replace(
         mocap_pos=mjx_data.mocap_pos.at[:, ids].set(pos),
         mocap_quat=mjx_data.mocap_quat.at[:, ids].set(frames.xyzw_to_wxyz(quat)),
@@ -111,7 +111,7 @@ def with_drones(pos: Array, quat: Array, ids: Array, mjx_data: mjx.Data) -> mjx.
 
 
 def kinematics(model: mjx.Model, data: mjx.Data) -> mjx.Data:
-    """All frames of a world; `mjx.kinematics` leaves what mocap bodies carry where it was."""
+    """Compute all frames of a world; `mjx.kinematics` does not move children of mocap bodies."""
     from mujoco import mjx
 
     bodies = np.flatnonzero(model.body_mocapid >= 0)
@@ -126,7 +126,7 @@ def kinematics(model: mjx.Model, data: mjx.Data) -> mjx.Data:
 
 
 def _carried_touches(model: mjx.Model) -> bool:
-    """Whether something that mocap bodies carry can touch; the rotors of drones cannot."""
+    """Return whether children of mocap bodies can touch; the rotors of drones cannot."""
     can_touch = (model.geom_contype | model.geom_conaffinity) != 0
     can_touch[np.concatenate([model.pair_geom1, model.pair_geom2])] = True
     bodies = model.geom_bodyid[can_touch]
@@ -152,14 +152,14 @@ def _find(
 
 @jax.jit
 def touching_geoms(slots: ContactSlots, first: Array | int, end: Array | int) -> Array:
-    """Contacts of geoms with ids from `first` to before `end`, (N, K) bool."""
+    """Return the contacts of geoms with ids from `first` to before `end`, (N, K) bool."""
     return slots.touching & ((slots.geoms >= first) & (slots.geoms < end)).any(axis=-1)
 
 
 def listed(
     slots: ContactSlots, world: int, touching: Array, model: mujoco.MjModel
 ) -> list[Contact]:
-    """The contacts of a world for which `touching`, (N, K), is true, deepest first."""
+    """Return the contacts of a world for which `touching`, (N, K), is true, deepest first."""
     distance, pos, normal, geoms = (np.asarray(x)[world] for x in slots[1:])
     (places,) = np.nonzero(np.asarray(touching)[world])
 

@@ -32,16 +32,16 @@ class SimState(Struct):
     ang_vel: Array
     """(N, M, 3) body frame, rad/s."""
     force: Array
-    """(N, M, 3) external force on the centre of mass, world frame, N. Stays until changed."""
+    """(N, M, 3) external force on the centre of mass, world frame, N. Remains until changed."""
     torque: Array
-    """(N, M, 3) external torque, world frame, N m. Stays until changed."""
+    """(N, M, 3) external torque, world frame, N m. Remains until changed."""
     rotor_vel: Array
-    """(N, M, 4) RPM; collective thrust in N, four times, in the models so_rpy_rotor and
-    so_rpy_rotor_drag."""
+    """(N, M, 4) RPM; in the models so_rpy_rotor and so_rpy_rotor_drag, four copies of the
+    collective thrust in N."""
 
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimState:
-        """Drones at rest and level, side by side on a grid of 1 m."""
+        """Return drones at rest and level, side by side on a grid of 1 m."""
         shape = (n_worlds, n_drones)
         zeros = filled(shape, 3)
         return SimState(
@@ -61,7 +61,7 @@ class SimState(Struct):
         return BodyState(*(split(field) for field in fields))  # type: ignore[arg-type]
 
     def with_components(self, state: BodyState) -> SimState:
-        """Copy that takes its kinematic state from component arrays."""
+        """Return a copy with the kinematic state of component arrays."""
         return self.replace(**{k: stack(v) for k, v in state._asdict().items()})
 
 
@@ -81,13 +81,13 @@ class SimStateDeriv(Struct):
 
     @staticmethod
     def create(n_worlds: int, n_drones: int) -> SimStateDeriv:
-        """All zero."""
+        """Return derivatives of zero."""
         zeros = filled((n_worlds, n_drones), 3)
         return SimStateDeriv(zeros, zeros, zeros, zeros, filled((n_worlds, n_drones), 4))
 
     @staticmethod
     def from_components(derivative: BodyDerivative) -> SimStateDeriv:
-        """From component arrays of shape (N, M)."""
+        """Convert component arrays of shape (N, M)."""
         return SimStateDeriv(**{k: stack(v) for k, v in derivative._asdict().items()})
 
 
@@ -95,7 +95,7 @@ class StateControl(Struct):
     """Command and memory of the position controller."""
 
     cmd: Array
-    """(N, M, 16) the latest command, see `Control.state`. It counts when the controller runs."""
+    """(N, M, 16) latest command, see `Control.state`. It takes effect when the controller runs."""
     pos_err_i: Array
     """(N, M, 3) integral of the position error, m s."""
     params: dict[str, Array]
@@ -103,7 +103,7 @@ class StateControl(Struct):
 
     @staticmethod
     def create(n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int) -> StateControl:
-        """Hover at the origin."""
+        """Return a command to hover at the origin."""
         cmd = filled((n_worlds, n_drones), [*[0] * 12, 1, 0, 0, 0])
         memory = filled((n_worlds, n_drones), 3)
         return StateControl(cmd, memory, mellinger.load_params("state", drone), freq)
@@ -113,15 +113,15 @@ class AttitudeControl(Struct):
     """Command and memory of the attitude controller."""
 
     cmd: Array
-    """(N, M, 4) the latest command, see `Control.attitude`."""
+    """(N, M, 4) latest command, see `Control.attitude`."""
     ang_vel_des: Array
-    """(N, M, 3) body rates to reach, rad/s; only the position controller sets others than zero."""
+    """(N, M, 3) desired body rates, rad/s; not zero only if the position controller sets them."""
     prev_ang_vel_des: Array
-    """(N, M, 3) the same when the controller last ran."""
+    """(N, M, 3) the same at the controller's last run."""
     r_int_error: Array
     """(N, M, 3) integral of the attitude error, s."""
     prev_ang_vel: Array
-    """(N, M, 3) body rates when the controller last ran, rad/s."""
+    """(N, M, 3) body rates at the controller's last run, rad/s."""
     params: dict[str, Array]
     freq: int = static_field()
 
@@ -129,7 +129,7 @@ class AttitudeControl(Struct):
     def create(
         n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
     ) -> AttitudeControl:
-        """Level, no thrust."""
+        """Return a command for a level attitude without thrust."""
         cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
         params = mellinger.load_params("attitude", drone)
         return AttitudeControl(cmd, zeros, zeros, zeros, zeros, params, freq)
@@ -139,13 +139,13 @@ class BodyRateControl(Struct):
     """Command and memory of the body rate controller."""
 
     cmd: Array
-    """(N, M, 4) the latest command, see `Control.body_rate`."""
+    """(N, M, 4) latest command, see `Control.body_rate`."""
     prev_ang_vel_des: Array
-    """(N, M, 3) body rates to reach when the controller last ran, rad/s."""
+    """(N, M, 3) desired body rates at the controller's last run, rad/s."""
     r_int_error: Array
     """(N, M, 3) integral of the attitude error, s."""
     prev_ang_vel: Array
-    """(N, M, 3) body rates when the controller last ran, rad/s."""
+    """(N, M, 3) body rates at the controller's last run, rad/s."""
     params: dict[str, Array]
     freq: int = static_field()
 
@@ -153,7 +153,7 @@ class BodyRateControl(Struct):
     def create(
         n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
     ) -> BodyRateControl:
-        """No rotation, no thrust."""
+        """Return a command without rotation and thrust."""
         cmd, zeros = filled((n_worlds, n_drones), 4), filled((n_worlds, n_drones), 3)
         params = mellinger.load_params("attitude", drone)
         return BodyRateControl(cmd, zeros, zeros, zeros, params, freq)
@@ -163,7 +163,7 @@ class ForceTorqueControl(Struct):
     """Command of the motor mixer."""
 
     cmd: Array
-    """(N, M, 4) the latest command, see `Control.force_torque`."""
+    """(N, M, 4) latest command, see `Control.force_torque`."""
     params: dict[str, Array]
     freq: int = static_field()
 
@@ -171,13 +171,13 @@ class ForceTorqueControl(Struct):
     def create(
         n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
     ) -> ForceTorqueControl:
-        """No thrust."""
+        """Return a command without thrust."""
         cmd = filled((n_worlds, n_drones), 4)
         return ForceTorqueControl(cmd, mellinger.load_params("force_torque", drone), freq)
 
 
 class SimControls(Struct):
-    """Commands and controllers. A level that the control mode does not use is None."""
+    """Commands and controllers. Levels that the control mode does not use are None."""
 
     state: StateControl | None
     attitude: AttitudeControl | None
@@ -188,9 +188,9 @@ class SimControls(Struct):
     rpy_thrust: Array | None
     """(N, M, 4) roll, pitch, yaw [rad] and collective thrust [N] that a fitted model follows."""
     actuators: Array
-    """(N, M, 4) what the dynamics get in this tick: `rotor_vel` or `rpy_thrust` within limits."""
+    """(N, M, 4) input of the dynamics in this tick: `rotor_vel` or `rpy_thrust` within limits."""
     armed: Array
-    """(N, M, 1) bool: an unarmed drone's rotors stop, whatever its command."""
+    """(N, M, 1) bool: the rotors of an unarmed drone stop, whatever its command."""
     mode: Control = static_field()
 
 
@@ -204,7 +204,7 @@ class SimCore(Struct):
     rng_key: Array
     """JAX random key; a reset does not restore it."""
     mjx_synced: Array
-    """bool: the MJX data show the present state."""
+    """bool: whether the MJX data show the present state."""
     freq: int = static_field()
     """Physics ticks per second."""
     n_worlds: int = static_field()
@@ -220,7 +220,7 @@ class SimData(Struct):
     params: RigidBody
     core: SimCore
     plugins: dict[str, Array]
-    """What stages of your own remember, by name: arrays (N, M, ...) or (N, 1, ...)."""
+    """Memory of custom stages, by name: arrays (N, M, ...) or (N, 1, ...)."""
 
     @staticmethod
     def create(
@@ -235,7 +235,7 @@ class SimData(Struct):
         seed: int,
         true_mass: bool,
     ) -> SimData:
-        """Initial data. `control_freqs` holds the levels that the control mode uses."""
+        """Return initial data. `control_freqs` holds the levels that the control mode uses."""
         params = of_each(dynamics.params.create, drone)
         create = {
             Control.state: StateControl.create,
@@ -278,10 +278,10 @@ class SimData(Struct):
 
 
 def check_precision(data: SimData) -> None:
-    """Refuse to compute where JAX does not have the precision of the data.
+    """Check that JAX computes in the precision of the data.
 
     Raises:
-        ValueError: They are double precision, and JAX is not.
+        ValueError: The data have double precision, and JAX uses single precision.
     """
     dtype = data.states.pos.dtype
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:
@@ -292,16 +292,16 @@ def check_precision(data: SimData) -> None:
 
 
 def filled(lead: tuple[int, int], values: int | ArrayLike) -> Array:
-    """An array of shape (*lead, k) with `values` repeated, or with k = `values` zeros.
+    """Return an array of shape (*lead, k) with `values` repeated, or with k = `values` zeros.
 
-    Made by NumPy: JAX would compile a function for each shape.
+    Built with NumPy, because JAX would compile a function for each shape.
     """
     array = np.zeros(values) if isinstance(values, int) else np.asarray(values, float)
     return jnp.asarray(np.broadcast_to(array, (*lead, array.shape[-1])))
 
 
 def grid_2d(n: int, spacing: float = 1.0) -> np.ndarray:
-    """Points of a square grid about the origin, (n, 2), nearest to the centre first."""
+    """Return points of a square grid around the origin, (n, 2), nearest to the centre first."""
     side = next(k for k in range(1, n + 1) if k * k >= n)
     axis = (np.arange(side) - (side - 1) / 2) * spacing
     points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

@@ -1,7 +1,7 @@
 """The functional interface: setters from `SimData` to `SimData`, also inside JAX transformations.
 
-Outside of a transformation a bad command raises. Inside, where nothing can be raised, a drone whose
-command is bad keeps its previous one.
+Outside a transformation, an invalid command raises an error. Inside, where errors cannot be raised,
+a drone with an invalid command keeps its previous one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def state_control(data: SimData, cmd: ArrayLike) -> SimData:
 
 
 def attitude_control(data: SimData, cmd: ArrayLike) -> SimData:
-    """Command attitude and thrust: (N, M, 4), see `Control.attitude`. Raises as `state_control`."""
+    """Command attitude and thrust: (N, M, 4), see `Control.attitude`.
+
+    Raises like `state_control`.
+    """
     return _stage(data, Control.attitude, cmd)
 
 
@@ -53,7 +56,7 @@ def rotor_vel_control(data: SimData, cmd: ArrayLike) -> SimData:
 
 
 def controllable(data: SimData) -> Array:
-    """Whether a world's controller takes over a new command in the next tick: (N, 1) bool."""
+    """Return whether a new command takes effect in the next tick of each world: (N, 1) bool."""
     if data.controls.mode is Control.rotor_vel:
         return jnp.ones_like(data.core.steps, bool)
     period = data.core.freq // getattr(data.controls, data.controls.mode).freq
@@ -61,7 +64,7 @@ def controllable(data: SimData) -> Array:
 
 
 def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | np.ndarray:
-    """A command in the form in which it is stored, of NumPy unless it is being traced.
+    """Return a command in the form in which it is stored, a NumPy array unless it is traced.
 
     Raises:
         ValueError: Wrong control mode or shape, NaN or infinity, zero quaternion.
@@ -74,7 +77,7 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | 
     shape = cmd.shape
     if shape[:-1] != lead or shape[-1] not in control.sizes:
         expected = " or ".join(str((*lead, n)) for n in control.sizes)
-        raise ValueError(f"{named(control)} command has the shape {expected}, got {shape}")
+        raise ValueError(f"{named(control)} command must have shape {expected}, got {shape}")
     dtype = data.states.pos.dtype
     if isinstance(cmd, jax.core.Tracer):
         return full_command(control, jnp.asarray(cmd, dtype))
@@ -84,10 +87,10 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | 
 
 
 def _numbers(control: Control, cmd: ArrayLike) -> Array | np.ndarray:
-    """A command as an array of real numbers, of NumPy unless it is being traced.
+    """Return a command as an array of real numbers, a NumPy array unless it is traced.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not an array of real numbers.
     """
     try:
         array: Any = cmd if isinstance(cmd, jax.core.Tracer) else np.asarray(cmd)
@@ -100,7 +103,7 @@ def _numbers(control: Control, cmd: ArrayLike) -> Array | np.ndarray:
 
 
 def stored_command(data: SimData) -> Array:
-    """The command in force, (N, M, k)."""
+    """Return the command in force, (N, M, k)."""
     mode = data.controls.mode
     if mode is Control.rotor_vel:
         return data.controls.rotor_vel

@@ -29,7 +29,7 @@ class Integrator(StrEnum):
     euler = "euler"
     """Explicit Euler, order 1."""
     symplectic_euler = "symplectic_euler"
-    """Semi-implicit Euler, order 1: positions move with the new velocities."""
+    """Semi-implicit Euler, order 1: positions advance with the new velocities."""
     rk4 = "rk4"
     """Runge-Kutta on the rotation group, order 4."""
     default = "euler"
@@ -41,7 +41,7 @@ class Integrator(StrEnum):
 
 
 def _advance(state: BodyState, rate: BodyDerivative, dt: float | Array) -> BodyState:
-    """Follow a constant derivative for a time `dt`."""
+    """Advance the state with a constant derivative for a time `dt`."""
     quat = rotate_quat(state.quat, scale(rate.ang_vel, dt))
     pos, vel, ang_vel, rotor_vel = jax.tree.map(
         lambda x, x_dot: x + x_dot * dt,
@@ -52,25 +52,26 @@ def _advance(state: BodyState, rate: BodyDerivative, dt: float | Array) -> BodyS
 
 
 def euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
-    """Explicit Euler step."""
+    """Advance by an explicit Euler step."""
     return _advance(state, derivative(state), dt)
 
 
 def symplectic_euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
-    """Semi-implicit Euler step: velocities first, then the pose with the new velocities."""
+    """Advance by a semi-implicit Euler step: velocities first, then the pose with these."""
     rate = derivative(state)
     new = _advance(state, rate, dt)
     return _advance(state, rate._replace(vel=new.vel, ang_vel=new.ang_vel), dt)
 
 
 def rk4(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
-    """Classic Runge-Kutta step, with the attitude in the Lie algebra so that it is of order 4 too.
+    """Advance by a classic Runge-Kutta step.
 
-    H. Munthe-Kaas, "High order Runge-Kutta methods on manifolds", Appl. Numer. Math. 1999.
+    The attitude is integrated in the Lie algebra, so that it is of order 4, too. H. Munthe-Kaas,
+    "High order Runge-Kutta methods on manifolds", Appl. Numer. Math. 1999.
     """
     nodes, weights = jnp.array([0, 0.5, 0.5, 1]) * dt, jnp.array([1, 2, 2, 1]) / 6
 
-    # A loop, not four copies: the compiler would fuse those into each other again and again.
+    # A loop instead of four copies, which the compiler would fuse into each other repeatedly.
     def stage(
         i: Array, carry: tuple[BodyDerivative, BodyDerivative]
     ) -> tuple[BodyDerivative, BodyDerivative]:
@@ -91,6 +92,6 @@ def rk4(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
 
 
 def _dexpinv(rotvec: Vec3, ang_vel: Vec3) -> Vec3:
-    """Rate of the rotation vector of q0 * exp(rotvec) at body rates `ang_vel`, to third order."""
+    """Return the rate of the rotation vector of q0 * exp(rotvec), to third order."""
     first = cross(rotvec, ang_vel)
     return add(ang_vel, add(scale(first, 1 / 2), scale(cross(rotvec, first), 1 / 12)))

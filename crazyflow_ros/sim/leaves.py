@@ -1,4 +1,4 @@
-"""Leaves of pytrees: their names and shapes, and which of them a function reads and changes."""
+"""Leaves of pytrees: names, shapes, and which of them a function reads or changes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ T = TypeVar("T")
 
 
 def described(leaf: Any) -> str:
-    """Dtype and shape of an array; of anything else what it is."""
+    """Return dtype and shape of an array, or the repr of anything else."""
     if not hasattr(leaf, "dtype"):
         return repr(leaf)
     return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
 
 
 def path_name(path: tuple[Any, ...]) -> str:
-    """The name of a leaf, as in `states.pos`."""
+    """Return the name of a leaf, such as `states.pos`."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def layout(tree: Any) -> tuple[object, ...]:
-    """Structure, shapes and dtypes of a pytree."""
+    """Return structure, shapes and dtypes of a pytree."""
     leaves, treedef = jax.tree.flatten(tree)
     return treedef, tuple((getattr(x, "shape", None), getattr(x, "dtype", None)) for x in leaves)
 
 
 def traced(fn: Callable[[T], T], tree: T) -> Jaxpr:
-    """`fn` as a computation from the leaves of `tree` to those of its result.
+    """Trace `fn` as a computation from the leaves of `tree` to those of its result.
 
     Raises:
-        TypeError: The result has another structure, or another shape or dtype somewhere.
+        TypeError: The result has another structure, or a leaf has another shape or dtype.
     """
     leaves, treedef = jax.tree.flatten(tree)
     paths = [path for path, _ in jax.tree.leaves_with_path(tree)]
@@ -52,12 +52,12 @@ def traced(fn: Callable[[T], T], tree: T) -> Jaxpr:
 
 
 def changed_leaves(jaxpr: Jaxpr) -> list[bool]:
-    """For each leaf: does the computation return anything but that very leaf?"""
+    """Return for each leaf whether the computation changes it."""
     return [a is not b for a, b in zip(jaxpr.invars, jaxpr.outvars)]
 
 
 def read_leaves(jaxpr: Jaxpr) -> list[bool]:
-    """For each leaf: does the computation use it, or return it as another leaf?"""
+    """Return for each leaf whether the computation uses it, or returns it as another leaf."""
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
     used |= {b for a, b in zip(jaxpr.invars, jaxpr.outvars) if a is not b and isinstance(b, Var)}
     return [v in used for v in jaxpr.invars]

@@ -1,4 +1,4 @@
-"""What stages put into data when they enter a pipeline, taken back when they leave it."""
+"""Memory of stages: added to the data when they enter a pipeline, removed when they leave."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from crazyflow_ros.sim.pipeline import name_of, parts
 from crazyflow_ros.sim.stages import Remembering, Stage
 
 Leaves = dict[tuple[Any, ...], Array | None]
-"""Of parameters and plugins, by their paths."""
+"""Leaves of parameters and plugins, by path."""
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A stage that has entered, and what it replaced in each of the data."""
+    """A stage in the pipeline, and the leaves of each data that it replaced."""
 
     stage: Remembering
     replaced: tuple[Leaves, ...]
@@ -28,25 +28,25 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Memories:
-    """The stages that remember something, since when they are in the pipeline."""
+    """The stages in the pipeline that have a memory."""
 
     entries: tuple[_Entry, ...] = ()
 
     def following(
         self, pipeline: Sequence[Stage], data: Sequence[SimData]
     ) -> tuple[Memories, list[SimData]]:
-        """What is remembered in another pipeline.
+        """Update the memories for another pipeline.
 
         Args:
-            pipeline: The new one. A stage that it shares with the old one remembers what it did.
-            data: What stages remember in, the same ones in each call.
+            pipeline: The new pipeline. Stages that are also in the old one keep their memory.
+            data: Data that hold the memory of stages, the same ones in each call.
 
         Returns:
-            The memories, and the data with fresh ones of stages that enter, and with the parameters
-            and plugins that stages which leave had replaced.
+            The memories; and the data, with the initial memory of stages that enter, and with the
+            parameters and plugins that leaving stages had replaced.
 
         Raises:
-            ValueError: Two stages would have one memory, or a stage refuses the data.
+            ValueError: Two stages would share a memory, or a stage does not support the data.
         """
         new = [stage for stage in parts(pipeline) if isinstance(stage, Remembering)]
         staying: list[_Entry] = []
@@ -77,7 +77,7 @@ def _kept(data: SimData) -> dict[str, Any]:
 
 
 def _replaced(before: SimData, after: SimData) -> Leaves:
-    """Leaves of `before` that `after` has others instead of; None where there was none."""
+    """Return the leaves of `before` that `after` replaces; None for those that it adds."""
     was: Leaves = dict(jax.tree.leaves_with_path(_kept(before)))
     now = jax.tree.leaves_with_path(_kept(after))
     return {path: was.get(path) for path, leaf in now if leaf is not was.get(path)}

@@ -1,4 +1,4 @@
-"""The MuJoCo side of `Sim`: the scene, its MJX copy for all worlds, contacts and pictures."""
+"""The MuJoCo side of `Sim`: the scene, its MJX copy for all worlds, contacts and rendering."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from crazyflow_ros.sim.data import SimData
 if TYPE_CHECKING:
     from mujoco import mjx
 
-_SIZES = 4  # of pictures, that what draws is kept for
+_SIZES = 4  # sizes of images, for which renderers are cached
 
 
 class SimScene:
-    """Builds the scene when it is first asked for: a simulation without pictures needs none."""
+    """Builds the scene when it is first needed, because simulations without rendering need none."""
 
     data: SimData
     drone: Drone | tuple[Drone, ...]
@@ -46,7 +46,7 @@ class SimScene:
         self._spec: mujoco.MjSpec | None = None
         self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
         self._mjx: tuple[mjx.Model, mjx.Data] | None = None
-        self._unposed: tuple[Array, Array, Array] | None = None  # what _mjx does not show yet
+        self._unposed: tuple[Array, Array, Array] | None = None  # newer states than those of _mjx
         self._query: ContactQuery | None = None
         self._slots: ContactSlots | None = None
         self._renderers: Renderers | None = None
@@ -82,7 +82,8 @@ class SimScene:
         if self._unposed is not None:
             unposed, core = self._unposed, self.data.core
             if len(devices := unposed[0].devices()) == 1:
-                # Where MJX put its data: arrays not committed to a device would compile anew.
+                # MJX may have another device: arrays not committed to it would
+                # recompile.
                 unposed = jax.device_put(unposed, *devices)
             self._unposed = None
             data = _posed(*unposed, core.freq, core.drone_mocap_ids, data, model)
@@ -94,10 +95,10 @@ class SimScene:
         self._mjx, self._unposed = (self.mjx_model, mjx_data), None
         if self._query is not None:
             self._query.take(*self._mjx)
-        self.data = self.data  # not in step any more: bodies may have been moved
+        self.data = self.data  # no longer synchronised: bodies may have moved
 
     def build_mjx(self) -> None:
-        """Compile the edited `spec`. Closes a viewer."""
+        """Compile the edited `spec`. Closes the viewer."""
         self.close()
         self._mj = self._mjx = self._unposed = self._query = self._slots = None
         model = self.mj_model
@@ -107,30 +108,30 @@ class SimScene:
         self.data = data.replace(core=core)
 
     def sync(self) -> None:
-        """Bring `mjx_data` up to date with `data`, unless it is."""
+        """Update `mjx_data` from `data`, if it is out of date."""
         if not self._is_synced():
-            states = self.data.states  # the rest when somebody looks
+            states = self.data.states  # the rest when it is read
             self._unposed = states.pos, states.quat, self.data.core.steps
             self._slots = None
             self._mark_synced()
 
     def _is_synced(self) -> bool:
-        """Do the MJX data show the present state?"""
+        """Return whether the MJX data show the present state."""
         raise NotImplementedError
 
     def _mark_synced(self) -> None:
-        """Note that they do."""
+        """Record that the MJX data show the present state."""
         raise NotImplementedError
 
     def contacts(self, body: str | None = None) -> Array:
-        """Which contacts there are.
+        """Return which contacts exist.
 
         Args:
-            body: Name of a body, to see its contacts only: those of its own geoms, not of bodies
+            body: Name of a body, to return only the contacts of its own geoms, not those of bodies
                 fixed to it.
 
         Returns:
-            (n_worlds, n_slots) bool; `contact_slots` and `contact_list` tell more.
+            (n_worlds, n_slots) bool; see `contact_slots` and `contact_list` for details.
         """
         slots = self.contact_slots()
         if body is None:
@@ -141,17 +142,17 @@ class SimScene:
         return touching
 
     def contact_list(self, world: int = 0, body: str | None = None) -> list[Contact]:
-        """The contacts in a world, deepest first; only those of a body if one is named.
+        """Return the contacts in a world, deepest first; with `body`, only those of that body.
 
         Raises:
-            ValueError: There is no such world.
+            ValueError: The world does not exist.
         """
         self._check_world(world)
         touching = self.contacts(body)
         return listed(self.contact_slots(), world, touching, self.mj_model)
 
     def contact_slots(self) -> ContactSlots:
-        """Where geoms of all worlds are that touch or may touch."""
+        """Return the positions of geoms in all worlds that touch or may touch."""
         self.sync()
         if self._slots is None:
             states = self.data.states
@@ -169,7 +170,7 @@ class SimScene:
         width: int = 640,
         height: int = 480,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
-        """Draw one world.
+        """Render one world.
 
         Args:
             mode: `human` (a viewer window), `rgb_array`, `depth_array` or `rgbd_tuple`.
@@ -179,19 +180,19 @@ class SimScene:
             height: Pixels.
 
         Returns:
-            (height, width, 3) uint8 and (height, width) float32, as `mode` asks: metres along the
-            optical axis, infinite where there is nothing.
+            (height, width, 3) uint8 or (height, width) float32 or both, according to `mode`. Depth
+            is in metres along the optical axis, infinite where there is nothing.
 
         Raises:
-            ValueError: Unknown mode, world or camera, or no size.
-            RenderingUnavailable: There is nothing to draw with, or no display for a window.
+            ValueError: The mode, world or camera is unknown, or the size is not positive.
+            RenderingUnavailable: OpenGL is not available, or there is no display for a window.
         """
         if mode not in ("human", "rgb_array", "depth_array", "rgbd_tuple"):
             raise ValueError(f"unknown render mode {mode!r}")
         self._check_world(world)
         self.sync()
         model, data = self._compiled()
-        if self._mjx is not None:  # obstacles that were moved
+        if self._mjx is not None:  # obstacles that have moved
             moved = self._mjx[1]
             data.mocap_pos[:], data.mocap_quat[:] = moved.mocap_pos[world], moved.mocap_quat[world]
         states, ids = self.data.states, np.asarray(self.data.core.drone_mocap_ids)
@@ -215,7 +216,7 @@ class SimScene:
         return pictures[0] if len(pictures) == 1 else (pictures[0], pictures[1])
 
     def close(self) -> None:
-        """Close the viewer and free what draws."""
+        """Close the viewer, and free the renderers."""
         if self._viewer is not None:
             self._viewer.close()
             self._viewer = None
@@ -229,7 +230,7 @@ class SimScene:
 
     def _show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         if self._viewer is None:
-            if not has_display():  # the viewer's library would end the process
+            if not has_display():  # the library of the viewer would end the process
                 raise RenderingUnavailable(
                     "mode 'human' opens a window, and there is no display; 'rgb_array' needs none"
                 )
@@ -246,7 +247,7 @@ class SimScene:
 
     def _batched(self) -> tuple[mjx.Model, mjx.Data]:
         if self._mjx is None:
-            from mujoco import mjx  # takes a second, and most users of `Sim` need none of it
+            from mujoco import mjx  # takes a second, and few users of `Sim` need it
 
             model, data = self._compiled()
             unweld(model, [str(i) for i in range(self.n_drones)])
@@ -254,7 +255,8 @@ class SimScene:
                 lambda x: jnp.repeat(jnp.asarray(x)[None], self.n_worlds, axis=0),
                 mjx.put_data(model, data),
             )
-            # Where the first sync will leave it: else the second compiles anew.
+            # The placement after the first sync; otherwise the second sync would
+            # recompile.
             whole = sharding = self.data.states.pos.sharding
             if isinstance(sharding, NamedSharding):
                 whole = NamedSharding(sharding.mesh, PartitionSpec())
@@ -273,7 +275,7 @@ def _posed(
     mjx_data: mjx.Data,
     mjx_model: mjx.Model,
 ) -> mjx.Data:
-    """MJX data with the drones at these poses, after so many steps."""
+    """Return MJX data with the drones at these poses, after a number of steps."""
     from mujoco import mjx
 
     time = (steps[:, 0] / freq).astype(mjx_data.time.dtype)
@@ -291,7 +293,7 @@ def _synced(data: SimData) -> SimData:
 def sync_sim2mjx(
     data: SimData, mjx_data: mjx.Data, mjx_model: mjx.Model
 ) -> tuple[SimData, mjx.Data]:
-    """Time, poses, cameras and contacts of all worlds from the drones' states.
+    """Compute time, poses, cameras and contacts of all worlds from the states of the drones.
 
     Args:
         data: The states.

@@ -1,4 +1,4 @@
-"""Keeps two threads from working on the same simulation at the same time."""
+"""Prevents two threads from using the same simulation at the same time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from types import TracebackType
 
 
 class OneThread:
-    """As a context: what one thread does at a time. A second one is told so, and does not wait.
+    """A context that only one thread may be in; a second one does not wait, but raises an error.
 
-    A step uses up the arrays that it begins with, which a second thread would find deleted.
+    A step donates the arrays that it starts from, so a second thread would find them deleted.
 
     Raises:
         RuntimeError: Another thread is within the context.

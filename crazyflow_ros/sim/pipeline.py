@@ -1,7 +1,7 @@
 """Changes to a pipeline by the names of its stages.
 
 A pipeline is a tuple of functions, and the name of a stage is that of its function or class. Each
-of these returns a new tuple, to assign to `Sim.step_pipeline` or `Sim.reset_pipeline`.
+of these functions returns a new tuple, to assign to `Sim.step_pipeline` or `Sim.reset_pipeline`.
 """
 
 from __future__ import annotations
@@ -14,48 +14,51 @@ S = TypeVar("S", bound=Callable[..., Any])
 
 
 def name_of(stage: Callable[..., Any]) -> str:
-    """The name of a stage."""
+    """Return the name of a stage."""
     if isinstance(stage, partial):
         return name_of(stage.func)
     return getattr(stage, "__name__", type(stage).__name__)
 
 
 def names(pipeline: tuple[Callable[..., Any], ...]) -> tuple[str, ...]:
-    """The names of all stages, in order."""
+    """Return the names of all stages, in order."""
     return tuple(name_of(stage) for stage in pipeline)
 
 
 def parts(pipeline: Sequence[S]) -> Iterator[S]:
-    """All stages, and those that a stage says it calls, in an attribute `stages`."""
+    """Yield all stages, and those that a stage lists in its attribute `stages`."""
     for stage in pipeline:
         yield stage
         yield from parts(getattr(stage, "stages", ()))
 
 
 def insert_before(pipeline: tuple[S, ...], name: str, *stages: S) -> tuple[S, ...]:
-    """`pipeline` with `stages` before the one called `name`.
+    """Return `pipeline` with `stages` before the one called `name`.
 
     Raises:
-        ValueError: Not one stage has that name.
+        ValueError: No stage or several stages have that name.
     """
     i = _index(pipeline, name)
     return (*pipeline[:i], *stages, *pipeline[i:])
 
 
 def insert_after(pipeline: tuple[S, ...], name: str, *stages: S) -> tuple[S, ...]:
-    """`pipeline` with `stages` after the one called `name`. Raises as `insert_before`."""
+    """Return `pipeline` with `stages` after the one called `name`. Raises like `insert_before`."""
     i = _index(pipeline, name) + 1
     return (*pipeline[:i], *stages, *pipeline[i:])
 
 
 def replace(pipeline: tuple[S, ...], name: str, stage: S) -> tuple[S, ...]:
-    """`pipeline` with `stage` instead of the one called `name`. Raises as `insert_before`."""
+    """Return `pipeline` with `stage` in place of the one called `name`.
+
+    Raises like `insert_before`.
+    """
     i = _index(pipeline, name)
     return (*pipeline[:i], stage, *pipeline[i + 1 :])
 
 
 def remove(pipeline: tuple[S, ...], name: str) -> tuple[S, ...]:
-    """`pipeline` without the stage called `name`. Raises as `insert_before`."""
+    """Return `pipeline` without the stage called `name`. Raises like `insert_before`."""
     i = _index(pipeline, name)
     return (*pipeline[:i], *pipeline[i + 1 :])
 

@@ -1,7 +1,7 @@
-"""Ready-made stages for `Sim.reset_pipeline`: each reset world starts another way.
+"""Ready-made stages for `Sim.reset_pipeline` that randomise each reset world.
 
-Each function returns a stage. Draws come from `data.core.rng_key`; worlds that are not reset keep
-what they have.
+Each function returns a stage. Random numbers come from `data.core.rng_key`; worlds that are not
+reset remain unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crazyflow_ros.sim.data import SimData
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 
 ResetStage = Callable[[SimData, SimData, Array | None], SimData]
-"""Changes freshly reset data; gets the data, the default data and the mask of reset worlds."""
+"""Changes reset data. Its arguments are the data, the default data and the mask of reset worlds."""
 
 
 def randomize_pos(spread: ArrayLike) -> ResetStage:
@@ -41,7 +41,7 @@ def randomize_ang_vel(spread: ArrayLike) -> ResetStage:
 
 
 def randomize_attitude(spread: ArrayLike) -> ResetStage:
-    """Turn drones by a rotation vector of up to `spread` [rad] in each of its components."""
+    """Rotate drones by a rotation vector of up to `spread` [rad] in each component."""
     spread = _per_axis("attitude", spread)
 
     def attitude(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
@@ -55,7 +55,7 @@ def randomize_attitude(spread: ArrayLike) -> ResetStage:
 
 
 def randomize_mass(spread: float) -> ResetStage:
-    """Multiply each drone's mass by 1 ± `spread`. Its controller does not know."""
+    """Multiply each drone's mass by 1 ± `spread`. Its controller uses the nominal mass."""
     return _scale("mass", spread)
 
 
@@ -65,19 +65,21 @@ def randomize_inertia(spread: float) -> ResetStage:
 
 
 def randomize_param(name: str, spread: float) -> ResetStage:
-    """Multiply any parameter of `data.params` by 1 ± `spread`, one factor for each drone.
+    """Multiply any parameter of `data.params` by 1 ± `spread`, one factor per drone.
 
     Raises:
-        ValueError: No dynamics have such a parameter, or it follows from another one.
+        ValueError: No dynamics have such a parameter, or it is computed from another one.
     """
     known = {f.name for model in Dynamics for f in fields(model.params)} - {"J_inv", "obstacles"}
     if name not in known:
-        raise ValueError(f"{name!r} is no parameter to randomise, have {', '.join(sorted(known))}")
+        raise ValueError(
+            f"{name!r} is not a parameter to randomise, have {', '.join(sorted(known))}"
+        )
     return _scale(name, spread)
 
 
 def _per_axis(field: str, spread: ArrayLike) -> np.ndarray:
-    """A spread of vectors.
+    """Return the spread of a vector.
 
     Raises:
         ValueError: It is not finite, or neither one number nor three.
@@ -122,14 +124,14 @@ def _scale(name: str, spread: float) -> ResetStage:
 
 
 def _uniform(data: SimData, shape: tuple[int, ...]) -> tuple[SimData, Array]:
-    """Numbers from -1 to 1, and data with another key."""
+    """Return random numbers from -1 to 1, and data with a new key."""
     key, subkey = jax.random.split(data.core.rng_key)
     noise = jax.random.uniform(subkey, shape, data.states.pos.dtype, -1, 1)
     return data.replace(core=data.core.replace(rng_key=key)), noise
 
 
 def _where(mask: Array | None, new: Array, now: Array) -> Array:
-    """`new` in the worlds of the mask."""
+    """Return `new` in the worlds of the mask, `now` in the others."""
     if mask is None:
         return new
     return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, now)

@@ -1,4 +1,4 @@
-"""Taking worlds back to where they started."""
+"""Reset of worlds to their default data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ResetFn = Callable[[SimData, SimData, Array | np.ndarray | None], SimData]
 
 
 def reset_fn(pipeline: tuple[ResetStage, ...], derivative: Derivative, worlds: Worlds) -> ResetFn:
-    """A pure, compiled function of data, default data and mask, (n_worlds,) bool or None."""
+    """Return a pure, compiled function of data, default data and mask, (n_worlds,) bool or None."""
 
     @jax.jit
     def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:

@@ -1,4 +1,4 @@
-"""The shapes of a simulation's data: which axes are of worlds and drones, what may be assigned."""
+"""The shapes of a simulation's data: which axes are worlds and drones, and what may be assigned."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Path = tuple[Any, ...]
 
 
 class Shapes:
-    """Shapes and dtypes of the data that a simulation begins with."""
+    """Shapes and dtypes of a simulation's initial data."""
 
     def __init__(self, data: SimData, mixed: bool) -> None:
-        """Take them from `data`.
+        """Record the shapes of `data`.
 
         Args:
-            data: With parameters that all worlds share.
-            mixed: These have an axis of drones.
+            data: Data with parameters that all worlds share.
+            mixed: Whether the parameters have an axis of drones.
         """
         core = data.core
         self.sizes = (core.n_worlds, core.n_drones)
@@ -36,10 +36,10 @@ class Shapes:
         self._checked: set[object] = set()
 
     def lead(self, path: Path, leaf: Array) -> tuple[int, ...]:
-        """The leading axes of a parameter.
+        """Return the leading axes of a parameter.
 
         Raises:
-            ValueError: They are neither of drones nor of worlds.
+            ValueError: They are not axes of drones or worlds.
         """
         lead = leaf.shape[: leaf.ndim - self._figure_ndim(path, leaf)]
         pairs = zip(lead[::-1], self.sizes[::-1])
@@ -51,20 +51,20 @@ class Shapes:
         return lead
 
     def check(self, data: SimData, now: SimData) -> None:
-        """Refuse data that are not of this simulation.
+        """Check that data fit this simulation.
 
-        Other than at first, parameters may have leading axes, and there may be more arrays with
-        axes of worlds and drones.
+        Unlike in the initial data, parameters may have leading axes, and there may be additional
+        arrays with axes of worlds and drones.
 
         Args:
-            data: The data. If they are lazy, this looks at what has been read or replaced.
-            now: Data that are fine, some fields of which may be the same.
+            data: The data. In lazy data, only fields that have been read or replaced are checked.
+            now: Valid data, which may share fields with `data`.
 
         Raises:
             ValueError: Something has another shape or dtype, or is missing; the message names it.
         """
         if not isinstance(data, SimData):
-            raise ValueError(f"data has to be a SimData, got {data!r}")
+            raise ValueError(f"data must be a SimData, got {data!r}")
         fine = now.present
         for name, field in data.present.items():
             if field is not fine.get(name) and (key := (name, layout(field))) not in self._checked:
@@ -75,7 +75,7 @@ class Shapes:
         given = {(name, *path): leaf for path, leaf in jax.tree.leaves_with_path(field)}
         for path, first in self._first.items():
             if path[0] == name and path not in given:
-                raise ValueError(f"{path_name(path)} has to be an array, {described(first)}")
+                raise ValueError(f"{path_name(path)} must be an array, {described(first)}")
         for path, leaf in given.items():
             self._check_leaf(path, leaf)
         if name.name == "core" and field.freq != self._freq:
@@ -85,7 +85,7 @@ class Shapes:
         first = self._first.get(path)
         if not hasattr(leaf, "dtype"):
             expected = f", {described(first)}" if first is not None else ""
-            raise ValueError(f"{path_name(path)} has to be an array{expected}, got {leaf!r}")
+            raise ValueError(f"{path_name(path)} must be an array{expected}, got {leaf!r}")
         if is_param(path):
             n_lead = len(self.lead(path, leaf))
             if first is not None:
@@ -102,7 +102,7 @@ class Shapes:
             raise ValueError(f"{path_name(path)} is {described(leaf)}, expected {described(first)}")
 
     def _figure_ndim(self, path: Path, leaf: Array) -> int:
-        """Axes of a parameter without leading ones."""
+        """Return the number of axes of a parameter, without leading ones."""
         if _is_obstacle(path):
             return FIGURE_NDIM[_names(path)[-1]]
         first = self._first.get(path)
@@ -110,7 +110,10 @@ class Shapes:
 
 
 def is_param(path: Path) -> bool:
-    """Is the leaf a parameter, which worlds and drones share unless it has leading axes?"""
+    """Return whether the leaf is a parameter.
+
+    Worlds and drones share parameters that have no leading axes.
+    """
     return "params" in _names(path)
 
 
@@ -123,7 +126,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _same(dtype: Any, expected: Any) -> bool:
-    """Does JAX make arrays of the one dtype of those of the other?"""
+    """Return whether JAX converts arrays of one dtype to the other."""
     if dtype == expected:
         return True
     return bool(jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True) == expected)

@@ -53,11 +53,11 @@ class Sim(SimScene):
     """Quadrotors in parallel worlds, stepped as one compiled function.
 
     Attributes:
-        step_pipeline: The stages of a tick, in order. Assign a changed tuple to change the physics,
+        step_pipeline: Stages of a tick, in order. Assign a changed tuple to change the physics,
             see `pipeline`.
         reset_pipeline: Stages that run after the state has been reset.
-        forces: External influences that every evaluation of the dynamics adds up; given once.
-        default_data: What a reset goes back to.
+        forces: External forces that every evaluation of the dynamics adds; they cannot be changed.
+        default_data: Data that a reset restores.
     """
 
     default_data: SimData
@@ -85,28 +85,28 @@ class Sim(SimScene):
         """Build a simulation.
 
         Args:
-            n_worlds: Independent worlds.
-            n_drones: Drones in each world: 1, or as many as `drone` names.
+            n_worlds: Number of independent worlds.
+            n_drones: Number of drones in each world: 1 by default, or as many as `drone` names.
             drone: A `Drone`, or one for each drone of a world.
             dynamics: A `Dynamics`.
-            control: A `Control`, what commands mean.
+            control: A `Control`, the meaning of commands.
             integrator: An `Integrator`.
             freq: Physics ticks per second.
-            state_freq: Rate of the position controller, Hz. Like the other rates it has to divide
-                `freq`, if commands go through that controller.
+            state_freq: Rate of the position controller, Hz. Like the other rates, it must divide
+                `freq` if commands pass through that controller.
             attitude_freq: Rate of the attitude controller, Hz.
             body_rate_freq: Rate of the body rate controller, Hz.
             force_torque_freq: Rate of the motor mixer, Hz.
-            scene: Name or path of the MJCF that the drones are put into.
-            forces: External influences, e.g. `floor_contact(drone, freq)`, of the same drones and
-                frequency. With None there are none, and the floor stops drones as Crazyflow's does.
+            scene: Name or path of the MJCF scene.
+            forces: External forces, e.g. `floor_contact(drone, freq)`, for the same drones and
+                frequency. None means no forces, and a floor that stops drones as Crazyflow's does.
             rng_key: Seed of `data.core.rng_key`.
-            true_mass: Let the position controller know what thrust carries the drone, so that it
-                hovers at the height commanded; the firmware's own idea of it leaves an error.
-            obstacles: `data.params.obstacles`, which `obstacle_contact` in `forces`, or a force of
-                your own, lets drones collide with. Nothing draws them.
+            true_mass: Whether the position controller uses the thrust that balances gravity, so
+                that drones hover at the commanded height; the firmware's value leaves an error.
+            obstacles: `data.params.obstacles`, which drones collide with if `forces` contains
+                `obstacle_contact` or such a force of your own. They are not rendered.
             mesh: Devices among which the worlds are divided, evenly and along all its axes, e.g.
-                `jax.make_mesh((jax.device_count(),), ("worlds",))`; one device if None.
+                `jax.make_mesh((jax.device_count(),), ("worlds",))`; None for one device.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -115,9 +115,9 @@ class Sim(SimScene):
         models = models_of(drone, n_drones)
         n_worlds, n_drones, freq = whole("n_worlds", n_worlds), len(models), whole("freq", freq)
         if mesh is not None and not hasattr(mesh, "devices"):
-            raise ValueError(f"mesh has to be a jax.sharding.Mesh, got {mesh!r}")
+            raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
         if not isinstance(rng_key, int | np.integer):
-            raise ValueError(f"rng_key has to be an integer, got {rng_key!r}")
+            raise ValueError(f"rng_key must be an integer, got {rng_key!r}")
         self.drone: Drone | tuple[Drone, ...] = models[0] if isinstance(drone, str) else models
         self.dynamics = member(Dynamics, dynamics)
         self.control = member(Control, control)
@@ -155,12 +155,12 @@ class Sim(SimScene):
         )
         params = self._data.params.replace(obstacles=obstacles)
         self._data = self._data.replace(params=params)
-        self._flown: PackedData | None = None  # what takes the place of _data after a step
+        self._flown: PackedData | None = None  # replaces _data after a step
         mixed = not isinstance(self.drone, str)
         self._worlds = Worlds(self._data, mixed, mesh)
         self._data = self._worlds.placed(self._data)
         if mesh is None and self._data.states.pos.devices() != {jax.local_devices()[0]}:
-            # Stay on what is the default device now, whatever it is when methods are called.
+            # Stay on the present default device, even if it changes later.
             self._data = jax.device_put(self._data, self._data.states.pos.sharding)
         self._steps: dict[object, PackedStep] = {}
         self._reset: ResetFn | None = None
@@ -171,8 +171,8 @@ class Sim(SimScene):
     def data(self) -> SimData:
         """The present data. Assign to change it.
 
-        Shapes and dtypes are checked then, numbers are not: that would have to wait for the device.
-        NaN or a zero quaternion make their drone's state NaN.
+        Assignment checks shapes and dtypes, but not numbers, for which it would have to wait for
+        the device. NaN or a zero quaternion makes the state of its drone NaN.
 
         Raises:
             ValueError: Something assigned has another shape or dtype; the message names it.
@@ -211,7 +211,7 @@ class Sim(SimScene):
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:
-        """The stages after a reset."""
+        """The stages that run after a reset."""
         return self._reset_pipeline
 
     @reset_pipeline.setter
@@ -219,16 +219,16 @@ class Sim(SimScene):
         self._reset_pipeline, self._reset = tuple(pipeline), None
 
     def step(self, n_steps: int = 1) -> None:
-        """Advance all worlds by `n_steps` ticks. A new count does not compile anew.
+        """Advance all worlds by `n_steps` ticks. A new number of ticks does not recompile.
 
         Raises:
-            ValueError: `n_steps` is not a whole number from 1 to `MOST_STEPS`.
+            ValueError: `n_steps` is not an integer from 1 to `MAX_STEPS`.
             RuntimeError: Another thread is working on this simulation.
         """
         n_steps = steps_of(n_steps)
         with self._one_thread:
             if self._flown is None:
-                data = jax.tree.map(lambda x: x, self._data)  # all of it, if it was not unpacked
+                data = jax.tree.map(lambda x: x, self._data)  # all of it, even if not unpacked
                 data = self._worlds.placed(_unsynced(data))
                 key = layout(data)
                 if key not in self._steps:
@@ -239,18 +239,18 @@ class Sim(SimScene):
             self._flown.advance(n_steps)
 
     def reset(self, mask: ArrayLike | None = None) -> None:
-        """Take worlds back to `default_data`.
+        """Reset worlds to `default_data`.
 
         Args:
-            mask: (n_worlds,) bool, the worlds to reset; all of them if None.
+            mask: (n_worlds,) bool, the worlds to reset; None for all.
 
         Raises:
-            ValueError: The mask has another shape, or holds other things.
+            ValueError: The mask has another shape or dtype.
         """
         if mask is not None:
             mask = np.asarray(mask)
             if mask.shape != (self.n_worlds,):
-                raise ValueError(f"mask has the shape ({self.n_worlds},), got {mask.shape}")
+                raise ValueError(f"mask must have shape ({self.n_worlds},), got {mask.shape}")
             if mask.dtype != bool:
                 raise ValueError(f"mask holds a bool for each world, got {mask.tolist()}")
             mask = self._worlds.placed_array(mask)
@@ -288,13 +288,13 @@ class Sim(SimScene):
                 self._flown.command(self._worlds.placed_array(value))
 
     def __reduce__(self) -> NoReturn:
-        """A simulation holds compiled functions, and what others have put into its pipelines.
+        """Refuse to pickle compiled functions, and user functions in pipelines.
 
         Raises:
-            TypeError: Always; it says what can be pickled or copied instead.
+            TypeError: Always; the message names the alternative.
         """
         raise TypeError(
-            "a Sim cannot be pickled or copied, for it holds compiled functions: make another one "
+            "a Sim holds compiled functions and cannot be pickled or copied: build another one "
             "with the same arguments, and give it the data, e.g. jax.device_get(sim.data)"
         )
 
@@ -305,7 +305,7 @@ class Sim(SimScene):
 
     @property
     def time(self) -> Array:
-        """(N, 1) s since the last reset."""
+        """(N, 1) time since the last reset, s."""
         return self.data.core.steps / self.freq
 
     @property
@@ -321,18 +321,18 @@ class Sim(SimScene):
         return functional.controllable(self.data)
 
     def build_default_data(self) -> SimData:
-        """Make the present data those that a reset goes back to."""
+        """Make the present data the default data, which a reset restores."""
         self.default_data = self.data
         return self.default_data
 
     def derivative(self, data: SimData) -> SimStateDeriv:
-        """Time derivative of `data.states` under the commands in force."""
+        """Return the time derivative of `data.states` under the commands in force."""
         check_precision(data)
         rate = stages.derivative(data, data.states.components, self.forces)
         return SimStateDeriv.from_components(rate)
 
     def contact_wrench(self, data: SimData) -> Array:
-        """What the contacts among `forces` do to drones, by `data.states_deriv`.
+        """Return the wrench of the contacts among `forces`, computed from `data.states_deriv`.
 
         Returns:
             (N, M, 6) force [N] and torque [N m] on the centre of mass, world frame.
@@ -346,21 +346,21 @@ class Sim(SimScene):
         return stack((*force, *torque))
 
     def build_step_fn(self) -> StepFn:
-        """The present pipeline as a pure function of data and number of ticks.
+        """Return the present pipeline as a pure function of data and number of ticks.
 
-        Called as it is it is compiled, once for all counts. Inside `jax.jit`, `jax.vmap` or
-        `jax.grad` it becomes part of the transformed function; `jax.grad` needs the count to be an
-        int.
+        A plain call is compiled, once for all numbers of ticks. Inside `jax.jit`, `jax.vmap` or
+        `jax.grad` the function becomes part of the transformed one; `jax.grad` needs an int as the
+        number of ticks.
         """
         return step_fn(tick_of(self._step_pipeline), self.derivative, self._worlds)
 
     def build_reset_fn(self) -> ResetFn:
-        """The reset pipeline as a pure, compiled function of data, default data and mask."""
+        """Return the reset pipeline as a pure, compiled function of data, default data and mask."""
         return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
 
 
 def _unsynced(data: SimData) -> SimData:
-    """Data that the MJX data do not show."""
+    """Return the data, marked as not shown by the MJX data."""
     synced = data.core.mjx_synced
     if isinstance(synced, jax.core.Tracer) or not bool(synced):
         return data

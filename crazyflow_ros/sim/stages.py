@@ -1,7 +1,7 @@
 """The stages of a physics tick: pure functions from `SimData` to `SimData`.
 
-They split arrays first and stack them last, with nothing but component arithmetic between, so that
-the compiler cancels the stacking of one stage against the splitting of the next.
+They split arrays first and stack them last, with only component arithmetic in between, so that the
+compiler cancels the stacking of one stage against the splitting of the next.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ Stage = Callable[[SimData], SimData]
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A stage with a memory, in `data.plugins`."""
+    """A stage with a memory in `data.plugins`."""
 
     def begin(self, data: SimData) -> SimData:
-        """Data with a fresh memory; called when the stage enters a pipeline.
+        """Return data with the initial memory; called when the stage enters a pipeline.
 
-        What it replaces in parameters and plugins comes back when the stage leaves.
+        Parameters and plugins that it replaces are restored when the stage leaves.
         """
         ...
 
     def __call__(self, data: SimData) -> SimData:
-        """The stage."""
+        """Run the stage."""
         ...
 
 
 def run_if_due(
     data: SimData, level: Control, controller: Callable[[SimData], SimControls]
 ) -> SimData:
-    """Run a controller in the worlds where it is due: on exact multiples of its period."""
+    """Run a controller in the worlds where it is due: at exact multiples of its period."""
     period = data.core.freq // getattr(data.controls, level).freq
     if period == 1:
         return data.replace(controls=controller(data))
@@ -60,7 +60,7 @@ def run_if_due(
     leaves, treedef = jax.tree.flatten(data)
     jaxpr = traced(lambda data: data.replace(controls=controller(data)), data)
     changed, read = changed_leaves(jaxpr), read_leaves(jaxpr)
-    # Component by component: whole arrays would be put together just to be handed over.
+    # By component: whole arrays would be assembled only to be passed on.
     parts = {
         i: split(x) if x.ndim > 1 else (x,) for i, x in enumerate(leaves) if changed[i] or read[i]
     }
@@ -87,7 +87,7 @@ def run_if_due(
 
 
 def _while_armed(controls: SimControls, integral: Vec3) -> Array:
-    """An integral that starts anew when the drone is armed."""
+    """Return an integral that is zero until the drone is armed."""
     armed = controls.armed[..., 0]
     return stack(tuple(jnp.where(armed, i, 0.0) for i in integral))
 
@@ -95,13 +95,13 @@ def _while_armed(controls: SimControls, integral: Vec3) -> Array:
 def _change_of_error(
     des: tuple[Array, ...], prev_des: tuple[Array, ...], vel: Vec3, prev_vel: tuple[Array, ...]
 ) -> Vec3:
-    """Change of the body rate error since the controller last ran."""
+    """Return the change of the body rate error since the controller's last run."""
     x, y, z = ((des[i] - prev_des[i]) - (vel[i] - prev_vel[i]) for i in range(3))
     return (x, y, z)
 
 
 def position_controller(data: SimData) -> SimControls:
-    """Controls after a run of the position controller."""
+    """Return the controls after a run of the position controller."""
     controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
     assert level is not None and attitude is not None
     cmd = level.cmd
@@ -123,12 +123,12 @@ def position_controller(data: SimData) -> SimControls:
 
 
 def control_state(data: SimData) -> SimData:
-    """Position controller: `controls.state` to an attitude command."""
+    """Run the position controller: `controls.state` to an attitude command."""
     return run_if_due(data, Control.state, position_controller)
 
 
 def control_attitude(data: SimData) -> SimData:
-    """Attitude controller: `controls.attitude` to a force and torque command."""
+    """Run the attitude controller: `controls.attitude` to a force and torque command."""
 
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.attitude, data.controls.force_torque
@@ -159,7 +159,7 @@ def control_attitude(data: SimData) -> SimData:
 
 
 def control_body_rate(data: SimData) -> SimData:
-    """Body rate controller: `controls.body_rate` to a force and torque command."""
+    """Run the body rate controller: `controls.body_rate` to a force and torque command."""
 
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.body_rate, data.controls.force_torque
@@ -190,7 +190,7 @@ def control_body_rate(data: SimData) -> SimData:
 
 
 def control_force_torque(data: SimData) -> SimData:
-    """Motor mixer: `controls.force_torque` to rotor speeds."""
+    """Run the motor mixer: `controls.force_torque` to rotor speeds."""
 
     def controller(data: SimData) -> SimControls:
         level = data.controls.force_torque
@@ -203,7 +203,7 @@ def control_force_torque(data: SimData) -> SimData:
 
 
 def commit_attitude(data: SimData) -> SimData:
-    """`controls.attitude` to what a fitted model follows; it has a controller of its own."""
+    """Copy `controls.attitude` to the input of a fitted model, which includes a controller."""
 
     def controller(data: SimData) -> SimControls:
         assert data.controls.attitude is not None
@@ -213,7 +213,7 @@ def commit_attitude(data: SimData) -> SimData:
 
 
 def limit_rotor_vel(data: SimData) -> SimData:
-    """Keep rotor commands to what the motors can do; zero, or an unarmed drone, stops a rotor."""
+    """Limit rotor commands to the motors' range; zero, or an unarmed drone, stops a rotor."""
     assert isinstance(data.params, first_principles.Params)
     limits = data.params.rotor_vel_limits
     commands = split(data.controls.rotor_vel)
@@ -221,7 +221,7 @@ def limit_rotor_vel(data: SimData) -> SimData:
 
 
 def limit_thrust(data: SimData) -> SimData:
-    """Keep thrust to what the motors can give; exactly zero, or an unarmed drone, gives none."""
+    """Limit thrust to the motors' range; exactly zero, or an unarmed drone, gives none."""
     assert isinstance(data.params, so_rpy.Params) and data.controls.rpy_thrust is not None
     roll, pitch, yaw, thrust = split(data.controls.rpy_thrust)
     thrust = _limited(data, thrust, thrust != 0, data.params.thrust_limits)
@@ -238,12 +238,12 @@ def _actuated(data: SimData, actuators: tuple[Array, ...]) -> SimData:
 
 
 def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) -> BodyDerivative:
-    """Time derivative at a state, under the commands, wrench and parameters of `data`.
+    """Return the time derivative at a state, under the commands, wrench and parameters of `data`.
 
     Args:
         data: Commands, external wrench and parameters.
-        state: The state, which need not be that of `data`.
-        forces: External influences besides `data.states.force` and `torque`.
+        state: The state, which may differ from that of `data`.
+        forces: External forces besides `data.states.force` and `torque`.
     """
     external = Wrench(split(data.states.force), split(data.states.torque))  # type: ignore[arg-type]
     for force in forces:
@@ -258,7 +258,7 @@ def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) ->
 
 
 def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
-    """The stage that advances the state by one tick."""
+    """Return the stage that advances the state by one tick."""
 
     def integrate(data: SimData) -> SimData:
         state = integrator.fn(
@@ -272,7 +272,7 @@ def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
 
 
 def move_obstacles(data: SimData) -> SimData:
-    """Let obstacles go on as they move; belongs behind `integrate`.
+    """Move obstacles at their velocities; insert it after `integrate`.
 
     Raises:
         ValueError: There are no obstacles, or they have no velocities.
@@ -285,7 +285,7 @@ def move_obstacles(data: SimData) -> SimData:
 
 
 def clip_floor_pos(data: SimData) -> SimData:
-    """Stop drones at the floor, as Crazyflow does: at z = -1 mm the linear velocity is zeroed."""
+    """Stop drones at the floor as Crazyflow does: below z = -1 mm the linear velocity is zeroed."""
     state = data.states.components
     below = state.pos[2] < -0.001
     x, y, z = state.pos

@@ -15,30 +15,30 @@ from crazyflow_ros.dynamics.components import Vec3, split, stack
 from crazyflow_ros.sim.data import SimData
 
 N_FILTERS = 5
-"""Numbers that the shaping filters of the gusts remember, and random numbers that they take."""
+"""Number of states of the gusts' shaping filters, and of random numbers that they need."""
 N_NUMBERS = 19
 """Length of `Dryden.numbers`."""
 INTENSITY = 5
-"""Where among these the strength of the vertical gusts is; 0: there are none."""
+"""Index in `Dryden.numbers` of the intensity of the vertical gusts; 0 means no gusts."""
 
 _FEET = 0.3048  # m
 _MEMORY = "dryden"
-_SLOWEST = 1e-3  # m/s, of the air that carries the gusts
+_SLOWEST = 1e-3  # m/s, speed of the air that carries the gusts
 
 
 @dataclass(frozen=True)
 class Dryden:
     """Steady wind and Dryden turbulence near the ground, the same for all drones of a world.
 
-    MIL-F-8785C, section 3.7, low-altitude model, for an observer that stands still: the gusts blow
-    past with the mean wind. They are sampled exactly. A model without drag does not feel them.
+    MIL-F-8785C, section 3.7, low-altitude model, for an observer at rest: the mean wind carries the
+    gusts past. They are sampled exactly. Models without drag do not feel them.
 
     Attributes:
-        wind: x and y of the mean wind in the world, m/s, and z, if it has one.
-        altitude: Height over ground, m; 3 to 300.
+        wind: x and y of the mean wind in the world, m/s, and optionally z.
+        altitude: Height above ground, m; 3 to 300.
         intensity: Standard deviation of the vertical gusts, m/s. None: a tenth of the mean wind, as
-            the standard has it, whose wind is that at 6 m. Gusts that are stronger than that blow
-            past with the wind that would have them.
+            in the standard, where it is the wind at 6 m. Stronger gusts are carried by the wind
+            that would cause them.
     """
 
     wind: tuple[float, float] | tuple[float, float, float]
@@ -46,32 +46,32 @@ class Dryden:
     intensity: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what the model is not made for.
+        """Check that the model is valid for the parameters.
 
         Raises:
-            ValueError: No wind that would tell how strong its gusts are, or a figure that is out of
+            ValueError: There is no wind from which to compute the intensity, or a number is out of
                 range.
         """
         if not np.isfinite(self.wind).all() or (self.intensity is None and self.speed <= 0):
-            raise ValueError(f"wind has to be finite and blow, got {self.wind}")
+            raise ValueError(f"wind must be finite and blow, got {self.wind}")
         if not 3 <= self.altitude <= 300:
-            raise ValueError(f"altitude has to be from 3 to 300 m, got {self.altitude}")
+            raise ValueError(f"altitude must be from 3 to 300 m, got {self.altitude}")
         if self.intensity is not None and not 0 <= self.intensity < np.inf:
-            raise ValueError(f"intensity has to be 0 m/s or more, got {self.intensity}")
+            raise ValueError(f"intensity must be 0 m/s or more, got {self.intensity}")
 
     @property
     def speed(self) -> float:
-        """Of the mean wind over the ground, m/s."""
+        """Speed of the mean wind over the ground, m/s."""
         return float(np.hypot(*self.wind[:2]))
 
     @property
     def carrier(self) -> float:
-        """Speed with which the gusts blow past, m/s."""
+        """Speed at which the gusts move past, m/s."""
         return max(self.speed, 10 * self.intensities[2], _SLOWEST)
 
     @property
     def intensities(self) -> tuple[float, float, float]:
-        """Standard deviation along the wind, across it and vertically, m/s."""
+        """Standard deviations along the wind, across it and vertically, m/s."""
         vertical = 0.1 * self.speed if self.intensity is None else self.intensity
         horizontal = vertical / (0.177 + 0.000823 * self.altitude / _FEET) ** 0.4
         return horizontal, horizontal, vertical
@@ -83,7 +83,7 @@ class Dryden:
         return horizontal, horizontal, self.altitude
 
     def begin(self, data: SimData) -> SimData:
-        """Data with the mean wind and no gust.
+        """Return the data with the mean wind and without gusts.
 
         Raises:
             ValueError: The dynamics have no drag.
@@ -94,7 +94,7 @@ class Dryden:
         return self._blow(data, (filters[..., 0],) * 3)
 
     def __call__(self, data: SimData) -> SimData:
-        """The wind of the next tick."""
+        """Set the wind of the next tick."""
         filters = data.plugins[_MEMORY]
         key, subkey = jax.random.split(data.core.rng_key)
         noise = jax.random.normal(subkey, filters.shape, filters.dtype)
@@ -105,7 +105,7 @@ class Dryden:
         return self._blow(data, gust)
 
     def gust(self, filters: Array, noise: Array, dt: float) -> tuple[Array, Vec3]:
-        """The gust a time `dt` [s] later.
+        """Return the gust after a time `dt`.
 
         Args:
             filters: (..., 5) state of the shaping filters.
@@ -120,11 +120,11 @@ class Dryden:
         return filters, gust_of(filters, numbers)
 
     def numbers(self, dt: float) -> np.ndarray:
-        """All that `filtered`, `gust_of` and `blow` have to know, (19,), for ticks of `dt` [s].
+        """Return the input of `filtered`, `gust_of` and `blow`, (19,), for ticks of `dt` [s].
 
         The mean wind (3), its direction over the ground (2), the intensities of vertical and
-        horizontal gusts (2), and what a tick does to the filters: along the wind (2), across it
-        and vertically (5 each).
+        horizontal gusts (2), and the coefficients of a tick of the filters: along the wind (2),
+        across it and vertically (5 each).
         """
         x, y, *z = self.wind
         direction = (x / self.speed, y / self.speed) if self.speed else (1.0, 0.0)
@@ -141,11 +141,11 @@ class Dryden:
 
 
 def filtered(filters: Array, noise: Array, numbers: Sequence[Array] | Sequence[float]) -> Array:
-    """The filters a tick later, see `Dryden.gust` and `Dryden.numbers`, which may be data."""
+    """Advance the filters by a tick, see `Dryden.gust` and `Dryden.numbers` (may be traced)."""
     decay, kick, *lags = numbers[INTENSITY + 2 :]
     state = [filters[..., 0] * decay + noise[..., 0] * kick]
     for i, (e, u, a, b, c) in ((1, lags[:5]), (3, lags[5:])):
-        # Two lags one after the other.
+        # Two lags in series.
         first, second = filters[..., i], filters[..., i + 1]
         state += [
             e * first + a * noise[..., i],
@@ -155,7 +155,7 @@ def filtered(filters: Array, noise: Array, numbers: Sequence[Array] | Sequence[f
 
 
 def gust_of(filters: Array, numbers: Sequence[Array] | Sequence[float]) -> Vec3:
-    """The gust along the wind, across it and vertically, m/s."""
+    """Return the gust along the wind, across it and vertically, m/s."""
     vertical, horizontal = numbers[INTENSITY : INTENSITY + 2]
     along, across, across_late, up, up_late = split(filters)
     root = float(np.sqrt(3))
@@ -167,7 +167,12 @@ def gust_of(filters: Array, numbers: Sequence[Array] | Sequence[float]) -> Vec3:
 
 
 def blow(gust: Vec3, numbers: Sequence[Array] | Sequence[float]) -> Vec3:
-    """The wind in the world, of a mean wind and a gust along it, across it and vertically, m/s."""
+    """Return the wind in the world [m/s] from a mean wind and a gust relative to it.
+
+    Args:
+        gust: Along the mean wind, across it and vertically, m/s.
+        numbers: `Dryden.numbers`.
+    """
     (mean_x, mean_y, mean_z, x, y), (along, across, vertical) = numbers[:INTENSITY], gust
     return (
         mean_x + x * along - y * across,
@@ -177,7 +182,7 @@ def blow(gust: Vec3, numbers: Sequence[Array] | Sequence[float]) -> Vec3:
 
 
 def check_feels_wind(data: SimData) -> None:
-    """Refuse a model of the dynamics on which wind has no effect.
+    """Check that wind has an effect on the dynamics.
 
     Raises:
         ValueError: The dynamics have no drag.
@@ -187,10 +192,10 @@ def check_feels_wind(data: SimData) -> None:
 
 
 def _two_lags(u: float) -> tuple[float, float, float, float, float]:
-    """What a tick of `u` time constants does to two lags, one after the other.
+    """Return the coefficients of a tick of `u` time constants for two lags in series.
 
     Decay, `u`, and the factors of two random numbers: the Cholesky factors of the covariance that
-    the outputs, whose own is [[1/2, 1/4], [1/4, 1/4]], gain in a tick.
+    the outputs gain in a tick; their stationary covariance is [[1/2, 1/4], [1/4, 1/4]].
     """
     one, two, three = gammainc((1, 2, 3), 2 * u)  # 1 - exp(-x) (1 + x + x^2/2 ...), exact near 0
     a = np.sqrt(one / 2)

@@ -1,4 +1,4 @@
-"""The axis of worlds: which arrays have it, and on which devices they lie."""
+"""The axis of worlds: which arrays have it, and on which devices they are."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Worlds:
     """The worlds of a simulation, in equal parts on the devices of a mesh if there is one."""
 
     def __init__(self, data: SimData, mixed: bool, mesh: Mesh | None) -> None:
-        """Take number and shapes from `data`.
+        """Record number and shapes of the worlds.
 
         Args:
-            data: With parameters that all worlds share.
-            mixed: These have an axis of drones.
+            data: Data with parameters that all worlds share.
+            mixed: Whether the parameters have an axis of drones.
             mesh: Devices for the worlds; None leaves them where JAX puts arrays.
 
         Raises:
@@ -30,29 +30,31 @@ class Worlds:
         self._n_worlds = data.core.n_worlds
         if mesh is not None and self._n_worlds % mesh.size:
             raise ValueError(
-                f"n_worlds has to be a multiple of the mesh's {mesh.size} devices, "
+                f"n_worlds must be a multiple of the mesh's {mesh.size} devices, "
                 f"got {self._n_worlds}"
             )
-        # Stages need not say how their arrays are divided: the compiler finds out.
+        # Stages need not specify the sharding of their arrays: the compiler infers it.
         self.mesh = mesh and Mesh(mesh.devices, mesh.axis_names)
 
     def owned(self, data: SimData) -> list[bool]:
-        """For each leaf: is its first axis that of the worlds? Parameters may have one, too.
+        """Return for each leaf whether its first axis is that of the worlds.
+
+        Parameters may have that axis, too.
 
         Raises:
-            ValueError: The leading axes of a parameter are neither of drones nor of worlds.
+            ValueError: The leading axes of a parameter are not axes of drones or worlds.
         """
         flags = []
         for path, leaf in jax.tree.leaves_with_path(data):
             if is_param(path):
                 lead = self.shapes.lead(path, leaf)
                 flags.append(len(lead) == 2 and lead[0] == self._n_worlds)
-            else:  # each has an axis of worlds, but what is said of all of them
+            else:  # all have an axis of worlds, except values common to all worlds
                 flags.append(path[0].name != "core" or path[1].name == "steps")
         return flags
 
     def specs(self, data: SimData) -> SimData:
-        """For each leaf: along which axes of the mesh it is divided."""
+        """Return for each leaf along which axes of the mesh it is divided."""
         assert self.mesh is not None
         over, whole = PartitionSpec(self.mesh.axis_names), PartitionSpec()
         specs = [over if own else whole for own in self.owned(data)]
@@ -60,14 +62,17 @@ class Worlds:
         return tree
 
     def shardings(self, data: SimData) -> SimData:
-        """For each leaf: where its parts lie on the devices of the mesh."""
+        """Return the sharding of each leaf."""
         mesh = self.mesh
         assert mesh is not None
         shardings: SimData = jax.tree.map(lambda spec: NamedSharding(mesh, spec), self.specs(data))
         return shardings
 
     def placed(self, data: SimData) -> SimData:
-        """Data with each world on its device. Within a transformation it is only a wish."""
+        """Return data with each world on its device.
+
+        Within a transformation, this is only a constraint.
+        """
         if self.mesh is None:
             return data
         shardings = self.shardings(data)
@@ -76,7 +81,7 @@ class Worlds:
         return jax.tree.map(_put, data, shardings)
 
     def placed_array(self, array: Array | np.ndarray) -> Array | np.ndarray:
-        """The same for an array with an axis of worlds."""
+        """Return an array with an axis of worlds, each world on its device."""
         if self.mesh is None:
             return array
         return _put(
@@ -84,7 +89,7 @@ class Worlds:
         )
 
     def of_one_device(self, data: SimData) -> SimData:
-        """Shapes and dtypes of the worlds on one device."""
+        """Return shapes and dtypes of the worlds on one device."""
         assert self.mesh is not None
         n_worlds, size = self._n_worlds // self.mesh.size, self.mesh.size
 
@@ -102,7 +107,7 @@ def _put(array: Array, sharding: NamedSharding) -> Array:
         return array
     if sharding.is_fully_addressable or not array.is_fully_addressable:
         return jax.device_put(array, sharding)
-    # The same on all processes: no need to send it.
+    # All processes have the same array, so that nothing is sent.
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(jax.random.key_data(array), sharding))
     values = np.asarray(array)

@@ -11,18 +11,23 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from paths import ROOT
+from PIL import Image
 
 DOCS = ROOT / "docs"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def figures() -> ModuleType:
     matplotlib.use("Agg")
-    spec = importlib.util.spec_from_file_location("figures", DOCS / "figures.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("figures")
 
 
 def lines(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -77,3 +82,22 @@ def test_each_figure_is_drawn_and_shows_what_it_says(
     check_figure_eight(drawn["figure_eight"])
     check_dryden(drawn["dryden"])
     check_ground_effect(drawn["ground_effect"])
+
+
+def test_the_moving_picture_moves_and_is_small() -> None:
+    file = DOCS / "room.webp"
+    with Image.open(file) as picture:
+        assert picture.n_frames > 100
+    assert file.stat().st_size < 1_500_000
+
+
+def test_drones_of_the_moving_picture_follow_their_setpoints() -> None:
+    script = load("moving_picture")
+    sim, eye = script.scene()
+    assert eye not in np.asarray(sim.data.core.drone_mocap_ids)
+    for i in range(200):
+        command = script.setpoints(i / 100)
+        sim.state_control(command)
+        sim.step(sim.freq // 100)
+    error = np.asarray(sim.data.states.pos) - script.setpoints(2.0)[..., :3]
+    assert np.abs(error).max() < 0.1

@@ -132,13 +132,13 @@ def test_a_plain_controller_solves_the_task(env: QuadrotorVectorEnv) -> None:
 def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="action_freq"):
         QuadrotorVectorEnv(1, Reach(), action_freq=70)
-    with pytest.raises(ValueError, match="render_mode is None or 'rgb_array', got 'human'"):
+    with pytest.raises(ValueError, match="render_mode must be None or 'rgb_array', got 'human'"):
         QuadrotorVectorEnv(1, Reach(), render_mode="human")
-    with pytest.raises(ValueError, match="thrust_range is from 0 to 1, got 2"):
+    with pytest.raises(ValueError, match="thrust_range must be from 0 to 1, got 2"):
         QuadrotorVectorEnv(1, Reach(), thrust_range=2)
-    with pytest.raises(ValueError, match="max_tilt is from 0 to pi / 2, got nan"):
+    with pytest.raises(ValueError, match="max_tilt must be between 0 and pi / 2, got nan"):
         QuadrotorVectorEnv(1, Reach(), max_tilt=np.nan)
-    with pytest.raises(ValueError, match=r"task has to be a Task, such as Reach\(\), got 'reach'"):
+    with pytest.raises(ValueError, match=r"task must be a Task, such as Reach\(\), got 'reach'"):
         QuadrotorVectorEnv(1, "reach")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
         QuadrotorVectorEnv(0, Reach())
@@ -158,7 +158,7 @@ def test_bad_arguments_are_refused() -> None:
     ],
 )
 def test_tasks_that_nobody_can_do_are_refused(task: Any, field: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{task.__name__}: {field} has to be finite.*, got "):
+    with pytest.raises(ValueError, match=f"{task.__name__}: {field} must be finite.*, got "):
         task(**{field: value})
 
 
@@ -170,5 +170,5 @@ def test_tasks_are_registered() -> None:
     assert env.unwrapped.task == Reach(tolerance=0.3)
     env.close()
     for options in ({"task": Landing()}, {"task": Reach(), "tolerance": 0.3}):
-        with pytest.raises(ValueError, match=r"task has to be a Reach, or its fields: got"):
+        with pytest.raises(ValueError, match=r"task must be a Reach, or its fields: got"):
             gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=2, **options)

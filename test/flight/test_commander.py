@@ -39,7 +39,7 @@ from crazyflow_ros.flight import (
     Velocity,
 )
 from crazyflow_ros.flight import FlightState as Is
-from crazyflow_ros.flight.setpoints import TOUCHED
+from crazyflow_ros.flight.setpoint import TOUCHDOWN
 
 RULES = Rules.of(DRONE, FlightConfig())
 REST = RULES.rest_height
@@ -64,7 +64,7 @@ class Pilot:
 
     def tell(self, setpoint: Setpoint) -> None:
         """Now; what is refused raises ValueError."""
-        self.commander.tell(setpoint, self.motion())
+        self.commander.command(setpoint, self.motion())
 
     def motion(self) -> Start:
         """How the drone moves."""
@@ -157,7 +157,7 @@ def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> N
             expected = after.get(state)
             if state in STANDS and not armed and name in NEEDS_ARMING:
                 expected = None
-            in_air = not (state.stands or state.is_out)
+            in_air = not (state.stands or state.needs_reset)
             if name in HIGH_LEVEL and follows in STREAMED and in_air:
                 expected = None
             if expected is None:
@@ -178,7 +178,7 @@ def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> N
                     lands = name == "pose on the floor" or (
                         name == "no stick" and state is Is.flying and on_floor
                     )
-                    low = before.pos[2] < REST + TOUCHED
+                    low = before.pos[2] < REST + TOUCHDOWN
                     if low and follows in (*LAPSE, "raw"):  # it comes to rest by itself
                         before = Reference.at_rest(before.pos[:3], before.pos[3])
                     state, follows = Is.flying if name == "notify" else expected, name
@@ -192,7 +192,7 @@ def test_any_commands_lead_through_the_states_of_the_table(told: list[str]) -> N
         if state.stands:  # it has fallen, if it did not stand
             x, y, _, yaw = pilot.reference.pos
             pilot.reference = Reference.at_rest((x, y, REST), yaw)
-        assert (pilot.commander.order is None) == (state.stands or state.is_out)
+        assert (pilot.commander.order is None) == (state.stands or state.needs_reset)
         assert pilot.commander.armed == armed
 
 
@@ -350,7 +350,7 @@ def test_a_drone_that_lost_its_course_begins_it_anew_where_it_is(
     for off, lost in (((0.0, 0.4, 0.0), False), ((0.0, 0.6, 0.0), True)):
         pos = pilot.reference.pos + np.array([*off, 0.0])
         moving = Reference(pos, np.array([0.5, 0.0, 0.2, 0.0]), np.zeros(4))
-        assert commander.regain(Start(pilot.time_ns, moving)) == lost
+        assert commander.restart_if_lost(Start(pilot.time_ns, moving)) == lost
         assert (commander.order is not order) == lost
     assert commander.order is not None and isinstance(commander.order.setpoint, expected)
     assert commander.state is state
@@ -373,7 +373,7 @@ def test_what_is_flown_as_it_is_told_is_not_begun_anew() -> None:
         pilot = Pilot().fly()
         pilot.tell(told)
         far = Reference.at_rest((5.0, 5.0, 5.0), 0.0)
-        assert not pilot.commander.regain(Start(pilot.time_ns, far))
+        assert not pilot.commander.restart_if_lost(Start(pilot.time_ns, far))
 
 
 def test_a_drone_that_was_told_a_bare_command_goes_on_from_where_it_is() -> None:

@@ -107,7 +107,7 @@ def test_takeoff_and_landing_go_straight_up_and_down() -> None:
         course_of(plan).at(4.0).pos, (2.0, 2.0, RULES.rest_height, 0.0), atol=1e-9
     )
     note = Takeoff(9.0, 0.5).plan(floor, RULES).note
-    assert "instead of 0.5 s, as fast as it may fly" in note
+    assert "instead of 0.5 s, the fastest allowed" in note
 
 
 def test_go_to_is_relative_to_where_the_drone_was_to_be() -> None:
@@ -164,7 +164,7 @@ def test_trajectories_scaled_reversed_and_relative(
     trajectory = PolynomialTrajectory(DURATIONS, coefficients)
     plan = FlyTrajectory(trajectory, timescale, backwards, relative).plan(start, RULES)
     course = course_of(plan)
-    assert course.end == pytest.approx(total * timescale) and not plan.led
+    assert course.end == pytest.approx(total * timescale) and not plan.bounded
     for time in np.linspace(0.001, 0.999 * total, 50):
         there = total - time if backwards else time
         pos, vel = expected(coefficients, there)
@@ -183,7 +183,7 @@ def test_trajectories_that_cannot_be_flown_are_refused() -> None:
     for timescale in (0.0, -1.0, 1e-3, 1e3, float("nan")):
         with pytest.raises(ValueError, match="timescale"):
             FlyTrajectory(trajectory, timescale).plan(start, RULES)
-    with pytest.raises(ValueError, match=r"begins .* m from where the drone is to be"):
+    with pytest.raises(ValueError, match=r"starts .* m from the reference position"):
         FlyTrajectory(trajectory, relative=False).plan(start, RULES)
     wild = np.zeros((1, 4, 8))
     wild[0, 0, 1:3] = 1.0, 1e6

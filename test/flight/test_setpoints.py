@@ -30,7 +30,7 @@ from crazyflow_ros.flight import (
     Trajectory,
     Velocity,
 )
-from crazyflow_ros.flight.setpoints import state_commands
+from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.scene.frames import yaw
 
 RULES = Rules.of(DRONE, FlightConfig(velocity_timeout=8.0))
@@ -44,8 +44,8 @@ def at(setpoint: Setpoint, t: float, start: Start = START) -> Motion:
     """Position, velocity, acceleration, yaw, yaw rate at t seconds after the start."""
     plan = setpoint.plan(start, RULES)
     if plan.course is None:
-        assert plan.bare is not None
-        command = plan.bare
+        assert plan.command is not None
+        command = plan.command
     else:
         begin = start.time_ns if plan.begin_ns is None else plan.begin_ns
         times = np.array([t + (start.time_ns - begin) * 1e-9])
@@ -242,7 +242,7 @@ def test_raw_state_command_of_13_numbers_gives_its_yaw_as_a_quaternion() -> None
     pos, vel, acc, heading, rate = at(Raw(values), 0.0)
     np.testing.assert_allclose(np.concatenate([pos, vel, acc]), values[:9])
     assert heading == pytest.approx(0.9) and rate == pytest.approx(1.2)
-    bare = Raw(values).plan(START, RULES).bare
+    bare = Raw(values).plan(START, RULES).command
     assert bare is not None
     np.testing.assert_allclose(bare[13:], values[10:])
 
@@ -270,7 +270,7 @@ def test_commands_change_until_the_course_ends(setpoint: Setpoint, expected: flo
 
 def test_raw_commands_have_no_course() -> None:
     plan = Raw(np.zeros(4)).plan(START, RULES)
-    assert plan.course is None and not plan.led
+    assert plan.course is None and not plan.bounded
 
 
 UPLOADED = PolynomialTrajectory([1.0], np.zeros((1, 4, 8)))

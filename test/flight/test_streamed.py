@@ -30,7 +30,8 @@ from crazyflow_ros.flight import (
     Takeoff,
 )
 from crazyflow_ros.flight.plan import Attitude
-from crazyflow_ros.flight.setpoints import BEYOND, CLEARANCE
+from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
+from crazyflow_ros.flight.setpoint import CLEARANCE
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 from crazyflow_ros.scene.frames import yaw
 
@@ -51,15 +52,15 @@ def test_a_full_state_goes_to_the_controller_as_it_is() -> None:
     told = FullState((1, 2, 3), (0.4, 0.5, 0.6), (7, 8, 9), 2 * quat, (0.1, 0.2, 0.3))
     plan = told.plan(airborne((0, 0, 1)), RULES)
     expected = [1, 2, 3, 0.4, 0.5, 0.6, 7, 8, 9, *quat, 0.1, 0.2, 0.3]
-    np.testing.assert_allclose(plan.bare, expected, atol=1e-12)
-    by_yaw = FullState(ZEROS, ZEROS, ZEROS, 0.7).plan(airborne((0, 0, 1)), RULES).bare
+    np.testing.assert_allclose(plan.command, expected, atol=1e-12)
+    by_yaw = FullState(ZEROS, ZEROS, ZEROS, 0.7).plan(airborne((0, 0, 1)), RULES).command
     assert by_yaw is not None and yaw(by_yaw[9:13]) == pytest.approx(0.7)
-    assert plan.lapses == 0.5 and not plan.led
+    assert plan.timeout == 0.5 and not plan.bounded
 
 
 def test_an_attitude_turns_from_the_heading_that_there_was() -> None:
     plan = AttitudeThrust(0.1, -0.2, 3.0, 0.3).plan(airborne((0, 0, 1), 40.0), RULES)
-    assert plan.attitude is not None and plan.lapses == 0.5 and not plan.led
+    assert plan.attitude is not None and plan.timeout == 0.5 and not plan.bounded
     roll, pitch, heading, thrust = plan.attitude.command(0.4)[:4]
     assert (roll, pitch, thrust) == (0.1, -0.2, 0.3)
     assert heading == pytest.approx(40.0 - 12 * np.pi + 1.2)
@@ -78,12 +79,12 @@ def test_body_rates_of_an_attitude_are_those_of_its_rotation() -> None:
 def test_hover_reaches_its_velocity_and_height_along_a_bounded_course() -> None:
     start = airborne((1.0, 2.0, 1.0), np.pi / 2)
     plan = Hover((0.4, 0.1), 0.0, 1.3).plan(start, replace(RULES, velocity_timeout=5.0))
-    assert plan.lapses == 5.0 and plan.led and plan.during is FlightState.flying
+    assert plan.timeout == 5.0 and plan.bounded and plan.during is FlightState.flying
     course, envelope = course_of(plan), RULES.envelope
     end = course.at(5.0)
     np.testing.assert_allclose(end.vel[:3], (-0.1, 0.4, 0.0), atol=1e-9)
     assert end.pos[2] == pytest.approx(1.3) and end.pos[3] == pytest.approx(np.pi / 2)
-    _, vel, acc = course.along(np.linspace(0.0, 5.0 + BEYOND, 500))[:3]
+    _, vel, acc = course.along(np.linspace(0.0, 5.0 + LAPSE_MARGIN, 500))[:3]
     assert np.hypot(*vel[:, :2].T).max() <= envelope.speed + 1e-9
     assert np.abs(vel[:, 2]).max() <= envelope.climb + 1e-9
     assert np.hypot(*acc[:, :2].T).max() <= envelope.acceleration + 1e-9
@@ -93,7 +94,7 @@ def test_hover_reaches_its_velocity_and_height_along_a_bounded_course() -> None:
 def test_hover_takes_off_straight_up_and_goes_on_by_itself() -> None:
     plan = Hover((0.5, 0.0), 0.3, 0.8).plan(standing(), RULES)
     course = course_of(plan)
-    assert plan.during is FlightState.taking_off and plan.lapses == np.inf
+    assert plan.during is FlightState.taking_off and plan.timeout == np.inf
     np.testing.assert_allclose(course.at(course.end).pos, (0.5, -0.5, 0.8, 0.4))
 
 

@@ -14,11 +14,11 @@ from crazyflow_ros.flight import (
     FlightEvent,
     FlightState,
     Land,
+    Observation,
     Pose,
     Raw,
     Rules,
     Setpoint,
-    Sight,
     Supervisor,
     Takeoff,
     Velocity,
@@ -196,7 +196,9 @@ def test_a_drone_whose_battery_is_empty(physics: PhysicsThread, watch: Watch) ->
     since = physics.snapshot.time_ns
     physics.step(FREQ // 2).result(T)
     event = watch.events[0]
-    assert event.kind == "battery empty" and "it will fall; land, and reset it" in event.text
+    assert (
+        event.kind == "battery empty" and "land before the drone falls, then reset it" in event.text
+    )
     assert 0 <= event.time_ns - since <= SOON
     physics.step(FREQ).result(T)
     assert [e.kind for e in watch.events].count("battery empty") == 1
@@ -277,7 +279,7 @@ def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
     ):
         contact = np.zeros((1, 6))
         contact[0, 0] = 0.1 * touches
-        sight = Sight(
+        sight = Observation(
             tick * 10**8,
             ("cf0",),
             np.array([[0.0, 0.0, 1.0]]),
@@ -288,7 +290,7 @@ def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
         )
         if tick == 0:
             commander.state = FlightState.flying
-            commander.tell(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
+            commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
         for _ in range(2):  # a second look at the same instant sees nothing new
-            kinds += [event.kind for event in supervisor.look(sight, {"cf0": commander})]
+            kinds += [event.kind for event in supervisor.check(sight, {"cf0": commander})]
     assert kinds == ["hit", "battery empty", "hit", "battery empty"]

@@ -44,7 +44,7 @@ def test_something_else_at_its_path_is_refused_and_left_alone(
         if kind == "link":
             target.write_text("mine")
     memory = SharedMemory(name_of(path), ["cf0"])
-    with pytest.raises(NameInUse, match=f"something that is no memory at {path}; .*{ADVICE}"):
+    with pytest.raises(NameInUse, match=f"{path} is not a shared memory segment; .*{ADVICE}"):
         memory.publish()
     memory.close()
     assert os.path.lexists(path) and (kind != "link" or target.read_text() == "mine")
@@ -83,7 +83,7 @@ def test_segment_of_another_user_is_refused_with_his_name(path: Path, is_running
 def test_two_simulators_with_one_name_are_told_of_the_parameter(path: Path) -> None:
     mine, other = (SharedMemory(name_of(path), ["cf0"]) for _ in range(2))
     mine.publish()
-    with pytest.raises(NameInUse, match=f"process {os.getpid()}, has the name .*{ADVICE}"):
+    with pytest.raises(NameInUse, match=f"process {os.getpid()}, uses the name .*{ADVICE}"):
         other.publish()
     other.close()
     assert path.exists()

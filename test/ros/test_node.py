@@ -1,4 +1,4 @@
-"""The running node from a second process: time, topics, commands, and the table in the README."""
+"""The running node from a second process: time, topics, commands, tables of its interface."""
 
 from __future__ import annotations
 
@@ -601,8 +601,8 @@ def test_bad_commands_change_nothing(client: Client, simulator: SimulatorProcess
 
 
 def rows(header: str) -> list[list[str]]:
-    """Cells of the table in the README whose first column is called `header`."""
-    text = (ROOT / "README.md").read_text()
+    """Cells of the table in docs/interface.md whose first column is called `header`."""
+    text = (ROOT / "docs" / "interface.md").read_text()
     found = re.search(rf"^\| {header} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert found, f"no table of {header}"
     lines = found[1].splitlines()
@@ -632,7 +632,14 @@ def of_node(listed: list[tuple[str, list[str]]]) -> dict[str, str]:
     }
 
 
-def test_readme_lists_the_topics(client: Client) -> None:
+@pytest.fixture
+def found(client: Client) -> None:
+    """This process has discovered the node."""
+    client.until(lambda: "crazyflow" in client.node.get_node_names(), "node in the graph")
+
+
+@pytest.mark.usefixtures("found")
+def test_page_lists_the_topics(client: Client) -> None:
     node = client.node
     published = names("published topic")
     client.until(
@@ -648,7 +655,8 @@ def test_readme_lists_the_topics(client: Client) -> None:
     )
 
 
-def test_readme_lists_the_services(client: Client) -> None:
+@pytest.mark.usefixtures("found")
+def test_page_lists_the_services(client: Client) -> None:
     node, services = client.node, names("service")
     client.until(
         lambda: of_node(node.get_service_names_and_types_by_node("crazyflow", "/")) == services,
@@ -656,20 +664,26 @@ def test_readme_lists_the_services(client: Client) -> None:
     )
 
 
-def test_readme_lists_the_quality_of_service(client: Client) -> None:
+@pytest.mark.usefixtures("found")
+def test_page_lists_the_quality_of_service(client: Client) -> None:
     for header, infos in (
         ("published topic", client.node.get_publishers_info_by_topic),
         ("subscribed topic", client.node.get_subscriptions_info_by_topic),
     ):
         for name, _, quality, *_ in rows(header):
             topic = name.replace("~", "/crazyflow").replace("<drone>", "/cf0")
-            (qos,) = [i.qos_profile for i in infos(topic) if i.node_name == "crazyflow"]
+            (qos,) = client.until(
+                lambda infos=infos, topic=topic: [
+                    i.qos_profile for i in infos(topic) if i.node_name == "crazyflow"
+                ],
+                f"endpoint of {topic}",
+            )
             assert qos.reliability.name.lower() == "reliable"
             latched = qos.durability.name == "TRANSIENT_LOCAL"
             assert latched == ("transient local" in quality), name
 
 
-def test_readme_lists_the_parameters(client: Client) -> None:
+def test_page_lists_the_parameters(client: Client) -> None:
     from crazyflow_ros.plain_values import Names, Numbers, declarations
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
 

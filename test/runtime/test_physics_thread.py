@@ -382,7 +382,7 @@ def test_rates_and_names_are_refused_with_the_value():
         simulation(state_freq=300)
     with pytest.raises(ValueError, match=r"real_time_factor.*-2"):
         simulation(real_time_factor=-2.0)
-    with pytest.raises(ValueError, match="initial_poses has the shape"):
+    with pytest.raises(ValueError, match="initial_poses must have shape"):
         simulation(initial_poses=np.zeros((1, 7)))
     with pytest.raises(ValueError, match="initial_poses must be finite"):
         simulation(initial_poses=np.zeros((2, 7)))

@@ -233,7 +233,9 @@ def test_a_scene_whose_file_has_changed_since_it_was_loaded_is_checked_again(phy
     physics.set_scene(scene).result(T)
     many = "<replicate count='1000000'><geom size='1'/></replicate>"
     scene.write_text(f"<mujoco><worldbody>{many}</worldbody></mujoco>")
-    with pytest.raises(ValueError, match=r"scene.xml': a description may have 2000 elements"):
+    with pytest.raises(
+        ValueError, match=r"scene.xml': a description may have at most 2000 elements"
+    ):
         physics.spawn("cf1", POSE).result(T)
     assert physics.names == ("cf0",)
     physics.set_scene("floor").result(T)

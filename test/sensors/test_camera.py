@@ -260,7 +260,7 @@ def test_a_camera_needs_a_context_and_keeps_to_its_thread(drawn: Drawn) -> None:
         alone.sense()
     with ThreadPoolExecutor(1) as other:
         sensing = other.submit(sensors.sense)
-        with pytest.raises(RuntimeError, match="belong to the thread that has drawn first"):
+        with pytest.raises(RuntimeError, match="only the first thread that rendered"):
             sensing.result(timeout=60)
 
 

@@ -95,7 +95,7 @@ def test_a_wrong_shape_is_refused_and_the_right_one_named(control: str) -> None:
     data, good = data_of(control), command_of(control)
     size = good.shape[-1]
     for bad in (good[0], good[:, :1], good[:1], good[..., :-1], good[..., :0], good[..., 0]):
-        with pytest.raises(ValueError, match=rf"has the shape \(2, 3, {size}\).*, got \("):
+        with pytest.raises(ValueError, match=rf"must have shape \(2, 3, {size}\).*, got \("):
             SETTERS[control](data, bad)
     if control == "state":
         with pytest.raises(ValueError, match=r"\(2, 3, 16\) or \(2, 3, 13\), got \(2, 3, 14\)"):

@@ -204,20 +204,20 @@ def test_battery_follows_its_data_sheet() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="rotor has to be one of 0 to 3, got 4"):
+    with pytest.raises(ValueError, match="rotor must be one of 0 to 3, got 4"):
         MotorFailure(4)
     with pytest.raises(ValueError, match="ticks must be at least 1, got 0"):
         ActionDelay(0)
-    with pytest.raises(ValueError, match=r"ticks has to be a whole number, got 2.5"):
+    with pytest.raises(ValueError, match=r"ticks must be an integer, got 2.5"):
         ActionDelay(2.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="time has to be finite, got nan"):
+    with pytest.raises(ValueError, match="time must be finite, got nan"):
         MotorFailure(0, time=np.nan)
     for bad in ({"full": 3.5}, {"current": np.nan}, {"resistance": np.inf}):
         with pytest.raises(ValueError, match="the curve has to fall"):
             Battery(**SHEET | {"resistance": 0.1} | bad)
     sim = Sim(n_drones=2, dynamics="first_principles", control="rotor_vel")
     for drone in (2, -1):
-        with pytest.raises(ValueError, match=f"drone has to be one of 0 to 1, got {drone}"):
+        with pytest.raises(ValueError, match=f"drone must be one of 0 to 1, got {drone}"):
             sim.step_pipeline = (MotorFailure(0, drone=drone), *sim.step_pipeline)
     sim = Sim(dynamics="so_rpy")
     with pytest.raises(ValueError, match="MotorFailure needs rotors"):

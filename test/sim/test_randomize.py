@@ -103,7 +103,7 @@ def test_spreads_and_names_are_checked() -> None:
         with pytest.raises(ValueError, match="the spread of mass is from 0 to less than 1, got"):
             randomize_mass(part)
     for name in ("foo", "J_inv", "obstacles"):
-        with pytest.raises(ValueError, match=f"'{name}' is no parameter to randomise, have J, "):
+        with pytest.raises(ValueError, match=f"'{name}' is not a parameter to randomise, have J, "):
             randomize_param(name, 0.1)
     sim = Sim(control="rotor_vel")
     sim.reset_pipeline = (randomize_param("acc_coef", 0.1),)

@@ -63,9 +63,9 @@ def test_wind_carries_a_drone_away() -> None:
 
 
 def test_what_makes_no_wind_is_refused() -> None:
-    with pytest.raises(ValueError, match="wind has to be finite and blow"):
+    with pytest.raises(ValueError, match="wind must be finite and blow"):
         Dryden((0.0, 0.0))
-    with pytest.raises(ValueError, match="altitude has to be from 3 to 300 m, got 2"):
+    with pytest.raises(ValueError, match="altitude must be from 3 to 300 m, got 2"):
         Dryden((1.0, 0.0), altitude=2)
     sim = Sim(dynamics="so_rpy")
     with pytest.raises(ValueError, match="wind needs dynamics with drag"):

@@ -1,4 +1,4 @@
-"""Air between a drone and the floor, and between drones: forces for `Sim(forces=...)`."""
+"""Ground effect and downwash: forces for `Sim(forces=...)`."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ from crazyflow_ros.dynamics.parameters import load_drone
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 AIR_DENSITY = 1.225  # kg/m^3, at sea level
-_LOWEST = 0.5  # rotor radii: closer to the floor the formula of the ground effect does not hold
-_HIGHEST = 25.0  # rotor radii: higher the ground effect is left out
-_NARROW, _WIDE = 9.0, 0.5  # rotor radii, and share of the depth: further out is no jet, to 1e-8
-_LEAST = 1e-6  # N, of a jet
-_JET_SPREAD = 0.094  # of a round jet: half of its speed at that distance from its axis per length
+_LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
+_HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
+# Rotor radii, and share of the distance below: beyond, the jet is below 1e-8.
+_NARROW, _WIDE = 9.0, 0.5
+_LEAST = 1e-6  # N, minimum thrust of a jet
+_JET_SPREAD = 0.094  # of a round jet: distance from the axis, per length, at half the speed
 
 
 def ground_effect(drone: str | Sequence[str]) -> DroneForce:
-    """More thrust near the floor z = 0, for each rotor by its own height.
+    """Build the additional thrust near the floor z = 0, for each rotor at its own height.
 
-    A rotor of radius R at height z gives 1 / (1 - (R / 4z)^2) times the thrust it has far away
-    (I. C. Cheeseman, W. E. Bennett, "The effect of the ground on a helicopter rotor in forward
-    flight", ARC R&M 3021, 1955).
+    A rotor of radius R at height z produces 1 / (1 - (R / 4z)^2) times its thrust far from the
+    floor (I. C. Cheeseman, W. E. Bennett, "The effect of the ground on a helicopter rotor in
+    forward flight", ARC R&M 3021, 1955).
 
     Args:
-        drone: Name of the drone, or of each drone of a world: where their rotors are.
+        drone: Name of the drone, or of each drone of a world, for the positions of the rotors.
     """
     figures = _figures(drone)
     mixing = load_drone(drone if isinstance(drone, str) else drone[0])["mixing_matrix"]
-    # Thrust f at (x, y) turns by (y f, -x f).
+    # Thrust f at (x, y) produces the torque (y f, -x f).
     places = [(-mixing[1, i] * figures["L"], mixing[0, i] * figures["L"]) for i in range(4)]
 
     def near(state: BodyState, params: RigidBody) -> Wrench:
@@ -62,7 +63,7 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
         return Wrench(total, torque)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
-        # In the air this is a comparison, and else a sixth of the tick of a lone drone.
+        # In the air this is one comparison; otherwise a sixth of the tick of a lone drone.
         is_near = state.pos[2] < jnp.asarray(_HIGHEST * figures["rotor_radius"], state.pos[2].dtype)
         return jax.lax.cond(
             jnp.any(is_near), lambda: near(state, params), lambda: no_wrench(state.pos[0])
@@ -72,16 +73,16 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
 
 
 def downwash(drone: str | Sequence[str]) -> DroneForce:
-    """Wind from the drones of the same world that fly above.
+    """Build the downwash of drones above others in the same world.
 
-    Below a drone its air is a round jet straight downwards that keeps the momentum of the thrust:
-    as wide as the rotors at first, with the speed of momentum theory; then with half its speed at
-    0.094 of the distance from the axis and a Gaussian profile (S. B. Pope, "Turbulent Flows", 2000,
-    section 5.1; K. P. Jain et al., "Modeling of aerodynamic disturbances for proximity flight of
-    multirotors", ICRA 2019). The drone below feels it by its drag.
+    The air below a drone is a round vertical jet with the momentum of the thrust: first as wide as
+    the rotors, with the speed of momentum theory; then with a Gaussian profile that has half its
+    speed at 0.094 times the distance, from the axis (S. B. Pope, "Turbulent Flows", 2000, section
+    5.1; K. P. Jain et al., "Modeling of aerodynamic disturbances for proximity flight of
+    multirotors", ICRA 2019). It acts on the drone below through its drag.
 
     Args:
-        drone: Name of the drone, or of each drone of a world: their rotors and their drag.
+        drone: Name of the drone, or of each drone of a world, for its rotors and its drag.
     """
     figures = _figures(drone)
     decay = float(np.sqrt(log(2)) / _JET_SPREAD)
@@ -89,24 +90,25 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
     def force(state: BodyState, params: RigidBody) -> Wrench:
         dtype = state.pos[0].dtype
         a, b, c, d = params.rotor_thrust(state)
-        # Of drone [..., i, :] on drone [..., :, j].
+        # Drone [..., i, :] acts on drone [..., :, j].
         thrust = jnp.broadcast_to(a + b + c + d, state.pos[2].shape)[..., None]
         radius = jnp.asarray(figures["rotor_radius"], dtype)[..., None]
         x, y, z = (p[..., :, None] - p[..., None, :] for p in state.pos)
         reach = _NARROW * radius + _WIDE * z
-        # Never one with a drone that got lost, whose numbers may be none.
+        # False for pairs with a lost drone, whose state may be NaN.
         meets = (z > 0) & (x * x + y * y < reach * reach) & (thrust > _LEAST)
 
         def blown() -> Wrench:
             momentum = 2 * jnp.where(meets, thrust, 1.0) / (pi * AIR_DENSITY)
             far = jnp.sqrt(momentum) * decay / jnp.where(meets, z, 1.0)
             axis = jnp.minimum(far, jnp.sqrt(momentum) / (2 * radius))
-            # The width with which the jet has the momentum of the thrust.
+            # The width at which the jet has the momentum of the thrust.
             fraction = jnp.exp(-(x * x + y * y) * axis * axis / momentum)
             speed = jnp.where(meets, axis * fraction, 0.0).sum(-2)
             zero = jnp.zeros_like(speed)
             drag = jnp.asarray(figures["drag_matrix"], dtype)
-            # Air that goes down at rest is the same as to go up in air at rest.
+            # Air that moves down past a body at rest is like a body that moves up in
+            # air at rest.
             return Wrench(drag_force(state.quat, (zero, zero, speed), drag), (zero, zero, zero))
 
         return jax.lax.cond(jnp.any(meets), blown, lambda: no_wrench(state.pos[0]))
@@ -115,7 +117,7 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
 
 
 def _figures(drone: str | Sequence[str]) -> dict[str, np.ndarray]:
-    """Figures of a drone; of several, with a first axis."""
+    """Load the parameters of a drone; for several drones, with a first axis."""
 
     def of(name: str) -> dict[str, np.ndarray]:
         figures = load_drone(name)

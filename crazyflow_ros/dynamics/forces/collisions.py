@@ -1,7 +1,7 @@
-"""Contact of drones with obstacles and with one another, by the law of the floor's contact.
+"""Contact of drones with obstacles and with one another, with the contact law of the floor.
 
-Points of a drone, some of them with a radius, are stopped by the analytic shape that each is
-nearest to. What is thinner than half of the way of a tick may be run through.
+The contact points of a drone, some of them with a radius, collide with the nearest analytic shape.
+Objects thinner than half the distance travelled in a tick may be passed through.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from crazyflow_ros.kernels import apart
 
 T = TypeVar("T")
 
-_NOTHING = 1e3  # m, to the surface of nothing
-_ROUNDNESS = 0.8  # of the spheres' diameter, in heights of the hull: feet and tips touch first
+_NOTHING = 1e3  # m, gap of a point that is near nothing
+_ROUNDNESS = 0.8  # radius over the hull's half height; feet and tips touch first
 
 
 class _Solid(NamedTuple):
-    """A shape where it is."""
+    """A shape with its pose."""
 
     shape: Array
     size: Vec3
@@ -57,18 +57,18 @@ class _Solid(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Where spheres of drones, in rows, are nearest to something."""
+    """The nearest surface to each sphere of the drones; spheres are the first axis."""
 
     touch: Touch
     arm: Vec3
-    """From the centre of mass to the point of the sphere, m."""
+    """From the centre of mass to the contact point of the sphere, m."""
 
 
 def contact_spheres(drone: str) -> np.ndarray:
-    """(13, 4) centres (body frame, m) and radii [m] of what of a drone touches obstacles.
+    """Return (13, 4) centres (body frame, m) and radii [m] of the spheres that touch obstacles.
 
-    The points that touch the floor, without a radius, and spheres in its middle and in those of its
-    sides, so that nothing slips in between.
+    They are the points that touch the floor, without a radius, and spheres in the middle and at the
+    middle of each side, which leave no gaps.
     """
     points, ((width, height, middle),) = contact_points(drone), _hull(drone)
     radius = _ROUNDNESS * height
@@ -79,23 +79,23 @@ def contact_spheres(drone: str) -> np.ndarray:
 
 
 def _reach(spheres: Sequence[np.ndarray]) -> float:
-    """Of the largest drone [m]."""
+    """Return the radius of the largest drone around its centre of mass [m]."""
     return max(float((np.linalg.norm(s[:, :3], axis=-1) + s[:, 3]).max()) for s in spheres)
 
 
 def _nearest(
     solid: _Solid, pos: Vec3, to_world: Matrix3, spheres: tuple[Array, ...]
 ) -> tuple[Array, Vec3, Vec3]:
-    """Where a shape and the spheres of drones are nearest, in parts that are stored.
+    """Compute where a shape and the spheres of drones are nearest, in parts that are stored.
 
     Args:
         solid: The shape.
-        pos: Of the drones.
-        to_world: Their attitude.
-        spheres: See `contact_spheres`: the four columns, in rows.
+        pos: Positions of the drones.
+        to_world: Attitudes of the drones.
+        spheres: The four columns of `contact_spheres`, in rows.
 
     Returns:
-        Gaps, normals out of the shape, and from the centres of mass to the points.
+        Gaps, outward normals of the shape, and vectors from the centres of mass to the points.
     """
     *centre, radius = spheres
 
@@ -114,10 +114,10 @@ def _nearest(
 
 
 def obstacle_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
-    """Contact of a drone with `params.obstacles`; none if there are none.
+    """Build the contact of drones with `params.obstacles`, if there are any.
 
     Args:
-        drone: Name of the drone, or of each drone of a world: how large they are.
+        drone: Name of the drone, or of each drone of a world, for its size.
         freq: Step frequency in Hz.
 
     Raises:
@@ -170,10 +170,10 @@ def obstacle_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
 
 
 def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
-    """Contact of the drones of a world with one another, whose hulls are boxes.
+    """Build the contact of the drones of a world with one another; their hulls are boxes.
 
     Args:
-        drone: Name of the drone, or of each drone of a world: how large they are.
+        drone: Name of the drone, or of each drone of a world, for its size.
         freq: Step frequency in Hz.
 
     Raises:
@@ -192,7 +192,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
         spheres = tuple(jnp.broadcast_to(s, (len(s), *like.shape)) for s in rows(each, like))
 
         def further(tree: T, places: Array) -> T:
-            """Of each drone, what the one so many places further has."""
+            """Give each drone the values of the drone that is `places` further."""
 
             def turn(x: Array) -> Array:
                 twice = jnp.concatenate((x, x), axis=-1)
@@ -214,7 +214,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
                 bodies, pos, hulls, balls = jax.tree.map(
                     lambda x, y: jnp.stack((x, y), -1 - like.ndim), mine, further(mine, places)
                 )
-                # The spheres of both, each at the hull of the other.
+                # The spheres of both drones, each against the hull of the other.
                 here = pos, bodies.to_world, hulls
                 (place, to_world, _), there = (
                     jax.tree.map(lambda x, i=i: x[::i], here) for i in (1, -1)
@@ -230,8 +230,9 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
                 points = Touch(gap, normal, (jnp.zeros_like(gap),) * 3), arms, signs
                 touch, arm, sign = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), points)
                 wrenches = held(touch, bodies, arm, sign, freq)
-                # A drone may be in two of these pairs. Half of both gains no energy, as neither
-                # does; if there are two drones to a pair, both halves are of one.
+                # A drone may be in two of these pairs. Halving both wrenches gains
+                # no energy, because neither does alone; with two drones per pair,
+                # both halves are of the same pair.
                 shared = further(close, n_drones - places) | further(close, places)
                 share = jnp.where(shared, 0.5, 1.0).astype(like.dtype)
                 push, pull = (jax.tree.map(lambda x, i=i: x[i] * share, wrenches) for i in (0, 1))
@@ -239,7 +240,8 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
 
             return jax.lax.cond(jnp.any(close), touched, lambda f: f, so_far)
 
-        # Half of the places are all pairs: from both of its drones each looks the same.
+        # Half of the shifts cover all pairs, because each pair is the same seen from both
+        # of its drones.
         def all_pairs() -> Wrench:
             return jax.lax.fori_loop(1, n_drones // 2 + 1, meet, no_wrench(state.pos[0]))
 
@@ -251,14 +253,14 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
 
 
 def _hull(drone: str) -> np.ndarray:
-    """(1, 3) half of width and height of a drone, and height of its middle [m]."""
+    """Return (1, 3) half width, half height, and the height of the middle of a drone [m]."""
     points = contact_points(drone)
     (width, _, high), low = points.max(axis=0), points[:, 2].min()
     return np.array([[width, (high - low) / 2, (high + low) / 2]])
 
 
 def _as_solid(pos: Vec3, axes: Matrix3, hull: Vec3) -> _Solid:
-    """The hulls of drones."""
+    """Return the hulls of drones as boxes."""
     width, height, middle = hull
     centre = scale((axes[0][2], axes[1][2], axes[2][2]), middle)
     return _Solid(jnp.asarray(Shape.box), (width, width, height), add(pos, centre), axes)

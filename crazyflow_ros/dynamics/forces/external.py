@@ -1,4 +1,4 @@
-"""What acts on drones from outside: forces, and contacts, which answer to all the forces."""
+"""External forces on drones, and contacts, which react to all forces."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 Force: TypeAlias = Callable[[BodyState, RigidBody], Wrench]
-"""An external influence on the drones: a pure function that each integrator stage evaluates."""
+"""An external force on the drones: a pure function that each integrator stage evaluates."""
 
 ContactLaw: TypeAlias = Callable[[BodyState, BodyDerivative, RigidBody], Wrench]
-"""What holds drones that touch something, by how they would move without it."""
+"""The wrench of a contact, given the motion without it."""
 
 
 @dataclass(frozen=True)
 class _ForDrones:
-    """Something made for certain drones, and perhaps for one length of the ticks.
+    """A force or contact for given drones, and perhaps for one tick length.
 
     Attributes:
-        name: What it is called.
-        drones: Name of each drone of a world, or the one that all are.
-        freq: Step frequency in Hz, if it depends on it.
+        name: Name in error messages.
+        drones: Name of each drone of a world, or the one name of all.
+        freq: Step frequency in Hz; None if it does not depend on it.
     """
 
     name: str
@@ -32,7 +32,7 @@ class _ForDrones:
     freq: float | None
 
     def __post_init__(self) -> None:
-        """Refuse what nobody steps at.
+        """Check the frequency.
 
         Raises:
             ValueError: `freq` is not a positive number.
@@ -41,14 +41,14 @@ class _ForDrones:
             raise ValueError(f"{self.name} needs a positive freq, got {self.freq}")
 
     def check(self, drones: tuple[str, ...], freq: float) -> None:
-        """Refuse to act on drones that this was not made for.
+        """Check that it was built for the drones and step frequency of a simulation.
 
         Args:
             drones: Name of each drone of a world.
             freq: Step frequency in Hz.
 
         Raises:
-            ValueError: They are others, or `freq` is.
+            ValueError: It was built for other drones or another frequency.
         """
         if drones not in (self.drones, self.drones * len(drones)):
             own, there = (_listed(names) for names in (self.drones, drones))
@@ -59,7 +59,7 @@ class _ForDrones:
 
 @dataclass(frozen=True)
 class DroneForce(_ForDrones):
-    """A force made for certain drones.
+    """A force for given drones.
 
     Attributes:
         law: The force.
@@ -68,33 +68,34 @@ class DroneForce(_ForDrones):
     law: Force
 
     def __call__(self, state: BodyState, params: RigidBody) -> Wrench:
-        """The force."""
+        """Return the force."""
         return self.law(state, params)
 
 
 @dataclass(frozen=True)
 class DroneContact(_ForDrones):
-    """A contact made for certain drones and one length of the ticks.
+    """A contact for given drones and one tick length.
 
     Attributes:
-        law: What holds them.
+        law: The wrench of the contact.
     """
 
     law: ContactLaw
 
     def __call__(self, state: BodyState, free: BodyDerivative, params: RigidBody) -> Wrench:
-        """What the contact does to drones.
+        """Return the wrench of the contact.
 
         Args:
-            state: Of the drones.
-            free: How they move without this contact.
-            params: Figures of the drones, and what stands in the world.
+            state: State of the drones.
+            free: Derivative of the state without this contact.
+            params: Parameters of the drones, and the obstacles.
         """
         return self.law(state, free, params)
 
 
 External: TypeAlias = Force | DroneContact
-"""Something that acts on drones: each contact answers to all forces, and to the contacts before."""
+"""An external force or contact; each contact reacts to all forces, and to the contacts
+before it."""
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -103,5 +104,5 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def each_of(drone: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of drones, of one or several."""
+    """Return the names of drones, given one name or several."""
     return (str(drone),) if isinstance(drone, str) else tuple(map(str, drone))

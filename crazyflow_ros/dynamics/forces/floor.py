@@ -1,6 +1,6 @@
 """Contact of a drone with the floor z = 0: standing, sliding, bouncing, tipping over.
 
-The floor stops feet and rotor tips as `impulses` says; below the floor is solid.
+The floor stops feet and rotor tips by the impulses of `impulses`; everything below is solid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 
 def contact_points(drone: str) -> np.ndarray:
-    """(8, 3) points of a drone that touch the floor: four feet, four rotor tips (body frame, m)."""
+    """Return the (8, 3) points that touch the floor: four feet, four rotor tips (body frame, m)."""
     figures = load_drone(drone)
     geometry, signs = figures["geometry"], list(product((1, -1), repeat=2))
     feet = [(x * figures["L"], y * figures["L"], geometry["foot_z"]) for x, y in signs]
@@ -38,19 +38,19 @@ def contact_points(drone: str) -> np.ndarray:
 
 
 def rest_height(drone: str) -> float:
-    """Height of the centre of mass of a drone that stands on the floor, m."""
+    """Return the height of the centre of mass of a drone that stands on the floor, m."""
     return float(-load_drone(drone)["geometry"]["foot_z"] - SAG)
 
 
 def rows(points: Sequence[np.ndarray], like: Array) -> tuple[Array, ...]:
-    """Components of points, one row per point.
+    """Return the components of points, one row per point.
 
     Args:
-        points: (K, k) of each drone of a world, or of all.
-        like: An array of the drones; gives number of axes and dtype.
+        points: (K, k) points of each drone of a world, or of all.
+        like: An array of the drones, for the number of axes and the dtype.
 
     Returns:
-        k arrays (K, ...), to be combined with arrays of the drones.
+        k arrays (K, ...), which broadcast with arrays of the drones.
     """
     columns = np.moveaxis(np.stack(points, axis=-1), 1, 0)  # (k, K, drones)
     axes = [1] * (like.ndim - 1) + [len(points)] if len(points) > 1 else [1] * like.ndim
@@ -58,17 +58,17 @@ def rows(points: Sequence[np.ndarray], like: Array) -> tuple[Array, ...]:
 
 
 def travel(vel: Vec3, freq: float) -> Array:
-    """At most how far something moves within the ticks in which contacts look ahead, m."""
+    """Return an upper bound of the distance travelled while contacts look ahead, m."""
     x, y, z = vel
     return (jnp.abs(x) + jnp.abs(y) + jnp.abs(z)) * (2 / freq)
 
 
 def floor_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
-    """Contact of a drone with the floor.
+    """Build the contact of a drone with the floor.
 
     Args:
-        drone: Name of the drone, or of each drone of a world: where their contact points are.
-        freq: Step frequency in Hz; a contact lasts for a tick, or for many.
+        drone: Name of the drone, or of each drone of a world, for its contact points.
+        freq: Step frequency in Hz; a contact lasts for one or more ticks.
 
     Raises:
         ValueError: Unknown drone, or a frequency that is not positive.
@@ -78,7 +78,8 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
     reach = float(np.linalg.norm(points, axis=-1).max())
 
     def law(state: BodyState, free: BodyDerivative, params: RigidBody) -> Wrench:
-        # New functions each time: JAX remembers what it has traced, `apart` and all.
+        # New functions in each call, because JAX caches traces by function, including
+        # those of `apart`.
         def contact() -> Wrench:
             x, y, z = rows(points, state.pos[2])
             arm = transform(rotation_matrix(state.quat), (x, y, z))

@@ -1,10 +1,10 @@
-"""What stops bodies that touch: impulses that bring points of contact to rest within a tick.
+"""Contact impulses that stop bodies within a tick.
 
-Each tick looks for the impulses after which no point goes on into what it touches, and none slides
-that friction can hold. They are found point by point, again and again (projected Gauss-Seidel:
+Each tick computes impulses after which no point moves further into a surface, and none slides that
+friction can hold. They are found point by point in repeated sweeps (projected Gauss-Seidel:
 J. J. Moreau, M. Jean, "Numerical treatment of contact and friction: the contact dynamics method",
-1996). Unlike the forces of springs and dampers they need no stiffness that a tick could not follow,
-and friction that holds leaves nothing that creeps.
+1996). Unlike spring-damper forces, they need no stiffness that the tick could not resolve, and
+static friction does not creep.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ from crazyflow_ros.kernels import apart
 T = TypeVar("T")
 
 FRICTION = 0.6  # Coulomb coefficient, plastic on a hard floor
-SAG = 0.25e-3  # m, how deep a point rests, so that others find the contact, too
-_RESTITUTION = 0.4  # a bounce returns that much of the speed beyond the next
+SAG = 0.25e-3  # m, depth at which a point rests, so that the next tick also finds the contact
+_RESTITUTION = 0.4  # ratio of rebound to impact speed beyond the next constant
 _SLOWEST_BOUNCE = 0.1  # m/s
-# A point that is a tick from the surface turns back, and so do those half a tick before and behind
-# it: the tick after the next would find them in the surface by more.
+# A point within one tick of the surface rebounds, with half a tick of margin: otherwise the tick
+# after the next would find it deeper in the surface.
 _BOUNCES_WITHIN = 1.5  # ticks
-# Of the distance to the surface in a tick. The position of explicit Euler lags by a tick: with more
-# than a quarter the two swing about each other.
+# Share of the distance to the surface that is covered in a tick. With explicit Euler, the position
+# lags by a tick; above a quarter the two oscillate.
 _APPROACH = 0.25
-_FASTEST_RECOVERY = 0.3  # m/s, out of a surface
-_SWEEPS = 12  # each leaves a third to a half of what there was to do
-# Points at rest that are farther away than this, or move that many times too slowly to arrive
-# within a tick, are not looked at.
+_FASTEST_RECOVERY = 0.3  # m/s, maximum speed out of a surface
+_SWEEPS = 12  # each leaves a third to a half of the remaining error
+# Points at rest that are farther away than this, and points that are this many times too slow to
+# arrive within a tick, are ignored.
 _NEAR = 2e-3  # m
 _SUDDEN = 8
 _LEAST = 1e-9  # N s, keeps the direction of friction defined
 
 
 class Body(NamedTuple):
-    """A drone as contacts move it."""
+    """Motion and inertia of a drone in a contact."""
 
     vel: Vec3
-    """World frame, as all but what is said to be in the body frame."""
+    """World frame, like all other fields unless stated."""
     turning: Vec3
     """Angular velocity, body frame."""
     free_vel: Vec3
-    """At the end of the tick, without the contact."""
+    """Velocity at the end of the tick without the contact."""
     free_turning: Vec3
     inverse_mass: Array
     inverse_inertia: Matrix3
@@ -73,40 +73,40 @@ class Body(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """K points that are near a surface."""
+    """K points near a surface."""
 
     gap: Array
-    """Distance from it, negative inside, m."""
+    """Distance from the surface, negative inside, m."""
     normal: Vec3
     vel: Vec3
-    """Of the surface there, m/s; zero if it is that of a body."""
+    """Velocity of the surface there, m/s; zero for the surface of a body."""
 
 
 class _Rows(NamedTuple):
-    """How impulses act along the normal and two directions of the surface.
+    """Effect of impulses along the normal and two directions along the surface.
 
-    Of K points, of S bodies: the first axes are K, S and 3, or K and 3.
+    For K points and S bodies: the first axes are K, S and 3, or K and 3.
     """
 
     pull: Vec3
-    """What an impulse of 1 does to a body: the direction, or its opposite."""
+    """Unit impulse on a body: the direction, or its opposite."""
     lever: Vec3
-    """Its moment, m, body frame."""
+    """Moment of the unit impulse, m, body frame."""
     shift: Vec3
-    """Change of the velocity by it, 1/kg."""
+    """Change of the velocity by the unit impulse, 1/kg."""
     turn: Vec3
-    """Change of the angular velocity by it, 1/(kg m), body frame."""
+    """Change of the angular velocity by the unit impulse, 1/(kg m), body frame."""
     mass: Array
-    """That resists an impulse, kg."""
+    """Effective mass that resists an impulse, kg."""
     vel: Array
-    """That impulses have to bring about, m/s."""
+    """Change of velocity that the impulses must achieve, m/s."""
 
 
 _Given = tuple[Vec3, Vec3]  # impulse, and its moment in the body frame, of S bodies
 
 
 def body(state: BodyState, free: BodyDerivative, params: RigidBody, freq: float) -> Body:
-    """Drones that would move with `free` for a tick."""
+    """Return drones that move with the derivative `free` for a tick."""
     like = state.pos[0]
     inverse_mass, inertia, to_world = jax.tree.map(
         lambda x: jnp.broadcast_to(x, like.shape),
@@ -121,7 +121,7 @@ def body(state: BodyState, free: BodyDerivative, params: RigidBody, freq: float)
 
 
 def held(touch: Touch, bodies: Body, arm: Vec3, sign: Array, freq: float) -> Wrench:
-    """What surfaces do to bodies that touch them, in a tick of 1 / `freq`.
+    """Return the wrenches of surfaces on bodies that touch them, in a tick of 1 / `freq`.
 
     Args:
         touch: The K points.
@@ -166,7 +166,7 @@ def held(touch: Touch, bodies: Body, arm: Vec3, sign: Array, freq: float) -> Wre
 
 
 def held_alone(touch: Touch, body: Body, arm: Vec3, freq: float) -> Wrench:
-    """`held` for one body, without the axis of bodies."""
+    """Return `held` for one body, without the axis of bodies."""
     bodies, wrench_of = jax.tree.map(lambda x: x[None], body), partial(jax.tree.map, lambda x: x[0])
     arm = jax.tree.map(lambda x: x[:, None], arm)
     wrench: Wrench = wrench_of(held(touch, bodies, arm, jnp.ones_like(arm[0]), freq))
@@ -174,14 +174,14 @@ def held_alone(touch: Touch, body: Body, arm: Vec3, freq: float) -> Wrench:
 
 
 def _rows(touch: Touch, bodies: Body, arm: Vec3, sign: Array, freq: float) -> _Rows:
-    """In parts, as each result is worked out by itself."""
+    """Compute the rows in parts, because each result is stored."""
 
     def each(of_bodies: T) -> T:
-        """For all directions."""
+        """Add an axis for the directions."""
         return jax.tree.map(lambda x: x[:, None], of_bodies)
 
     def pulls(normal: Vec3, sign: Array) -> Vec3:
-        # Any two directions along the surface do: friction holds alike in all.
+        # Any two directions along the surface will do, because friction is isotropic.
         zero, one = jnp.zeros_like(normal[0]), jnp.ones_like(normal[0])
         steep = jnp.abs(normal[2]) > 0.7
         beside = (jnp.where(steep, one, zero), zero, jnp.where(steep, zero, one))
@@ -224,29 +224,29 @@ def _rows(touch: Touch, bodies: Body, arm: Vec3, sign: Array, freq: float) -> _R
 
 
 def _along(row: _Rows, directions: slice) -> _Rows:
-    """Some directions of a point."""
+    """Return the rows of some directions of a point."""
     pull, lever, shift, turn = jax.tree.map(lambda x: x[:, directions], row[:4])
     return _Rows(pull, lever, shift, turn, row.mass[directions], row.vel[directions])
 
 
 def _near(freq: float, touch: Touch, bodies: Body, arm: Vec3) -> Array:
-    """Which points may be pushed in this tick, whatever happens to others."""
+    """Return which points may receive an impulse in this tick, regardless of the other points."""
     way = _length(bodies.vel) + _length(bodies.free_vel)
     way += (_length(bodies.turning) + _length(bodies.free_turning)) * _length(arm)
     return touch.gap < _NEAR + _SUDDEN / freq * (_length(touch.vel) + _sum(way))
 
 
 def _wanted(gap: Array, approach: Array, later: Array, freq: float) -> Array:
-    """The least velocity out of a surface at the end of a tick, m/s.
+    """Return the minimum velocity out of a surface at the end of a tick, m/s.
 
     Args:
-        gap: To where points rest, m.
+        gap: Distance from the resting depth, m.
         approach: Velocity towards the surface, m/s.
         later: The same at the end of the tick, without the contact.
         freq: Step frequency in Hz.
     """
     settle = jnp.minimum(-_APPROACH * freq * gap, _FASTEST_RECOVERY)
-    # No more than a part of what there is to be returned, so that a bounce gains no energy.
+    # At most a share of the smaller velocity, so that a bounce gains no energy.
     bounce = _RESTITUTION * (jnp.minimum(approach, later) - _SLOWEST_BOUNCE)
     arrives = gap * freq < _BOUNCES_WITHIN * approach
     hits = jnp.where(arrives, jnp.maximum(bounce, settle), -gap * freq)
@@ -254,26 +254,26 @@ def _wanted(gap: Array, approach: Array, later: Array, freq: float) -> Array:
 
 
 def _lacking(row: _Rows, given: _Given) -> Array:
-    """The impulses that would bring a point to the velocity that is to be reached."""
+    """Return the additional impulses that give a point its desired velocity."""
     impulse, moment = jax.tree.map(lambda x: x[:, None], given)
     reached = dot(row.shift, impulse) + dot(row.turn, moment)
     return (row.vel - reduce(jnp.add, list(reached))) * row.mass
 
 
 def _pushing(row: _Rows, push: Array, given: _Given) -> Array:
-    """Impulse along the normal: a surface does not pull."""
+    """Return the impulse along the normal, which cannot pull."""
     return jnp.maximum(push + _lacking(row, given), 0.0)
 
 
 def _gripping(row: _Rows, grip: Array, push: Array, given: _Given) -> Array:
-    """Impulses along the surface: friction has its limit."""
+    """Return the impulses along the surface, within the limit of friction."""
     first, second = wanted = grip + _lacking(row, given)
     size = jnp.sqrt(first * first + second * second + _LEAST**2)
     return wanted * jnp.minimum(FRICTION * push / size, 1.0)
 
 
 def _more(given: _Given, row: _Rows, impulses: Array) -> _Given:
-    """With some more impulses, along the directions of a row."""
+    """Return the sums with additional impulses along the directions of a row."""
     return jax.tree.map(
         lambda sum_, x: reduce(jnp.add, [sum_, *jnp.moveaxis(x * impulses, 1, 0)]),
         given,
@@ -282,8 +282,8 @@ def _more(given: _Given, row: _Rows, impulses: Array) -> _Given:
 
 
 def _sum(rows: Array) -> Array:
-    """Over the bodies, the second axis."""
-    # XLA on the CPU vectorises the sum of slices, and no other.
+    """Sum over the bodies, the second axis."""
+    # XLA on the CPU vectorises only sums of slices.
     return reduce(jnp.add, [rows[:, i] for i in range(rows.shape[1])])
 
 

@@ -27,7 +27,7 @@ from std_srvs.srv import Empty
 
 from crazyflow_ros import flight, limits
 from crazyflow_ros.flight.course import AXES, ORDER
-from crazyflow_ros.flight.planner import MOST_PIECES, MOST_TRAJECTORIES
+from crazyflow_ros.flight.planner import MAX_PIECES, MAX_TRAJECTORIES
 from crazyflow_ros.runtime import Setpoint
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class TrajectoryMemory:
         """
         pieces, number = request.pieces, request.trajectory_id
         where = range(request.piece_offset, request.piece_offset + len(pieces))
-        if not pieces or where.stop > MOST_PIECES:
-            expected = f"1 or more from an offset on, {MOST_PIECES} in all"
+        if not pieces or where.stop > MAX_PIECES:
+            expected = f"1 or more from an offset on, {MAX_PIECES} in all"
             got = f"{len(pieces)} from {request.piece_offset} on"
             raise ValueError(f"pieces: expected {expected}, got {got}")
-        if number >= MOST_TRAJECTORIES:
-            expected = f"from 0 to {MOST_TRAJECTORIES - 1}"
+        if number >= MAX_TRAJECTORIES:
+            expected = f"from 0 to {MAX_TRAJECTORIES - 1}"
             raise ValueError(f"trajectory_id must be {expected}, got {number}")
         durations, coefficients = [], np.zeros((len(pieces), AXES, ORDER))
         for i, piece in enumerate(pieces):

@@ -62,7 +62,7 @@ class StatusTopic:
                 message=f"{state}; it lies there until it is reset",
             )
             for drone, state in self._physics.flight_states.items()
-            if state.is_out and drone not in now.faults
+            if state.needs_reset and drone not in now.faults
         ]
         return lost + down + failing
 

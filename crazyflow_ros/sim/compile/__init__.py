@@ -1,1 +1,1 @@
-"""Compiling the steps of a `Sim`: kernels, packed data, blocks of worlds, several devices."""
+"""Compilation of the steps of a `Sim`: kernels, packed data, blocks of worlds, several devices."""

@@ -1,8 +1,8 @@
-"""`SimData` as it lies in memory while it is stepped: block by block, component by component.
+"""Memory layout of `SimData` while it is stepped: block by block, component by component.
 
-Each block of worlds goes through all ticks of a step before the next one does, so that everything
-a tick touches stays in the first-level cache, and each component is a contiguous array, so that all
-arithmetic is on vectors.
+Each block of worlds completes all ticks of a step before the next one starts, so that everything
+a tick reads or writes stays in the first-level cache; and each component is a contiguous array, so
+that all arithmetic is vectorised.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Arrays = tuple[Array, ...]
 
 
 class Packed(NamedTuple):
-    """Packed data: what ticks change, and what else they read.
+    """Packed data: leaves that ticks change, and other leaves that they read.
 
     Both consist of arrays (blocks, rows, worlds, drones), one for each dtype and number of drones
-    and one for the command, with one row for each component; and of the leaves that all worlds
-    share, packed end to end.
+    and one for the command, with one row per component; and of the leaves that all worlds share,
+    packed end to end.
     """
 
     moving: Arrays
@@ -43,7 +43,7 @@ class Packed(NamedTuple):
 
 
 class _Part:
-    """Some leaves of the data, and where they lie in the arrays of `Packed.moving` or `fixed`."""
+    """Some leaves of the data, and their places in the arrays of `Packed.moving` or `fixed`."""
 
     def __init__(self, leaves: dict[int, Array], per_world: Sequence[bool], command: int) -> None:
         own: dict[object, list[int]] = {}
@@ -60,11 +60,11 @@ class Blocks:
     """The layout of a `SimData`.
 
     Attributes:
-        divisible: No tick needs to see all worlds at once.
-        n_blocks: How many there are.
-        moves: For each leaf: do ticks change it?
-        command: Which leaf is the command in force.
-        used: For each leaf: is it packed, for a tick or a command reads or changes it?
+        divisible: Whether no tick needs all worlds at once.
+        n_blocks: Number of blocks.
+        moves: For each leaf, whether ticks change it.
+        command: Index of the leaf that is the command in force.
+        used: For each leaf, whether it is packed because a tick or a command reads or changes it.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Blocks:
         """Lay out `data`.
 
         Args:
-            tick: What advances the data by one tick.
+            tick: Advances the data by one tick.
             data: Gives structure, shapes and dtypes.
-            per_world: For each leaf: is its first axis that of the worlds?
+            per_world: For each leaf, whether its first axis is that of the worlds.
             one_kernel: See `kernels`; a kernel cannot be divided among devices.
         """
         leaves, self._treedef = jax.tree.flatten(data)
@@ -91,7 +91,7 @@ class Blocks:
         self.used = used
         on_cpu = jax.default_backend() == "cpu"
         self._one_kernel = one_kernel and on_cpu and fits_one_kernel(jaxpr)
-        # A leaf that all worlds share and that a tick changes has to see all worlds at once.
+        # A tick that changes a leaf that all worlds share needs all worlds at once.
         self.divisible = all(own for own, moving in zip(per_world, moves) if moving)
         n_drones = self._n_worlds * data.core.n_drones
         lanes = _LANES if self._one_kernel and self.divisible else n_drones
@@ -117,7 +117,7 @@ class Blocks:
         self._blocked_command = jax.jit(self._blocked)
 
     def pack(self, data: SimData) -> Packed:
-        """Data as packed arrays."""
+        """Pack the data."""
         leaves = jax.tree.leaves(data)
 
         def pack(part: _Part) -> Arrays:
@@ -130,7 +130,7 @@ class Blocks:
         return Packed(pack(self._moving), pack(self._fixed))
 
     def unpack(self, packed: Packed) -> dict[int, Array]:
-        """The leaves that ticks and commands change, by their places in the data."""
+        """Return the leaves that ticks and commands change, by their index in the data."""
         leaves = self._shared_leaves(packed.moving, self._moving)
         for part, arrays in zip((self._moving, self._fixed), packed):
             for group, array in zip(part.groups, arrays):
@@ -142,7 +142,7 @@ class Blocks:
         return leaves
 
     def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
-        """Packed data with another command, (worlds, drones, k)."""
+        """Return packed data with another command, (worlds, drones, k)."""
         if self.n_blocks == 1 and isinstance(value, np.ndarray):
             # A compiled call would take longer than a step.
             new = np.ascontiguousarray(value.transpose(2, 0, 1)[None])
@@ -154,7 +154,7 @@ class Blocks:
         return Packed(packed.moving, tuple(arrays)) if part else Packed(tuple(arrays), packed.fixed)
 
     def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
-        """Packed data after `n_ticks` ticks."""
+        """Return packed data after `n_ticks` ticks."""
 
         def step(blocks: Packed, shared: dict[int, Array], n_ticks: Array) -> SimData:
             return repeat(self._tick, self._join(blocks, shared), n_ticks, self.moves)
@@ -196,7 +196,7 @@ class Blocks:
         return Packed(advance(packed, jnp.asarray(n_ticks)), packed.fixed)
 
     def _join(self, blocks: Packed, shared: dict[int, Array]) -> SimData:
-        """The data of one block. What no tick reads is zero."""
+        """Return the data of one block. Leaves that no tick reads are zero."""
         leaves = {i: jnp.zeros(x.shape, x.dtype) for i, x in self._unused.items()} | shared
         for part, arrays in zip((self._moving, self._fixed), blocks):
             for group, array in zip(part.groups, arrays):
@@ -210,7 +210,7 @@ class Blocks:
         return dict(zip(part.shared, part.packing.unpack(arrays[len(part.groups) :])))
 
     def _slices(self, part: _Part, group: list[int]) -> list[tuple[int, slice]]:
-        """Which rows of a group's array are which leaf."""
+        """Return for each leaf its rows in the array of a group."""
         slices, start = [], 0
         for i in group:
             slices.append((i, slice(start, start + part.n_rows[i])))
@@ -218,7 +218,10 @@ class Blocks:
         return slices
 
     def _blocked(self, leaf: Array) -> Array:
-        """(worlds, drones, ...) -> (blocks, rows, worlds, drones); the last world fills up."""
+        """Convert (worlds, drones, ...) to (blocks, rows, worlds, drones).
+
+        Copies of the last world fill the last block.
+        """
         missing = self.n_blocks * self._worlds - self._n_worlds
         leaf = leaf.reshape(*leaf.shape[:2], -1)
         leaf = jnp.pad(leaf, ((0, missing), (0, 0), (0, 0)), mode="edge")
@@ -226,5 +229,5 @@ class Blocks:
 
 
 def _rows(leaf: Array) -> tuple[Array, ...]:
-    """(worlds, drones, ...) as arrays (worlds, drones)."""
+    """Return (worlds, drones, ...) as arrays (worlds, drones)."""
     return split(leaf.reshape(*leaf.shape[:2], -1))

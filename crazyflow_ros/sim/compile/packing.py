@@ -1,7 +1,7 @@
-"""Many small arrays as a few long ones.
+"""Packs many small arrays into a few long ones.
 
-Handing an array to a compiled function costs about 2 us, and `SimData` has some sixty. Laid end to
-end they are a handful, and the compiler slices them at no cost.
+Passing an array to a compiled function costs about 2 us, and `SimData` has some sixty. Packed end
+to end they are a handful, and the compiler slices them at no cost.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ Vectors = tuple[Array, ...]
 
 
 class Packing:
-    """Lays arrays end to end, one vector per dtype."""
+    """Packs arrays end to end, one vector per dtype."""
 
     def __init__(self, arrays: Sequence[Any]) -> None:
-        """Take shapes and dtypes from `arrays`."""
+        """Record shapes and dtypes of `arrays`."""
         self._shapes = [a.shape for a in arrays]
         self._dtypes = [a.dtype for a in arrays]
         self.dtypes = list(dict.fromkeys(self._dtypes))  # of the vectors, in order
 
     def pack(self, arrays: Sequence[Array]) -> Vectors:
-        """The arrays as one vector per dtype."""
+        """Pack the arrays into one vector per dtype."""
         return tuple(
             jnp.concatenate([a.ravel() for a in arrays if a.dtype == dtype])
             for dtype in self.dtypes
         )
 
     def unpack(self, vectors: Vectors) -> list[Array]:
-        """Inverse of `pack`."""
+        """Unpack the arrays, the inverse of `pack`."""
         offsets, arrays = dict.fromkeys(self.dtypes, 0), []
         for shape, dtype in zip(self._shapes, self._dtypes):
             start = offsets[dtype]
@@ -52,13 +52,13 @@ class Packing:
 def repeat(fn: Callable[[T], T], tree: T, n: Array | int, changed: Sequence[bool]) -> T:
     """Apply `fn` to `tree` `n` times.
 
-    With a traced `n` one compiled loop serves every count; with an int it can be differentiated.
+    With a traced `n`, one compiled loop serves all counts; with an int, it can be differentiated.
 
     Args:
         fn: From a pytree to one of the same structure.
-        tree: What to begin with.
-        n: How often.
-        changed: For each leaf of `tree`: does `fn` change it?
+        tree: Initial pytree.
+        n: Number of applications.
+        changed: For each leaf of `tree`, whether `fn` changes it.
     """
     split, join = in_components(tree, changed)
     return join(jax.lax.fori_loop(0, n, lambda _, carry: split(fn(join(carry))), split(tree)))
@@ -70,17 +70,17 @@ Components = list[tuple[Array, ...]]
 def in_components(
     tree: T, changed: Sequence[bool]
 ) -> tuple[Callable[[T], Components], Callable[[Components], T]]:
-    """How to carry some leaves of a tree through a loop, component by component.
+    """Return functions that carry some leaves of a tree through a loop, component by component.
 
-    Contiguous arrays vectorise, and stacking them would have XLA work out everything anew for each
+    Contiguous arrays vectorise; with stacked arrays, XLA would compute everything again for each
     component.
 
     Args:
-        tree: Has the other leaves.
-        changed: For each leaf: is it one of them?
+        tree: Gives the other leaves.
+        changed: For each leaf, whether it is carried.
 
     Returns:
-        From a tree to components, and back.
+        Functions from a tree to components, and back.
     """
     leaves, treedef = jax.tree.flatten(tree)
     moving = [i for i, is_changed in enumerate(changed) if is_changed]
@@ -101,14 +101,14 @@ def in_components(
 class MovingLeaves(Generic[T]):
     """The leaves of a pytree that a function both reads and changes, as a few vectors.
 
-    The others are fixed, or what they were does not matter.
+    The others are fixed, or their previous value does not matter.
 
     Args:
         fn: From the pytree to one of the same structure.
         tree: Gives the structure, shapes and dtypes.
 
     Attributes:
-        moves: Which leaves these are.
+        moves: For each leaf, whether it is one of these.
     """
 
     def __init__(self, fn: Callable[[T], T], tree: T) -> None:
@@ -118,15 +118,15 @@ class MovingLeaves(Generic[T]):
         self._packing = Packing(self._leaves(tree, moving=True))
 
     def pack(self, tree: T) -> Vectors:
-        """The moving leaves, packed."""
+        """Pack the moving leaves."""
         return self._packing.pack(self._leaves(tree, moving=True))
 
     def fixed(self, tree: T) -> list[Array]:
-        """The other leaves."""
+        """Return the other leaves."""
         return self._leaves(tree, moving=False)
 
     def unpack(self, vectors: Vectors, fixed: Sequence[Array]) -> T:
-        """The pytree."""
+        """Rebuild the pytree."""
         moving, rest = iter(self._packing.unpack(vectors)), iter(fixed)
         leaves = [next(moving if moves else rest) for moves in self.moves]
         return jax.tree.unflatten(self._treedef, leaves)

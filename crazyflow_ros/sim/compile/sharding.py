@@ -18,13 +18,13 @@ from crazyflow_ros.sim.worlds import Worlds
 
 
 class ShardedBlocks(Blocks):
-    """`Blocks` of the worlds that a device has; the methods work on the arrays of all devices.
+    """`Blocks` of the worlds on each device; the methods take the arrays of all devices.
 
-    No device waits for another one while it steps.
+    Devices do not wait for each other during a step.
     """
 
     def __init__(self, tick: Stage, data: SimData, worlds: Worlds) -> None:
-        """Lay out `data`, divided as `worlds` says."""
+        """Lay out `data`, divided as in `worlds`."""
         super().__init__(tick, worlds.of_one_device(data), worlds.owned(data))
         mesh = worlds.mesh
         assert mesh is not None
@@ -50,30 +50,30 @@ class ShardedBlocks(Blocks):
         self._blocked_command = jax.jit(mapped(self._blocked, (over,), over))
 
     def pack(self, data: SimData) -> Packed:
-        """Data as packed arrays."""
+        """Pack the data."""
         packed: Packed = self._pack(data)
         return packed
 
     def unpack(self, packed: Packed) -> dict[int, Array]:
-        """The leaves that ticks and commands change, by their places in the data."""
+        """Return the leaves that ticks and commands change, by their index in the data."""
         leaves: dict[int, Array] = self._unpack(packed)
         return leaves
 
     def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
-        """Packed data with another command, (worlds, drones, k)."""
+        """Return packed data with another command, (worlds, drones, k)."""
         return super().commanded(packed, jnp.asarray(value))
 
     def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
-        """Packed data after `n_ticks` ticks."""
+        """Return packed data after `n_ticks` ticks."""
         after: Packed = self._advance(packed, jnp.asarray(n_ticks))
         return after
 
 
 def blocks_of(tick: Stage, data: SimData, worlds: Worlds) -> Blocks:
-    """The layout of `data` on one device, or on those of a mesh.
+    """Return the layout of `data` on one device, or on those of a mesh.
 
-    A tick that changes what all worlds share, such as the random key, sees all worlds at once; XLA
-    then divides its work among the devices.
+    A tick that changes leaves that all worlds share, such as the random key, needs all worlds at
+    once; XLA then divides its work among the devices.
     """
     if worlds.mesh is not None:
         blocks = ShardedBlocks(tick, data, worlds)

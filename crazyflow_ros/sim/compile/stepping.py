@@ -1,4 +1,4 @@
-"""A pipeline as a function of data and number of ticks, and on packed data."""
+"""A pipeline as a function of data and number of ticks, and as one of packed data."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
 
-# On the CPU XLA uses half of what the widest vectors hold.
+# By default, XLA on the CPU uses half of the widest vectors.
 _COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 
-_SYNCED = "mjx_synced"  # among the fields that have been looked at
+_SYNCED = "mjx_synced"  # among the fields that have been read
 
 StepFn = Callable[[SimData, Array | int], SimData]
 Derivative = Callable[[SimData], SimStateDeriv]
 
 
 def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
-    """All stages, one after the other.
+    """Return a stage that runs all stages of a pipeline.
 
-    Python runs them once, however often the same shapes are traced: for what a tick changes, in
-    loops, in transformations.
+    Python runs them only once, although the same shapes are traced repeatedly: to find what a tick
+    changes, in loops, in transformations.
     """
 
     @partial(jax.jit, inline=True)
     def tick(data: SimData, true: Array | None) -> SimData:
-        check_precision(data)  # while it is traced, as it is anew with another precision
-        with separate_kernels(true):  # as an argument: what is traced here outlives the context
+        check_precision(data)  # during tracing, which is repeated for another precision
+        with separate_kernels(true):  # as an argument, because the trace outlives the context
             for stage in pipeline:
                 data = stage(data)
         return data
@@ -51,7 +51,7 @@ def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
 
 
 def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
-    """A function of data and number of ticks, compiled unless it is within a transformation."""
+    """Return a function of data and number of ticks, compiled unless within a transformation."""
     finish = finishing(derivative)
 
     def pure(data: SimData, n_steps: Array | int = 1) -> SimData:
@@ -75,10 +75,10 @@ def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
 
 
 class PackedStep:
-    """A compiled step on packed data, and what makes them data again, field by field.
+    """A compiled step on packed data, and the functions that unpack them field by field.
 
     Each array that a compiled function takes or returns costs a microsecond or two, so there are
-    few. A call of one costs 20 and more, so that a step of few worlds also returns their states.
+    few. A call costs 20 us or more, so a step of few worlds also returns their states.
     """
 
     def __init__(self, tick: Stage, derivative: Derivative, data: SimData, worlds: Worlds) -> None:
@@ -129,22 +129,22 @@ class PackedStep:
         ]
 
     def __call__(self, packed: Packed, n_steps: int) -> tuple[Packed, list[Array]]:
-        """Packed data after `n_steps` ticks, and the states for `field`.
+        """Return packed data after `n_steps` ticks, and the states for `field`.
 
-        Uses up the arrays that ticks change.
+        Donates the arrays that ticks change.
         """
         n = n_steps if self._on_mesh else _count(n_steps)
         moving, states = self._advance(*packed, n)
         return Packed(moving, packed.fixed), states
 
     def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:
-        """A field of the data.
+        """Return a field of the data.
 
         Args:
-            name: Of the field.
-            packed: What has been stepped.
-            states: What the step returned, or nothing.
-            before: The data that were packed: what neither a tick nor a command changes.
+            name: Name of the field.
+            packed: Packed data after the step.
+            states: States that the step returned, if any.
+            before: The data before packing, for leaves that neither ticks nor commands change.
         """
         if name == "states_deriv":
             changes = {field: self.field(field, packed, states, before) for field in self._unpack}
@@ -156,14 +156,14 @@ class PackedStep:
         if states and name == "states":
             return before.states.replace(**dict(zip(self._state_names, states)))
         leaves, treedef = jax.tree.flatten(getattr(before, name))
-        with jax.ensure_compile_time_eval():  # whoever looks may be within a transformation
+        with jax.ensure_compile_time_eval():  # the caller may be within a transformation
             for i, leaf in zip(places, unpack(packed)):
                 leaves[i] = leaf
         return jax.tree.unflatten(treedef, leaves)
 
 
 class PackedData:
-    """Data while they are stepped: packed, and unpacked field by field when somebody looks."""
+    """Data while they are stepped: packed, and unpacked field by field when they are read."""
 
     def __init__(self, step: PackedStep, data: SimData) -> None:
         self._step, self._before, self._packed = step, data, step.pack(data)
@@ -173,7 +173,7 @@ class PackedData:
 
     @property
     def data(self) -> SimData:
-        """The data as they are now; they stay so."""
+        """The present data; further steps do not change them."""
         view = self._view()
         if view is None:
             now = partial(
@@ -184,7 +184,7 @@ class PackedData:
         return SimData.lazy(view)
 
     def advance(self, n_steps: int) -> None:
-        """Go on by `n_steps` ticks."""
+        """Advance by `n_steps` ticks."""
         if self._step.reads_derivative:
             self._before = jax.tree.map(lambda x: x, self.data)
             self._packed = self._step.pack(self._before)
@@ -196,16 +196,16 @@ class PackedData:
 
     @property
     def is_synced(self) -> bool:
-        """Do the MJX data show the present state?"""
+        """Whether the MJX data show the present state."""
         return _SYNCED in self._fields
 
     def mark_synced(self) -> None:
-        """Note that they do."""
+        """Record that the MJX data show the present state."""
         self._fields.pop("core", None)
         self._fields[_SYNCED] = True
 
     def _parted(self) -> Packed:
-        """The packed data, without what others may still look at: a step uses them up."""
+        """Return the packed data; copy them if a view needs them, because a step donates them."""
         packed = self._packed
         if self._view() is not None:
             packed = packed._replace(moving=_copied(packed.moving))
@@ -214,7 +214,7 @@ class PackedData:
 
 
 class _View:
-    """Fields of data, unpacked when they are first asked for."""
+    """Fields of data, unpacked when they are first read."""
 
     def __init__(self, field: Callable[[str], Any], fields: dict[str, Any]) -> None:
         self._field, self._fields = field, fields
@@ -240,13 +240,13 @@ def _copied(arrays: Arrays) -> Arrays:
 
 @lru_cache(maxsize=64)
 def _count(n: int) -> Array:
-    """A number as an array: taking one takes a compiled function a third of the time."""
+    """Return a number as an array, which compiled functions accept in a third of the time."""
     with jax.ensure_compile_time_eval():
         return jnp.asarray(n, jnp.int32)
 
 
 def finishing(derivative: Derivative) -> Stage:
-    """What comes after a step or reset: derivatives, and MJX data no longer show the state."""
+    """Return the stage after a step or reset: derivatives, and MJX data marked out of date."""
 
     def finish(data: SimData) -> SimData:
         core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))

@@ -514,6 +514,7 @@ def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
             first, *others = re.findall("`([^`]+)`", cells[2])
             paths = (first, *(f"<name>/{other}" for other in others))
             listed |= {(kind, path, cells[3].strip("`")) for path in paths}
+    client.until(lambda: "crazyflow" in client.node.get_node_names(), "node in the graph")
     published = set()
     for owner, entries in yaml.safe_load(SENSORS).items():
         for name, entry in entries.items():

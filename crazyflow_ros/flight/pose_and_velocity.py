@@ -1,0 +1,150 @@
+"""Setpoints of pose and velocity, which the governor leads the drone to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros import limits
+from crazyflow_ros.flight.course import Course, Reference
+from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.profile import Profile
+from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, StateSetpoint, no_motion
+
+LAPSE_MARGIN = 0.1
+"""Time [s] for which a course at a velocity continues after it has lapsed."""
+_TAKEOFF_TOLERANCE = 0.01  # m below the height of a takeoff, at which it is complete
+
+
+@dataclass(frozen=True)
+class Pose(StateSetpoint):
+    """Fly to a position and heading, and stay there. A drone on the floor takes off first."""
+
+    pos: ArrayLike
+    """(3,) m, world frame. The drone lands if it is on the floor."""
+    yaw: float
+    """rad; NaN keeps the heading."""
+
+    def __post_init__(self) -> None:
+        pos = limits.vector("position", self.pos, (3,), limits.POSITION)
+        object.__setattr__(self, "pos", pos)
+        if not isnan(self.yaw):
+            object.__setattr__(self, "yaw", limits.number("yaw", self.yaw, limits.ANGLE))
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan a climb, a horizontal flight clear of the floor, and a descent."""
+        reference, envelope = start.reference, rules.envelope
+        x, y, z = np.asarray(self.pos).tolist()
+        yaw = float(reference.pos[3]) if isnan(self.yaw) else self.yaw
+        clear = rules.rest_height + CLEARANCE
+        lands = z < rules.rest_height + TOUCHDOWN
+        course = to_pose(reference, (x, y, max(z, clear)), yaw, envelope)
+        if start.state.stands or reference.pos[2] < clear:
+            course = _after_lifting(course, clear)
+        if z < clear:
+            above = Reference.at_rest((x, y, clear), float(course.at(course.end).pos[3]))
+            goal = (x, y, max(z, rules.rest_height))
+            course = course.then(to_pose(above, goal, yaw, envelope))
+        return Plan(
+            course,
+            during=FlightState.taking_off if start.state.stands else FlightState.flying,
+            after=FlightState.landed if lands else FlightState.flying,
+        )
+
+
+@dataclass(frozen=True)
+class Goal(StateSetpoint):
+    """Fly to a place at the present height, or from the floor at `Rules.takeoff_height`."""
+
+    place: ArrayLike
+    """(2,) x and y, world frame, m."""
+    yaw: float
+    """rad; NaN keeps the heading."""
+
+    def __post_init__(self) -> None:
+        place = limits.vector("position", self.place, (2,), limits.POSITION)
+        object.__setattr__(self, "place", place)
+        if not isnan(self.yaw):
+            limits.number("yaw", self.yaw, limits.ANGLE)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan as for `Pose`."""
+        height = float(start.reference.pos[2])
+        if start.state.stands or height < rules.rest_height + CLEARANCE:
+            height = rules.takeoff_height
+        return Pose((*np.asarray(self.place), height), self.yaw).plan(start, rules)
+
+
+@dataclass(frozen=True)
+class Velocity(StateSetpoint):
+    """Fly at a velocity and turn at a rate; hover if it is not repeated in time.
+
+    A drone on the floor takes off to `Rules.takeoff_height`; one that descends to the floor lands.
+    """
+
+    vel: ArrayLike
+    """(3,) m/s in the heading frame: x ahead, y left, z up. It turns with the heading."""
+    yaw_rate: float
+    """rad/s."""
+
+    def __post_init__(self) -> None:
+        vel = limits.vector("velocity", self.vel, (3,), limits.VELOCITY)
+        rate = limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
+        object.__setattr__(self, "vel", vel)
+        object.__setattr__(self, "yaw_rate", rate)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan a course at the velocity, which lapses."""
+        vx, vy, vz = np.asarray(self.vel).tolist()
+        at, stands = start.reference, start.state.stands
+        if stands and not (vx or vy or vz or self.yaw_rate):
+            return no_motion(start, start.state)
+        if stands and vz < 0:
+            raise ValueError("it stands on the floor and cannot go down")
+        rises = stands or start.state is FlightState.taking_off
+        if rises and vz >= 0 and at.pos[2] < rules.takeoff_height - _TAKEOFF_TOLERANCE:
+            return self._rising(start, rules)
+        if vz < 0:
+            return self._falling(start, rules)
+        clear = at.pos[2] >= rules.rest_height + CLEARANCE
+        return self._course(at, rules, (vx, vy, vz) if clear else (0.0, 0.0, vz))
+
+    def _rising(self, start: Start, rules: Rules) -> Plan:
+        """Take off; near the floor, the climb continues without further setpoints."""
+        at, envelope, height = start.reference, rules.envelope, rules.takeoff_height
+        if at.pos[2] < rules.rest_height + CLEARANCE:
+            course = to_pose(at, (*at.pos[:2], height), float(at.pos[3]), envelope)
+            return Plan(course, during=FlightState.taking_off)
+        up = descent(at, height, envelope.climb, envelope)
+        plan = self._course(at, rules, np.asarray(self.vel).tolist(), up)
+        return replace(plan, during=FlightState.taking_off)
+
+    def _falling(self, start: Start, rules: Rules) -> Plan:
+        """Descend, straight down near the floor, and land."""
+        at, (vx, vy, vz) = start.reference, np.asarray(self.vel).tolist()
+        if at.pos[2] < rules.rest_height + TOUCHDOWN:
+            course = to_rest(at, rules.envelope)
+            return Plan(course, during=FlightState.landing, after=FlightState.landed)
+        down = descent(at, rules.rest_height, vz, rules.envelope)
+        clear = at.pos[2] >= rules.rest_height + CLEARANCE
+        return self._course(at, rules, (vx, vy, 0.0) if clear else (0.0, 0.0, 0.0), down)
+
+    def _course(
+        self, at: Reference, rules: Rules, vel: Sequence[float], z: Profile | None = None
+    ) -> Plan:
+        timeout = rules.velocity_timeout
+        course = at_velocity(at, vel, self.yaw_rate, timeout + LAPSE_MARGIN, rules.envelope, z)
+        return Plan(course, timeout=timeout)
+
+
+def _after_lifting(course: Course, clear: float) -> Course:
+    """Delay all axes except z until the drone is at a height."""
+    times = np.linspace(0.0, course.end, 200)
+    is_clear = course.along(times)[0, :, 2] >= clear - 1e-6
+    high = float(times[is_clear.argmax()]) if is_clear.any() else course.end
+    return course.delayed((high, high, 0.0, high))

@@ -1,0 +1,59 @@
+"""Commands of the control mode that are passed on unchanged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros import limits
+from crazyflow_ros.control import Control
+from crazyflow_ros.control.commands import check_command
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.flight.plan import Plan, Rules, Start
+from crazyflow_ros.flight.setpoint import Setpoint
+from crazyflow_ros.limits import Limit
+
+_MOTION = [limits.POSITION] * 3 + [limits.VELOCITY] * 3 + [limits.ACCELERATION] * 3
+_RATES = [limits.ANGULAR_VELOCITY] * 3
+_COMMAND_LIMITS: dict[tuple[Control, int], list[Limit]] = {
+    (Control.state, 13): [*_MOTION, limits.ANGLE, *_RATES],
+    (Control.state, 16): [*_MOTION, *[limits.QUATERNION] * 4, *_RATES],
+    (Control.attitude, 4): [*[limits.ANGLE] * 3, limits.FORCE],
+    (Control.body_rate, 4): [*_RATES, limits.FORCE],
+    (Control.force_torque, 4): [limits.FORCE, *[limits.TORQUE] * 3],
+    (Control.rotor_vel, 4): [Limit(limits.ROTOR_VELOCITY.most / RPM, "RPM")] * 4,
+}
+
+
+@dataclass(frozen=True)
+class Raw(Setpoint):
+    """A command of the active control mode, as `Sim` takes it.
+
+    It stays in force until another setpoint replaces it, and does not lapse, so that studies of
+    controllers send it once. The setpoints of the module `streamed` lapse.
+    """
+
+    values: ArrayLike
+    """Numbers, as in `Control`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", np.array(self.values, float))
+
+    def check(self, control: Control) -> None:
+        """Raise ValueError unless the numbers are valid in the control mode."""
+        values = np.atleast_1d(self.values)
+        check_command(control, values)
+        for i, limit in enumerate(_COMMAND_LIMITS[control, values.size]):
+            limits.number(f"number {i} of a command of control={control}", values[i], limit)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan to pass the command on unchanged, without time-out."""
+        del start, rules
+        values = np.asarray(self.values)
+        if values.size == 13:
+            half = values[9] / 2
+            quat = (0.0, 0.0, np.sin(half), np.cos(half))
+            values = np.array([*values[:9], *quat, *values[10:]])
+        return Plan(command=values, bounded=False)

@@ -1,0 +1,77 @@
+"""Setpoints that stop, arm or group drones, or end a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_group, no_motion
+
+
+@dataclass(frozen=True)
+class Stop(Setpoint):
+    """Stop the rotors at once, wherever the drone is; it can take off again."""
+
+    group_mask: int = 0
+
+    def __post_init__(self) -> None:
+        check_group(self.group_mask)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan no motion."""
+        del rules
+        return no_motion(start, FlightState.landed)
+
+
+@dataclass(frozen=True)
+class Arm(Setpoint):
+    """Allow a drone to take off, or forbid it: disarming stops the rotors."""
+
+    armed: bool
+    group_mask: int = 0
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan to stop the rotors; commanders call this only to disarm."""
+        del rules
+        return no_motion(start, FlightState.landed)
+
+
+@dataclass(frozen=True)
+class SetGroups(Setpoint):
+    """Set the groups of the drone, one bit each, without changing its motion."""
+
+    groups: int
+
+    def __post_init__(self) -> None:
+        check_group(self.groups)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Raise NotImplementedError: commanders set the groups themselves."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NotifySetpointsStop(StateSetpoint):
+    """Announce the end of streamed setpoints: a drone that follows one brakes and hovers.
+
+    So does a drone that follows an unprocessed command. High-level commands are accepted again.
+    """
+
+    group_mask: int = 0
+
+    def __post_init__(self) -> None:
+        check_group(self.group_mask)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan as for `Brake`; commanders call this only for such drones."""
+        return Brake().plan(start, rules)
+
+
+@dataclass(frozen=True)
+class Emergency(Setpoint):
+    """Stop the rotors at once, and ignore all other setpoints until the drone is reset."""
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan no motion."""
+        del rules
+        return no_motion(start, FlightState.locked)

@@ -1,0 +1,113 @@
+"""Trajectories through points at given times, as in trajectory_msgs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros import limits
+from crazyflow_ros.flight.course import Course
+from crazyflow_ros.flight.governor import shortest_turn
+from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.setpoint import StateSetpoint
+
+_MIN_INTERVAL_NS = 100_000  # ns between two points of a trajectory
+
+
+@dataclass(frozen=True)
+class Trajectory(StateSetpoint):
+    """Pass points at given times, velocities and accelerations; stay at the last one.
+
+    Between two points, position and yaw are polynomials of degree 5.
+    """
+
+    times_ns: ArrayLike
+    """(K,) ns since the trajectory's start, rising. Before the first one, the drone flies there."""
+    pos: ArrayLike
+    """(K, 3) m, world frame."""
+    yaw: ArrayLike
+    """(K,) rad."""
+    vel: ArrayLike
+    """(K, 3) m/s, world frame."""
+    acc: ArrayLike
+    """(K, 3) m/s^2, world frame."""
+    start_ns: int | None = None
+    """Simulation time of the trajectory's start; None for the time at which it takes effect."""
+    _points: np.ndarray = field(init=False, repr=False)
+    _pieces: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        times = np.array(self.times_ns, dtype=np.int64)
+        n = times.size
+        if times.ndim != 1 or n == 0 or times[0] < 0 or (np.diff(times) < _MIN_INTERVAL_NS).any():
+            expected = f"from 0 or later, by at least {_MIN_INTERVAL_NS * 1e-6:g} ms"
+            raise ValueError(f"times must rise {expected}, got {limits.shown(times)} ns")
+        limits.number("the last time", times[-1] * 1e-9, limits.DURATION)
+        pos = limits.vector("positions", self.pos, (n, 3), limits.POSITION)
+        yaw = limits.vector("yaws", self.yaw, (n,), limits.ANGLE)
+        vel = limits.vector("velocities", self.vel, (n, 3), limits.VELOCITY)
+        acc = limits.vector("accelerations", self.acc, (n, 3), limits.ACCELERATION)
+        mean = np.diff(pos, axis=0) / np.diff(times)[:, None] * 1e9
+        limits.vector("velocity between two points", mean, (n - 1, 3), limits.VELOCITY)
+        yaw = np.unwrap(yaw)
+        rate = np.gradient(yaw, times * 1e-9) if n > 1 else np.zeros(1)
+        points = np.stack(
+            [np.column_stack(p) for p in ((pos, yaw), (vel, rate), (acc, np.zeros(n)))], axis=1
+        )
+        object.__setattr__(self, "times_ns", times)
+        object.__setattr__(self, "_points", points)  # (K, derivative 0..2, x y z yaw)
+        pieces = _quintic(points[:-1], points[1:], np.diff(times) * 1e-9)
+        object.__setattr__(self, "_pieces", pieces)  # (K - 1, power 0..5, x y z yaw)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan the pieces between the points, and one from the present reference to the first."""
+        del rules
+        times = np.asarray(self.times_ns)
+        begin_ns = start.time_ns if self.start_ns is None else self.start_ns
+        joins = 0 if self.start_ns is None else min(0, start.time_ns - self.start_ns)
+        points, pieces = self._points, self._pieces
+        at = start.reference.pos
+        before = np.zeros((3, 4))
+        before[0] = at
+        before[0, 3] = points[0, 0, 3] + shortest_turn(0.0, float(at[3] - points[0, 0, 3]))
+        way = (int(times[0]) - joins) * 1e-9
+        durations = np.diff(times) * 1e-9
+        if way > 0:
+            join = _quintic(before, points[0], way)
+            pieces = np.concatenate((join[None], pieces))
+            durations = np.concatenate(([way], durations))
+        last = points[-1, 0].tolist()
+        axes = [
+            [(d, piece) for d, piece in zip(durations.tolist(), pieces[:, :, i].tolist())]
+            for i in range(4)
+        ]
+        course = Course.of_pieces(axes, last)
+        return Plan(
+            course,
+            during=FlightState.taking_off if start.state.stands else FlightState.flying,
+            begin_ns=begin_ns + joins,
+            bounded=False,
+        )
+
+
+def _quintic(before: np.ndarray, after: np.ndarray, duration: ArrayLike) -> np.ndarray:
+    """Return polynomials of degree 5 between two points.
+
+    Args:
+        before: (..., 3, k) value, first and second derivative at time 0.
+        after: (..., 3, k) the same at time `duration`.
+        duration: (...) s.
+
+    Returns:
+        (..., 6, k) coefficients in rising powers of time.
+    """
+    scale = np.power.outer(np.asarray(duration, float), np.arange(6))[..., None]
+    p0, v0, a0 = np.moveaxis(before * scale[..., :3, :], -2, 0)
+    p1, v1, a1 = np.moveaxis(after * scale[..., :3, :], -2, 0)
+    jump = p1 - p0
+    c3 = 10 * jump - 6 * v0 - 4 * v1 - (3 * a0 - a1) / 2
+    c4 = -15 * jump + 8 * v0 + 7 * v1 + (3 * a0 - 2 * a1) / 2
+    c5 = 6 * jump - 3 * (v0 + v1) - (a0 - a1) / 2
+    return np.stack([p0, v0, a0 / 2, c3, c4, c5], axis=-2) / scale

@@ -1,0 +1,126 @@
+"""The examples of docs/extend.md run, and docs/extend.md shows them as they are."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import jax
+import numpy as np
+import pytest
+from geometry_msgs.msg import PointStamped
+from paths import ROOT
+from ros_client import Client, SimulatorProcess, own_domain, stamp_ns, time_ns
+from std_srvs.srv import Trigger
+
+EXAMPLES = ROOT / "examples"
+PAGE = ROOT / "docs" / "extend.md"
+DOMAIN = own_domain("test_docs_extend")
+# As if the two files were in the folders to which they belong.
+PRELUDE = f"""
+import crazyflow_ros.ros.services
+import crazyflow_ros.ros.topics
+from crazyflow_ros.ros import node
+crazyflow_ros.ros.services.__path__.append({str(EXAMPLES)!r})
+crazyflow_ros.ros.topics.__path__.append({str(EXAMPLES)!r})
+node._FEATURES += ("services.count_flying", "topics.highest")
+"""
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_names_every_example() -> None:
+    text = PAGE.read_text()
+    missing = [file.name for file in EXAMPLES.glob("*.py") if f"examples/{file.name}" not in text]
+    assert not missing
+
+
+def test_blocks_of_the_page_are_parts_of_the_examples() -> None:
+    """Line by line, so that a change of an example does not leave the page behind."""
+    lines = {
+        line.strip() for file in EXAMPLES.glob("*.py") for line in file.read_text().splitlines()
+    }
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 6
+    shown = [line.strip() for block in blocks for line in block.splitlines()]
+    assert [line for line in shown if line not in lines | {"..."}] == []
+
+
+@pytest.mark.parametrize("name", ["dynamics_model", "pipeline_stage", "force", "environment"])
+def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    load(name).main()
+    assert capsys.readouterr().out
+
+
+def test_the_model_adds_its_drag_and_keeps_it_through_a_reset() -> None:
+    model = load("dynamics_model")
+    sim = model.make_sim(0.02, control="rotor_vel")
+    state = sim.data.states.replace(vel=sim.data.states.vel + np.array([3.0, 0.0, 4.0]))
+    command = sim.data.controls.actuators
+    plain = model.first_principles.Params.derivative
+
+    def acceleration(derivative) -> np.ndarray:
+        zero = (np.zeros((1, 1)),) * 3
+        external = model.Wrench(zero, zero)
+        parts = tuple(command[..., i] for i in range(4))
+        return np.array(derivative(sim.data.params, state.components, parts, external).acc)
+
+    gained = acceleration(model.Params.derivative) - acceleration(plain)
+    expected = -0.02 * 5.0 * np.array([3.0, 0.0, 4.0]) / float(sim.data.params.mass[0])
+    np.testing.assert_allclose(gained[:, 0, 0], expected, rtol=1e-4)
+    sim.reset()
+    assert isinstance(sim.data.params, model.Params)
+
+
+def test_the_stage_counts_turns_and_forgets_them_in_a_reset() -> None:
+    sim = load("pipeline_stage").make_sim()
+    sim.data = sim.data.replace(
+        states=sim.data.states.replace(rotor_vel=sim.data.states.rotor_vel + 6000.0)
+    )
+    sim.step()
+    np.testing.assert_allclose(sim.data.plugins["turns"], 6000 / 60 / sim.freq, rtol=1e-5)
+    sim.reset()
+    assert not np.any(sim.data.plugins["turns"])
+
+
+def test_the_force_is_largest_above_the_fan_and_has_a_gradient() -> None:
+    fan = load("force")
+
+    def lift(x: float) -> jax.Array:
+        state = fan.Sim(drone=fan.DRONE).data.states.components
+        return fan.fan(state._replace(pos=(x, 0.0 * x, 0.0 * x)), None).force[2]
+
+    assert float(lift(0.0)) == pytest.approx(fan.FORCE)
+    assert float(jax.grad(lift)(0.3)) < 0
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with SimulatorProcess(DOMAIN, ["-p", "drones:=[cf0,cf1]"], prelude=PRELUDE):
+        client = Client(DOMAIN)
+        yield client
+        client.close()
+
+
+def test_the_service_answers(client: Client) -> None:
+    response = client.call(Trigger, "crazyflow/count_flying")
+    assert response.success
+    assert response.message.startswith("0 of 2 drones fly, at tick ")
+
+
+def test_the_topic_comes_on_exact_ticks(client: Client) -> None:
+    messages = client.collect(PointStamped, "crazyflow/highest")
+    client.until(lambda: len(messages) > 5, "heights")
+    times = np.array([time_ns(message.header.stamp) for message in messages])
+    assert (times % stamp_ns(50) == 0).all() and (np.diff(times) == stamp_ns(50)).all()
+    assert 0 < messages[-1].point.z < 0.05
