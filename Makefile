@@ -20,6 +20,8 @@ ifdef AMENT_PREFIX_PATH
 unexport AMENT_PREFIX_PATH CMAKE_PREFIX_PATH LD_LIBRARY_PATH
 endif
 unexport PYTHONPATH PYTHONHOME _ROS_WHEELS_BOOTSTRAP_COMPLETE
+# Without byte code each of hundreds of processes would compile JAX and ROS anew, for 3 seconds.
+unexport PYTHONDONTWRITEBYTECODE
 # ROS writes its logs below HOME and refuses to start without.
 ifeq ($(strip $(HOME)),)
 export HOME := $(CURDIR)/$(VENV)
@@ -53,6 +55,7 @@ hostile: $(VENV)/.ready ## Send a simulator 20,000 hostile inputs (ARGS="--input
 soak: $(VENV)/.ready ## Run a simulator for 20 minutes under random commands, and tests at length (ARGS="--minutes 2")
 	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)
 	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/lockstep/test_lock_step.py
+	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q -m soak
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)
@@ -91,6 +94,7 @@ $(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/messa
 
 $(VENV)/.ready: $(VENV)/.installed interfaces/build.py $(shell find interfaces/*/ -type f)
 	@$(PYTHON) interfaces/build.py
+	@$(PYTHON) -c "import crazyflow_ros.ros.node" # leaves the byte code that each start needs
 	@touch $@
 
 $(PARITY_VENV)/.ready: parity-constraints.txt | $(PARITY_VENV)/.empty

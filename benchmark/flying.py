@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import rclpy
@@ -62,8 +62,10 @@ class Pilot:
         self._fly = self._publishers(node, MultiDOFJointTrajectory, "cmd_trajectory")
 
     @staticmethod
-    def _publishers(node: Node, kind: type, topic: str) -> list[Publisher]:
-        publishers = [node.create_publisher(kind, f"{name}/{topic}", 1) for name in CASE.names]
+    def _publishers(node: Node, kind: type, topic: str) -> list[Publisher[Any]]:
+        publishers: list[Publisher[Any]] = [
+            node.create_publisher(kind, f"{name}/{topic}", 1) for name in CASE.names
+        ]
         deadline = time.monotonic() + TIMEOUT
         while not all(publisher.get_subscription_count() for publisher in publishers):
             if time.monotonic() > deadline:

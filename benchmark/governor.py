@@ -89,6 +89,7 @@ class Flight:
 
 def step(rng: np.random.Generator, rules: Rules) -> Case:
     """Create a case with one pose."""
+    del rules
     way = _way(rng)
     yaw, turn = rng.uniform(-np.pi, np.pi, 2)
     start = _above(way)
@@ -212,7 +213,7 @@ def _above(way: np.ndarray) -> np.ndarray:
     return np.array([0.0, 0.0, 1.0 - min(0.0, way[2])])
 
 
-def _rounded(time: float) -> float:
+def _rounded(time: float | np.floating) -> float:
     """Round a time to a tick of the controller."""
     return round(time * RATE) / RATE
 
@@ -225,14 +226,18 @@ def _courses(case: Case, rules: Rules) -> list[tuple[float, Course]]:
     courses = []
     for time, setpoint in case.setpoints:
         commander.command(setpoint, Start(round(time * 1e9), hovering))
-        assert commander.order is not None and commander.order.plan.course is not None
-        courses.append((time, commander.order.plan.course))
-    lapses = commander.order.deadline_ns()
+        courses.append((time, _course(commander)))
+    lapses = commander.order.deadline_ns() if commander.order else np.inf
     if np.isfinite(lapses):
         commander.update(int(lapses), lambda: Start(int(lapses), hovering))
-        assert commander.order.plan.course is not None
-        courses.append((lapses * 1e-9, commander.order.plan.course))
+        courses.append((lapses * 1e-9, _course(commander)))
     return courses
+
+
+def _course(commander: Commander) -> Course:
+    if commander.order is None or commander.order.plan.course is None:
+        raise RuntimeError("the commander refused what it was told")
+    return commander.order.plan.course
 
 
 def _references(courses: list[tuple[float, Course]], times: np.ndarray) -> np.ndarray:

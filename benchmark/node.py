@@ -17,6 +17,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import rclpy
 from rclpy.client import Client
@@ -146,7 +147,7 @@ def time_until_ready(simulator: SimulatorProcess) -> float:
     """Return the seconds until a node just started responds to a service call."""
     began = time.monotonic()
     node = rclpy.create_node("benchmark")
-    client: Client = node.create_client(SetBool, "crazyflow/pause")
+    client: Client[Any, Any] = node.create_client(SetBool, "crazyflow/pause")
     try:
         while time.monotonic() < began + READY_TIMEOUT:
             simulator.check()

@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from benchmark import (
     spawn_gap,
 )
 
-BENCHMARKS = {
+BENCHMARKS: dict[str, Callable[[], object]] = {
     "sim": sim.main,
     "node": node.main,
     "flying": flying.main,

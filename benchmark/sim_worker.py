@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -112,8 +113,9 @@ def work(control: str) -> dict[str, float]:
     step = importlib.import_module("crazyflow_ros.sim.compile.stepping").tick_of(sim.step_pipeline)
     states = sim.data.states
     moving = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
+    cost: Any = jax.jit(step).lower(sim.data).cost_analysis()
     return {
-        "flops_per_step": jax.jit(step).lower(sim.data).cost_analysis()["flops"],
+        "flops_per_step": cost["flops"],
         "bytes_per_step": 2 * sum(x.nbytes for x in moving) + command(control, 1).nbytes,
     }
 
@@ -131,7 +133,7 @@ def measure_first(library: str, control: str) -> dict[str, float]:
     return {"s": time.perf_counter() - start, "s_of_cpu": time.process_time() - busy}
 
 
-def measure_contacts(library: str) -> dict[str, object]:
+def measure_contacts(library: str) -> dict[str, Any]:
     """Return the time for the contacts of one world, computed after each step."""
     sim = importlib.import_module(f"{library}.sim").Sim(drone="cf2x_L250", control="attitude")
     sim.reset()

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import rclpy
 from geometry_msgs.msg import TwistStamped
@@ -68,7 +69,7 @@ class _Inbox:
         self._take = ctypes.CDLL("librcl.so").rcl_take_serialized_message
         self._take.argtypes = [ctypes.c_void_p] * 4
 
-    def take(self, subscription: Subscription) -> bool:
+    def take(self, subscription: Subscription[Any]) -> bool:
         """Take the next message, and return whether there was one."""
         return self._take(subscription.handle.pointer, self._reference, None, None) == 0
 
@@ -87,10 +88,10 @@ class Subscriber:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._inbox = _Inbox()
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions: dict[str, Subscription[Any]] = {}
         self.counts: Counter[str] = Counter()
         self._latest: dict[str, bytes] = {}
-        self._publishers: list[Publisher] = []
+        self._publishers: list[Publisher[Any]] = []
 
     def spin(self, seconds: float) -> None:
         """Count for a time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from typing import (
     Any,
@@ -189,35 +190,35 @@ def convert(value: Any, hint: Any, name: str, number: Callable[[Any, str], float
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
-        hints = get_type_hints(hint)
-        if unknown := sorted(value.keys() - hints.keys(), key=str):
-            raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
-        try:
-            return hint(
-                **{k: convert(v, hints[k], f"{name}.{k}", number) for k, v in value.items()}
-            )
-        except TypeError as error:  # no other type of a union accepts a dictionary
-            raise ValueError(str(error)) from None
+        return _dataclass(value, hint, name, number)
     if origin in (Union, types.UnionType):
         for choice in arguments:
-            try:
+            with suppress(TypeError):
                 return convert(value, choice, name, number)
-            except TypeError:
-                continue
     elif origin is Literal:
         if value in arguments:
             return value
     elif origin is not None and isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        hints = arguments
         if origin is not tuple or arguments[-1] is ...:
-            return tuple(convert(item, arguments[0], name, number) for item in value)
-        if len(value) == len(arguments):
-            return tuple(convert(*pair, name, number) for pair in zip(value, arguments))
+            hints = arguments[:1] * len(value)
+        if len(value) == len(hints):
+            return tuple(convert(*pair, name, number) for pair in zip(value, hints))
     elif hint is float:
         return number(value, name)
-    elif hint is types.NoneType:
-        if value is None:
-            return None
     elif type(value) is hint:
         return value
     expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
     raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
+
+
+def _dataclass(
+    value: dict[Any, Any], kind: type, name: str, number: Callable[[Any, str], float]
+) -> Any:
+    hints = get_type_hints(kind)
+    if unknown := sorted(value.keys() - hints.keys(), key=str):
+        raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
+    try:
+        return kind(**{k: convert(v, hints[k], f"{name}.{k}", number) for k, v in value.items()})
+    except TypeError as error:  # no other type of a union accepts a dictionary
+        raise ValueError(str(error)) from None

@@ -15,7 +15,7 @@ _MAX_NODES = 100_000
 """Maximum number of values in a file, including those that aliases repeat."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
     """Loads plain values only. Refuses duplicate keys and unbounded growth."""
 
     def __init__(self, text: str) -> None:

@@ -23,7 +23,7 @@ class CountFlying:
         self._physics = simulator.physics
         simulator.create_service(Trigger, "~/count_flying", self._count)
 
-    def _count(self, request: Trigger.Request, response: Trigger.Response) -> str:
+    def _count(self, _request: Trigger.Request, _response: Trigger.Response) -> str:
         """The text of the answer; a ValueError would refuse the request with its text."""
         snapshot = self._physics.snapshot  # of the latest tick, never changed afterwards
         flying = [name for name, pos in zip(snapshot.names, snapshot.pos) if pos[2] > AIRBORNE]

@@ -46,7 +46,7 @@ class FlightError(RuntimeError):
 @dataclass
 class _Drone:
     name: str
-    publisher: Publisher
+    publisher: Publisher[Any]
     poses: list[bytes] = field(default_factory=list)
     """All received messages, deserialised on demand: that takes longer than receiving them."""
     flight: FlightPath | None = None
@@ -77,7 +77,7 @@ class FlightClient:
         self._node, self._check, self._simulator = node, check, simulator
         self._executor = make_executor()
         self._executor.add_node(node)
-        self._pause: Client = node.create_client(SetBool, f"{simulator}/pause")
+        self._pause: Client[Any, Any] = node.create_client(SetBool, f"{simulator}/pause")
         self._parameters = AsyncParameterClient(node, simulator)
         self._drones: list[_Drone] = []
         self._clock_ns = 0
@@ -192,7 +192,7 @@ class FlightClient:
         if time.monotonic() - self._heard > REPLY_TIMEOUT:
             raise FlightError(f"the simulator has been silent for {REPLY_TIMEOUT:g} s")
 
-    def _call(self, future: Future, what: str) -> Any:
+    def _call(self, future: Future[Any], what: str) -> Any:
         deadline = time.monotonic() + REPLY_TIMEOUT
         while not future.done():
             if time.monotonic() > deadline:

@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import rclpy
@@ -89,14 +90,14 @@ class FlyTo(Node):
         numbers = command(pose.pose, self._twist, self._goal, self._yaw, self._mass)
         self._commands.publish(Float64MultiArray(data=numbers.tolist()))
 
-    def _set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+    def _set(self, parameters: Sequence[Parameter[Any]]) -> SetParametersResult:
         try:
             self._read(parameters)
         except ValueError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 
-    def _read(self, parameters: Sequence[Parameter]) -> None:
+    def _read(self, parameters: Sequence[Parameter[Any]]) -> None:
         """Set a goal if all its values are valid."""
         given = {parameter.name: parameter.value for parameter in parameters}
         goal = _numbers("position", given["position"], 3) if "position" in given else self._goal

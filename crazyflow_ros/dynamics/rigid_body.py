@@ -79,6 +79,7 @@ class RigidBody(Struct):
 
     def rotor_thrust(self, state: BodyState) -> Vec4:
         """Return the thrust of each rotor, N. Models without rotors are assumed to hover."""
+        del state
         share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4
         return (share, share, share, share)
 

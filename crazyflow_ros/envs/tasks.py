@@ -117,6 +117,7 @@ class Reach:
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
         """See `Task`."""
+        del time
         return origin, jnp.zeros_like(origin)
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
@@ -171,6 +172,7 @@ class FigureEight:
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
         """See `Task`. A drone succeeds as long as it is not lost."""
+        del before
         distance = _length(after.error)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
         return Verdict(jnp.exp(-5 * distance) - 1.0 * lost, lost, ~lost)
@@ -211,6 +213,7 @@ class Landing:
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
         """See `Task`."""
+        del time
         return origin, jnp.zeros_like(origin)
 
     def judge(self, before: Flight, after: Flight) -> Verdict:

@@ -132,6 +132,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         Returns:
             Observations (num_envs, 13), and an empty dictionary.
         """
+        del options
         first = self._np_random is None
         super().reset(seed=seed)
         if seed is not None or first:
@@ -183,11 +184,11 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         pictures = (self.sim.render("rgb_array", world=i) for i in range(self.num_envs))
         return tuple(np.asarray(picture) for picture in pictures)
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **_: Any) -> None:
         """Free the renderers."""
         self.sim.close()
 
-    def _begin(self, data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+    def _begin(self, data: SimData, _: SimData, mask: Array | None) -> SimData:
         """Reset stage: place drones and goals."""
         key, subkey = jax.random.split(data.core.rng_key)
         pos, goal = (x[:, None] for x in self.task.begin(subkey, self.num_envs))

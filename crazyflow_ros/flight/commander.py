@@ -182,7 +182,7 @@ class Commander:
         if self.stuck_ns is not None:
             self.stuck_ns -= time_ns
 
-    def next_change_ns(self, time_ns: int) -> float:
+    def next_change_ns(self) -> float:
         """Return the time at which `update` has to act next; infinity if never."""
         order = self.order
         if order is None:

@@ -282,10 +282,9 @@ class SimulatorNode(Node):
         try:
             from crazyflow_ros.ros.recording.recorder import Recorder
         except ModuleNotFoundError as error:
-            expected = (
-                f"the Python package {error.name} (pip install {error.name}) to write the file"
-            )
-            raise ParameterError("record", expected, path) from None
+            raise ParameterError(
+                "record", f"a package that writes the file ({error})", path
+            ) from None
         try:
             return Recorder(Path(path).expanduser(), values_of(self.parameters), self.get_logger())
         except OSError as error:
@@ -344,7 +343,7 @@ class SimulatorNode(Node):
             self.get_logger().warning("use_sim_time is ignored: this node publishes the time")
             self.set_parameters([Parameter("use_sim_time", value=False)])
 
-    def _check_changes(self, changes: list[Parameter]) -> SetParametersResult:
+    def _check_changes(self, changes: list[Parameter[Any]]) -> SetParametersResult:
         known = {declaration.name: declaration for declaration in declarations(Parameters)}
         for change in changes:
             reason = ""
@@ -363,7 +362,7 @@ class SimulatorNode(Node):
                 return SetParametersResult(successful=False, reason=reason)
         return SetParametersResult(successful=True)
 
-    def _apply_changes(self, changes: list[Parameter]) -> None:
+    def _apply_changes(self, changes: list[Parameter[Any]]) -> None:
         for change in changes:
             if change.name == "real_time_factor":
                 self.physics.set_real_time_factor(change.value)

@@ -173,7 +173,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
         ValueError: Something is missing, or is not what it has to be; the message names it.
     """
     drones = about["names"]
-    tick = _whole("tick", about.get("tick"), 0, LATEST * freq)
+    _whole("tick", about.get("tick"), 0, LATEST * freq)
     _whole("epoch", about.get("epoch"), 0, _MOST)
     for name, life in _mapping("lives", about.get("lives"), drones, complete=True).items():
         values = _entries(f"the life of {name}", life, ("resets", "tick"))
@@ -188,7 +188,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
     if not isinstance(wrenches, list) or len(wrenches) > _MAX_WRENCHES:
         raise ValueError(f"wrenches: expected a list of at most {_MAX_WRENCHES}, {_got(wrenches)}")
     for wrench in wrenches:
-        _wrench(wrench, drones, tick, freq)
+        _wrench(wrench, drones, freq)
 
 
 def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_ns: int) -> None:
@@ -260,7 +260,7 @@ def _wind(kept: Any) -> None:
         raise ValueError(f"the wind cannot be this: {_brief(error)}") from None
 
 
-def _wrench(entry: Any, drones: Sequence[str], tick: int, freq: int) -> None:
+def _wrench(entry: Any, drones: Sequence[str], freq: int) -> None:
     values = _entries("a wrench", entry, ("name", "wrench", "end", "key"))
     name, key, end = values["name"], values["key"], values["end"]
     if name not in drones:

@@ -270,7 +270,7 @@ class DroneCommands:
                 self._courses.drop(name)
                 self._stopped.add(name)
                 continue
-            change = commander.next_change_ns(time_ns)
+            change = commander.next_change_ns()
             if order.plan.command is not None:
                 constant[name] = order.plan.command
             else:

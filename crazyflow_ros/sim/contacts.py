@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
@@ -15,6 +14,7 @@ from crazyflow_ros.compiler import works
 from crazyflow_ros.scene import frames
 
 if TYPE_CHECKING:
+    import mujoco
     from mujoco import mjx
 
 

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import mujoco
 import numpy as np
 from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
 from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.extras import extra
 from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene import frames
-from crazyflow_ros.scene.assembly import build_spec, unweld
-from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable, draw_depth
 from crazyflow_ros.sim.contacts import (
     Contact,
     ContactQuery,
@@ -27,8 +25,12 @@ from crazyflow_ros.sim.contacts import (
 )
 from crazyflow_ros.sim.data import SimData
 
+# MuJoCo is imported where the scene is needed: most users of `Sim` only step.
 if TYPE_CHECKING:
+    import mujoco
     from mujoco import mjx
+
+    from crazyflow_ros.scene.renderers import Renderers
 
 _SIZES = 4  # sizes of images, for which renderers are cached
 
@@ -56,6 +58,8 @@ class SimScene:
     def spec(self) -> mujoco.MjSpec:
         """The scene before compilation. Edit it, then call `build_mjx`."""
         if self._spec is None:
+            from crazyflow_ros.scene import build_spec
+
             names = [str(i) for i in range(self.n_drones)]
             self._spec = build_spec(self.drone, names, scene=self.scene, mocap=True)
         return self._spec
@@ -190,6 +194,10 @@ class SimScene:
         if mode not in ("human", "rgb_array", "depth_array", "rgbd_tuple"):
             raise ValueError(f"unknown render mode {mode!r}")
         self._check_world(world)
+        import mujoco
+
+        from crazyflow_ros.scene.renderers import Renderers, draw_depth
+
         self.sync()
         model, data = self._compiled()
         if self._mjx is not None:  # obstacles that have moved
@@ -231,6 +239,8 @@ class SimScene:
     def _show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         if self._viewer is None:
             if not has_display():  # the library of the viewer would end the process
+                from crazyflow_ros.scene import RenderingUnavailable
+
                 raise RenderingUnavailable(
                     "mode 'human' opens a window, and there is no display; 'rgb_array' needs none"
                 )
@@ -241,13 +251,17 @@ class SimScene:
 
     def _compiled(self) -> tuple[mujoco.MjModel, mujoco.MjData]:
         if self._mj is None:
+            import mujoco
+
             model = self.spec.compile()
             self._mj = (model, mujoco.MjData(model))
         return self._mj
 
     def _batched(self) -> tuple[mjx.Model, mjx.Data]:
         if self._mjx is None:
-            from mujoco import mjx  # takes a second, and few users of `Sim` need it
+            with extra("mjx"):
+                from mujoco import mjx
+            from crazyflow_ros.scene import unweld
 
             model, data = self._compiled()
             unweld(model, [str(i) for i in range(self.n_drones)])

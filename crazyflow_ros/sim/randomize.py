@@ -44,7 +44,7 @@ def randomize_attitude(spread: ArrayLike) -> ResetStage:
     """Rotate drones by a rotation vector of up to `spread` [rad] in each component."""
     spread = _per_axis("attitude", spread)
 
-    def attitude(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+    def attitude(data: SimData, _: SimData, mask: Array | None) -> SimData:
         data, noise = _uniform(data, data.states.pos.shape)
         rotvec = noise * jnp.asarray(spread, noise.dtype)
         turned = rotate_quat(split(data.states.quat), split(rotvec))  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def _per_axis(field: str, spread: ArrayLike) -> np.ndarray:
 def _shift(field: str, spread: ArrayLike) -> ResetStage:
     spread = _per_axis(field, spread)
 
-    def shift(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+    def shift(data: SimData, _: SimData, mask: Array | None) -> SimData:
         now = getattr(data.states, field)
         data, noise = _uniform(data, now.shape)
         new = _where(mask, now + noise * jnp.asarray(spread, now.dtype), now)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, factorial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.special import gammainc
 
 from crazyflow_ros.dynamics.components import Vec3, split, stack
 from crazyflow_ros.sim.data import SimData
@@ -197,7 +197,17 @@ def _two_lags(u: float) -> tuple[float, float, float, float, float]:
     Decay, `u`, and the factors of two random numbers: the Cholesky factors of the covariance that
     the outputs gain in a tick; their stationary covariance is [[1/2, 1/4], [1/4, 1/4]].
     """
-    one, two, three = gammainc((1, 2, 3), 2 * u)  # 1 - exp(-x) (1 + x + x^2/2 ...), exact near 0
+    one, two, three = (_incomplete_gamma(n, 2 * u) for n in (1, 2, 3))
     a = np.sqrt(one / 2)
     b = two / 4 / a
     return float(np.exp(-u)), u, a, b, float(np.sqrt(three / 4 - b * b))
+
+
+def _incomplete_gamma(n: int, x: float) -> float:
+    """The regularized lower incomplete gamma function of `n`: `1 - exp(-x) (1 + x + x^2/2 ...)`.
+
+    With `n` terms in the brackets. Near 0 it is the sum of all further ones, which cancel nothing.
+    """
+    if x < 1:
+        return exp(-x) * sum(x**k / factorial(k) for k in range(n, n + 20))
+    return 1 - exp(-x) * sum(x**k / factorial(k) for k in range(n))

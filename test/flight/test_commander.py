@@ -266,7 +266,7 @@ def test_bare_setpoints_that_are_not_repeated_level_out_then_stop(
         assert order is not None and pilot.state is Is.flying
         assert isinstance(order.setpoint, LevelOut) == (tick > 50)
         changes = begin + (SECOND // 2 if tick <= 50 else 2 * SECOND)
-        assert pilot.commander.next_change_ns(pilot.time_ns) == changes
+        assert pilot.commander.next_change_ns() == changes
         pilot.time_ns = begin + tick * SECOND // 100
         text = pilot.commander.update(pilot.time_ns, pilot.motion)
         assert text == ("no setpoint for 2 s: rotors stopped" if tick == 200 else "")
@@ -322,9 +322,7 @@ def test_landed_drones_stop_their_rotors() -> None:
     pilot.tell(Land(0.0, 3.0))
     pilot.wait(2.9)
     assert pilot.state is Is.landing and pilot.commander.order is not None
-    assert pilot.commander.next_change_ns(pilot.time_ns) == pytest.approx(
-        pilot.time_ns + 0.1 * SECOND, abs=2
-    )
+    assert pilot.commander.next_change_ns() == pytest.approx(pilot.time_ns + 0.1 * SECOND, abs=2)
     pilot.wait(0.2)
     assert pilot.state is Is.landed and pilot.commander.order is None
 

@@ -7,7 +7,7 @@ subscriptions receive no earlier messages, so the names are published repeatedly
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pal_statistics_msgs.msg import StatisticsNames, StatisticsValues
@@ -76,8 +76,8 @@ class SensorTopics:
 class _Topic(NamedTuple):
     """Two topics with the states of one drone."""
 
-    names: Publisher
-    values: Publisher
+    names: Publisher[Any]
+    values: Publisher[Any]
     message: StatisticsNames
     drone: int
 

@@ -51,7 +51,7 @@ class Outbox:
         addresses: Publishers and byte ranges of their messages. Destroyed publishers are skipped.
     """
 
-    def __init__(self, addresses: Sequence[tuple[Publisher, slice]]) -> None:
+    def __init__(self, addresses: Sequence[tuple[Publisher[Any], slice]]) -> None:
         self._handles: list[Any] = []
         in_use = ExitStack()
         for publisher, _ in addresses:

@@ -211,6 +211,11 @@ class Parameters:
                 fit the controllers; or battery, rotor commands or wind are not supported by the
                 dynamics or the drone model.
         """
+        self._check_dynamics()
+        self._check_ros2_control()
+        self._check_names()
+
+    def _check_dynamics(self) -> None:
         is_windy = any(self.wind) or self.gust_intensity > 0
         if is_windy and self.dynamics not in _WITH_DRAG:
             expected = f"{' or '.join(_WITH_DRAG)} with wind"
@@ -221,6 +226,8 @@ class Parameters:
             if self.drone_model not in _WITH_BATTERY:
                 expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
                 raise ParameterError("drone_model", expected, self.drone_model)
+
+    def _check_ros2_control(self) -> None:
         memory = self.ros2_control.shared_memory
         if memory and not is_name(memory):
             raise ParameterError("ros2_control.shared_memory", NAME_RULE, memory)
@@ -235,6 +242,8 @@ class Parameters:
         if mode in ("free_running", "topic") and clock % rate:
             expected = f"a multiple of ros2_control.rate, {rate}"
             raise ParameterError("publish_rates.clock", expected, clock)
+
+    def _check_names(self) -> None:
         rule = "names of letters, digits and single underscores that start with a letter"
         if not self.drones:
             raise ParameterError("drones", "at least one name", list(self.drones))

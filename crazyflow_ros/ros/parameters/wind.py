@@ -34,7 +34,7 @@ class WindParameters:
         ]
         self._simulator.set_parameters(parameters)
 
-    def _apply(self, changes: list[Parameter]) -> None:
+    def _apply(self, changes: list[Parameter[Any]]) -> None:
         if not any(change.name in _NAMES for change in changes):
             return
         get = self._simulator.get_parameter

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from mcap.writer import Writer
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 
+from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.recording.message_definitions import definition, type_name
+
+with extra("record"):
+    from mcap.writer import Writer
 
 if TYPE_CHECKING:
     from rclpy.impl.rcutils_logger import RcutilsLogger

@@ -23,9 +23,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
-from mcap.exceptions import InvalidMagic, RecordLengthLimitExceeded
-from mcap.records import Channel, Message, Metadata
-from mcap.stream_reader import StreamReader
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
@@ -33,6 +30,7 @@ from std_msgs.msg import String
 
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
+from crazyflow_ros.extras import extra
 from crazyflow_ros.limits import shown
 from crazyflow_ros.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.ros.commands.command_topics import inputs
@@ -42,6 +40,11 @@ from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
 from crazyflow_ros.runtime.checkpoint_content import to_setpoint
 from crazyflow_ros.scene import MirrorState
+
+with extra("record"):
+    from mcap.exceptions import InvalidMagic, RecordLengthLimitExceeded
+    from mcap.records import Channel, Message, Metadata
+    from mcap.stream_reader import StreamReader
 
 _TIMEOUT = 600.0  # s of wall time for one step
 _REASON = 300  # characters

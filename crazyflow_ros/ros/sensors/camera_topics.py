@@ -10,6 +10,7 @@ import mujoco
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 
+from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.sensors import lidar_and_camera_messages
 from crazyflow_ros.ros.sensors.device_topics import SENSOR_QOS, DeviceTopics, Scene, put_header
 from crazyflow_ros.ros.sensors.sensors_file import Device, SensorFile
@@ -36,8 +37,9 @@ class CameraTopics(DeviceTopics):
         super().__init__(simulator, file, device)
         assert isinstance(device.cfg, CameraSensorCfg)
         self._cfg = device.cfg
-        compressed = ["jpeg"] if "rgb" in device.cfg.data_types else []
-        self._kinds = ["info", *device.cfg.data_types, *compressed]
+        self._kinds = ["info", *device.cfg.data_types]
+        if "rgb" in device.cfg.data_types and _has_jpeg(simulator):
+            self._kinds.append("jpeg")
         self._context: SensorContext | None = None
 
     def _topics(self) -> list[tuple[Any, str, QoSProfile]]:
@@ -86,3 +88,14 @@ class CameraTopics(DeviceTopics):
         if kind == "jpeg":
             return lidar_and_camera_messages.compressed(pictures[0])
         return lidar_and_camera_messages.image(kind, pictures[0])
+
+
+def _has_jpeg(simulator: SimulatorNode) -> bool:
+    """Whether pictures can be compressed; a warning says what is missing."""
+    try:
+        with extra("images"):
+            import PIL.Image  # noqa: F401
+    except ModuleNotFoundError as error:
+        simulator.get_logger().warning(f"there are no compressed pictures: {error}", once=True)
+        return False
+    return True

@@ -7,7 +7,6 @@ import io
 from typing import Any
 
 import numpy as np
-import PIL.Image
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2, PointField
 
 from crazyflow_ros.sensors import Intrinsics
@@ -84,6 +83,8 @@ def image(kind: str, pixels: np.ndarray) -> Image:
 
 def compressed(pixels: np.ndarray) -> CompressedImage:
     """An rgb picture as JPEG, as `image_transport` has it."""
+    import PIL.Image
+
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(file, "JPEG", quality=_JPEG_QUALITY)
     return CompressedImage(format="rgb8; jpeg compressed bgr8", data=file.getvalue())

@@ -52,6 +52,7 @@ class RayTopics(DeviceTopics):
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Cast the rays of the drones that somebody listens to."""
+        del scene
         (snapshot,), listeners = snapshots, self.listeners
         heard = {drone for drone, _ in listeners}
         self._backend.casting = np.array([drone in heard for drone in self._drones])

@@ -88,6 +88,7 @@ class SampleTopics(DeviceTopics):
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
         """Sample all drones, and publish what somebody listens to; each moment once."""
+        del scene
         sensor = self._sensor
         if sensor is None or not self._drones:
             return

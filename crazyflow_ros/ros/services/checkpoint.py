@@ -20,13 +20,13 @@ class CheckpointServices:
         simulator.create_service(Trigger, "~/save_checkpoint", self._save)
         simulator.create_service(Trigger, "~/load_checkpoint", self._load)
 
-    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> str:
+    async def _save(self, _request: Trigger.Request, _response: Trigger.Response) -> str:
         path, waiting = self._path(), self._simulator.waiting
         checkpoint = await waiting.result(self._physics.checkpoint())
         await waiting.result(self._simulator.worker.ask(lambda: checkpoint.save(path)))
         return f"{path} written, at tick {checkpoint.about['tick']}"
 
-    async def _load(self, request: Trigger.Request, response: Trigger.Response) -> str:
+    async def _load(self, _request: Trigger.Request, _response: Trigger.Response) -> str:
         path, waiting = self._path(), self._simulator.waiting
         read = self._simulator.worker.ask(lambda: Checkpoint.load(path))
         checkpoint = await waiting.result(read)

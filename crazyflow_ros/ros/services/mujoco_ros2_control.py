@@ -43,7 +43,7 @@ class MujocoServices:
         ):
             simulator.create_service(kind, name, callback)
 
-    async def _set_pause(self, request: SetPause.Request, response: SetPause.Response) -> str:
+    async def _set_pause(self, request: SetPause.Request, _response: SetPause.Response) -> str:
         switch = self._physics.switch(paused=request.paused)
         changed, _ = await self._waiting.result(switch, _TIMEOUT)
         if not changed:

@@ -37,7 +37,7 @@ class Retirement:
     def begin(self, services: Iterable[Any]) -> None:
         """Make services refuse all calls, and destroy them later."""
 
-        def refuse(name: str, request: Any, response: Any) -> None:
+        def refuse(name: str, *_: Any) -> None:
             raise InvalidState(f"{name} is gone with its drone")
 
         def end() -> None:

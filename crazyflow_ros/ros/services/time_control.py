@@ -35,16 +35,18 @@ class TimeControlServices:
         state = "paused" if request.data else "running"
         return _at(state if changed else f"already {state}", snapshot)
 
-    async def _step(self, _: Trigger.Request, response: Trigger.Response) -> str:
+    async def _step(self, _: Trigger.Request, _response: Trigger.Response) -> str:
         ticks = self._simulator.get_parameter("step_ticks").value or self._physics.control_period
         steps = self._physics.step(ticks)
         snapshot = await self._waiting.result(steps, TIMEOUT + ticks * SLOWEST_TICK)
         return _at(f"{ticks} ticks done", snapshot)
 
-    async def _reset(self, _: Trigger.Request, response: Trigger.Response) -> str:
+    async def _reset(self, _: Trigger.Request, _response: Trigger.Response) -> str:
         return _at("all drones reset", await self._waiting.result(self._physics.reset()))
 
-    async def _reset_drone(self, drone: str, _: Trigger.Request, response: Trigger.Response) -> str:
+    async def _reset_drone(
+        self, drone: str, _: Trigger.Request, _response: Trigger.Response
+    ) -> str:
         reset = self._physics.reset(drones=[drone])
         return _at(f"{drone} reset", await self._waiting.result(reset))
 

@@ -64,7 +64,7 @@ class Entities:
     def _get_info(self, request: GetEntityInfo.Request, response: GetEntityInfo.Response) -> None:
         response.info = self.info(self._named(request.entity))
 
-    def _set_info(self, request: SetEntityInfo.Request, response: SetEntityInfo.Response) -> None:
+    def _set_info(self, request: SetEntityInfo.Request, _response: SetEntityInfo.Response) -> None:
         name, category = self._named(request.entity).name, request.info.category.category
         if category not in _CATEGORIES:
             text = f"category must be one of {_CATEGORIES}, got {category}"

@@ -31,7 +31,7 @@ class EntityStates:
         response.state = message_of(named(self._server, request.entity))
 
     async def _set(
-        self, request: SetEntityState.Request, response: SetEntityState.Response
+        self, request: SetEntityState.Request, _response: SetEntityState.Response
     ) -> None:
         server = self._server
         motion, origin = named(server, request.entity), frame(server, request.state)

@@ -11,12 +11,8 @@ from typing import Any
 from simulation_interfaces.msg import Result
 
 from crazyflow_ros import limits
+from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.door import Refusal
-
-try:
-    import re2
-except ImportError:  # on a ROS machine: it is not a package of the distribution
-    re2 = None
 
 _MEMORY = 1 << 20  # bytes for a compiled expression
 _COUNT = re.compile(r"\{\d+(,\d*)?\}", re.ASCII)
@@ -42,9 +38,13 @@ class Expression:
         self._compiled: Any = None
         if not text:
             return
-        if re2 is None:
-            need = "filters need the Python package google-re2 (pip install google-re2)"
-            raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, need)
+        try:
+            with extra("filters"):
+                import re2
+        except ModuleNotFoundError as error:
+            raise Refusal(
+                Result.RESULT_FEATURE_UNSUPPORTED, f"filters need more: {error}"
+            ) from None
         options = re2.Options()
         options.posix_syntax = options.longest_match = True
         options.one_line = options.dot_nl = True

@@ -10,7 +10,9 @@ from crazyflow_ros.ros.simulation_interfaces.server import Server
 def declare(server: Server) -> None:
     """Create the service, after all others have added their features."""
 
-    def get(request: GetSimulatorFeatures.Request, response: GetSimulatorFeatures.Response) -> None:
+    def get(
+        _request: GetSimulatorFeatures.Request, response: GetSimulatorFeatures.Response
+    ) -> None:
         response.features.features = sorted(server.features)
         response.features.spawn_formats = server.spawn_formats
         response.features.custom_info = "crazyflow_ros, docs/simulation_interfaces.md"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -118,5 +119,5 @@ def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:
     return body
 
 
-def _without(mapping: Mapping, name: str) -> dict:
+def _without(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if key != name}

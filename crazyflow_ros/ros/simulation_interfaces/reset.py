@@ -29,7 +29,7 @@ class Reset:
             server.supports("SIMULATION_RESET_TIME")
 
     async def _reset(
-        self, request: ResetSimulation.Request, response: ResetSimulation.Response
+        self, request: ResetSimulation.Request, _response: ResetSimulation.Response
     ) -> None:
         self._server.need_world()
         if request.scope in _EVERYTHING:

@@ -19,6 +19,7 @@ from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities
 from crazyflow_ros import limits
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.door import Refusal
+from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT
 from crazyflow_ros.ros.simulation_interfaces.entities import named
 from crazyflow_ros.ros.simulation_interfaces.frames import frame
 from crazyflow_ros.ros.simulation_interfaces.motion import motions
@@ -34,7 +35,7 @@ from crazyflow_ros.ros.simulation_interfaces.resources import (
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
-from crazyflow_ros.ros.simulation_interfaces.server import LOADING_TIMEOUT, Server
+from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
 
 _FORMATS = tuple(FORMATS.values())
@@ -125,7 +126,9 @@ class Spawning:
         self._server.simulator.follow_drones()
         return name
 
-    async def _delete(self, request: DeleteEntity.Request, response: DeleteEntity.Response) -> None:
+    async def _delete(
+        self, request: DeleteEntity.Request, _response: DeleteEntity.Response
+    ) -> None:
         async with self._server.alone():
             self._server.need_world()
             motion = named(self._server, request.entity)

@@ -62,12 +62,12 @@ class States:
         executor.create_task(executor.create_task, simulator.on_quit)
 
     def _get(
-        self, request: GetSimulationState.Request, response: GetSimulationState.Response
+        self, _request: GetSimulationState.Request, response: GetSimulationState.Response
     ) -> None:
         response.state.state = self.current()
 
     async def _set(
-        self, request: SetSimulationState.Request, response: SetSimulationState.Response
+        self, request: SetSimulationState.Request, _response: SetSimulationState.Response
     ) -> None:
         now, target = self.current(), request.state.state
         if target not in _NAMES:

@@ -46,7 +46,7 @@ class Stepping:
         )
 
     async def _step(
-        self, request: StepSimulation.Request, response: StepSimulation.Response
+        self, request: StepSimulation.Request, _response: StepSimulation.Response
     ) -> None:
         self._server.need_world()
         self._check(request.steps)

@@ -46,7 +46,7 @@ class WorldLoading:
                 self._server.loading = False
             response.world = world_message(world)
 
-    async def _unload(self, request: UnloadWorld.Request, response: UnloadWorld.Response) -> None:
+    async def _unload(self, _request: UnloadWorld.Request, response: UnloadWorld.Response) -> None:
         async with self._server.alone():
             if self._server.world is None:
                 raise Refusal(response.NO_WORLD_LOADED, "no world is loaded")

@@ -43,7 +43,7 @@ class WorldServices:
         response.worlds = [world for world in worlds if same_tags(request.filter, world.tags)]
 
     def _get_current(
-        self, request: GetCurrentWorld.Request, response: GetCurrentWorld.Response
+        self, _request: GetCurrentWorld.Request, response: GetCurrentWorld.Response
     ) -> None:
         if self._server.world is None:
             raise Refusal(response.NO_WORLD_LOADED, "no world is loaded")

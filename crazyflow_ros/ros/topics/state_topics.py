@@ -75,7 +75,7 @@ class StateSender:
     def __init__(self, simulator: SimulatorNode, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._names = simulator.drones
-        self._publishers: dict[str, Publisher] = {}
+        self._publishers: dict[str, Publisher[Any]] = {}
         self._topics: list[StateTopics] = []
         self._counts: list[list[int]] = []
         self._delivery = _Delivery([])
@@ -96,13 +96,13 @@ class StateSender:
         for topic in gone:
             del self._publishers[topic]
 
-    def create_publisher(self, message_type: Any, topic: str) -> Publisher:
+    def create_publisher(self, message_type: Any, topic: str) -> Publisher[Any]:
         """The publisher of a topic, of which this sender knows whether somebody listens."""
         if topic not in self._publishers:
             self._publishers[topic] = self._new_publisher(message_type, topic)
         return self._publishers[topic]
 
-    def _new_publisher(self, message_type: Any, topic: str) -> Publisher:
+    def _new_publisher(self, message_type: Any, topic: str) -> Publisher[Any]:
         events = PublisherEventCallbacks(matched=self._note_change)
         try:
             return self._simulator.create_publisher(

@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
-from mujoco import mjx
 
+from crazyflow_ros.extras import extra
 from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.backends.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
+
+with extra("mjx"):
+    from mujoco import mjx
 
 _GEOM = mujoco.mjtGeom
 _PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 import mujoco
 from jax import Array
-from mujoco import mjx
+
+from crazyflow_ros.extras import extra
+
+with extra("mjx"):
+    from mujoco import mjx
 
 _GEOM = mujoco.mjtGeom
 SHAPES = (

@@ -10,13 +10,16 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
-from mujoco import mjx
 
+from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.backends.mjx import MjxBackend
 from crazyflow_ros.sensors.backends.motion import INERTIAL, RigidMotion
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.data import SimData
+
+with extra("mjx"):
+    from mujoco import mjx
 
 
 class SimBackend(MjxBackend):

@@ -85,7 +85,7 @@ class PackedStep:
         blocks = blocks_of(tick, data, worlds)
         changed = {i for i, moves in enumerate(blocks.moves) if moves} | {blocks.command}
         leaves = jax.tree.leaves_with_path(data)
-        fields = [path[0].name for path, _ in leaves]  # type: ignore[attr-defined]
+        fields = [path[0].name for path, _ in leaves]
         on_mesh = worlds.mesh is not None
         shardings = jax.tree.leaves(worlds.shardings(data)) if on_mesh else None
 

@@ -78,7 +78,11 @@ def energy(sim: Sim) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("freq", "drone"), [*((freq, DRONE) for freq in FREQS), (500, "cf21B_500")]
+    ("freq", "drone"),
+    [
+        *((100, DRONE), (500, DRONE), (500, "cf21B_500"), (1000, DRONE)),
+        pytest.param(250, DRONE, marks=pytest.mark.soak),
+    ],
 )
 def test_a_dropped_drone_comes_to_rest_on_its_feet(freq: int, drone: str) -> None:
     sim = drones(freq, drone, pos=[[0, 0, 0.3], [0, 0, 1.0], [1, 2, 0.02]])

@@ -2,6 +2,7 @@
 
 import ctypes
 import random
+import sys
 import time
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 pytest.importorskip("simulation_interfaces", reason="not installed")
 
 from crazyflow_ros import limits
-from crazyflow_ros.ros.simulation_interfaces import expression
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression
 from crazyflow_ros.ros.simulation_interfaces.server import Refusal
 
@@ -122,7 +122,7 @@ def test_the_longest_expressions_on_the_longest_names_take_no_time() -> None:
 def test_without_the_package_filters_are_refused_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(expression, "re2", None)
+    monkeypatch.setitem(sys.modules, "re2", None)
     assert Expression("").matches("anything")
-    with pytest.raises(Refusal, match="pip install google-re2"):
+    with pytest.raises(Refusal, match=r"pip install 'crazyflow_ros\[filters\]'"):
         Expression("cf")

@@ -1,0 +1,32 @@
+"""Packages that only some features need: the extras of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+_NEEDED = {
+    "mjx": ("mujoco.mjx", "mujoco-mjx"),
+    "record": ("mcap", "mcap"),
+    "images": ("PIL", "pillow"),
+    "filters": ("re2", "google-re2"),
+}
+"""The module and the package that each extra brings."""
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """A context for imports of what an extra brings.
+
+    Raises:
+        ModuleNotFoundError: It is not installed; the message says how to install it.
+    """
+    module, package = _NEEDED[name]
+    try:
+        yield
+    except ImportError as error:
+        if find_spec(module) is not None:  # it is there, and something else is wrong with it
+            raise
+        text = f"the Python package {package} is not installed: pip install 'crazyflow_ros[{name}]'"
+        raise ModuleNotFoundError(text, name=module) from error

@@ -1,0 +1,105 @@
+"""What is missing is said with the extra that brings it, and what nobody needs is not imported."""
+
+import subprocess
+import sys
+from importlib import import_module, reload
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.extras import extra
+from crazyflow_ros.sim import Sim
+
+
+def imported_by(code: str) -> set[str]:
+    code = f"import sys; {code}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
+    return set(done.stdout.split())
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    """Have imports of a package fail, as where it is not installed."""
+    for name in [*sys.modules, package]:
+        if name == package or name.startswith(f"{package}."):
+            monkeypatch.setitem(sys.modules, name, None)
+    parent, _, name = package.rpartition(".")
+    if parent:
+        monkeypatch.delattr(sys.modules[parent], name, raising=False)
+
+
+def test_a_simulation_imports_what_it_needs_to_step() -> None:
+    needless = {"mujoco", "scipy", "PIL", "mcap", "gymnasium", "yaml", "rclpy", "re2"}
+    assert not needless & imported_by("import crazyflow_ros.sim")
+    stepping = "from crazyflow_ros import Sim; Sim().step()"
+    assert not {"mujoco", "PIL", "mcap", "gymnasium", "rclpy", "re2"} & imported_by(stepping)
+
+
+def test_without_mjx_a_simulation_flies_and_says_what_contacts_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import mujoco
+
+    hide(monkeypatch, "mujoco.mjx")
+    sim = Sim()
+    sim.step(10)
+    assert np.isfinite(sim.data.states.pos).all() and isinstance(sim.mj_model, mujoco.MjModel)
+    for ask in (sim.contacts, lambda: sim.mjx_data, sim.contact_list):
+        with pytest.raises(ModuleNotFoundError, match=r"mujoco-mjx.*'crazyflow_ros\[mjx\]'"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "said"),
+    [
+        (
+            "mujoco.mjx",
+            "sensors.backends.mjx",
+            r"mujoco-mjx .*'crazyflow_ros\[mjx\]'",
+        ),
+        (
+            "mujoco.mjx",
+            "sensors.backends.sim",
+            r"mujoco-mjx .*'crazyflow_ros\[mjx\]'",
+        ),
+        ("mcap", "ros.recording.recorder", r"mcap .*: pip install 'crazyflow_ros\[record\]'"),
+        ("mcap", "ros.recording.replay", r"mcap .*: pip install 'crazyflow_ros\[record\]'"),
+    ],
+)
+def test_a_module_says_which_extra_it_needs(
+    package: str, module: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if module.startswith("ros"):
+        pytest.importorskip("rclpy")
+    found = sys.modules.get(f"crazyflow_ros.{module}")
+    hide(monkeypatch, package)
+    with pytest.raises(ModuleNotFoundError, match=said):
+        reload(found) if found else import_module(f"crazyflow_ros.{module}")
+
+
+def test_without_pillow_a_camera_has_no_compressed_pictures_and_a_warning_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("rclpy")
+    from crazyflow_ros.ros.sensors.camera_topics import _has_jpeg
+
+    said: list[str] = []
+
+    class Node:
+        def get_logger(self) -> Any:
+            return self
+
+        def warning(self, text: str, once: bool) -> None:
+            assert once
+            said.append(text)
+
+    node: Any = Node()
+    assert _has_jpeg(node) and not said
+    hide(monkeypatch, "PIL")
+    assert not _has_jpeg(node)
+    assert "pillow" in said[0] and "pip install 'crazyflow_ros[images]'" in said[0]
+
+
+def test_what_is_installed_and_fails_keeps_its_own_message() -> None:
+    with pytest.raises(ImportError, match="no such function"), extra("record"):
+        raise ImportError("no such function")
