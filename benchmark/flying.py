@@ -1,10 +1,10 @@
-"""What it costs the node that drones fly: ten on courses of the commander beside ten that hover.
+"""Cost of flying for the node: ten drones on courses of the commander, compared with hovering.
 
     python -m benchmark.flying [seconds]
 
-Prints a Markdown table. One node, as fast as it can, has the drones hover and fly in turns, with
-all topics of `benchmark.node` subscribed, and with none. They fly circles, on trajectories of
-polynomials that change every 0.75 s, each drone's at times of its own; where nothing is subscribed,
+Prints a Markdown table. In one node at full speed the drones hover and fly in turns, with
+subscriptions to all topics of `benchmark.node` and without any. They fly circles on trajectories of
+polynomials that change every 0.75 s, at different times for each drone. Without subscriptions,
 clock and odometry are read before and after.
 """
 
@@ -32,12 +32,12 @@ from crazyflow_ros.demo.simulator import SimulatorProcess
 
 CASE = Case(10, True)
 TURNS = 5
-SETTLE = 20.0  # s simulated, until drones do what they were told
+SETTLE = 20.0  # simulated s for drones to settle
 RADIUS, HEIGHT = 0.3, 1.0  # m
-POINTS, PERIOD = 8, 6.0  # of a circle; s
-JOIN = 3.0  # s, until a drone is on its circle
+POINTS, PERIOD = 8, 6.0  # per circle; s
+JOIN = 3.0  # s for a drone to join its circle
 MOST_POINTS = 1000  # of a trajectory
-SLOWEST = 0.2  # m/s, of a drone that flies; it is to fly at 0.31
+SLOWEST = 0.2  # m/s, lower limit for a flying drone; the nominal speed is 0.31
 HEAD = (
     "| 10 drones, topics | hover, real-time factor | fly | ratio | median of turns"
     " | s simulated per s of the node's processor time, hover | fly | ratio |\n"
@@ -46,7 +46,7 @@ HEAD = (
 
 
 class Speed(NamedTuple):
-    """How fast the node was for some time."""
+    """Speed of the node over an interval."""
 
     factor: float
     """Real-time factor."""
@@ -55,7 +55,7 @@ class Speed(NamedTuple):
 
 
 class Pilot:
-    """Tells all drones what to do."""
+    """A client that commands all drones."""
 
     def __init__(self, node: Node) -> None:
         self._hover = self._publishers(node, TwistStamped, "cmd_vel")
@@ -74,7 +74,7 @@ class Pilot:
         return publishers
 
     def hover(self) -> None:
-        """Stay where they are."""
+        """Hover."""
         for publisher in self._hover:
             publisher.publish(TwistStamped())
 
@@ -85,7 +85,7 @@ class Pilot:
 
 
 def circles(x: float, y: float) -> MultiDOFJointTrajectory:
-    """Circles around a place, as many as a trajectory can have."""
+    """Return circles around a position, as many as fit into a trajectory."""
     message = MultiDOFJointTrajectory()
     rate = 2 * np.pi / PERIOD
     for k in range(MOST_POINTS):
@@ -107,7 +107,7 @@ def circles(x: float, y: float) -> MultiDOFJointTrajectory:
 
 
 def look() -> tuple[float, float, np.ndarray]:
-    """Simulated time and wall time [s], and the speed of each drone (10,) [m/s]."""
+    """Return simulated time and wall time [s], and the speeds of the drones (10,) [m/s]."""
     node = rclpy.create_node("look")
     subscriber = Subscriber(node)
     subscriber.subscribe(["clock", "crazyflow/odometry"])
@@ -120,10 +120,10 @@ def look() -> tuple[float, float, np.ndarray]:
 def measure(
     simulator: SimulatorProcess, subscriber: Subscriber, seconds: float, *, flies: bool
 ) -> Speed:
-    """How fast the node is with drones that were told to fly, or to hover.
+    """Measure the speed of the node with drones commanded to fly, or to hover.
 
     Raises:
-        RuntimeError: They do something else.
+        RuntimeError: The drones do not follow the command.
     """
     begin, _, _ = look()
     while look()[0] < begin + SETTLE:
@@ -139,7 +139,7 @@ def measure(
 
 
 def compare(topics: list[str], seconds: float, folder: Path) -> list[tuple[Speed, Speed]]:
-    """Of each turn, how fast the node was with drones that hover, and with drones that fly."""
+    """Return the speed of the node in each turn, with hovering and with flying drones."""
     environment = {"XDG_CACHE_HOME": str(folder)}
     with SimulatorProcess(CASE.parameters(), folder / "simulator.log", environment) as simulator:
         time_until_ready(simulator)
@@ -157,7 +157,7 @@ def compare(topics: list[str], seconds: float, folder: Path) -> list[tuple[Speed
 
 
 def row(topics: str, turns: list[tuple[Speed, Speed]]) -> str:
-    """A row in Markdown, of means over all turns."""
+    """Format a Markdown row of means over all turns."""
     hover, fly = (np.mean([turn[i] for turn in turns], axis=0) for i in (0, 1))
     middle = median(flying.factor / hovering.factor for hovering, flying in turns)
     return (
@@ -167,7 +167,7 @@ def row(topics: str, turns: list[tuple[Speed, Speed]]) -> str:
 
 
 def main(seconds: float = 4.0) -> None:
-    """Measure both rows; each of their turns takes twice a time in wall seconds, and some more."""
+    """Measure both rows; a turn takes somewhat more than twice the wall time [s]."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     print(HEAD, flush=True)

@@ -1,14 +1,14 @@
-"""How drones of the five kinds follow the courses of the governor: steps, turns, reversals.
+"""Tracking of the governor's courses by the five drone models: steps, turns, reversals.
 
     python -m benchmark.governor [cases]
 
-Prints a Markdown table, by default of 1,000 random cases for each drone and wind. A case begins in
-hovering and is one of these:
+Prints a Markdown table, by default of 1,000 random cases for each drone and wind. Each case
+starts from hover and is one of these:
 
 - step: a pose, 0.3 to 30 m away in any direction, with any turn;
-- change: a second pose, while it flies to the first;
+- change: a second pose during the flight to the first;
 - reversal: a velocity at the limit in any direction with any turn rate, then the opposite one, then
-  none, as of somebody who lets go of the sticks.
+  zero, as if the pilot released the sticks.
 """
 
 from __future__ import annotations
@@ -39,56 +39,56 @@ from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.wind import Dryden
 
-RATE = 100  # Hz, of commands
+RATE = 100  # Hz, rate of commands
 FREQ = 500  # Hz
 WIND = 3.0  # m/s
-SETTLING = {0.0: 3.0, WIND: 20.0}  # s of hovering before, by wind: the integral has to find it
-LAST = 8.0  # s of hovering in the end
-HOVER = 1.0  # s in the end in which it is seen how well a drone hovers
+SETTLING = {0.0: 3.0, WIND: 20.0}  # s of initial hovering by wind, for the integral to settle
+LAST = 8.0  # s of final hovering
+HOVER = 1.0  # s at the end in which hovering is evaluated
 STREAM = 0.1  # s between two velocities of a stream
-CASES = 1000  # of each drone and wind
-WORLDS = 250  # that are flown at once
+CASES = 1000  # per drone and wind
+WORLDS = 250  # simulated together
 COLUMNS = (
     *("drone", "wind", "command", "cases", "arrived"),
     *("overshoot", "off course", "tilt", "hovers within"),
 )
 
-Told = list[tuple[float, Setpoint]]
-"""Setpoints, and when they are told [s]."""
+TimedSetpoints = list[tuple[float, Setpoint]]
+"""Setpoints and the times at which they are sent [s]."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A drone that hovers is told something."""
+    """Setpoints sent to a hovering drone."""
 
     pos: np.ndarray
-    """(3,) where it hovers [m]."""
+    """Initial position [m], shape (3,)."""
     yaw: float
-    told: Told
+    setpoints: TimedSetpoints
 
 
 @dataclass(frozen=True)
 class Flight:
-    """How a case went."""
+    """Results of a case."""
 
     overshoot: float
-    """m beyond the place where the course ends, along the way to it."""
+    """Overshoot beyond the end of the course, m."""
     allowed: float
-    """m, 10 cm or 10 % of the way."""
+    """Allowed overshoot, m: 10 cm or 10 % of the distance."""
     tracking: float
-    """m, the largest distance from the course."""
+    """Largest distance from the course, m."""
     tilt: float
-    """rad, the largest."""
+    """Largest tilt, rad."""
     height: float
-    """m, the lowest above the floor."""
+    """Lowest height above the floor, m."""
     error: float
-    """m, the largest distance from the goal at the end."""
+    """Largest distance from the goal at the end, m."""
     turned: float
-    """rad, the error of the yaw at the end."""
+    """Error of the yaw at the end, rad."""
 
 
 def step(rng: np.random.Generator, rules: Rules) -> Case:
-    """A pose somewhere else."""
+    """Create a case with one pose."""
     del rules
     way = _way(rng)
     yaw, turn = rng.uniform(-np.pi, np.pi, 2)
@@ -97,33 +97,33 @@ def step(rng: np.random.Generator, rules: Rules) -> Case:
 
 
 def change(rng: np.random.Generator, rules: Rules) -> Case:
-    """A pose somewhere else, and before it is reached another one."""
+    """Create a case with a pose that is replaced before it is reached."""
     first, second = _way(rng), _way(rng)
     yaw, *turns = rng.uniform(-np.pi, np.pi, 3)
     start = np.array([0.0, 0.0, 1.0 - min(0.0, first[2], first[2] + second[2])])
-    start[2] += 2.0  # it may have to brake on the way down
+    start[2] += 2.0  # room to brake on the way down
     time = rng.uniform(0.1, 1.0) * (1 + np.linalg.norm(first) / rules.envelope.speed)
-    told: Told = [
+    setpoints: TimedSetpoints = [
         (0.0, Pose(start + first, yaw + turns[0])),
         (_rounded(time), Pose(start + first + second, yaw + turns[1])),
     ]
-    return Case(start, yaw, told)
+    return Case(start, yaw, setpoints)
 
 
 def reversal(rng: np.random.Generator, rules: Rules) -> Case:
-    """All of the stick one way, then the other."""
+    """Create a case with full stick deflection one way, then the other."""
     envelope = rules.envelope
     level = rng.normal(size=2)
     level *= envelope.speed / np.linalg.norm(level)
     vel = np.array([*level, rng.uniform(-1, 1) * envelope.climb])
     rate = rng.choice((0.0, rng.uniform(-1, 1) * envelope.yaw_rate))
-    told: Told = []
+    setpoints: TimedSetpoints = []
     time = 0.0
     for sign in (1.0, -1.0):
         for _ in range(round(rng.uniform(0.2, 3.0) / STREAM)):
-            told.append((_rounded(time), Velocity(sign * vel, sign * rate)))
+            setpoints.append((_rounded(time), Velocity(sign * vel, sign * rate)))
             time += STREAM
-    return Case(np.array([0.0, 0.0, 8.0]), rng.uniform(-np.pi, np.pi), told)
+    return Case(np.array([0.0, 0.0, 8.0]), rng.uniform(-np.pi, np.pi), setpoints)
 
 
 KINDS: dict[str, Callable[[np.random.Generator, Rules], Case]] = {
@@ -136,13 +136,13 @@ KINDS: dict[str, Callable[[np.random.Generator, Rules], Case]] = {
 def fly(
     drone: str, cases: Sequence[Case], wind: float = 0.0, settling: float | None = None
 ) -> list[Flight]:
-    """Fly cases, each in a world of its own.
+    """Simulate cases, each in a separate world.
 
     Args:
-        drone: Which.
-        cases: What.
-        wind: Mean, with Dryden gusts [m/s].
-        settling: How long the drones hover before [s].
+        drone: Drone model.
+        cases: The cases.
+        wind: Mean wind, with Dryden gusts [m/s].
+        settling: Duration of the initial hover [s].
     """
     rules = Rules.of(drone, FlightConfig())
     settling = SETTLING[wind] if settling is None else settling
@@ -153,7 +153,7 @@ def fly(
         sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", stage)
     courses = [_courses(case, rules) for case in cases]
     ends = np.array([begin + course.end for *_, (begin, course) in courses])
-    order = np.argsort(ends)  # so that in each batch all take about as long
+    order = np.argsort(ends)  # so that the cases of a batch take about equally long
     flights: dict[int, Flight] = {}
     for first in range(0, len(cases), n):
         batch = order[max(0, min(first, len(cases) - n)) :][:n]
@@ -168,7 +168,7 @@ def fly(
 def _flown(
     sim: Sim, cases: Sequence[Case], references: np.ndarray, rules: Rules, settling: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (T, W, 3) and attitudes (T, W, 4) of drones that are told (W, 4, T, 4)."""
+    """Return positions (T, W, 3) and attitudes (T, W, 4) for references (W, 4, T, 4)."""
     sim.reset()
     pos = np.array([case.pos for case in cases], np.float32)[:, None]
     yaws = np.array([case.yaw for case in cases], np.float32)[:, None]
@@ -195,7 +195,7 @@ def _flown(
 
 
 def _hover_rpm(drone: str | tuple[str, ...]) -> float:
-    """Speed of each rotor of a drone that hovers, with which it does not fall at first."""
+    """Return the rotor speed at hover, used as the initial value."""
     figures = load_drone(str(drone))
     thrust = -figures["mass"] * figures["gravity_vec"][2] / 4
     offset, slope, square = figures["rpm2thrust"]
@@ -203,28 +203,28 @@ def _hover_rpm(drone: str | tuple[str, ...]) -> float:
 
 
 def _way(rng: np.random.Generator) -> np.ndarray:
-    """0.3 to 30 m in any direction."""
+    """Return a random displacement of 0.3 to 30 m."""
     direction = rng.normal(size=3)
     return direction / np.linalg.norm(direction) * np.exp(rng.uniform(np.log(0.3), np.log(30.0)))
 
 
 def _above(way: np.ndarray) -> np.ndarray:
-    """Where a way begins that ends at least 1 m above the floor."""
+    """Return a start whose displacement ends at least 1 m above the floor."""
     return np.array([0.0, 0.0, 1.0 - min(0.0, way[2])])
 
 
 def _rounded(time: float | np.floating) -> float:
-    """To a tick of the controller."""
+    """Round a time to a tick of the controller."""
     return round(time * RATE) / RATE
 
 
 def _courses(case: Case, rules: Rules) -> list[tuple[float, Course]]:
-    """The courses that a commander makes of a case, and when each begins [s]."""
+    """Return the courses that a commander plans for a case, with their start times [s]."""
     commander = Commander(rules)
     commander.state = FlightState.flying
     hovering = Reference.at_rest(case.pos, case.yaw)
     courses = []
-    for time, setpoint in case.told:
+    for time, setpoint in case.setpoints:
         commander.command(setpoint, Start(round(time * 1e9), hovering))
         courses.append((time, _course(commander)))
     lapses = commander.order.deadline_ns() if commander.order else np.inf
@@ -241,7 +241,7 @@ def _course(commander: Commander) -> Course:
 
 
 def _references(courses: list[tuple[float, Course]], times: np.ndarray) -> np.ndarray:
-    """(4, T, 4) position, velocity, acceleration and jerk."""
+    """Return position, velocity, acceleration and jerk, shape (4, T, 4)."""
     found = np.zeros((4, len(times), AXES))
     begins = np.array([begin for begin, _ in courses])
     last = np.searchsorted(begins, times + 1e-9, side="right") - 1
@@ -277,7 +277,7 @@ def _flight(
 
 
 def main() -> None:
-    """Fly all cases."""
+    """Run all cases."""
     n = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else CASES
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     for drone in Drone:
@@ -292,7 +292,7 @@ def main() -> None:
 
 
 def row(drone: str, wind: float, kind: str, flights: list[Flight]) -> str:
-    """A line of the table."""
+    """Format a row of the table."""
     arrived = [f for f in flights if f.error < 0.1 and f.turned < 0.1 and f.height > 0.05]
     overshot = sum(f.overshoot > f.allowed for f in flights)
     worst = max(f.overshoot for f in flights)

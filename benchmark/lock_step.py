@@ -1,12 +1,12 @@
-"""Lock-step over shared memory beside what two such processes can exchange at all, and topics.
+"""Lock-step over shared memory, compared with bare futexes and with topics.
 
     python -m benchmark.lock_step
 
-Prints a Markdown table. One drone, a control period of one tick, a controller in C++. The first row
-is two futexes between it and Python and nothing else, the second states and commands without
-physics, the third the simulation without ROS. The fourth is the node, which publishes /clock in
-each control period: what a controller manager gets. The last rows are the route of ros2_control's
-topic plugins, with Python on the other side.
+Prints a Markdown table for one drone, a control period of one tick, and a controller in C++. Row 1
+is two futexes between the controller and Python, row 2 states and commands without physics, row 3
+the simulation without ROS. Row 4 is the node, which publishes /clock in each control period: what a
+controller manager gets. The last rows are the route of ros2_control's topic plugins, with Python on
+the other side.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from crazyflow_ros.ros.parameters.node_parameters import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 ROOT = Path(__file__).parents[1]
-CYCLES = 20_000  # a multiple of a second's
+CYCLES = 20_000  # a multiple of the cycles per second
 TIMEOUT = 600.0  # s
 HEAD = (
     "| | cycles/s | us a cycle | of the ping-pong | command to state, ticks |\n"
@@ -74,7 +74,7 @@ def _running(*command: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ping_pong(folder: Path) -> float:
-    """Seconds per round of two futexes."""
+    """Return the seconds per round of two futexes."""
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
         file.truncate(128)
         memory = mmap.mmap(file.fileno(), 128)
@@ -91,8 +91,8 @@ def ping_pong(folder: Path) -> float:
 
 
 def without_physics(client: Path, name: str) -> float:
-    """Seconds per cycle of states and commands, without physics."""
-    physics = PhysicsThread(CONFIG, ["cf0"])  # not started, for its mirror
+    """Return the seconds per cycle of states and commands, without physics."""
+    physics = PhysicsThread(CONFIG, ["cf0"])  # not started, used for its mirror
     first, link = physics.snapshot, _link(name)
     command, level = np.zeros((1, 4)), np.zeros(1)
     fields = dict(vars(first))
@@ -118,12 +118,12 @@ def simulation(client: Path, name: str, folder: Path) -> tuple[float, int]:
     """Measure the simulation in this process, with an event in each cycle.
 
     Args:
-        client: The program.
-        name: Of the shared memory.
-        folder: For what it logs.
+        client: Program of the controller.
+        name: Name of the shared memory.
+        folder: Folder for logs.
 
     Returns:
-        Seconds per cycle, and ticks from a command to the state that shows it.
+        Seconds per cycle, and ticks from a command to the first state with its effect.
     """
     link, log, times = _link(name), folder / "log", dict[int, float]()
     physics = PhysicsThread(CONFIG, ["cf0"], link)
@@ -147,7 +147,7 @@ def simulation(client: Path, name: str, folder: Path) -> tuple[float, int]:
 
 
 def node(client: Path, name: str, folder: Path) -> tuple[float, int]:
-    """Measure the node as it is started for a controller manager; see `simulation`."""
+    """Measure the node, started as for a controller manager; see `simulation`."""
     log, rate = folder / "log", str(CONFIG.freq)
     parameters = {
         "ros2_control.mode": "lock_step",
@@ -174,14 +174,16 @@ def node(client: Path, name: str, folder: Path) -> tuple[float, int]:
 
 
 def _delay(log: Path) -> int:
-    """Ticks from a command to the state that shows it."""
-    ticks, _, shown, told = np.fromfile(log).reshape(-1, 8)[:, :4].T
-    change = np.flatnonzero(np.diff(told))[0] + 1
-    return int(ticks[np.flatnonzero(shown[change:] == told[change])[0] + change] - ticks[change])
+    """Return the ticks from a command to the first state with its effect."""
+    ticks, _, shown, commanded = np.fromfile(log).reshape(-1, 8)[:, :4].T
+    change = np.flatnonzero(np.diff(commanded))[0] + 1
+    return int(
+        ticks[np.flatnonzero(shown[change:] == commanded[change])[0] + change] - ticks[change]
+    )
 
 
 def compiled_call() -> float:
-    """Seconds of the engine's call for one tick."""
+    """Return the seconds of the engine's call for one tick."""
     engine = Engine(CONFIG, ["cf0"], levels=True)
     engine.armed[:] = 1
     return _fastest(lambda: engine.advance(1, [1], 0))

@@ -1,10 +1,10 @@
-"""How fast, large and quickly ready the node is, with a process that subscribes its topics.
+"""Speed, memory and start-up time of the node, with a process that subscribes to its topics.
 
     python -m benchmark.node [seconds]
 
-Prints a Markdown table. The node runs as fast as it can and publishes at 100 Hz of simulated time;
-all drones hover. Subscribed are clock and transforms, and of each drone odometry, pose, IMU and
-joint states; or instead of these the two topics of the swarm.
+Prints a Markdown table. The node runs as fast as possible and publishes at 100 Hz of simulated
+time; all drones hover. The process subscribes to the clock, transforms, and each drone's odometry,
+pose, IMU and joint states, or to the two swarm topics instead of these.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from std_srvs.srv import SetBool
 
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
-RATE = 100  # Hz of simulated time, of all topics
+RATE = 100  # Hz of simulated time, for all topics
 READY_TIMEOUT = 120.0  # s
 HEAD = (
     "| drones | topics | real-time factor | messages/s received | lost | cores used"
@@ -36,20 +36,20 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured."""
+    """A measured configuration."""
 
     drones: int
     each: bool
-    """The topics of each drone are subscribed, not those of the swarm."""
+    """Whether to subscribe to the topics of each drone instead of the swarm topics."""
 
     @property
     def names(self) -> list[str]:
-        """Of the drones."""
+        """Names of the drones."""
         return [f"cf{i}" for i in range(self.drones)]
 
     @property
     def topics(self) -> list[str]:
-        """What is subscribed."""
+        """Subscribed topics."""
         swarm = ["crazyflow/odometry", "crazyflow/joint_states"]
         kinds = ("odom", "pose", "imu", "joint_states")
         each = [f"{name}/{kind}" for name in self.names for kind in kinds]
@@ -57,11 +57,11 @@ class Case:
 
     @property
     def rate(self) -> int:
-        """Messages per simulated second of all topics that are subscribed."""
+        """Messages per simulated second of all subscribed topics."""
         return RATE * len(self.topics)
 
     def parameters(self) -> dict[str, str]:
-        """Of the node: in the air, as fast as possible."""
+        """Parameters of the node: flying, as fast as possible."""
         places = [(i % 10, i // 10, 1, 0) for i in range(self.drones)]
         return {
             "drones": f"[{','.join(self.names)}]",
@@ -75,25 +75,25 @@ CASES = (Case(1, True), Case(10, True), Case(100, True), Case(100, False))
 
 @dataclass(frozen=True)
 class Result:
-    """One row of the table."""
+    """A row of the table."""
 
     case: Case
     factor: float
     received_rate: float
     """Messages per second of wall time."""
     lost: float
-    """Part of the messages that did not arrive."""
+    """Fraction of lost messages."""
     cores: float
     """Processor time of the node over wall time."""
     memory: float
     """Largest resident memory, MB."""
     ready_cold: float
-    """s from the start of the process to the first answer of a service, nothing compiled yet."""
+    """Time from the start of the process to the first service response with an empty cache, s."""
     ready_warm: float
-    """s, with what an earlier run has compiled."""
+    """The same with the cache of an earlier run, s."""
 
     def row(self) -> str:
-        """The row in Markdown."""
+        """Format the row as Markdown."""
         return (
             f"| {self.case.drones} | {'each' if self.case.each else 'swarm'}"
             f" | {self.factor:.1f}"
@@ -104,12 +104,12 @@ class Result:
 
 
 def measure(case: Case, seconds: float, folder: Path) -> Result:
-    """Run the node twice with an own compilation cache, the second time with a subscriber.
+    """Run the node twice with its own compilation cache, the second time with a subscriber.
 
     Args:
-        case: What is measured.
-        seconds: Of wall time, for which to count.
-        folder: Empty; gets the cache and the node's log.
+        case: The configuration.
+        seconds: Wall time of the measurement [s].
+        folder: Empty folder for the cache and the node's log.
     """
     parameters = case.parameters()
     environment = {"XDG_CACHE_HOME": str(folder)}
@@ -144,7 +144,7 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
 
 
 def time_until_ready(simulator: SimulatorProcess) -> float:
-    """Seconds until a node that has just been started answers a service."""
+    """Return the seconds until a node just started responds to a service call."""
     began = time.monotonic()
     node = rclpy.create_node("benchmark")
     client: Client[Any, Any] = node.create_client(SetBool, "crazyflow/pause")
@@ -162,7 +162,7 @@ def time_until_ready(simulator: SimulatorProcess) -> float:
 
 
 def processor_time(pid: int) -> float:
-    """Seconds that all threads of a process have worked so far."""
+    """Return the processor time of all threads of a process [s]."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -174,7 +174,7 @@ def _peak_memory(pid: int) -> float:
 
 
 def main(seconds: float = 10.0) -> None:
-    """Measure all rows, each for a time in wall seconds."""
+    """Measure each row for a wall time [s]."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     print(HEAD, flush=True)

@@ -1,11 +1,11 @@
-"""What the sensors of 10 drones cost the node, with a process that subscribes all their topics.
+"""Cost of the sensors of 10 drones for the node, with a process that subscribes to all topics.
 
     python -m benchmark.node_sensors [seconds]
 
-Prints a Markdown table: the node as fast as it can with the topics that each drone has anyway, and
-the same with an IMU at 500 Hz, a time-of-flight ranger at 50 Hz (40 does not divide 500) and a
-lidar of 360 rays at 10 Hz on each drone, in turns: 5600 messages per simulated second beside the
-4200 that there are anyway. No reading is left out; the table tells how many arrived.
+Prints a Markdown table: the node at full speed with the default topics of each drone, and in turns
+with an additional IMU at 500 Hz, time-of-flight ranger at 50 Hz (40 does not divide 500) and lidar
+of 360 rays at 10 Hz on each drone: 5600 messages per simulated second in addition to 4200. No
+reading is skipped; the table has the fraction of messages that arrived.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ all:
   scan: {type: lidar, rate: 10}
 """
 RATES = {"imu/data_raw": 500, "tof": 50, "scan": 10}
-"""Of the topics of each drone's sensors [Hz]."""
+"""Rates of the sensor topics of each drone [Hz]."""
 ROUNDS = 2
 
 
 def run(sensors: bool, seconds: float, folder: Path) -> tuple[float, float]:
-    """Real-time factor, and the part of the messages that has arrived."""
+    """Return the real-time factor and the fraction of messages received."""
     parameters = CASE.parameters()
     topics, rate = list(CASE.topics), float(CASE.rate)
     if sensors:
@@ -57,7 +57,7 @@ def run(sensors: bool, seconds: float, folder: Path) -> tuple[float, float]:
 
 
 def main(seconds: float = 10.0) -> None:
-    """Measure each for a time in wall seconds, and print the best of the rounds."""
+    """Measure each for a wall time [s], and print the best of the rounds."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,12 @@
-"""How steadily the node keeps time, beside a loop that does nothing but sleep.
+"""Timing of the node, compared with a loop that only sleeps.
 
     python -m benchmark.real_time [seconds]
 
-Prints a Markdown table, and the drift, for which 600 seconds are a good time. At a real-time factor
-of 1 and 500 Hz clock and joint states are published at each tick, and this process notes when they
-arrive. Intervals should be 2 ms. The delay is that from a command of rotor speed, sent at a random
-time, to the arrival of the first state that shows it; half a period of it on average is waiting for
-the next tick.
+Prints a Markdown table and the drift, best measured over 600 seconds. At a real-time factor of 1
+and 500 Hz the node publishes clock and joint states at each tick, and this process records their
+times of arrival. Intervals should be 2 ms. The delay is the time from a rotor speed command,
+published at a random time, to the arrival of the first state with its effect; on average half a
+period of it is the wait for the next tick.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500
 SPEEDS = (1000.0, 2000.0)  # rad/s, of all rotors, in turn
-COMMAND_PERIOD = 0.3  # s, and up to a tick more; rotors are then near the speed they were told
+COMMAND_PERIOD = 0.3  # s, plus up to a tick; rotors are then near the commanded speed
 READY_TIMEOUT = 60.0  # s
-BARE_SECONDS = 20.0  # of the loop beside it, at most
+BARE_SECONDS = 20.0  # maximum for the bare loop
 HEAD = "| ms | median | 99 % | 99.9 % | longest |\n|---|---:|---:|---:|---:|"
 PARAMETERS = {
     "control": "rotor_vel",
@@ -46,7 +46,7 @@ PARAMETERS = {
 
 
 def timer_loop(seconds: float) -> np.ndarray:
-    """Times at which a loop wakes up that sleeps until the next multiple of the period [s]."""
+    """Return the wake-up times of a loop that sleeps until the next multiple of the period [s]."""
     times, start = [], time.monotonic()
     for i in range(int(seconds * FREQ)):
         time.sleep(max(0.0, start + i / FREQ - time.monotonic()))
@@ -55,7 +55,7 @@ def timer_loop(seconds: float) -> np.ndarray:
 
 
 class Observer:
-    """Notes when messages come, and commands the rotors now and then."""
+    """A recorder of arrival times that also commands the rotors."""
 
     def __init__(self, node: Node) -> None:
         self.executor = SingleThreadedExecutor()
@@ -72,7 +72,7 @@ class Observer:
         self._publisher = node.create_publisher(Float64MultiArray, "cf0/command", 1)
 
     def run(self, seconds: float) -> None:
-        """Observe for some time, from the first message on."""
+        """Record for a time, from the first message on."""
         self._next_command = math.inf
         self._until(lambda: self.clock and self._publisher.get_subscription_count(), READY_TIMEOUT)
         self._next_command = 0.0
@@ -105,7 +105,7 @@ class Observer:
         self._speed = speed
 
     def _shows(self, speed: float) -> bool:
-        """Whether the rotors have begun to turn faster, or slower, as they were told."""
+        """Return whether the rotors have begun to follow the command."""
         return (speed > self._speed) if self._told else (speed < self._speed)
 
     def _on_status(self, message: DiagnosticArray) -> None:
@@ -119,10 +119,10 @@ def _row(name: str, seconds: np.ndarray) -> str:
 
 
 def _drift(wall: np.ndarray, stamps: np.ndarray) -> tuple[float, float]:
-    """By how much the simulation fell behind [s], and by which part of each second.
+    """Return the total lag of the simulation [s], and the lag per second.
 
-    After a stall the schedule starts anew, on purpose, so that the second is a median. Messages are
-    never early: the earliest of a second tells best where the schedule is.
+    The latter is a median, because the schedule deliberately restarts after a stall. Messages are
+    never early, so the earliest of each second is the best estimate of the schedule.
     """
     late, second = wall - stamps, np.floor(wall - wall[0])
     behind = np.diff([late[second == each].min() for each in np.unique(second)])
@@ -130,7 +130,7 @@ def _drift(wall: np.ndarray, stamps: np.ndarray) -> tuple[float, float]:
 
 
 def main(seconds: float = 20.0) -> None:
-    """Measure for a time in wall seconds."""
+    """Measure for a wall time [s]."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     observer = Observer(rclpy.create_node("observer"))

@@ -1,4 +1,4 @@
-"""All benchmarks, with the machine and the versions they ran on: `make bench`."""
+"""All benchmarks, with machine and versions: `make bench`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
 
 
 def machine() -> str:
-    """Processor, cores and versions in a line."""
+    """Return processor, cores and versions in a line."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     processor = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "CPU")
     packages = ", ".join(f"{p} {version(p)}" for p in ("jax", "mujoco", "numpy"))
@@ -47,7 +47,7 @@ def machine() -> str:
 
 
 def main() -> None:
-    """Run the benchmarks that the arguments name, or all of them."""
+    """Run the benchmarks named in the arguments, or all."""
     names = sys.argv[1:] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:

@@ -1,4 +1,4 @@
-"""Rays and pictures of a scene with 100 boxes, beside MuJoCo called bare."""
+"""Rays and pictures of a scene with 100 boxes, compared with direct calls of MuJoCo."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def scene() -> tuple[mujoco.MjModel, mujoco.MjData]:
-    """A drone at 1 m among boxes."""
+    """Build a scene with a drone at 1 m among boxes."""
     spec = build_spec("cf2x_L250", ["cf0"], poses=[[0, 0, 1, 0, 0, 0, 1]])
     rng = np.random.default_rng(0)
     for _ in range(N_BOXES):
@@ -58,7 +58,7 @@ def scene() -> tuple[mujoco.MjModel, mujoco.MjData]:
 
 
 def rays(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[float, float]:
-    """CPU time [s] of a scan, ours and bare."""
+    """Return the CPU times [s] of a scan, ours and MuJoCo's."""
     elevations = np.linspace(-15, 15, CHANNELS).tolist()
     lidar = RayCastSensor(
         RayCastSensorCfg(
@@ -86,10 +86,10 @@ def rays(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[float, float]:
 
 
 def pictures(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[float, float]:
-    """Time [s] of a picture with its depths, ours and bare, both without shadows.
+    """Return the times [s] of a picture with depth, ours and MuJoCo's, both without shadows.
 
     Raises:
-        RenderingUnavailable: There is nothing to draw with.
+        RenderingUnavailable: Rendering is not available.
     """
     camera = CameraSensor(
         CameraSensorCfg(
@@ -122,7 +122,7 @@ def pictures(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[float, float]:
 def fastest(
     ours: Callable[[], None], bare: Callable[[], None], clock: Callable[[], float]
 ) -> tuple[float, float]:
-    """Shortest time [s] of each of two, called in turns."""
+    """Return the shortest times [s] of two functions called in turns."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for act, kept in zip((ours, bare), times):

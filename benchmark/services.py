@@ -1,10 +1,10 @@
-"""Clock, pause, steps and reset over ROS, beside what mujoco_ros2_control was measured to do.
+"""Clock, pause, steps and reset over ROS, compared with measurements of mujoco_ros2_control.
 
     python -m benchmark.services [seconds]
 
-Prints Markdown tables. One drone hovers, physics and /clock are at 500 Hz, one other process, this
-one, subscribes the clock. The peer's figures are those of its main branch (bda2b67) with a body and
-four rotor joints, on a machine like this one; its highest factor is that of its own row.
+Prints Markdown tables. One drone hovers, physics and /clock run at 500 Hz, and this process
+subscribes to the clock. The figures of mujoco_ros2_control are for its main branch (bda2b67) with a
+body and four rotor joints on a similar machine; its highest factor is that of its own row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FREQ = 500  # Hz
 STEPS = 500
 ROUNDS = 10
 TIMEOUT = 30.0  # s
-SILENCE = 0.3  # s of wall time in which what was sent before has arrived
+SILENCE = 0.3  # s of wall time for earlier messages to arrive
 PARAMETERS = {
     "freq": str(FREQ),
     "publish_rates.clock": str(FREQ),
@@ -42,12 +42,12 @@ PARAMETERS = {
     "step_ticks": str(STEPS),
 }
 PEER = {1.0: ("0 %", "0"), 10.0: ("80 %", "14"), 50.0: ("88 %", "88"), 0.0: ("92 %, at 88", "172")}
-"""By factor asked for: ticks of the clock lost, and ms simulated after the reply to a pause."""
+"""By requested factor: lost ticks of the clock, and ms simulated after the response to a pause."""
 PEER_STEPS, PEER_RESET = "560 to 580", "0.5 to 0.9"  # ms
 
 
 class Caller:
-    """Calls services of the simulator."""
+    """A client of the simulator's services."""
 
     def __init__(self, node: Node) -> None:
         self._node, self._executor = node, SingleThreadedExecutor()
@@ -55,10 +55,10 @@ class Caller:
         self._clients: dict[str, Any] = {}
 
     def call(self, kind: Any, name: str, request: Any, timeout: float = TIMEOUT) -> Any:
-        """The response.
+        """Call a service and return the response.
 
         Raises:
-            TimeoutError: There is none.
+            TimeoutError: The service does not respond.
         """
         client = self._clients.get(name)
         if client is None:
@@ -72,11 +72,11 @@ class Caller:
         return future.result()
 
     def pause(self, paused: bool) -> int:
-        """Pause or let run; returns the tick."""
+        """Pause or resume, and return the tick."""
         return _tick(self.call(SetBool, "pause", SetBool.Request(data=paused)))
 
     def trigger(self, name: str) -> int:
-        """Step or reset; returns the tick."""
+        """Step or reset, and return the tick."""
         return _tick(self.call(Trigger, name, Trigger.Request()))
 
     def ask_for(self, factor: float) -> None:
@@ -96,7 +96,7 @@ def _tick(response: Any) -> int:
 
 
 def _after_pause(caller: Caller, subscriber: Subscriber) -> float:
-    """Simulated time [s] from the tick that the reply to a pause names to the latest clock."""
+    """Return the simulated time [s] from the tick in a pause's response to the latest clock."""
     tick = caller.pause(True)
     subscriber.spin(SILENCE)
     after = subscriber.latest_clock() - tick / FREQ
@@ -106,7 +106,7 @@ def _after_pause(caller: Caller, subscriber: Subscriber) -> float:
 
 
 def main(seconds: float = 5.0) -> None:
-    """Measure each factor for a time in wall seconds."""
+    """Measure each factor for a wall time [s]."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     caller, subscriber = (

@@ -1,7 +1,7 @@
-"""`Sim` beside Crazyflow's, row by row in one run.
+"""`Sim` compared with Crazyflow's, row by row in one run.
 
 python -m benchmark.sim [ROW...]    rows are WORLDS:MODE, 1:contacts, first:MODE, or 1:limits,
-    which adds what share of the machine's limits the others reach; all of them by default
+    which adds the fraction of the machine's limits that the others reach; default: all
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ WAITS = {
         for mode in MODES
     },
 }
-"""What a caller waits for: keys of a worker's results, and what they are."""
+"""Waiting times of a caller: keys of a worker's results, and descriptions."""
 LIMITS = "1:limits"
 ROWS = [*STEPS, *WAITS, LIMITS]
 WORKER = Path(__file__).with_name("sim_worker.py")
 
 
 def measure(python: str, library: str, row: str, devices: int = 1) -> dict[str, float]:
-    """Run one row in a process of its own, with ours on `devices` cores.
+    """Run one row in a separate process, ours on `devices` cores.
 
     Raises:
-        RuntimeError: The process failed; the message holds what it said last.
+        RuntimeError: The process failed; the message has the end of its output.
     """
     result = subprocess.run(
         [python, str(WORKER), library, str(devices), row],
@@ -50,7 +50,7 @@ def measure(python: str, library: str, row: str, devices: int = 1) -> dict[str, 
 
 
 def main(rows: Sequence[str] = ROWS) -> None:
-    """Print the comparison as Markdown tables: steps, then what a caller waits for."""
+    """Print the comparison as Markdown tables: steps, then waiting times."""
     crazyflow = os.environ.get("CRAZYFLOW_PYTHON")
     if crazyflow is None:
         sys.exit("CRAZYFLOW_PYTHON must name the Python that has crazyflow; use `make bench`")
@@ -102,7 +102,7 @@ def main(rows: Sequence[str] = ROWS) -> None:
 def print_shares(
     reached: Sequence[tuple[str, dict[str, float], dict[str, float]]], cores: int
 ) -> None:
-    """Print how much of what the machine can do each row reaches, on one core and on all."""
+    """Print the fraction of the machine's limits that each row reaches, on one core and on all."""
     limits = [measure(sys.executable, "crazyflow_ros", LIMITS, n) for n in (1, cores)]
     on = ("one core", f"{cores} cores")
     for name, limit in zip(on, limits):

@@ -1,6 +1,6 @@
-"""Speed of `Sim` of one library, ours or Crazyflow's, as one JSON line a row.
+"""Speed of `Sim` in one library, ours or Crazyflow's, as one JSON line per row.
 
-Runs in the library's own environment, ours on DEVICES cores:
+It runs in the library's own environment, ours on DEVICES cores:
 
     python sim_worker.py (crazyflow_ros | crazyflow) DEVICES ROW...
 """
@@ -23,11 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 
 REPEATS = 3
-SECONDS = 0.3  # a repeat runs about so long
+SECONDS = 0.3  # approximate duration of a repeat
 
 
 def command(control: str, n_worlds: int) -> np.ndarray:
-    """A command that keeps the drone in the air."""
+    """Return a command that keeps the drone in the air."""
     values = {
         "rotor_vel": [19217.0] * 4,
         "force_torque": [0.33, 0.0, 0.0, 0.0],
@@ -41,7 +41,7 @@ def command(control: str, n_worlds: int) -> np.ndarray:
 def seconds_per_call(
     run: Callable[[], object], finish: Callable[[], object] = lambda: None
 ) -> float:
-    """Median over repeats of the time of one `run`, everything it started included."""
+    """Return the median time of one `run`, including everything it started."""
     run(), finish()
     start = time.perf_counter()
     run(), finish()
@@ -57,7 +57,7 @@ def seconds_per_call(
 
 
 def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str, object]:
-    """One row: a call of a single tick, one of many, and a cycle of a caller."""
+    """Measure one row: a call of one tick, a call of many, and a cycle of a caller."""
     sim_class = importlib.import_module(f"{library}.sim").Sim
     mesh = {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
     sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control=control, freq=500, **mesh)
@@ -92,7 +92,7 @@ def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str
 
 
 def measure_limits(n_cores: int) -> dict[str, float]:
-    """What the first cores can do: multiply and add numbers, read and write bytes."""
+    """Measure the limits of the first cores: floating-point operations and memory bandwidth."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n_cores])  # before JAX starts threads
     side, numbers = 2048, np.ones(1 << 26, np.float32)
     matrix, copy = jnp.ones((side, side)), numbers.copy()
@@ -105,9 +105,9 @@ def measure_limits(n_cores: int) -> dict[str, float]:
 
 
 def work(control: str) -> dict[str, float]:
-    """What a tick of one drone takes: operations as XLA counts them, and bytes that it needs.
+    """Return operations, as counted by XLA, and bytes of a tick of one drone.
 
-    The bytes are those of the command, read, and of the state, read and written.
+    The bytes are the command, read once, and the state, read and written.
     """
     sim = importlib.import_module("crazyflow_ros.sim").Sim(drone="cf2x_L250", control=control)
     step = importlib.import_module("crazyflow_ros.sim.compile.stepping").tick_of(sim.step_pipeline)
@@ -121,7 +121,7 @@ def work(control: str) -> dict[str, float]:
 
 
 def measure_first(library: str, control: str) -> dict[str, float]:
-    """Seconds until the first `Sim` has done its first step, of which nothing is compiled yet."""
+    """Return the seconds until the first `Sim` has done its first step, with nothing compiled."""
     n_worlds = 1024
     sim_class = importlib.import_module(f"{library}.sim").Sim
     start, busy = time.perf_counter(), time.process_time()
@@ -134,7 +134,7 @@ def measure_first(library: str, control: str) -> dict[str, float]:
 
 
 def measure_contacts(library: str) -> dict[str, Any]:
-    """What a caller waits for contacts of one world, anew after each step."""
+    """Return the time for the contacts of one world, computed after each step."""
     sim = importlib.import_module(f"{library}.sim").Sim(drone="cf2x_L250", control="attitude")
     sim.reset()
     times = []

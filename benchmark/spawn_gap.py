@@ -1,13 +1,12 @@
-"""How long /clock is silent while drones and objects come into a simulation that flies on.
+"""Longest gap of /clock while drones and objects are added to a running simulation.
 
     python -m benchmark.spawn_gap [seconds]
 
-Prints a Markdown table. At a real-time factor of 1 the clock comes at 500 Hz; another process than
-the simulator, this one, notes when it arrives. Three things are spawned, each of which has code to
-be compiled for it: the first object that drones collide with, a drone for which there is no slot,
-and an object with more shapes than there are slots. The first row is the time before, without any.
-Each run of the simulator has a cache of its own, which is empty at first, so that nothing has been
-compiled before; in the second run everything has.
+Prints a Markdown table. At a real-time factor of 1 the clock is published at 500 Hz, and this
+process records its times of arrival. Three things are spawned that need compilation: the first
+object that drones collide with, a drone without a free slot, and an object with more shapes than
+free slots. The first row is the time before. The cache is empty in the first run of the simulator;
+in the second run everything is in it.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ PARAMETERS = {"freq": str(FREQ), "publish_rates.clock": str(FREQ)}
 DRONE = "cf2x_L250"
 BOX = "<mujoco><worldbody><body pos='0 0 0'>{}</body></worldbody></mujoco>"
 SHAPE = "<geom type='box' size='.1 .1 .1' pos='{} 0 0'/>"
-SHAPES = 40  # more than the slots that the first object brings
+SHAPES = 40  # more than the slots added for the first object
 
 
 class Watch:
-    """Notes in a thread of its own when the clock arrives."""
+    """A recorder of the clock's times of arrival, with its own thread."""
 
     def __init__(self) -> None:
         self.arrivals: list[float] = []
@@ -66,24 +65,24 @@ class Watch:
             self._executor.spin_once(timeout_sec=0.1)
 
     def gap(self, do: Callable[[], object]) -> tuple[float, float]:
-        """Longest time without the clock while something is done, and how long that takes [s]."""
+        """Return the longest gap of the clock during an action, and the action's duration [s]."""
         began = time.monotonic()
         do()
         took = time.monotonic() - began
-        time.sleep(0.5)  # s, in which what was held up arrives
+        time.sleep(0.5)  # s for delayed messages to arrive
         arrivals = np.array([began, *[t for t in list(self.arrivals) if t > began]])
         self.arrivals.clear()
         return float(np.diff(arrivals).max()), took
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._ended.set()
         self._thread.join()
         self._context.shutdown()
 
 
 def spawner(caller: Caller, name: str, x: float, resource: Resource) -> Callable[[], None]:
-    """What spawns something, and waits until it is there."""
+    """Return a function that spawns something and waits for it."""
 
     def spawn() -> None:
         request = SpawnEntity.Request(name=name, entity_resource=resource)
@@ -97,7 +96,7 @@ def spawner(caller: Caller, name: str, x: float, resource: Resource) -> Callable
 
 @contextmanager
 def cache(folder: Path) -> Iterator[None]:
-    """Let a simulator keep in a folder what it compiles."""
+    """Set the simulator's compilation cache."""
     before = os.environ.get("XDG_CACHE_HOME")
     os.environ["XDG_CACHE_HOME"] = str(folder)
     try:
@@ -109,7 +108,7 @@ def cache(folder: Path) -> Iterator[None]:
 
 
 def measure(folder: Path, seconds: float) -> list[tuple[str, float, float]]:
-    """What was done, the longest gap, and how long it took [s]."""
+    """Return each action with the longest gap and its duration [s]."""
     with cache(folder), SimulatorProcess(PARAMETERS, folder / "simulator.log") as simulator:
         watch, caller = Watch(), Caller(rclpy.create_node("caller"))
         try:
@@ -134,7 +133,7 @@ def measure(folder: Path, seconds: float) -> list[tuple[str, float, float]]:
 
 
 def main(seconds: float = 5.0) -> None:
-    """Measure, first for a time [s of wall time] in which nothing is spawned."""
+    """Measure, first for a wall time [s] without spawning."""
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     print(

@@ -1,8 +1,8 @@
-"""Subscribes topics of a simulator, counts their messages, and prints what it saw as JSON.
+"""Count messages on topics of a simulator, and print the results as JSON.
 
     python -m benchmark.subscriber 10 clock cf0/odom    # for ten seconds
 
-Before, it tells all drones to stay where they are, so that those in the air fly.
+It first commands all drones to hold their positions, so that those in the air fly.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class _Bytes(ctypes.Structure):
 
 
 class _Inbox:
-    """Takes serialised messages as a subscriber in C does, with what rclpy itself is built on.
+    """A subscription that takes serialised messages with rcl, like a subscriber in C.
 
-    rclpy's own way to take one costs three times as much.
+    Taking a message with rclpy costs three times as much.
     """
 
     def __init__(self) -> None:
@@ -70,19 +70,19 @@ class _Inbox:
         self._take.argtypes = [ctypes.c_void_p] * 4
 
     def take(self, subscription: Subscription[Any]) -> bool:
-        """Take the next message, if there is one."""
+        """Take the next message, and return whether there was one."""
         return self._take(subscription.handle.pointer, self._reference, None, None) == 0
 
     def latest(self) -> bytes:
-        """The message that was taken last."""
+        """Return the last message."""
         return ctypes.string_at(self._message.buffer, self._message.length)
 
 
 class Subscriber:
-    """Counts messages without deserialising them, so as not to be the bottleneck.
+    """A counter of messages that does not deserialise them, so that it is not the bottleneck.
 
-    Nor is it called for each of them, which costs more than the rest: messages wait in their queues
-    until it looks through all queues.
+    It has no callbacks either, which would cost more than everything else: it polls all queues
+    periodically.
     """
 
     def __init__(self, node: Node) -> None:
@@ -94,7 +94,7 @@ class Subscriber:
         self._publishers: list[Publisher[Any]] = []
 
     def spin(self, seconds: float) -> None:
-        """Count for some time."""
+        """Count for a time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(_SWEEP_PERIOD)
@@ -107,7 +107,7 @@ class Subscriber:
                     self._latest[topic] = self._inbox.latest()
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Find the topics, and subscribe them as reliably as they are published."""
+        """Find the topics, and subscribe with their publishers' reliability."""
         deadline = time.monotonic() + TIMEOUT
         missing = {f"/{topic}" for topic in topics}
         while missing - self._latest.keys():
@@ -136,7 +136,7 @@ class Subscriber:
         )
 
     def hover(self) -> None:
-        """Tell all drones to stay where they are."""
+        """Command all drones to hold their positions."""
         deadline = time.monotonic() + TIMEOUT
         for topic, _ in self._node.get_topic_names_and_types():
             if not topic.endswith("/cmd_vel"):
@@ -150,23 +150,23 @@ class Subscriber:
             self._publishers.append(publisher)
 
     def clock(self) -> tuple[float, float]:
-        """Simulated time of the next message on /clock, and wall time when it came, in s."""
+        """Return the simulated time of the next message on /clock and its wall time, s."""
         del self._latest[_CLOCK]
         while _CLOCK not in self._latest:
             self.spin(0.001)
         return self.latest_clock(), time.monotonic()
 
     def latest_clock(self) -> float:
-        """Simulated time of the latest message on /clock [s]."""
+        """Return the simulated time of the latest message on /clock [s]."""
         stamp = deserialize_message(self._latest[_CLOCK], Clock).clock
         return float(stamp.sec + 1e-9 * stamp.nanosec)
 
     def latest_swarm(self) -> MultiDOFJointState:
-        """The latest message on /crazyflow/odometry."""
+        """Return the latest message on /crazyflow/odometry."""
         return deserialize_message(self._latest[_SWARM], MultiDOFJointState)
 
     def measure(self, seconds: float) -> dict[str, float]:
-        """Simulated and wall time that pass in some time, and the messages received in it."""
+        """Return the simulated and wall time of an interval, and the received messages."""
         simulated, began = self.clock()
         self.counts.clear()
         self.spin(seconds)
@@ -176,7 +176,7 @@ class Subscriber:
 
 
 def main() -> None:
-    """Measure for the number of seconds, and the topics, on the command line."""
+    """Measure for the seconds and topics of the command line."""
     seconds, *topics = sys.argv[1:]
     rclpy.init()
     subscriber = Subscriber(rclpy.create_node("subscriber"))

@@ -1,7 +1,7 @@
-"""The route of ros2_control's stock topic plugins: a process that answers each state it gets.
+"""The route of ros2_control's stock topic plugins: a process that responds to each state.
 
-Measured in real time and as fast as the simulator can, which does not wait for answers. The delay
-is counted from the state that is answered with another speed to the first state that shows it.
+It is measured in real time and at full speed; the simulator does not wait for responses. The delay
+is counted from the state that is answered with a new speed to the first state with its effect.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARAMETERS = {
 
 
 class Controller:
-    """Does what the plugin does, and a controller that answers at once."""
+    """A node like the plugin with a controller that responds at once."""
 
     def __init__(self) -> None:
         self.node = rclpy.create_node("cf0")
@@ -61,16 +61,16 @@ class Controller:
         self._publisher.publish(command)
 
     def _shows(self, speed: float) -> bool:
-        """Whether the rotors have begun to turn faster, or slower, as they were told."""
+        """Return whether the rotors have begun to follow the command."""
         return (speed > self._speed) if self._told else (speed < self._speed)
 
 
 def measure(factor: float, seconds: float = 5.0) -> tuple[float, float]:
-    """Seconds of wall time per answered state, and the median delay in ticks.
+    """Return the wall time per answered state [s], and the median delay in ticks.
 
     Args:
         factor: Real-time factor of the simulator, 0 for as fast as possible.
-        seconds: Of wall time, for which to count.
+        seconds: Wall time of the measurement [s].
     """
     os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)

@@ -19,7 +19,7 @@ choose_opengl()  # before anything imports MuJoCo
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when it is asked for: who runs the node needs no `Sim`, and waits less."""
+    """Import public names on first use: the node starts faster without `Sim`."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "__version__":

@@ -1,4 +1,4 @@
-"""`python -m crazyflow_ros` is the program `simulator`, and with a command its command line."""
+"""`python -m crazyflow_ros`: the program `simulator`, or with a command the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the simulator, see `ros.process`, or carry out a command, see `command_line`.
 
-    A signal ends the simulator quietly also while ROS is being imported, which takes a second.
+    A signal also ends the simulator quietly during the import of ROS, which takes a second.
 
     Args:
         args: Command line, by default that of the process.

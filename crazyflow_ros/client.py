@@ -1,15 +1,15 @@
-"""A client of a running simulator, for scripts: it flies drones, and sleeps in simulated time.
+"""Python client of a running simulator for scripts: flies drones and sleeps in simulated time.
 
-    from crazyflow_ros.client import Simulation
+    from crazyflow_ros.client import SimulatorClient
 
-    with Simulation() as simulation:
+    with SimulatorClient() as simulation:
         cf0 = simulation.drone("cf0")
         cf0.takeoff(1.0)
         for x, y in ((1, 0), (1, 1), (0, 1), (0, 0)):
             cf0.go_to(x, y, 1.0)
         cf0.land()
 
-All of it goes through topics and services that any other program can use.
+It uses only topics and services that are open to any other program.
 """
 
 from __future__ import annotations
@@ -41,40 +41,40 @@ from std_srvs.srv import Empty, SetBool, Trigger
 
 from crazyflow_ros.ros.messages.times import NS, duration_of, nanoseconds
 
-ANSWER = 30.0  # s of wall time in which a service answers
-STALL = 10.0  # s of wall time without a tick, after which time is taken to stand still
-ARRIVAL = 300.0  # s of simulated time in which a drone arrives
+ANSWER = 30.0  # s of wall time for a service's response
+STALL = 10.0  # s of wall time without a tick until the clock counts as stopped
+ARRIVAL = 300.0  # s of simulated time for a drone to arrive
 
-_SLICE = 0.05  # s of wall time between two looks
-_LOOK = 0.1  # s of simulated time between two looks at a drone that flies
-_WARN = 30  # of rcl_interfaces/msg/Log, whose constant is a number or bytes by distribution
-_NEAR, _SLOW = 0.02, 0.02  # m, m/s: it has arrived
+_SLICE = 0.05  # s of wall time between two checks
+_LOOK = 0.1  # s of simulated time between two checks of a flying drone
+_WARN = 30  # rcl_interfaces/msg/Log.WARN, whose type differs between distributions
+_NEAR, _SLOW = 0.02, 0.02  # m, m/s: limits for arrival
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _COMMAND = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
 class SimulationError(RuntimeError):
-    """The simulator does not do what it was asked to; the text says what is known."""
+    """A request that the simulator did not fulfil; the message has the reason."""
 
 
-class Simulation:
+class SimulatorClient:
     """A connection to a simulator. It runs callbacks only while one of its methods waits.
 
     Args:
-        name: Of the simulator's node.
-        namespace: Of the simulator.
-        timeout: Wall time in which it has to be there [s]; it may be compiling.
-        stepping: Time advances only while this client sleeps, by exact steps: the same script gives
-            the same flight to the bit.
+        name: Name of the simulator's node.
+        namespace: Namespace of the simulator.
+        timeout: Wall time to wait for the simulator [s], which may be compiling.
+        stepping: Advance time only while this client sleeps, in exact steps, so that the same
+            script gives the same flight bit for bit.
 
     Attributes:
         drones: Names of the drones at the simulator's start.
         freq: Ticks per simulated second.
         stepping: As given.
-        time_ns: The latest simulated time that is known.
+        time_ns: Latest known simulated time [ns].
 
     Raises:
-        SimulationError: There is none.
+        SimulationError: No simulator was found.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Simulation:
             self.freq: int = freq.integer_value
             self._until(self._clocks, timeout, "there is no /clock")
             self.node.create_subscription(Clock, self._clocks()[0], self._note_clock, _LATEST)
-            self._until(lambda: self.time_ns > 0, timeout, "the clock is silent")
+            self._until(lambda: self.time_ns > 0, timeout, "/clock has no messages")
             if stepping:
                 self.stepping = True
                 self.pause()
@@ -130,7 +130,7 @@ class Simulation:
         self.close()
 
     def close(self) -> None:
-        """End the connection; drones go on with what they were told."""
+        """Close the connection; drones continue with their last command."""
         self._executor.shutdown()
         self.node.destroy_node()
         self._context.try_shutdown()
@@ -141,21 +141,21 @@ class Simulation:
         self._executor.spin_once(0.0)
         return self.time_ns * 1e-9
 
-    def drone(self, name: str) -> Drone:
-        """One of the drones.
+    def drone(self, name: str) -> DroneClient:
+        """Return a drone.
 
         Raises:
-            SimulationError: There is none of this name.
+            SimulationError: There is no drone of this name.
         """
         if name not in self.drones:
             raise SimulationError(f"there is no drone {name!r}, have {', '.join(self.drones)}")
-        return Drone(self, name)
+        return DroneClient(self, name)
 
     def sleep(self, seconds: float) -> None:
-        """Wait in simulated time, rounded to ticks when stepping.
+        """Sleep in simulated time, rounded to ticks when stepping.
 
         Raises:
-            SimulationError: Time stands still, and this client does not step.
+            SimulationError: Time does not advance, and this client does not step.
         """
         if self.stepping:
             if ticks := round(seconds * self.freq):
@@ -167,20 +167,20 @@ class Simulation:
             before, deadline = self.time_ns, time.monotonic() + STALL
             while self.time_ns == before:
                 if time.monotonic() > deadline:
-                    text = f"the simulated time stands still at {before * 1e-9:.3f} s"
+                    text = f"simulated time does not advance from {before * 1e-9:.3f} s"
                     raise SimulationError(f"{text}; call resume() or step()")
                 self._executor.spin_once(_SLICE)
 
     def pause(self) -> None:
-        """Stop time; no tick follows."""
+        """Pause; no tick follows the response."""
         self._checked(self.call(SetBool, f"{self._name}/pause", data=True))
 
     def resume(self) -> None:
-        """Let time run."""
+        """Resume."""
         self._checked(self.call(SetBool, f"{self._name}/pause", data=False))
 
     def step(self, ticks: int) -> None:
-        """Advance by exactly so many ticks, while paused."""
+        """Advance a paused simulation by exactly this number of ticks."""
         name = f"{self._name}/step_simulation"
         answer = self.call(StepSimulation, name, ANSWER + ticks * 0.01, steps=ticks)
         if answer.result.result != answer.result.RESULT_OK:
@@ -188,7 +188,7 @@ class Simulation:
         self._look_at_time()
 
     def reset(self) -> None:
-        """Put all drones back to where they began."""
+        """Reset all drones to their initial states."""
         self._checked(self.call(Trigger, f"{self._name}/reset"))
         self._look_at_time()
 
@@ -197,30 +197,30 @@ class Simulation:
 
         Args:
             kind: Type of the service.
-            name: Of the service.
-            timeout: Wall time in which it has to answer [s].
+            name: Name of the service.
+            timeout: Wall time to wait for the service, and again for its response [s].
             **request: Fields of the request.
 
         Raises:
-            SimulationError: It is not there, or does not answer.
+            SimulationError: The service does not exist or does not respond.
         """
         if name not in self._services:
             self._services[name] = self.node.create_client(kind, name)
         client = self._services[name]
         self._until(client.service_is_ready, timeout, f"there is no service {name}")
         future = client.call_async(kind.Request(**request))
-        self._until(future.done, timeout, f"{name} does not answer")
+        self._until(future.done, timeout, f"{name} does not respond")
         return future.result()
 
     def echo(self, topic: str, *, once: bool = False) -> None:
         """Print the messages of a topic.
 
         Args:
-            topic: Its name.
-            once: Stop after one message; otherwise never.
+            topic: Name of the topic.
+            once: Whether to stop after one message; otherwise it never returns.
 
         Raises:
-            SimulationError: Nobody publishes it.
+            SimulationError: The topic does not exist.
         """
         full, found = self.node.resolve_topic_name(topic), dict[str, list[str]]()
 
@@ -242,14 +242,14 @@ class Simulation:
                 del received[: -1 if once else None]
 
     def warnings(self) -> str:
-        """The latest warnings of the simulator, each once."""
+        """Return the latest warnings of the simulator and clear them."""
         self._executor.spin_once(_SLICE)
         found = "; ".join(self._warnings)
         self._warnings.clear()
         return found
 
     def _look_at_time(self) -> None:
-        """Take the time from an answer: clock messages of before may still be on their way."""
+        """Read the time from a service: earlier clock messages may still be in transit."""
         name = f"{self._name}/get_entity_state"
         stamp = self.call(GetEntityState, name, entity=self.drones[0]).state.header.stamp
         self.time_ns = max(self.time_ns, nanoseconds(stamp))
@@ -266,11 +266,11 @@ class Simulation:
             self._executor.spin_once(_SLICE)
 
     def _clocks(self) -> list[str]:
-        """The topic of the simulator's clock, which is not /clock where several simulators run."""
+        """Return the simulator's clock topic; it is not /clock if several simulators run."""
         namespace = self.node.get_namespace()
         try:
             published = self.node.get_publisher_names_and_types_by_node(self._name, namespace)
-        except NodeNameNonExistentError:  # its services are found before
+        except NodeNameNonExistentError:  # services may be discovered before the node
             return []
         return [topic for topic, types in published if "rosgraph_msgs/msg/Clock" in types]
 
@@ -284,10 +284,10 @@ class Simulation:
             self._warnings.append(message.msg)
 
 
-class Drone:
+class DroneClient:
     """A drone of a running simulator."""
 
-    def __init__(self, simulation: Simulation, name: str) -> None:
+    def __init__(self, simulation: SimulatorClient, name: str) -> None:
         self.name, self._simulation = name, simulation
         self._odometry: Odometry | None = None
         node = simulation.node
@@ -296,70 +296,70 @@ class Drone:
 
     @property
     def position(self) -> np.ndarray:
-        """(3,) where it is [m], in the map."""
+        """Position in the map [m], shape (3,)."""
         position = self._look().pose.pose.position
         return np.array([position.x, position.y, position.z])
 
     @property
     def velocity(self) -> np.ndarray:
-        """(3,) in its own axes [m/s]."""
+        """Velocity in body axes [m/s], shape (3,)."""
         linear = self._look().twist.twist.linear
         return np.array([linear.x, linear.y, linear.z])
 
     def takeoff(self, height: float = 1.0, duration: float = 0.0) -> None:
-        """Rise straight up, and return when the drone hovers there.
+        """Take off vertically, and return when the drone hovers.
 
         Args:
-            height: Above the floor [m].
-            duration: s; 0 is as fast as it may fly.
+            height: Height above the floor [m].
+            duration: Duration [s]; 0 is as fast as allowed.
 
         Raises:
-            SimulationError: It does not arrive; the text holds the warnings of the simulator.
+            SimulationError: The drone did not arrive; the message has the simulator's warnings.
         """
         x, y, _ = self.position
         self.start_takeoff(height, duration)
         self._arrive((x, y, height))
 
     def start_takeoff(self, height: float = 1.0, duration: float = 0.0) -> None:
-        """As `takeoff`, but return at once."""
+        """Start a take-off and return immediately."""
         self._call(Takeoff, "takeoff", height=float(height), duration=duration_of(duration))
 
     def go_to(self, x: float, y: float, z: float, yaw: float = 0.0, duration: float = 0.0) -> None:
-        """Fly to a place in the map, and return when the drone hovers there.
+        """Fly to a position in the map, and return when the drone hovers there.
 
         Args:
-            x: m.
-            y: m.
-            z: m, above the floor.
-            yaw: rad.
-            duration: s; 0 is as fast as it may fly.
+            x: x [m].
+            y: y [m].
+            z: Height above the floor [m].
+            yaw: Heading [rad].
+            duration: Duration [s]; 0 is as fast as allowed.
 
         Raises:
-            SimulationError: It does not arrive; the text holds the warnings of the simulator.
+            SimulationError: The drone did not arrive; the message has the simulator's warnings.
         """
         goal = Point(x=float(x), y=float(y), z=float(z))
         self._call(GoTo, "go_to", goal=goal, yaw=float(yaw), duration=duration_of(duration))
         self._arrive((x, y, z))
 
     def land(self, duration: float = 0.0) -> None:
-        """Come straight down, and return when the drone stands on the floor.
+        """Land vertically, and return when the drone stands on the floor.
 
         Raises:
-            SimulationError: It does not arrive; the text holds the warnings of the simulator.
+            SimulationError: The drone did not arrive; the message has the simulator's warnings.
         """
         self.start_landing(duration)
         self._arrive((nan, nan, nan), standing=True)
 
     def start_landing(self, duration: float = 0.0) -> None:
-        """As `land`, but return at once."""
+        """Start a landing and return immediately."""
         self._call(Land, "land", duration=duration_of(duration))
 
     def emergency(self) -> None:
-        """Stop the rotors at once; only a reset helps then."""
+        """Stop the rotors immediately; the drone then needs a reset."""
         self._call(Empty, "emergency")
 
     def reset(self) -> None:
-        """Put this drone back to where it began."""
+        """Reset this drone to its initial state."""
         answer = self._simulation.call(Trigger, f"{self.name}/reset")
         if not answer.success:
             raise SimulationError(answer.message)
@@ -378,8 +378,10 @@ class Drone:
         while not self._is_at(goal) or (standing and self.position[2] > 0.1):
             if simulation.time - begin > ARRIVAL:
                 place = np.round(self.position, 2).tolist()
-                said = simulation.warnings()
-                raise SimulationError(f"{self.name} has not arrived, it is at {place} m; {said}")
+                warnings = simulation.warnings()
+                raise SimulationError(
+                    f"{self.name} has not arrived, it is at {place} m; {warnings}"
+                )
             simulation.sleep(_LOOK)
 
     def _is_at(self, goal: tuple[float, float, float]) -> bool:
@@ -388,13 +390,13 @@ class Drone:
         return near and bool(np.abs(self.velocity).max() < _SLOW)
 
     def _look(self) -> Odometry:
-        text = f"{self.name} sends no odometry"
+        text = f"there is no odometry of {self.name}"
         self._simulation._until(self._is_recent, ANSWER, text)
         assert self._odometry is not None
         return self._odometry
 
     def _is_recent(self) -> bool:
-        """There is odometry; while stepping, that of the end of the step."""
+        """Return whether odometry has arrived; when stepping, from the end of the step."""
         if self._odometry is None or not self._simulation.stepping:
             return self._odometry is not None
         return nanoseconds(self._odometry.header.stamp) >= self._simulation.time_ns
@@ -404,7 +406,7 @@ class Drone:
 
 
 def _plain(value: Any) -> Any:
-    """A message, or a field of one, as YAML can hold it."""
+    """Convert a message or a field to YAML values."""
     if hasattr(value, "get_fields_and_field_types"):
         return {name: _plain(getattr(value, name)) for name in value.get_fields_and_field_types()}
     if isinstance(value, str | bool | int | float):

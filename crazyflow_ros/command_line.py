@@ -1,7 +1,6 @@
 """The command line: `python -m crazyflow_ros --help`.
 
-Starts the simulator, and asks a running one for what `ros2` would, which machines without a ROS
-installation do not have.
+It starts the simulator and commands a running one, like `ros2` on machines without that tool.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.version import package_version
 
 if TYPE_CHECKING:
-    from crazyflow_ros.client import Simulation
+    from crazyflow_ros.client import SimulatorClient
 
 _EPILOG = """
 without a command, or with --ros-args alone, it runs the simulator:
@@ -23,7 +22,7 @@ without a command, or with --ros-args alone, it runs the simulator:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What can be asked for."""
+    """Return the parser of the command line."""
     program = argparse.ArgumentParser(
         prog="python -m crazyflow_ros",
         description="A ROS 2 simulator of quadrotors, and commands for a running one.",
@@ -39,38 +38,40 @@ def parser() -> argparse.ArgumentParser:
             added.add_argument(argument, help="name of a drone")
         return added
 
-    run = command("run", "run the simulator; what follows goes to ROS")
+    run = command("run", "run the simulator; further arguments are passed to ROS")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ...")
-    takeoff = command("takeoff", "rise to a height, and wait for it", "drone")
+    takeoff = command("takeoff", "take off to a height and wait until the drone hovers", "drone")
     takeoff.add_argument("height", type=float, nargs="?", default=1.0, help="m, default 1.0")
-    go_to = command("go-to", "fly to a place in the map, and wait for it", "drone")
+    go_to = command(
+        "go-to", "fly to a position in the map and wait until the drone hovers", "drone"
+    )
     for axis in "xyz":
         go_to.add_argument(axis, type=float, help="m")
     go_to.add_argument("yaw", type=float, nargs="?", default=0.0, help="rad, default 0")
-    command("land", "come down, and wait for it", "drone")
-    command("pause", "stop time")
-    command("resume", "let time run")
-    step = command("step", "advance by ticks while time stands still")
+    command("land", "land and wait until the drone is on the floor", "drone")
+    command("pause", "pause the simulation")
+    command("resume", "resume the simulation")
+    step = command("step", "advance a paused simulation by ticks")
     step.add_argument("ticks", type=int, nargs="?", default=1, help="default 1")
-    reset = command("reset", "put all drones back, or one")
+    reset = command("reset", "reset all drones, or one")
     reset.add_argument("drone", nargs="?", help="name of a drone")
-    command("list", "the drones, where they are, and the topics and services")
+    command("list", "list drones with positions, topics and services")
     echo = command("echo", "print the messages of a topic, until Ctrl-C")
-    echo.add_argument("topic", help="such as /cf0/odom")
-    echo.add_argument("--once", action="store_true", help="one message")
+    echo.add_argument("topic", help="for example /cf0/odom")
+    echo.add_argument("--once", action="store_true", help="stop after one message")
     return program
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carry out a command for a running simulator; the exit code."""
+    """Run a command on a running simulator, and return the exit code."""
     options = parser().parse_args(arguments)
     from crazyflow_ros.ros.middleware import configure_middleware
 
     configure_middleware()
-    from crazyflow_ros.client import Simulation, SimulationError
+    from crazyflow_ros.client import SimulationError, SimulatorClient
 
     try:
-        with Simulation() as simulation:
+        with SimulatorClient() as simulation:
             _carry_out(simulation, options)
     except SimulationError as error:
         print(f"{options.command}: {error}", file=sys.stderr)
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _carry_out(simulation: Simulation, options: argparse.Namespace) -> None:
+def _carry_out(simulation: SimulatorClient, options: argparse.Namespace) -> None:
     match options.command:
         case "takeoff":
             simulation.drone(options.drone).takeoff(options.height)
@@ -105,7 +106,7 @@ def _carry_out(simulation: Simulation, options: argparse.Namespace) -> None:
             simulation.echo(options.topic, once=options.once)
 
 
-def _list(simulation: Simulation) -> None:
+def _list(simulation: SimulatorClient) -> None:
     for name in simulation.drones:
         x, y, z = simulation.drone(name).position
         print(f"{name}: ({x:.3f}, {y:.3f}, {z:.3f}) m")

@@ -1,4 +1,4 @@
-"""Finding the files of the package that are not Python."""
+"""Search for the package's data files."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 def resource(*parts: str) -> Path:
     """Find a file or folder that is installed beside the code.
 
-    The same call works in the source tree (`<root>/urdf_mjcf/floor.xml`, also with an editable or
-    symlinked installation) and installed (`<prefix>/share/crazyflow_ros/urdf_mjcf/floor.xml`).
+    It works in the source tree (`<root>/urdf_mjcf/floor.xml`, also with an editable or symlinked
+    installation) and in an installation (`<prefix>/share/crazyflow_ros/urdf_mjcf/floor.xml`).
 
     Args:
         parts: The path below the root, for example `"urdf_mjcf", "floor.xml"`.
 
     Returns:
-        The path, which exists.
+        The existing path.
 
     Raises:
-        FileNotFoundError: There is no such file; the text lists where it was looked for.
+        FileNotFoundError: The file does not exist; the message lists the searched paths.
     """
     return find(Path(__file__).resolve().parent, parts)
 
@@ -27,11 +27,11 @@ def find(package: Path, parts: tuple[str, ...]) -> Path:
     """Find a file or folder that is installed beside the code of any package.
 
     Args:
-        package: The folder of its code.
-        parts: As of `resource`.
+        package: Folder of the package's code.
+        parts: As for `resource`.
 
     Raises:
-        FileNotFoundError: As `resource`.
+        FileNotFoundError: As for `resource`.
     """
     shares = (folder / "share" / package.name for folder in package.parents)
     candidates = [root.joinpath(*parts) for root in (package.parent, *shares)]

@@ -1,4 +1,4 @@
-"""The version of this package, which `package.xml` states."""
+"""Version of this package, defined in `package.xml`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crazyflow_ros.resources import resource
 
 
 def package_version() -> str:
-    """The version of the installed package, or, if none is installed, of this checkout."""
+    """Return the version of the installed package, or of this checkout if it is not installed."""
     try:
         return version("crazyflow_ros")
     except PackageNotFoundError:

@@ -1,11 +1,11 @@
-"""Builds the ROS message packages of this folder into the running virtual environment.
+"""Build the ROS message packages of this folder into the running virtual environment.
 
     .venv/bin/python interfaces/build.py [--check]
 
-The ROS wheels on PyPI hold a complete prefix (headers, CMake exports, generators) but not every
+The ROS wheels on PyPI contain a complete prefix (headers, CMake exports, generators), but not every
 message package. Each package here is configured, compiled and installed into the environment
-itself, so that it needs no environment variables afterwards. A package that is there already is
-left alone. `--check` only says whether the tools for it are there.
+itself, so it needs no environment variables afterwards. Installed packages are skipped. `--check`
+only checks for the required tools.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ CMAKE_VERSION = (3, 20)
 
 
 class SetupError(Exception):
-    """Something a build needs is missing; the text says what."""
+    """A missing requirement of the build; the message names it."""
 
 
 def check_tools() -> None:
-    """Refuse a machine that cannot compile a Python extension.
+    """Check that this machine can compile a Python extension.
 
     Raises:
-        SetupError: No C compiler, C++ compiler, make or Python headers.
+        SetupError: C compiler, C++ compiler, make or Python headers are missing.
     """
     for what, variable, names in (
         ("C compiler", "CC", ("cc", "gcc", "clang")),
@@ -53,14 +53,14 @@ def check_tools() -> None:
 
 
 def find_cmake() -> str:
-    """Find a cmake that is new enough: the machine's, else the one from PyPI."""
+    """Find a recent cmake: the machine's, or else the one from PyPI."""
     for cmake in (shutil.which("cmake"), str(PREFIX / "bin" / "cmake")):
         if cmake and (version := _cmake_version(cmake)) and version >= CMAKE_VERSION:
             return cmake
     installer = INTERFACES.parent / "tools" / "pip_install.sh"
     constraints = INTERFACES.parent / "constraints.txt"
     if subprocess.run(["sh", installer, PREFIX, constraints, "cmake"]).returncode:
-        raise SetupError("cmake is missing here and could not be had from PyPI")
+        raise SetupError("cmake is missing and could not be installed from PyPI")
     return str(PREFIX / "bin" / "cmake")
 
 
@@ -76,7 +76,7 @@ def _cmake_version(cmake: str) -> tuple[int, ...] | None:
 def repair_exports() -> None:
     """Point the wheels' CMake exports at this machine's Python and NumPy headers.
 
-    They name the folders of the machine the wheels were built on, which CMake refuses.
+    They contain folders of the build machine, which CMake refuses.
     """
     import numpy
 
@@ -97,27 +97,27 @@ def repair_exports() -> None:
 
 
 def marker(package: Path) -> Path:
-    """The file that records which definitions of a package we installed."""
+    """Return the file that records the installed definitions of a package."""
     return PREFIX / "share" / package.name / "built_from_interfaces"
 
 
 def digest(package: Path) -> str:
-    """A name for the definitions of a package as they are now."""
+    """Return a digest of the present definitions of a package."""
     files = sorted(path for path in package.rglob("*") if path.is_file())
     content = b"".join(str(f.relative_to(package)).encode() + f.read_bytes() for f in files)
     return hashlib.sha256(content).hexdigest()
 
 
 def is_installed(package: Path) -> bool:
-    """Whether the package is there, from elsewhere or as built from these definitions."""
+    """Return whether a package is installed, from elsewhere or from these definitions."""
     if marker(package).exists():
         return marker(package).read_text() == digest(package)
     module = find_spec(package.name)
-    return module is not None and module.origin is not None  # else this folder's own
+    return module is not None and module.origin is not None  # otherwise this folder itself
 
 
 def build(package: Path, cmake: str) -> None:
-    """Configure, compile, install and try one message package."""
+    """Configure, compile, install and import one message package."""
     print(f"setup: building {package.name}", flush=True)
     folder = PREFIX / "build" / package.name
     shutil.rmtree(folder, ignore_errors=True)
@@ -156,7 +156,7 @@ for kind in kinds:
 
 
 def _run(folder: Path, *command: str | Path) -> None:
-    inherited = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")  # an outer make's, wrong for ours
+    inherited = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")  # set by an outer make
     env = {key: value for key, value in os.environ.items() if key not in inherited}
     log = folder / "build.log"
     with log.open("a") as output:
@@ -167,7 +167,7 @@ def _run(folder: Path, *command: str | Path) -> None:
 
 
 def main() -> None:
-    """Build every package of this folder that is not there yet."""
+    """Build the missing packages of this folder."""
     check_tools()
     if "--check" in sys.argv[1:]:
         return
@@ -176,7 +176,7 @@ def main() -> None:
     if missing:
         cmake = find_cmake()
         repair_exports()
-        with ThreadPoolExecutor() as pool:  # none needs another
+        with ThreadPoolExecutor() as pool:  # the packages are independent
             list(pool.map(partial(build, cmake=cmake), missing))
 
 

@@ -1,6 +1,6 @@
-# Compiles the C++ sources of a message package together: most of the time goes into reading the
-# same headers. Those of the introspection stay apart, for they count on an order of templates, and
-# so do the C sources, which have static names in common.
+# Compiles the C++ sources of a message package as a unity build, because most of the time is spent on
+# the same headers. It excludes the introspection sources, which depend on the order of templates, and
+# the C sources, whose static names collide.
 cmake_language(DEFER CALL set_target_properties
   ${PROJECT_NAME}__rosidl_typesupport_c
   ${PROJECT_NAME}__rosidl_typesupport_cpp

@@ -2,12 +2,12 @@
 
     ros2 launch crazyflow_ros ros2_control.launch.py drones:=[cf0,cf1] controller:=position
 
-They keep step: physics waits at each control period for the controllers' commands, unless `mode`
-is free_running. Drones are held where they are until a controller commands them. `managers:=each`
-starts one manager per drone, in the namespace that is the drone's name, where controllers are
-called `position` and not `cf0_position`.
+In lock-step, the default `mode`, the physics waits in each control period for the controllers'
+commands. Drones are held where they are until a controller commands them. `managers:=each` starts
+one manager per drone in a namespace named after the drone, in which controllers are called
+`position` instead of `cf0_position`.
 
-All arguments of `sim.launch.py` go to the simulator.
+All arguments of `sim.launch.py` are passed to the simulator.
 """
 
 from __future__ import annotations
@@ -35,48 +35,47 @@ from launch_ros.actions import Node
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY, refuse_unknown
 
-TEMPLATE = "cf0"  # the drone that the file of controllers is about
+TEMPLATE = "cf0"  # the drone in the file of controllers
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments; what they ask for is started in `sim.launch.py` and `_start`."""
+    """Declare the arguments; `sim.launch.py` and `_start` start the nodes."""
     return LaunchDescription(
         [
             OpaqueFunction(function=_check_arguments),
             DeclareLaunchArgument(
-                "n_drones", default_value="1", description="How many drones, named cf0, cf1, ..."
+                "n_drones", default_value="1", description="Number of drones, named cf0, cf1, ..."
             ),
             DeclareLaunchArgument(
                 "managers",
                 default_value="one",
                 choices=["one", "each"],
-                description="One controller manager for all drones, or for each drone one in the "
-                "namespace that is its name",
+                description="One controller manager for all drones, or one for each drone in a "
+                "namespace named after it",
             ),
             DeclareLaunchArgument(
                 "mode",
                 default_value="lock_step",
                 choices=["lock_step", "free_running", "topic"],
-                description="Whether physics and controllers wait for each other; topic: they do "
-                "not, and are connected by stock plugins",
+                description="Whether physics and controllers wait for each other; with topic they "
+                "do not, and stock plugins connect them",
             ),
             DeclareLaunchArgument(
                 "rate",
                 default_value="100",
-                description="Update rate of the controller managers, Hz; divides freq",
+                description="Update rate of the controller managers [Hz]; must divide freq",
             ),
             DeclareLaunchArgument(
                 "controller",
                 default_value="rotor_velocity",
-                description="Started for each drone: rotor_velocity, attitude, velocity, position, "
-                "or another in controllers_file",
+                description="Controller of each drone: rotor_velocity, attitude, velocity, "
+                "position, or another one in controllers_file",
             ),
             DeclareLaunchArgument(
                 "controllers_file",
                 default_value=str(resource("config", "controllers.yaml")),
-                description="YAML file with the controllers of a drone cf0, which are repeated for "
-                "each drone",
+                description="YAML file with the controllers of drone cf0, copied for each drone",
             ),
             OpaqueFunction(function=_configure),
             OpaqueFunction(function=_start),
@@ -93,22 +92,23 @@ def _check_arguments(context: LaunchContext) -> None:
 
 
 def _configure(context: LaunchContext) -> None:
-    """Make arguments of `sim.launch.py` from ours, once these are known to be good.
+    """Check the arguments and derive those of `sim.launch.py`.
 
-    An error later would leave a simulator behind that runs.
+    A later error would leave a running simulator behind.
     """
     given = context.launch_configurations
     _check_controller(given["controller"], _read_controllers(given["controllers_file"]))
     given["ros2_control.mode"] = given["mode"]
     given["publish_rates.clock"] = given["ros2_control.rate"] = given["rate"]
-    if given["managers"] == "each":  # whose joint_state_broadcaster has a topic of that name
+    if given["managers"] == "each":  # their joint_state_broadcasters publish a topic of that name
         given["publish_rates.joint_states"] = "0"
 
 
 def _start(context: LaunchContext) -> list[Action]:
-    """Have the managers started once the simulator is ready.
+    """Start the managers once the simulator is ready.
 
-    It has published its description by then, which they would ask for in vain each second.
+    By then it has published its description; before, the managers would log its absence each
+    second.
     """
     given, seen, rest = dict(context.launch_configurations), False, ""
 
@@ -116,7 +116,7 @@ def _start(context: LaunchContext) -> list[Action]:
         nonlocal seen, rest
         rest += event.text.decode(errors="replace")
         if seen or READY not in rest:
-            rest = rest[-len(READY) :]  # it may come in two parts
+            rest = rest[-len(READY) :]  # the text may arrive in two parts
             return None
         seen = True
         return _managers(given)
@@ -129,7 +129,7 @@ def _start(context: LaunchContext) -> list[Action]:
 
 
 def _managers(given: dict[str, str]) -> list[Action]:
-    """The managers. That drones and rate make sense is known: the simulator has them already."""
+    """Return the managers; the simulator has already validated drones and rate."""
     if given.get("drones"):
         drones = [name.strip(" '\"") for name in given["drones"].strip("[] ").split(",")]
     else:
@@ -142,7 +142,7 @@ def _managers(given: dict[str, str]) -> list[Action]:
         return [*_manager(controllers, wanted, drones, rate, folder)]
     pairs = [_manager(controllers, wanted, [drone], rate, folder, drone) for drone in drones]
     managers, spawners = zip(*pairs, strict=True)
-    # One after the other: of all spawners of a user one works at a time, and waiting they give up.
+    # Run them in sequence: only one spawner of a user works at a time, and others time out.
     waiting = [
         RegisterEventHandler(OnProcessExit(target_action=former, on_exit=[spawner]))
         for former, spawner in pairwise(spawners)
@@ -158,7 +158,7 @@ def _manager(
     folder: Path,
     namespace: str = "",
 ) -> tuple[Node, Node]:
-    """A controller manager, and what spawns its controllers.
+    """Return a controller manager and the spawner of its controllers.
 
     In the namespace of a drone it takes that drone's `robot_description`, otherwise that of all.
     """
@@ -166,7 +166,7 @@ def _manager(
     file.write_text(_for_drones(controllers, drones, rate, bool(namespace)))
     manager = Node(
         package="controller_manager",
-        # Without a name, which would keep simulated time from the nodes of the hardware.
+        # Without a name: a name would keep use_sim_time from the nodes of the hardware.
         executable="ros2_control_node",
         namespace=namespace,
         parameters=[str(file), {"use_sim_time": True}],
@@ -186,7 +186,7 @@ def _manager(
 
 
 def _read_controllers(path: str) -> dict[str, Any]:
-    """Nodes of the file, by name."""
+    """Read the nodes of the file by name."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise FileNotFoundError(f"controllers_file: there is no file {str(file)!r}")
@@ -208,25 +208,26 @@ def _check_controller(name: str, controllers: dict[str, Any]) -> None:
 
 
 def _chain(name: str, controllers: dict[str, Any]) -> list[str]:
-    """A controller, after those of the file that it commands, which are started before it."""
+    """Return a controller preceded by the controllers that it commands."""
     text = str(controllers.get(name))
     commanded = [other for other in controllers if other != name and f"{other}/" in text]
     return [*(link for other in commanded for link in _chain(other, controllers)), name]
 
 
 def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone: bool) -> str:
-    """The controllers with all that is about the template's drone for each drone, as YAML.
+    """Return the controllers as YAML, with the entries of the template's drone for each drone.
 
     Args:
-        controllers: Of the template's drone.
-        drones: Their names.
-        rate: Of the manager, Hz.
-        alone: The controllers' names do not tell the drone: there is one, and it has a namespace.
+        controllers: Controllers of the template's drone.
+        drones: Names of the drones.
+        rate: Update rate of the manager [Hz].
+        alone: Whether to omit the drone's name from the controllers' names, for one drone with its
+            own namespace.
     """
     nodes = _repeated(controllers, drones, alone)
     nodes["controller_manager"]["ros__parameters"]["update_rate"] = rate
     text = yaml.safe_dump({"/**": nodes})
-    if alone:  # what a controller takes from others begins with its name
+    if alone:  # references to other controllers begin with their names
         for name in controllers:
             own = _name(name, drones[0], alone)
             text = text.replace(f"{name.replace(TEMPLATE, drones[0], 1)}/", f"{own}/")
@@ -234,7 +235,7 @@ def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone
 
 
 def _repeated(entries: dict[str, Any], drones: list[str], alone: bool) -> dict[str, Any]:
-    """What the template's drone names, once for each drone; also in lists of the other entries."""
+    """Copy entries of the template's drone for each drone, also in lists of other entries."""
     repeated: dict[str, Any] = {}
     for key, value in entries.items():
         if key.startswith(f"{TEMPLATE}_"):
@@ -250,10 +251,10 @@ def _repeated(entries: dict[str, Any], drones: list[str], alone: bool) -> dict[s
 
 
 def _of(drone: str, value: Any) -> Any:
-    """A value of the template's drone, for another one."""
+    """Convert a value of the template's drone to another drone."""
     return yaml.safe_load(yaml.safe_dump(value).replace(TEMPLATE, drone))
 
 
 def _name(template: str, drone: str, alone: bool) -> str:
-    """Name of a controller in the manager of the drone."""
+    """Return the name of a controller in the manager of the drone."""
     return template.removeprefix(f"{TEMPLATE}_") if alone else template.replace(TEMPLATE, drone, 1)

@@ -2,8 +2,8 @@
 
     ros2 launch crazyflow_ros sim.launch.py n_drones:=4 real_time_factor:=2.0 rviz:=true
 
-Every argument overrides the parameter of the same name in `params_file`; `ros2 launch -s` lists
-them. Everything but the simulator itself, which publishes it, runs on simulated time.
+Each argument overrides the parameter of the same name in `params_file`; `ros2 launch -s` lists
+them. All nodes except the simulator, which publishes /clock, use simulated time.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from crazyflow_ros.ros.launch_support import refuse_unknown
 
 NODE = "crazyflow"
 ARGUMENTS = {
-    "n_drones": "How many drones, named cf0, cf1 and so on",
-    "drones": "Names of the drones, as in [alpha,beta]; instead of n_drones",
+    "n_drones": "Number of drones, named cf0, cf1 and so on",
+    "drones": "Names of the drones, for example [alpha,beta]; replaces n_drones",
     "drone_model": "Model of all drones, for example cf2x_L250, or path of a drone's folder",
-    "real_time_factor": "Simulated over wall time; 0 is as fast as possible",
-    "start_paused": "true or false: wait for a call of ~/pause before the first tick",
+    "real_time_factor": "Simulated time over wall time; 0 is as fast as possible",
+    "start_paused": "true or false: start paused, until ~/pause is called with false",
     "scene": "Name of a scene in urdf_mjcf, or path of an MJCF file",
-    "sensors": "YAML file with what the drones carry, for example config/sensors.yaml",
-    "headless": "true or false: without MuJoCo's viewer",
-    "record": "MCAP file for all topics and commands",
-    "dynamics": "Model of the dynamics, for example so_rpy",
-    "control": "What commands mean, for example state, attitude",
+    "sensors": "YAML file with the sensors of the drones, for example config/sensors.yaml",
+    "headless": "true or false: run without MuJoCo's viewer",
+    "record": "MCAP file to record all topics and commands to",
+    "dynamics": "Dynamics model, for example so_rpy",
+    "control": "Control mode of the topic command, for example state or attitude",
     "freq": "Physics ticks per simulated second",
-    "publish_rates.clock": "Of /clock, Hz",
-    "publish_rates.joint_states": "Of <drone>/joint_states, Hz; 0 is never",
-    "ros2_control.mode": "Who flies the drones: off is topics; or lock_step, free_running",
-    "ros2_control.rate": "Update rate of the controller manager, Hz",
+    "publish_rates.clock": "Rate of /clock [Hz]",
+    "publish_rates.joint_states": "Rate of <drone>/joint_states [Hz]; 0 disables it",
+    "ros2_control.mode": "off: topics command the drones; lock_step or free_running: ros2_control",
+    "ros2_control.rate": "Update rate of the controller manager [Hz]",
 }
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Declare the arguments; what they ask for is started in `_start`."""
+    """Declare the arguments; `_start` starts the nodes."""
     return LaunchDescription(
         [
             OpaqueFunction(function=_check_arguments),
             *(
                 DeclareLaunchArgument(
-                    name, default_value="", description=f"{text} (default: as in params_file)"
+                    name, default_value="", description=f"{text} (default: value in params_file)"
                 )
                 for name, text in ARGUMENTS.items()
             ),
@@ -70,7 +70,7 @@ def generate_launch_description() -> LaunchDescription:
                 "rviz",
                 default_value="false",
                 choices=["true", "false"],
-                description="Also start RViz, and a robot_state_publisher per drone",
+                description="Also start RViz and a robot_state_publisher per drone",
             ),
             OpaqueFunction(function=_start),
         ]
@@ -104,10 +104,10 @@ def _start(context: LaunchContext) -> list[Node]:
 
 
 def _end(event: ProcessExited, context: LaunchContext) -> Shutdown:
-    """End with the simulator, and fail if it has; launch itself would not.
+    """Shut down with the simulator, and fail if it failed, which launch itself does not do.
 
     Raises:
-        RuntimeError: It has failed.
+        RuntimeError: The simulator failed.
     """
     if event.returncode and not context.is_shutdown:
         raise RuntimeError(f"the simulator has ended with exit code {event.returncode}")
@@ -115,7 +115,7 @@ def _end(event: ProcessExited, context: LaunchContext) -> Shutdown:
 
 
 def _visualisation(parameters: dict[str, Any], namespace: str) -> list[Node]:
-    # Only here: they need the physics and MuJoCo, which start slowly.
+    # Imported here: physics and MuJoCo load slowly.
     from crazyflow_ros.description.urdf import urdf
     from crazyflow_ros.ros.sensors.rviz_config import expand
     from crazyflow_ros.ros.sensors.sensors_file import load
@@ -147,7 +147,7 @@ def _visualisation(parameters: dict[str, Any], namespace: str) -> list[Node]:
 
 
 def _parse(given: dict[str, str]) -> dict[str, Any]:
-    """The parameters that launch arguments set, as values of the right type."""
+    """Convert launch arguments to parameters of the right types."""
     parameters: dict[str, Any] = {}
     if given["drones"]:
         parameters["drones"] = _drone_names(given["drones"])
@@ -201,7 +201,7 @@ def _factor(text: str) -> float:
 
 
 def _typed(value: Any) -> ParameterValue:
-    """A parameter whose type launch does not guess from how the value reads."""
+    """Wrap a value with its type, which launch would otherwise guess from its text."""
     return ParameterValue(value, value_type=list[str] if isinstance(value, list) else type(value))
 
 

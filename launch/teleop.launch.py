@@ -1,8 +1,8 @@
-"""Start the simulator, and fly one of its drones with a gamepad.
+"""Start the simulator and fly one of its drones with a gamepad.
 
     ros2 launch crazyflow_ros teleop.launch.py drone:=cf0
 
-A keyboard needs a terminal of its own:
+For a keyboard, use a separate terminal:
 
     ros2 run teleop_twist_keyboard teleop_twist_keyboard --ros-args -r cmd_vel:=/cf0/cmd_vel
 """
@@ -16,8 +16,8 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
-# Of teleop_twist_joy, for the sticks of most gamepads: left up/down and left/right, right for yaw
-# and height. The enabling button is the left shoulder.
+# Parameters of teleop_twist_joy for most gamepads: the left stick moves horizontally, the right one
+# controls yaw and height. The left shoulder button enables commands.
 _JOY = {
     "require_enable_button": True,
     "enable_button": 4,
@@ -33,7 +33,7 @@ _JOY = {
 
 
 def generate_launch_description() -> LaunchDescription:
-    """The simulator with one drone, the gamepad, and what makes velocities of it."""
+    """Start the simulator with one drone, the gamepad, and the converter to velocities."""
     drone = LaunchConfiguration("drone")
     simulator = PathJoinSubstitution([FindPackageShare("crazyflow_ros"), "launch", "sim.launch.py"])
     return LaunchDescription(

@@ -37,11 +37,11 @@ def rate(simulator: SimulatorProcess) -> Iterator[Client]:
 
 
 SQUARE = """
-from crazyflow_ros.client import Simulation
+from crazyflow_ros.client import SimulatorClient
 
 a = 1.0  # m, side and height
 
-with Simulation() as simulation:
+with SimulatorClient() as simulation:
     simulation.reset()
     cf0 = simulation.drone("cf0")
     cf0.takeoff(a)
@@ -64,9 +64,9 @@ def test_a_simulator_with_a_clock_of_its_own() -> None:
     """As in the README, for several simulators in one ROS domain."""
     arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock", "-p", "real_time_factor:=4.0"]
     script = """
-from crazyflow_ros.client import Simulation
+from crazyflow_ros.client import SimulatorClient
 
-with Simulation(namespace="/a") as simulation:
+with SimulatorClient(namespace="/a") as simulation:
     cf0 = simulation.drone("cf0")
     cf0.takeoff(1.0)
     print(cf0.position[2])
@@ -94,7 +94,7 @@ def test_the_square(rate: Client, factor: float, side: float, tmp_path: Path) ->
 
 
 def test_the_square_in_steps_is_the_same_to_the_bit(simulator: SimulatorProcess) -> None:
-    stepped = SQUARE.replace("Simulation()", "Simulation(stepping=True)")
+    stepped = SQUARE.replace("SimulatorClient()", "SimulatorClient(stepping=True)")
     flights = [run("-c", stepped) for _ in range(2)]
     assert all(flight.returncode == 0 for flight in flights), flights[0].stderr
     first, second = (flight.stdout for flight in flights)

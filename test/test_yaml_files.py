@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from crazyflow_ros.ros.parameters.declaration import ParameterError
+from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.sensors import sensors_file
 from crazyflow_ros.ros.simulation_interfaces import named_poses
 from crazyflow_ros.yaml_files import load_yaml

@@ -1,1 +1,1 @@
-"""A demonstration: a client that flies the simulated drones through ROS 2."""
+"""Demonstrations: clients that fly the simulated drones through ROS 2."""

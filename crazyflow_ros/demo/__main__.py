@@ -1,6 +1,6 @@
-"""`python -m crazyflow_ros.demo`: the simulator, and a client that flies its drones.
+"""`python -m crazyflow_ros.demo`: the simulator and a client that flies its drones.
 
-Two processes that know each other through ROS topics and services only.
+The two processes communicate through ROS topics and services only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> int:
         print(f"{error}\n\n{usage()}", file=sys.stderr)
         return WRONG_USAGE
     choose_domain()
-    # Not before the domain is chosen, and the help is worth no wait for the client library.
+    # Imported after the domain is chosen; also keeps the help fast.
     from crazyflow_ros.demo.client import FlightError
     from crazyflow_ros.demo.flight import interruptible
 

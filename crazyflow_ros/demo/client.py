@@ -1,4 +1,4 @@
-"""A ROS client that flies all drones of a running simulator, through topics and services alone."""
+"""A ROS client that flies all drones of a running simulator through topics and services."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from crazyflow_ros.demo.messages import read_pose, read_poses, trajectory_messag
 from crazyflow_ros.demo.progress import Progress
 from crazyflow_ros.demo.record import Record, Track
 from crazyflow_ros.demo.spin import make_executor, spin_for
-from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, Flight, plan_flight
+from crazyflow_ros.demo.trajectory import ALTITUDE, MOST_LAG, FlightPath, plan_flight
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 LEAD_NS = NS // 2  # of simulated time, from sending the trajectories to their start
-SLICE = 0.05  # s, how long callbacks run before we look around
+SLICE = 0.05  # s for which callbacks run between two checks
 READY_TIMEOUT = 120.0  # s, for a simulator that compiles on a slow machine
 REPLY_TIMEOUT = 10.0  # s, for a simulator that is ready
 STOREY = 0.15  # m, difference in altitude between drones
 STANDING = 0.1  # m, highest centre of mass of a drone on the floor
 
-# Reliability is not needed to follow a flight, and would slow a simulator that is faster than us.
+# Monitoring needs no reliability, which would slow down a simulator faster than this client.
 _FOLLOW = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class FlightError(RuntimeError):
-    """The flight cannot go on; the text says why."""
+    """A flight that cannot continue; the message has the reason."""
 
 
 @dataclass
@@ -48,30 +48,30 @@ class _Drone:
     name: str
     publisher: Publisher[Any]
     poses: list[bytes] = field(default_factory=list)
-    """All that were received, read when they are needed: reading takes longer than receiving."""
-    flight: Flight | None = None
+    """All received messages, deserialised on demand: that takes longer than receiving them."""
+    flight: FlightPath | None = None
 
     def receive(self, message: bytes) -> None:
         self.poses.append(message)
 
     def latest(self) -> tuple[int, np.ndarray]:
-        """Time in ns and position (3,) of the last pose."""
+        """Return time in ns and position (3,) of the last pose."""
         return read_pose(self.poses[-1])
 
-    def planned(self) -> Flight:
+    def planned(self) -> FlightPath:
         assert self.flight is not None, "plans come first"
         return self.flight
 
 
 class FlightClient:
-    """Flies the drones that the parameter `drones` of the simulator names."""
+    """A client that flies the drones in the simulator's parameter `drones`."""
 
     def __init__(self, node: Node, check: Callable[[], None], simulator: str = "crazyflow") -> None:
         """Connect.
 
         Args:
-            node: What the client talks through; in the namespace of the simulator.
-            check: Called often; raises if the flight shall end.
+            node: Node of the client, in the namespace of the simulator.
+            check: Called often; raises an exception to end the flight.
             simulator: Name of the simulator's node.
         """
         self._node, self._check, self._simulator = node, check, simulator
@@ -120,14 +120,14 @@ class FlightClient:
         return names
 
     def fly(self, duration: float, progress: Progress) -> Record:
-        """Take off, fly figure-eights, land.
+        """Take off, fly figure-eights and land.
 
         The simulation is paused until the trajectories have arrived, so that all drones start at
-        the same instant however fast it runs.
+        the same instant at any real-time factor.
 
         Args:
-            duration: s of simulated time.
-            progress: Is told how it goes.
+            duration: Duration of the flight, simulated s.
+            progress: Display of the progress.
         """
         self._set_paused(True)
         try:
@@ -151,7 +151,7 @@ class FlightClient:
             self._check_silence()
         return self._record(start_ns)
 
-    def _plan(self, drone: _Drone, duration: float, storey: int) -> Flight:
+    def _plan(self, drone: _Drone, duration: float, storey: int) -> FlightPath:
         _, pad = drone.latest()
         if pad[2] > STANDING:
             raise FlightError(
@@ -207,7 +207,7 @@ class FlightClient:
             raise FlightError(f"{self._simulator}/pause was refused: {reply.message}")
 
     def _pause_time(self) -> int:
-        """Simulated time of the last tick, in ns: the clock repeats it while paused."""
+        """Return the simulated time of the last tick in ns, which the paused clock repeats."""
         seen = -1
 
         def settled() -> bool:
@@ -220,7 +220,7 @@ class FlightClient:
         return seen
 
     def _status(self, start_ns: int) -> str:
-        """What goes on, with the largest present tracking error."""
+        """Return the phase of the flight, or the largest present tracking error."""
         errors = []
         for drone in self._drones:
             begin, end = drone.planned().airborne

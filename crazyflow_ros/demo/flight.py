@@ -1,9 +1,9 @@
-"""The flight client: takes off, flies figure-eights and lands all drones of a running simulator.
+"""The program `figure_eight`: flies figure-eights with all drones of a running simulator.
 
     figure_eight --ros-args -p duration:=30.0 -p plot:=flight.png -r __ns:=/fleet
 
-Its parameters: `duration` of the flight in simulated seconds, `simulator`, the name of the node
-that simulates, in the same namespace, and `plot`, where a picture goes (nowhere if empty).
+Parameters: `duration` of the flight in simulated seconds; `simulator`, the name of the simulator's
+node in the same namespace; `plot`, the path of the picture (none if empty).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crazyflow_ros.demo.trajectory import SHORTEST
 
 @contextmanager
 def ros_node(arguments: list[str] | None = None) -> Iterator[Node]:
-    """A node, and the client library around it. Signals keep their meaning in Python."""
+    """Initialise rclpy and create a node; Python's signal handlers stay in place."""
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = rclpy.create_node("figure_eight")
@@ -41,10 +41,10 @@ def ros_node(arguments: list[str] | None = None) -> Iterator[Node]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Unwind and exit on SIGINT and SIGTERM, with the code that a shell gives.
+    """Unwind and exit on SIGINT and SIGTERM, with the exit code that a shell would report.
 
-    Code in C that calls Python, as that of messages does, may turn the exception of the signal
-    into another one; the signal counts.
+    C code that calls Python, for example for messages, may turn the signal's exception into another
+    one; the process exits for the signal in any case.
     """
     received: list[int] = []
 
@@ -71,22 +71,22 @@ def run(
     simulator: str = "crazyflow",
     check: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Fly once and tell how it went, on standard output and in a picture.
+    """Fly once, and report the result on standard output and in a picture.
 
     Args:
-        node: What the client talks through.
-        duration: s of simulated time.
-        plot: Where the picture goes; none is drawn if None.
+        node: Node of the client.
+        duration: Duration of the flight, simulated s.
+        plot: Path of the picture; None draws none.
         simulator: Name of the simulator's node.
-        check: Called often; raises if the flight shall end.
+        check: Called often; raises an exception to end the flight.
 
     Returns:
         Whether all drones flew well.
 
     Raises:
-        FlightError: The simulator does not answer, or refuses.
+        FlightError: The simulator does not respond or refuses a request.
     """
-    if plot:  # now, so that a missing Matplotlib does not come to light after the flight
+    if plot:  # imported before the flight to detect a missing Matplotlib early
         from crazyflow_ros.demo.plot import save_plot
     client = FlightClient(node, check, simulator)
     try:
@@ -113,18 +113,18 @@ def _list(names: list[str]) -> str:
 
 
 def main() -> None:
-    """Fly the drones of a simulator that runs already."""
+    """Fly the drones of a running simulator."""
     with interruptible():
         try:
-            good = _fly_as_told()
+            good = _fly()
         except (FlightError, ImportError) as error:
             sys.exit(f"figure_eight: {error}")
         sys.exit(not good)
 
 
-def _fly_as_told() -> bool:
+def _fly() -> bool:
     with ros_node() as node:
-        # Whoever types 20 instead of 20.0 is understood, too.
+        # Accept 20 as well as 20.0.
         any_number = ParameterDescriptor(dynamic_typing=True)
         duration: object = node.declare_parameter("duration", 30.0, any_number).value
         simulator = str(node.declare_parameter("simulator", "crazyflow").value)

@@ -4,9 +4,9 @@
     ros2 run crazyflow_ros fly_to --ros-args -p drone:=cf0 -p position:=[0.5,0.3,1.0]
     ros2 param set /fly_to position [0.0,0.0,1.5]
 
-Answers each `<drone>/pose` with thrust and attitude on `<drone>_attitude/commands`; the velocity is
-that of `<drone>/odom`. Its parameters: `drone`, `drone_model`, which gives the mass, and, settable
-while it flies, `position` [m] in `map` and `yaw` [rad].
+For each message on `<drone>/pose` it publishes thrust and attitude on `<drone>_attitude/commands`,
+with the velocity from `<drone>/odom`. Parameters: `drone`; `drone_model`, which gives the mass;
+`position` [m] in `map` and `yaw` [rad], both settable in flight.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from crazyflow_ros.drones import DEFAULT_DRONE, load_drone
 from crazyflow_ros.scene.frames import body_to_world
 
 STIFFNESS, DAMPING = 6.0, 4.0  # 1/s^2, 1/s
-MOST = 5.0  # m/s^2, of which the drone is asked at most along each axis
+MOST = 5.0  # m/s^2, largest commanded acceleration along each axis
 
 
 def command(pose: Pose, twist: Twist, goal: np.ndarray, yaw: float, mass: float) -> np.ndarray:
-    """What brings a drone to its goal.
+    """Compute the command that brings a drone to its goal.
 
     Args:
-        pose: Of the drone, in `map`.
-        twist: In the body's axes.
-        goal: Where it shall be [m], shape (3,).
-        yaw: Its heading there [rad].
-        mass: Of the drone [kg].
+        pose: Pose of the drone in `map`.
+        twist: Twist of the drone in body axes.
+        goal: Goal [m], shape (3,).
+        yaw: Heading at the goal [rad].
+        mass: Mass of the drone [kg].
 
     Returns:
         Thrust [N], roll, pitch and yaw [rad], shape (4,).
@@ -59,15 +59,15 @@ def command(pose: Pose, twist: Twist, goal: np.ndarray, yaw: float, mass: float)
 
 
 class FlyTo(Node):
-    """Flies one drone to where the parameter `position` says.
+    """A node that flies one drone to the parameter `position`.
 
     Raises:
-        ValueError: A parameter cannot be used; the message names it.
+        ValueError: A parameter has an invalid value; the message names it.
     """
 
     def __init__(self) -> None:
         super().__init__("fly_to")
-        any_number = ParameterDescriptor(dynamic_typing=True)  # 1 is as good as 1.0
+        any_number = ParameterDescriptor(dynamic_typing=True)  # accept 1 as well as 1.0
         drone: str = self.declare_parameter("drone", "cf0").value
         model: str = self.declare_parameter("drone_model", DEFAULT_DRONE).value
         self.declare_parameter("position", [0.0, 0.0, 1.0], any_number)
@@ -98,7 +98,7 @@ class FlyTo(Node):
         return SetParametersResult(successful=True)
 
     def _read(self, parameters: Sequence[Parameter[Any]]) -> None:
-        """Take over a goal, once all of it is known to be good."""
+        """Set a goal if all its values are valid."""
         given = {parameter.name: parameter.value for parameter in parameters}
         goal = _numbers("position", given["position"], 3) if "position" in given else self._goal
         yaw = _numbers("yaw", [given["yaw"]], 1)[0] if "yaw" in given else self._yaw
@@ -116,14 +116,14 @@ def _numbers(name: str, value: object, count: int) -> np.ndarray:
 
 
 def _array(message: Point | Quaternion | Vector3) -> np.ndarray:
-    """x, y, z, and w if there is one."""
+    """Convert to an array of x, y, z and, if present, w."""
     names = "xyzw" if isinstance(message, Quaternion) else "xyz"
     return np.array([getattr(message, name) for name in names])
 
 
 def main() -> None:
-    """Fly until a signal comes."""
-    stopped = threading.Event()  # an exception of a signal would not get through rclpy's C++
+    """Fly until a signal arrives."""
+    stopped = threading.Event()  # a signal handler's exception would be lost in rclpy's C++ code
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)

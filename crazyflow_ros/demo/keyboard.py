@@ -1,7 +1,7 @@
-"""`make fly`: fly a drone with the keyboard of a terminal, in a simulator of one's own.
+"""`make fly`: flying a drone with the keyboard, in a simulator started for it.
 
-Nothing has to be installed for it. Keys are sent as velocities on `cmd_vel`, as teleoperation
-programs do; when none is held any longer, the drone hovers.
+It needs only a terminal. Keys are published as velocities on `cmd_vel`, like in teleoperation
+programs; when no key is pressed, the drone hovers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
 
 if TYPE_CHECKING:
-    from crazyflow_ros.client import Drone
+    from crazyflow_ros.client import DroneClient
 
 HELP = """
   w s   ahead, back            up down     climb, sink
@@ -31,7 +31,7 @@ HELP = """
 From the floor any key takes off. The drone hovers when no key is pressed.
 """
 SPEED, CLIMB, TURN = 0.8, 0.4, 1.2  # m/s, m/s, rad/s
-_HELD = 0.25  # s for which a key counts; terminals repeat it at 30 Hz after half a second
+_HELD = 0.25  # s for which a key press lasts; terminals repeat keys at 30 Hz after half a second
 _PERIOD = 0.05  # s between two messages
 _KEYS = {
     "w": (SPEED, 0.0, 0.0, 0.0),
@@ -46,7 +46,7 @@ _KEYS = {
 
 
 def main() -> int:
-    """Start a simulator and fly; the exit code."""
+    """Start a simulator, fly, and return the exit code."""
     if not sys.stdin.isatty():
         print("make fly needs a terminal with a keyboard", file=sys.stderr)
         return 2
@@ -71,13 +71,13 @@ def main() -> int:
 def _fly(simulator: SimulatorProcess) -> None:
     from geometry_msgs.msg import TwistStamped
 
-    from crazyflow_ros.client import Simulation
+    from crazyflow_ros.client import SimulatorClient
 
-    with Simulation() as simulation, _raw_keyboard():
+    with SimulatorClient() as simulation, _raw_keyboard():
         drone = simulation.drone("cf0")
         publisher = simulation.node.create_publisher(TwistStamped, "cf0/cmd_vel", 1)
         print(HELP.replace("\n", "\r\n"))
-        velocity, until, said = (0.0, 0.0, 0.0, 0.0), 0.0, ""
+        velocity, until, text = (0.0, 0.0, 0.0, 0.0), 0.0, ""
         while True:
             simulator.check()
             key, now = _key(_PERIOD), time.monotonic()
@@ -86,20 +86,20 @@ def _fly(simulator: SimulatorProcess) -> None:
             if key in _KEYS:
                 velocity, until = _KEYS[key], now + _HELD
             elif key in ("t", "l", "r"):
-                until = 0.0  # or the velocity of a moment ago would be the latest command
-                said = _told(drone, key)
+                until = 0.0  # otherwise the last velocity would override the command
+                text = _command(drone, key)
             if now < until:
                 message = TwistStamped()
                 linear = message.twist.linear
                 linear.x, linear.y, linear.z, message.twist.angular.z = velocity
                 publisher.publish(message)
             x, y, z = drone.position
-            said = simulation.warnings() or said
-            print(f"\r  x {x:6.2f}  y {y:6.2f}  z {z:6.2f} m  {said[:60]:60}", end="", flush=True)
+            text = simulation.warnings() or text
+            print(f"\r  x {x:6.2f}  y {y:6.2f}  z {z:6.2f} m  {text[:60]:60}", end="", flush=True)
 
 
-def _told(drone: Drone, key: str) -> str:
-    """Have the drone take off, land or be reset; what it refuses."""
+def _command(drone: DroneClient, key: str) -> str:
+    """Let the drone take off, land or be reset, and return a refusal."""
     from crazyflow_ros.client import SimulationError
 
     try:
@@ -116,17 +116,17 @@ def _told(drone: Drone, key: str) -> str:
 
 
 def _key(seconds: float) -> str:
-    """A key that is pressed within a time, or nothing."""
+    """Return a key pressed within a time, or an empty string."""
     if not select.select([sys.stdin], [], [], seconds)[0]:
         return ""
     pressed = os.read(sys.stdin.fileno(), 64).decode(errors="replace")
-    # Of several that have queued up, the latest.
+    # Use the latest of several queued keys.
     return pressed[-3:] if pressed[-3:-1] == "\x1b[" else pressed[-1:]
 
 
 @contextmanager
 def _raw_keyboard() -> Iterator[None]:
-    """Keys as they are pressed; the terminal is as before in the end."""
+    """Read keys without waiting for Enter; restore the terminal afterwards."""
     before = termios.tcgetattr(sys.stdin)
     try:
         tty.setcbreak(sys.stdin)

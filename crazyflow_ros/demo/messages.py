@@ -1,4 +1,4 @@
-"""ROS messages of the flight client, from and to numbers."""
+"""Conversion of the flight client's ROS messages from and to numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from geometry_msgs.msg import PoseStamped, Quaternion, Transform, Twist, Vector3
 from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
-from crazyflow_ros.demo.trajectory import Flight
+from crazyflow_ros.demo.trajectory import FlightPath
 from crazyflow_ros.ros.messages.cdr import XYZ, below, find_numbers
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 POINTS_PER_SECOND = 10  # of a trajectory; the simulator interpolates with polynomials
 
 
-def trajectory_message(drone: str, flight: Flight, start_ns: int) -> MultiDOFJointTrajectory:
-    """The flight of a drone, in the map frame, that starts at a simulated time in ns."""
+def trajectory_message(drone: str, flight: FlightPath, start_ns: int) -> MultiDOFJointTrajectory:
+    """Convert a flight that starts at a simulated time in ns to a message in the map frame."""
     count = int(np.ceil(flight.duration * POINTS_PER_SECOND)) + 1
     times = np.linspace(0, flight.duration, count)
     message = MultiDOFJointTrajectory(joint_names=[f"{drone}/base_link"])
@@ -38,17 +38,17 @@ def trajectory_message(drone: str, flight: Flight, start_ns: int) -> MultiDOFJoi
 
 
 def read_pose(message: bytes) -> tuple[int, np.ndarray]:
-    """Time in ns and position (3,) in m of a serialised PoseStamped."""
+    """Return time in ns and position (3,) in m of a serialised PoseStamped."""
     pose = deserialize_message(message, PoseStamped)
     position = pose.pose.position
     return nanoseconds(pose.header.stamp), np.array([position.x, position.y, position.z])
 
 
 def read_poses(messages: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Times in ns (K,) and positions (K, 3) in m of K serialised PoseStamped, at least one.
+    """Return times in ns (K,) and positions (K, 3) in m of K >= 1 serialised PoseStamped.
 
-    All are in the same frame, so that their numbers are in the same places: reading them together
-    takes less than a hundredth of the time.
+    All have the same frame, hence the same layout: reading them together takes less than a
+    hundredth of the time.
     """
     prototype = deserialize_message(messages[0], PoseStamped)
     stamp = below("header.stamp", ("sec", "nanosec"))

@@ -1,4 +1,4 @@
-"""A picture of a flight."""
+"""Drawing of a flight."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from matplotlib.patches import Rectangle
 
 from crazyflow_ros.demo.record import ALLOWED_ERROR, Record, Track, with_gaps
 
-FEW = 8  # drones that get a line in the legend each; more get a colour bar
-MOST_NAMES = 16  # beside the colour bar
+FEW = 8  # drones listed in the legend; more get a colour bar
+MOST_NAMES = 16  # names beside the colour bar
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -31,9 +31,9 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "savefig.dpi": 150,
 }
-"""Of Matplotlib's pictures."""
+"""Style of Matplotlib's figures."""
 _PLANNED: dict[str, Any] = {"color": "#cfcfcf", "linewidth": 4.5, "zorder": 1.5}
-"""Wide and under the flown path, to be seen beside it and where that has gaps."""
+"""Style of the planned path: wide and under the flown path, so that both stay visible."""
 _CM = 100.0  # per m
 
 
@@ -42,14 +42,14 @@ def save_plot(record: Record, path: Path) -> None:
 
     Args:
         record: The flight.
-        path: File to write; its ending chooses the format.
+        path: File to write; the suffix selects the format.
     """
     with mpl.rc_context(STYLE):
         draw(record).savefig(path)
 
 
 def draw(record: Record) -> Figure:
-    """The figure of a flight, with lines that are interrupted where messages were lost."""
+    """Draw a flight, with gaps in the lines where messages were lost."""
     figure = Figure(figsize=(11, 8), layout="constrained")
     above, side, error = figure.subplot_mosaic(
         [["above", "side"], ["error", "error"]], height_ratios=[3, 2]
@@ -82,7 +82,7 @@ def _colours(count: int) -> list[tuple[float, ...]]:
 
 
 def _nearest_last(flight: tuple[Track, dict[str, Any]]) -> float:
-    """Orders drones for the view from the side, in which y points away."""
+    """Return the sort key for the side view, in which y points away from the viewer."""
     return -float(flight[0].flight(np.zeros(1)).pos[0, 1])
 
 
@@ -109,7 +109,7 @@ def _label_path(axes: Axes, title: str, x: str, y: str) -> None:
 
 def _draw_floor(axes: Axes) -> None:
     axes.axhline(0, color="#444444", linewidth=1.2)
-    # As an artist it does not count when the limits of the axes are chosen.
+    # An added artist does not affect the automatic axis limits.
     across = axes.get_yaxis_transform()
     axes.add_artist(Rectangle((0, -1e3), 1, 1e3, color="#dddddd", zorder=0.5, transform=across))
 
@@ -163,7 +163,7 @@ def _add_legend(
 def _add_colour_bar(
     figure: Figure, axes: list[Axes], flights: list[tuple[Track, dict[str, Any]]]
 ) -> None:
-    """Tells which colour is which drone, by name as far as there is room for names."""
+    """Add a colour bar that names as many drones as fit."""
     count = len(flights)
     colours = ListedColormap([style["color"] for _, style in flights])
     norm = BoundaryNorm(np.arange(count + 1) - 0.5, count)

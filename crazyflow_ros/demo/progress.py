@@ -1,4 +1,4 @@
-"""One line that tells how far the flight is."""
+"""A line that shows the progress of the flight."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TextIO
 
 
 class Progress:
-    """Writes over the same line of a terminal; elsewhere, a line now and then."""
+    """A progress line: rewritten in place on a terminal, otherwise printed periodically."""
 
     REFRESH = 0.1  # s of wall time between updates of a terminal
-    SPARSE = 5.0  # s of wall time between lines elsewhere
-    WINDOW = 1.0  # s of wall time over which the real-time factor is taken, at least
+    SPARSE = 5.0  # s of wall time between lines in other streams
+    WINDOW = 1.0  # s of wall time, shortest window of the real-time factor
 
     def __init__(self, duration: float, stream: TextIO | None = None) -> None:
         """Start counting.
 
         Args:
-            duration: Of the flight, s.
-            stream: Where to write, `sys.stdout` if None.
+            duration: Duration of the flight, s.
+            stream: Output stream, `sys.stdout` if None.
         """
         self._duration, self._stream = duration, stream or sys.stdout
         self._terminal = self._stream.isatty()
@@ -30,11 +30,11 @@ class Progress:
         self._length = 0
 
     def show(self, simulated: float, status: str) -> None:
-        """Report.
+        """Show the progress.
 
         Args:
-            simulated: s since the start of the flight.
-            status: What goes on, in a few words.
+            simulated: Simulated time since the start of the flight, s.
+            status: Phase of the flight in a few words.
         """
         now = time.monotonic()
         history = self._history
@@ -53,7 +53,7 @@ class Progress:
         )
 
     def close(self) -> None:
-        """Leave the line."""
+        """End the line."""
         if self._terminal and self._length:
             self._stream.write("\n")
             self._length = 0

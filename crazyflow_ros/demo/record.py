@@ -1,4 +1,4 @@
-"""What a flight was like: where the drones were against where they should have been."""
+"""Results of a flight: flown positions compared with the plan."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crazyflow_ros.demo.trajectory import Flight
+from crazyflow_ros.demo.trajectory import FlightPath
 
 ALLOWED_ERROR = 0.02  # m, mean over a drone's time in the air
-LANDED_WITHIN = 0.02  # m of the height it started from, where the drone has to be in the end
-GAP = 1.5  # of the median period: messages that are further apart have lost ones between them
+LANDED_WITHIN = 0.02  # m, largest difference between final and initial height
+GAP = 1.5  # median periods; a longer interval means lost messages
 _ROUNDING = 1e-3  # of a period
 
 
 def find_gaps(times: NDArray[Any]) -> NDArray[np.intp]:
-    """Where messages were lost: indices of the first one after each gap in `times` (K,), rising."""
+    """Return the index of the first message after each gap in increasing `times` (K,)."""
     if len(times) < 2:
         return np.zeros(0, np.intp)
     steps = np.diff(times)
@@ -26,7 +26,7 @@ def find_gaps(times: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def count_lost(times: NDArray[Any]) -> int:
-    """How many messages are missing in the gaps between `times` (K,), rising."""
+    """Count the messages missing in the gaps of increasing `times` (K,)."""
     gaps = find_gaps(times)
     if not gaps.size:
         return 0
@@ -35,35 +35,35 @@ def count_lost(times: NDArray[Any]) -> int:
 
 
 def with_gaps(values: NDArray[np.float64], gaps: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The values (K, ...) with a NaN in each gap, where Matplotlib interrupts the line."""
+    """Insert NaN into values (K, ...) at each gap, where Matplotlib then interrupts the line."""
     return np.insert(values, gaps, np.nan, axis=0)
 
 
 @dataclass(frozen=True)
 class Track:
-    """Flight of one drone."""
+    """Track of one drone."""
 
     name: str
-    flight: Flight
-    """Where it should have been."""
+    flight: FlightPath
+    """Planned path."""
     times: NDArray[np.float64]
-    """(K,) s since the start of the flight."""
+    """Times since the start of the flight, s, shape (K,)."""
     pos: NDArray[np.float64]
-    """(K, 3) where it was, map frame, m."""
+    """Flown positions in the map frame, m, shape (K, 3)."""
 
     @cached_property
     def target(self) -> NDArray[np.float64]:
-        """(K, 3) where it should have been, map frame, m."""
+        """Planned positions in the map frame, m, shape (K, 3)."""
         return self.flight(self.times).pos
 
     @cached_property
     def error(self) -> NDArray[np.float64]:
-        """(K,) distance from the target, m."""
+        """Distance from the plan, m, shape (K,)."""
         return np.linalg.norm(self.pos - self.target, axis=1)
 
     @cached_property
     def airborne(self) -> NDArray[np.bool_]:
-        """(K,) bool: after the take-off, before touching the floor."""
+        """Whether the drone was between take-off and touch-down, shape (K,)."""
         begin, end = self.flight.airborne
         return (begin <= self.times) & (self.times <= end)
 
@@ -74,7 +74,7 @@ class Track:
 
     @property
     def lost(self) -> int:
-        """Poses of the flight that did not arrive; 0 if too few did to tell their period."""
+        """Number of lost poses; 0 if too few arrived to determine the period."""
         if self.times.size < 2:
             return 0
         period = np.median(np.diff(self.times))
@@ -84,16 +84,16 @@ class Track:
 
     @property
     def mean_error(self) -> float:
-        """Mean distance from the target in the air, m; NaN if it was never seen there."""
+        """Mean distance from the plan in the air, m; NaN without poses in the air."""
         return float(self.error[self.airborne].mean()) if self.airborne.any() else np.nan
 
     @property
     def max_error(self) -> float:
-        """Largest distance from the target in the air, m; NaN if it was never seen there."""
+        """Largest distance from the plan in the air, m; NaN without poses in the air."""
         return float(self.error[self.airborne].max()) if self.airborne.any() else np.nan
 
     def problems(self) -> list[str]:
-        """What went wrong, in words."""
+        """Return descriptions of everything that went wrong."""
         if not self.airborne.any():
             return [f"{self.name}: no pose was received while it should have been in the air"]
         problems = []
@@ -110,32 +110,32 @@ class Track:
 
 @dataclass(frozen=True)
 class Record:
-    """Flight of all drones."""
+    """Record of the flight of all drones."""
 
     tracks: tuple[Track, ...]
     simulated: float
-    """s from start to end."""
+    """Simulated duration, s."""
     elapsed: float
-    """s of wall time for it."""
+    """Wall-time duration, s."""
     received: int
-    """Poses that arrived."""
+    """Number of received poses."""
 
     @property
     def lost(self) -> int:
-        """Poses of the flight that did not arrive."""
+        """Number of lost poses."""
         return sum(track.lost for track in self.tracks)
 
     @property
     def factor(self) -> float:
-        """Simulated over wall time."""
+        """Real-time factor: simulated over wall time."""
         return self.simulated / self.elapsed
 
     def problems(self) -> list[str]:
-        """What went wrong, in words; empty if the flight was good."""
+        """Return descriptions of everything that went wrong; empty after a good flight."""
         return [problem for track in self.tracks for problem in track.problems()]
 
     def summary(self) -> str:
-        """A table of the drones, and what the whole took."""
+        """Return a table of the drones, with the total durations."""
         width = max(5, *(len(track.name) for track in self.tracks))
         lines = [f"{'drone':<{width}}  mean error  max error  poses   (in the air)"]
         lines += [

@@ -1,8 +1,8 @@
-"""`python -m crazyflow_ros.demo.room`: a drone flies through a room, and looks around.
+"""`python -m crazyflow_ros.demo.room`: a flight through a room with sensors.
 
-Starts the simulator, flies one round, and draws into `out/` what the sensors of the drone have
-published: `scan.png`, `cloud.png` from above, `camera.png` and `depth.png`. Where nothing can draw
-pictures, the first two come nevertheless.
+It starts the simulator, flies one round, and draws the messages of the drone's sensors into `out/`:
+`scan.png`, `cloud.png` from above, `camera.png` and `depth.png`. Without OpenGL it draws the first
+two only.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def main() -> int:
     """Run the demonstration.
 
     Returns:
-        Exit code: 0 if it flew, and the pictures are written.
+        Exit code: 0 after a flight with all pictures written.
     """
     choose_domain()
-    # Not before the domain is chosen.
+    # Imported after the domain is chosen.
     from crazyflow_ros.demo.flight import interruptible, ros_node
     from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
 
@@ -62,7 +62,7 @@ def main() -> int:
             save_pictures(flight, OUT / "camera.png", OUT / "depth.png")
             written += ["camera.png", "depth.png"]
         else:
-            print(f"no camera: nothing draws here, see {log}. {advice()}")
+            print(f"no camera pictures: rendering is not available, see {log}. {advice()}")
         print(f"pictures in {OUT}{os.sep}: {', '.join(written)}")
     return 0
 

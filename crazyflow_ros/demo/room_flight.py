@@ -1,4 +1,4 @@
-"""The flight through the room, and what the drone's sensors tell on it."""
+"""The flight through the room and the messages received on it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SILENCE = 20.0  # s of wall time
 
 
 class RoomFlight:
-    """Flies one round, and keeps what the drone's sensors tell.
+    """A client that flies one round and keeps the messages of the drone's sensors.
 
     Args:
-        node: What this talks through.
-        check: Called often; raises if the flight shall end.
+        node: Node of the client.
+        check: Called often; raises an exception to end the flight.
 
     Attributes:
         poses: Position [m] and attitude xyzw in the map, (7,), by stamp [ns].
-        messages: Of the other topics, by topic and stamp.
-        start_ns: When the drone takes off.
+        messages: Messages of the sensors by topic and stamp [ns].
+        start_ns: Time of the take-off [ns].
     """
 
     def __init__(self, node: Node, check: Callable[[], None]) -> None:
@@ -64,10 +64,10 @@ class RoomFlight:
         )
 
     def fly(self) -> None:
-        """Fly.
+        """Fly one round.
 
         Raises:
-            SimulatorError: The simulator does not answer.
+            SimulatorError: The simulator does not publish.
         """
         began = time.monotonic()
         while not (
@@ -103,7 +103,7 @@ class RoomFlight:
 
 
 def trajectory(start_ns: int) -> MultiDOFJointTrajectory:
-    """The flight as a message, from a simulated time [ns] on."""
+    """Convert the flight, starting at a simulated time [ns], to a message."""
     from builtin_interfaces.msg import Duration, Time
     from geometry_msgs.msg import Quaternion, Transform, Vector3
     from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint

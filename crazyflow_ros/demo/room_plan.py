@@ -1,4 +1,4 @@
-"""The flight through the room: up, and one round between the obstacles, looking ahead."""
+"""Plan of the flight through the room: take-off and one round between the obstacles."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 SIZE = np.array([1.9, 1.4, 0.3])  # m, half extents of the round
 ALTITUDE = 1.1  # m
-RISE, ROUND, REST = 3.0, 20.0, 2.0  # s: up, round, and until it has stopped
+RISE, ROUND, REST = 3.0, 20.0, 2.0  # s: take-off, round, and time to stop
 RATE = 10  # points per second
 
 
 def plan() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The flight: times (K,) [s], positions (K, 3) [m] and headings (K,) [rad], ahead."""
+    """Return times (K,) [s], positions (K, 3) [m] and headings along the path (K,) [rad]."""
     times = np.arange(0.0, RISE + ROUND + REST, 1 / RATE)
     height, part = (np.clip(u, 0, 1) for u in (times / RISE, (times - RISE) / ROUND))
     phase = 2 * np.pi * part**2 * (3 - 2 * part)

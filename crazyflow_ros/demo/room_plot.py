@@ -1,4 +1,4 @@
-"""Pictures of what the sensors have told on a flight through the room."""
+"""Pictures of the sensor messages from a flight through the room."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from crazyflow_ros.demo.room_flight import RoomFlight
 
 _BEAM, _HIT, _PATH = "#f5b041", "#c0392b", "#1f77b4"
-_MOMENTS = 6  # pictures of a camera
-_FARTHEST = 5.0  # m, of the colours of depths
+_MOMENTS = 6  # pictures per camera
+_FARTHEST = 5.0  # m, end of the colour scale of depths
 _ROOM = {"xlim": (-3.4, 3.4), "ylim": (-2.9, 2.9)}  # m
 
 
 def save_scan(flight: RoomFlight, path: Path) -> None:
-    """Draw the scan in the middle of the flight into the plan of the room, and over its angle."""
+    """Draw the scan in the middle of the flight, in a plan of the room and over the angle."""
     scans = flight.messages["scan"]
     placed = sorted(stamp for stamp in scans if stamp in flight.poses)
     stamp = placed[len(placed) // 2]
@@ -58,7 +58,7 @@ def save_scan(flight: RoomFlight, path: Path) -> None:
 def save_cloud(flight: RoomFlight, path: Path) -> None:
     """Draw the points of all clouds from above, coloured by their height, and the flight.
 
-    A line that would cross lost poses is interrupted; the title tells how many messages were lost.
+    The line has gaps where poses were lost; the title has the number of lost messages.
     """
     points = []
     for stamp, cloud in flight.messages["cloud"].items():
@@ -68,7 +68,7 @@ def save_cloud(flight: RoomFlight, path: Path) -> None:
             own = own[np.isfinite(own).all(axis=1)]
             points.append(pose[:3] + body_to_world(pose[3:], own))
     together = np.concatenate(points)
-    together = together[np.argsort(together[:, 2])]  # what is higher is seen from above
+    together = together[np.argsort(together[:, 2])]  # higher points are drawn on top
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9, 7), layout="constrained")
         axes = figure.subplots()
@@ -89,7 +89,7 @@ def save_cloud(flight: RoomFlight, path: Path) -> None:
 
 
 def save_pictures(flight: RoomFlight, camera: Path, depth: Path) -> None:
-    """Draw pictures and depths of the same moments, spread over the flight."""
+    """Draw camera and depth pictures of the same moments, spread over the flight."""
     pictures, depths = (flight.messages[f"camera/{k}image_raw"] for k in ("", "depth/"))
     stamps = np.array(sorted(pictures.keys() & depths.keys()))
     wanted = flight.start_ns + (RISE + ROUND * (np.arange(_MOMENTS) + 0.5) / _MOMENTS) * 1e9
@@ -111,8 +111,8 @@ def save_pictures(flight: RoomFlight, camera: Path, depth: Path) -> None:
 def _lost(flight: RoomFlight) -> str:
     kinds = {"poses": flight.poses, "clouds": flight.messages["cloud"]}
     lost = {name: count_lost(np.array(sorted(kept))) for name, kept in kinds.items()}
-    told = ", ".join(f"{count} of the {name}" for name, count in lost.items() if count)
-    return told and f"; lost: {told}"
+    text = ", ".join(f"{count} of the {name}" for name, count in lost.items() if count)
+    return text and f"; lost: {text}"
 
 
 def _pixels(message: Any) -> np.ndarray:
@@ -132,7 +132,7 @@ def _draw_drone(axes: Axes, pose: np.ndarray) -> None:
 
 
 def _draw_room(axes: Axes, title: str) -> None:
-    """The plan of the room: all that stands in it, from above."""
+    """Draw the plan of the room: all objects from above."""
     model = mujoco.MjModel.from_xml_path(str(scene_path("room")))
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)

@@ -1,8 +1,7 @@
-"""The simulator as a process of the demonstration's, which never outlives it.
+"""The simulator as a child process that never outlives the demonstration.
 
-Run as a program, this module is the simulator itself (`python -m crazyflow_ros`), which ends when
-its standard input does. That holds whatever happens to the process that started it, and needs
-nothing of the operating system but a pipe.
+Run as a program, this module is the simulator (`python -m crazyflow_ros`), but ends with its
+standard input. That works however the parent process ends, and needs only a pipe.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-GRACE = 1.5  # s that a process has to end after it was asked to
+GRACE = 1.5  # s for a process to end after SIGTERM
 
 
 def choose_domain() -> None:
-    """Keep off other ROS programs, unless a domain was asked for. Before rclpy is imported."""
+    """Choose a separate ROS domain unless one is set. Call it before rclpy is imported."""
     if not os.environ.get("ROS_DOMAIN_ID"):
         os.environ["ROS_DOMAIN_ID"] = str(1 + os.getpid() % 100)
         os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
 
 
 class SimulatorError(RuntimeError):
-    """The simulator has ended on its own."""
+    """The simulator ended unexpectedly."""
 
 
 class SimulatorProcess:
-    """A running simulator; a context manager that ends it.
+    """A running simulator; as a context manager it ends the simulator on exit.
 
-    It is in a session of its own, so that Ctrl-C reaches it only through us.
+    The process has its own session, so that Ctrl-C reaches only the parent process.
     """
 
     def __init__(
@@ -45,9 +44,9 @@ class SimulatorProcess:
         """Start the process.
 
         Args:
-            parameters: ROS parameters of the node, as they are written on a command line.
-            log: File that gets what the process prints.
-            environment: Variables to set for it, besides our own.
+            parameters: ROS parameters of the node, in the syntax of a command line.
+            log: File for the output of the process.
+            environment: Environment variables to set in addition to those of this process.
         """
         self.log = log
         arguments = [word for item in parameters.items() for word in ("-p", ":=".join(item))]
@@ -66,7 +65,7 @@ class SimulatorProcess:
         """Raise if the process has ended.
 
         Raises:
-            SimulatorError: With the end of its log.
+            SimulatorError: The process has ended; the message has the end of its log.
         """
         code = self._process.poll()
         if code is not None:
@@ -75,7 +74,7 @@ class SimulatorProcess:
             raise SimulatorError(f"the simulator ended {how}; the end of {self.log}:\n{tail}")
 
     def wait(self, timeout: float) -> None:
-        """Wait until the process has ended, for `timeout` seconds at most."""
+        """Wait at most `timeout` seconds for the process to end."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)
 
@@ -83,7 +82,7 @@ class SimulatorProcess:
         """End the process.
 
         Returns:
-            Whether it ended when asked to; otherwise it was killed.
+            Whether it ended on SIGTERM; otherwise it was killed.
         """
         self._process.terminate()
         try:
@@ -118,7 +117,7 @@ def _end_with_input() -> None:
 
 
 def main() -> None:
-    """Be the simulator until the standard input ends."""
+    """Run the simulator until the standard input ends."""
     threading.Thread(target=_end_with_input, daemon=True).start()
     runpy.run_module("crazyflow_ros", run_name="__main__", alter_sys=True)
 

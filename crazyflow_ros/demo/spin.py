@@ -1,4 +1,4 @@
-"""Running callbacks where many messages arrive per second."""
+"""Execution of callbacks with many messages per second."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rclpy.executors import Executor, SingleThreadedExecutor
 
 
 def make_executor() -> Executor:
-    """An executor driven by events where rclpy has one (Kilted and later), else the usual one.
+    """Create an EventsExecutor where rclpy has one (Kilted and later), else the usual executor.
 
-    It is spun from one thread: waking the former from another one can block for ever.
+    Spin it from one thread: waking an EventsExecutor from another one can block forever.
     """
     try:
         from rclpy.experimental import EventsExecutor
@@ -20,9 +20,9 @@ def make_executor() -> Executor:
 
 
 def spin_for(executor: Executor, seconds: float) -> None:
-    """Run callbacks for a time, even if there are always more of them.
+    """Run callbacks for a time, even under constant load.
 
-    The executor's own functions with a timeout do not return before they have caught up.
+    The executor's own functions with a timeout return only once the queue is empty.
     """
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:

@@ -1,7 +1,7 @@
-"""The flight of the demonstration as functions of time: take-off, figure eight, landing.
+"""The path of the demonstration as functions of time: take-off, figure eight, landing.
 
-All positions are in the map frame in m, times in s from the start of the flight. Each function
-returns velocity and acceleration in closed form, and all joints are continuous in all three.
+Positions are in the map frame in m, times in s from the start of the flight. Velocities and
+accelerations are in closed form; position, velocity and acceleration are continuous at all joints.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-"""Of three numbers: x, y, z in the map frame."""
+"""Three numbers: x, y, z in the map frame."""
 
-ALTITUDE = 1.0  # m above the floor, of the lowest figure eight
+ALTITUDE = 1.0  # m above the floor, height of the lowest figure eight
 SIZE = np.array([0.5, 0.25, 0.1])  # m, half extent of the figure eight; z tilts it along x
 LAP = 7.0  # s, about the duration of one round
-REST = 0.5  # s on the floor before and after
+REST = 0.5  # s on the floor before and after the flight
 RISE = 3.0  # s
 HOVER = 1.0  # s before and after the figure eight
 SINK = 3.5  # s, down to CLEARANCE
-CLEARANCE = 0.05  # m above the pad, from where on the drone only creeps
+CLEARANCE = 0.05  # m above the pad, start of the slow touch-down
 PRESS = 2.5  # s, from there to DEPTH
-DEPTH = 0.15  # m below the pad: more than controllers hover too high, so that all drones touch down
-MOST_LAG = np.pi / 3  # rad, of a figure eight behind that of another drone
-_OVERHEAD = 2 * (REST + HOVER) + RISE + SINK + PRESS  # s, all but the figure eight
-SHORTEST = 20.0  # s, leaves time for one brisk round
+DEPTH = 0.15  # m below the pad: more than controllers hover too high, so that all drones land
+MOST_LAG = np.pi / 3  # rad, largest phase lag between two drones
+_OVERHEAD = 2 * (REST + HOVER) + RISE + SINK + PRESS  # s, everything but the figure eight
+SHORTEST = 20.0  # s, enough for one fast round
 
 
 class Motion(NamedTuple):
-    """Where to be at K points in time, each an array of shape (K, 3) in the map frame."""
+    """Motion at K times, each array of shape (K, 3) in the map frame."""
 
     pos: NDArray[np.float64]
-    """m."""
+    """Position, m."""
     vel: NDArray[np.float64]
-    """m/s."""
+    """Velocity, m/s."""
     acc: NDArray[np.float64]
-    """m/s^2."""
+    """Acceleration, m/s^2."""
 
 
 @dataclass(frozen=True)
 class Glide:
-    """Straight line from rest to rest with the least jerk; a hover if both ends are the same.
+    """Minimum-jerk straight line from rest to rest; a hover if both ends coincide.
 
     T. Flash, N. Hogan, "The coordination of arm movements", J. Neurosci. 1985.
     """
@@ -53,7 +53,7 @@ class Glide:
     duration: float
 
     def __call__(self, times: NDArray[np.float64]) -> Motion:
-        """Motion at times (K,) from the beginning of the line."""
+        """Return the motion at times (K,) from the beginning of the line."""
         u = (times / self.duration)[:, None]
         way, rate = self.goal - self.start, 1 / self.duration
         return Motion(
@@ -64,7 +64,7 @@ class Glide:
 
 
 @dataclass(frozen=True)
-class FigureEight:
+class FigureEightPath:
     """Lemniscate of Gerono, from rest at its centre to rest at its centre.
 
     With the phase p the offset from the centre is (a sin p, b sin 2p, c sin p). The rate of the
@@ -77,10 +77,10 @@ class FigureEight:
     laps: int
     duration: float
     ramp: float = 2.0
-    """How long the phase takes to reach its cruising rate, s."""
+    """Time for the phase to reach its cruising rate, s."""
 
     def __call__(self, times: NDArray[np.float64]) -> Motion:
-        """Motion at times (K,) from the beginning of the figure."""
+        """Return the motion at times (K,) from the beginning of the figure."""
         phase, rate, change = (x[:, None] for x in self._phase(times))
         harmonic = np.array([1, 2, 1])
         sine, cosine = np.sin(harmonic * phase), np.cos(harmonic * phase)
@@ -91,7 +91,7 @@ class FigureEight:
         )
 
     def _phase(self, times: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Phase in rad and its first two derivatives."""
+        """Return the phase in rad and its first two derivatives."""
         cruise = 2 * np.pi * self.laps / (self.duration - self.ramp)
         to_end = self.duration - times
         u = np.clip(np.minimum(times, to_end) / self.ramp, 0, 1)
@@ -104,20 +104,20 @@ class FigureEight:
 
 
 @dataclass(frozen=True)
-class Flight:
-    """Segments one after the other; before the first and after the last the drone rests."""
+class FlightPath:
+    """A sequence of segments; the drone rests before the first and after the last."""
 
-    segments: tuple[Glide | FigureEight, ...]
+    segments: tuple[Glide | FigureEightPath, ...]
     airborne: tuple[float, float]
-    """s, from the end of the take-off until the drone is about to touch its pad."""
+    """Interval in the air, s: from the end of the take-off to just before touch-down."""
 
     @property
     def duration(self) -> float:
-        """Of all segments, s."""
+        """Total duration, s."""
         return sum(segment.duration for segment in self.segments)
 
     def __call__(self, times: NDArray[np.float64]) -> Motion:
-        """Motion at times (K,) from the start of the flight."""
+        """Return the motion at times (K,) from the start of the flight."""
         times = np.clip(times, 0, self.duration)
         motion = Motion(*(np.zeros((len(times), 3)) for _ in Motion._fields))
         begin = 0.0
@@ -132,14 +132,14 @@ class Flight:
 
 def plan_flight(
     pad: Vector, duration: float, lag: float = 0.0, altitude: float = ALTITUDE
-) -> Flight:
-    """A flight that starts and ends on a pad.
+) -> FlightPath:
+    """Plan a flight that starts and ends on a pad.
 
     Args:
-        pad: (3,) where the drone stands.
-        duration: Of the whole flight, at least `SHORTEST`.
-        lag: Phase in rad, up to `MOST_LAG`, by which the figure eight lags behind that of a drone
-            with lag 0. The latter waits at the end, so that all land together.
+        pad: Position of the drone on the floor, m, shape (3,).
+        duration: Duration of the whole flight, s, at least `SHORTEST`.
+        lag: Phase lag of the figure eight behind that of a drone with lag 0, rad, up to `MOST_LAG`.
+            The latter waits at the end, so that all drones land together.
         altitude: Height of the figure eight above the floor, m.
 
     Raises:
@@ -152,17 +152,17 @@ def plan_flight(
     above, low, below = (
         np.array([*pad[:2], z]) for z in (altitude, pad[2] + CLEARANCE, pad[2] - DEPTH)
     )
-    # The figure eight, and the wait of the drone that lags most, a fraction of a lap.
-    cruise, most_wait = duration - _OVERHEAD - FigureEight.ramp, MOST_LAG / (2 * np.pi)
+    # Time for the figure eight and the longest wait, a fraction of a lap.
+    cruise, most_wait = duration - _OVERHEAD - FigureEightPath.ramp, MOST_LAG / (2 * np.pi)
     laps = max(1, round(cruise / LAP - most_wait))
     lap = cruise / (laps + most_wait)
     wait, rest_of_wait = lap * lag / (2 * np.pi), lap * (MOST_LAG - lag) / (2 * np.pi)
-    return Flight(
+    return FlightPath(
         (
             Glide(pad, pad, REST),
             Glide(pad, above, RISE),
             Glide(above, above, HOVER + wait),
-            FigureEight(above, SIZE, laps, laps * lap + FigureEight.ramp),
+            FigureEightPath(above, SIZE, laps, laps * lap + FigureEightPath.ramp),
             Glide(above, above, HOVER + rest_of_wait),
             Glide(above, low, SINK),
             Glide(low, below, PRESS),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.runtime import Level, OnLoss
+from crazyflow_ros.runtime.health import Logger
 
 LIMITS = {
     Level.rotor_velocity: (limits.ROTOR_VELOCITY,) * 4,
@@ -29,16 +29,6 @@ _THEN = {
     OnLoss.keep: "the last valid command stays in force",
     OnLoss.stop: "its rotors stop",
 }
-
-
-class Logger(Protocol):
-    """A Python logger, or that of a ROS node."""
-
-    def info(self, message: str) -> object:
-        """Log a message."""
-
-    def warning(self, message: str) -> object:
-        """Log a warning."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.lockstep.commands import Commands, LinkStatus, Logger, refusal, usable
+from crazyflow_ros.lockstep.commands import Commands, LinkStatus, refusal, usable
 from crazyflow_ros.lockstep.futex import Futex, fence
 from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.scene import Mirror
 
 _TRIES = 100  # attempts to copy the commands while none of them changes

@@ -17,11 +17,11 @@ def of_rotor_velocity(coefficients: Sequence[float]) -> np.ndarray:
     return np.asarray(coefficients) / RPM ** np.arange(len(coefficients))
 
 
-class States:
-    """States of the drones for ros2_control, unless our plugin computes them.
+class StateInterfaces:
+    """State interfaces of the drones for ros2_control's stock plugins; ours computes its own.
 
     Args:
-        drone_model: Name of the drone model, for thrust and torque of the rotors.
+        drone_model: Name of the drone model, which determines thrust and torque of the rotors.
     """
 
     def __init__(self, drone_model: str) -> None:
@@ -30,16 +30,16 @@ class States:
         self._torque = np.polynomial.Polynomial(of_rotor_velocity(figures["rpm2torque"]))
 
     def rotors(self, snapshot: Snapshot) -> tuple[np.ndarray, ...]:
-        """Return position, velocity and effort of `ROTORS`, (M, 4) each."""
+        """Return position, velocity and effort of `ROTORS`, each of shape (M, 4)."""
         return snapshot.rotor_angle, snapshot.rotor_vel, self._torque(snapshot.rotor_vel)
 
     def others(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> np.ndarray:
-        """Return the values of `SENSORS`, `AXES` and `BODY`, shape (M, K).
+        """Return the states of `SENSORS`, `AXES` and `BODY`, shape (M, K).
 
         Args:
-            snapshot: The state.
-            mirror: The mirror, which already has this state.
-            level: (M,) the levels in force.
+            snapshot: State of the drones.
+            mirror: Mirror with this state.
+            level: Active levels, shape (M,).
         """
         angles, rates = frames.rpy(snapshot.quat), snapshot.ang_vel
         axes = np.stack((snapshot.pos, snapshot.vel), axis=2).reshape(len(rates), -1)

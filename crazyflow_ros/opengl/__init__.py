@@ -1,6 +1,6 @@
-"""Which OpenGL MuJoCo draws with where there is no display, and what to do if there is none.
+"""Choice of MuJoCo's OpenGL library on machines without a display, and advice if there is none.
 
-`python -m crazyflow_ros.opengl` tells whether pictures can be drawn.
+`python -m crazyflow_ros.opengl` checks whether rendering works.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from ctypes.util import find_library
 
 _LIBRARIES = {"egl": ("EGL", "GL"), "osmesa": ("OSMesa",)}
 _PACKAGES = {"egl": "libegl1 libgl1-mesa-dri", "osmesa": "libosmesa6"}  # in Debian and Ubuntu
-_is_late = False  # MuJoCo had been imported before there was anything to read for it
+_is_late = False  # MuJoCo was imported before MUJOCO_GL was set
 
 
 def choose_opengl() -> None:
-    """Set MUJOCO_GL for what is installed, unless it is set or there is a display.
+    """Set MUJOCO_GL to an installed library, unless it is set or there is a display.
 
-    To be called before MuJoCo is imported, which reads it then. Where it comes too late, `advice`
-    says so.
+    Call it before MuJoCo is imported, which reads the variable; `advice` reports a late call.
     """
     global _is_late
     if "MUJOCO_GL" in os.environ or has_display():
@@ -31,12 +30,12 @@ def choose_opengl() -> None:
 
 
 def has_display() -> bool:
-    """Whether a window can be opened."""
+    """Return whether a window can be opened."""
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def advice() -> str:
-    """What to do where nothing can be drawn."""
+    """Return what the user can do if rendering fails."""
     chosen = os.environ.get("MUJOCO_GL")
     if _is_late and chosen in _PACKAGES:
         return f"import crazyflow_ros before mujoco, or set MUJOCO_GL={chosen} before Python starts"
@@ -47,11 +46,11 @@ def advice() -> str:
 
 
 def problem() -> str:
-    """Why nothing can be drawn here; empty if it can."""
+    """Return why rendering fails; empty if it works."""
     try:
         import mujoco
 
         mujoco.Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 8, 8).close()
-    except Exception as error:  # of whichever library should have made the context
+    except Exception as error:  # from any of the OpenGL libraries
         return f"no pictures: {str(error) or type(error).__name__}. {advice()}"
     return ""

@@ -1,4 +1,4 @@
-"""Tells whether pictures can be drawn, and what to install if not."""
+"""Check whether rendering works, and print what to install if not."""
 
 import sys
 

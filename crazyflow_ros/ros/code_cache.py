@@ -1,8 +1,8 @@
-"""The folder in which JAX keeps compiled code between runs, and what may be wrong with it.
+"""The compilation cache: the folder in which JAX keeps compiled code between runs.
 
-JAX writes an entry in place, never writes it again, and loads what it finds as machine code. So a
-folder of somebody else is not used. And of what a process wrote that was killed, or found the disk
-full, the next one removes the entries that are not whole: they would never be replaced.
+JAX writes an entry in place, never rewrites it, and executes it as machine code. The node therefore
+refuses a folder that belongs to another user. If a process was killed or its disk was full, the
+next process removes the entries left incomplete, which JAX would never replace.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import jax
 from crazyflow_ros.compiler import LateEntries
 
 ENTRIES = "*-cache"
-"""What the files of JAX are called."""
+"""Names of JAX's entries."""
 
-_MARK = ".running-"  # files that processes lock while they may write entries
+_MARK = ".running-"  # prefix of a file that each process locks while it may write entries
 _OURS = "persistent compilation cache entry"  # in JAX's warnings
-_WRITING = 0.8  # s for what was postponed: a process has to end soon after it is told to
+_WRITING = 0.8  # s for postponed entries: a process must end soon after a signal
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes
 
@@ -34,23 +34,23 @@ Warn = Callable[[str], object]
 
 
 def cache_folder() -> Path:
-    """The folder of compiled code."""
+    """Return the folder of compiled code."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(home) / "crazyflow_ros"
 
 
 class CodeCache:
-    """Has JAX use the folder, as far as it can be trusted, and tells once what is wrong with it.
+    """Use of a trustworthy folder by JAX, with at most one warning about problems.
 
     Args:
-        folder: Is made if it is not there.
-        warn: Is told what is wrong.
+        folder: The folder; created if missing.
+        warn: Receives the warning.
     """
 
     def __init__(self, folder: Path, warn: Warn) -> None:
         self._folder, self._warn = folder, warn
         self._mark: Path | None = None
-        self._is_whole = True  # all that this process wrote
+        self._is_whole = True  # whether all entries of this process are complete
         self._has_warned = False
         self._late: LateEntries | None = None
         self._show_others = warnings.showwarning
@@ -62,13 +62,13 @@ class CodeCache:
             warnings.showwarning = self._show
 
     def postpone(self) -> None:
-        """Write what is compiled from now on in `close`: to write it makes all threads wait."""
+        """Postpone the writing of new entries to `close`, because it blocks all threads."""
         self._late = LateEntries()
 
     def close(self) -> None:
-        """Write what was postponed, as far as there is time, and say that all entries are complete.
+        """Write postponed entries within the time limit, and mark all entries as complete.
 
-        Without it the next process removes those of this one that are not.
+        Entries without the mark are checked by the next process.
         """
         if self._late is not None:
             self._late.write(_WRITING)
@@ -80,29 +80,29 @@ class CodeCache:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self._folder.stat()
         except OSError as error:
-            self._tell(f"cannot be made ({error.strerror})")
+            self._warn_once(f"cannot be created ({error.strerror})")
             return False
         if status.st_uid not in (os.geteuid(), 0):
-            self._tell(f"belongs to another user, number {status.st_uid}, and is not used")
+            self._warn_once(f"belongs to another user ({status.st_uid}) and is not used")
             return False
         if status.st_mode & stat.S_IWOTH:
-            self._tell("can be written by everybody, and is not used")
+            self._warn_once("is writable for everybody and is not used")
             return False
         try:
             self._remove_doubtful()
             self._begin()
         except OSError as error:
-            self._tell(f"cannot be written ({error.strerror})")
+            self._warn_once(f"cannot be written ({error.strerror})")
         return True
 
     def _begin(self) -> None:
         mark = self._folder / f"{_MARK}{os.getpid()}-{os.urandom(4).hex()}"
         self._lock = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)  # which the kernel drops when the process ends
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # released by the kernel when the process ends
         self._mark = mark
 
     def _remove_doubtful(self) -> None:
-        """Remove what is not whole of what was written since a process began that did not close."""
+        """Remove incomplete entries written since the start of a process that was not closed."""
         for mark in self._folder.glob(f"{_MARK}*"):
             with suppress(FileNotFoundError, BlockingIOError), mark.open("r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,28 +114,28 @@ class CodeCache:
                 mark.unlink()
 
     def _show(self, message: Any, *rest: Any, **options: Any) -> None:
-        """In place of `warnings.showwarning`: JAX warns of each entry."""
+        """Replace `warnings.showwarning`: JAX warns for each entry."""
         text = str(message)
         if _OURS not in text:
             self._show_others(message, *rest, **options)
             return
         self._is_whole, is_reading = False, "reading" in text
         if is_reading and self._mark is not None:
-            os.utime(self._mark, (0, 0))  # it may be of any time
+            os.utime(self._mark, (0, 0))  # the damaged entry may be of any age
         reason = text.partition("': ")[2] or text
-        self._tell(f"cannot be {'read' if is_reading else 'written'} ({reason[:200]})")
+        self._warn_once(f"cannot be {'read' if is_reading else 'written'} ({reason[:200]})")
 
-    def _tell(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         if not self._has_warned:
             self._has_warned = True
             self._warn(
-                f"the folder of compiled code, {self._folder}, {problem}: what is not in it is "
-                "compiled anew at each start. XDG_CACHE_HOME can name another place"
+                f"the compilation cache {self._folder} {problem}: missing code is compiled at each "
+                "start. Set XDG_CACHE_HOME to use another folder"
             )
 
 
 def _is_whole(entry: Path) -> bool:
-    """Whether an entry can be unpacked, in one of the two ways in which JAX packs them."""
+    """Check that an entry can be decompressed; JAX uses Zstandard or zlib."""
     content = entry.read_bytes()
     try:
         if content.startswith(_ZSTANDARD):

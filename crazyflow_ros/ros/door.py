@@ -1,8 +1,8 @@
-"""The door of the node: all messages and requests pass here before anybody looks at them.
+"""The door of the node: checks on all messages and requests before their callbacks run.
 
-What is too large is refused unread, and whatever a callback raises ends in a warning, or in the
-answer: rclpy ends the process with an exception that a callback lets out, and its EventsExecutor
-crashes with one that a coroutine lets out.
+Messages and requests that are too large are refused unread. An exception from a callback becomes a
+warning or an error response: otherwise it would end the process in rclpy, and an exception from a
+coroutine would crash its EventsExecutor.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from crazyflow_ros.runtime import InvalidState
 from crazyflow_ros.runtime.health import Logger
 
 SERVICE_QOS = QoSProfile(depth=1000)
-"""Calls that wait until they are served; with rclpy's default an eleventh is lost."""
+"""Queue for pending calls; rclpy's default loses the eleventh."""
 
-_DESCRIPTIONS = ("resource_string",)  # fields with descriptions of worlds and objects
+_DESCRIPTIONS = ("resource_string",)  # fields that hold descriptions of worlds and objects
 _REFUSALS = (InvalidState, ValueError, TimeoutError, CancelledError, OSError)
-_MOST_SAID = 1000  # warnings that are remembered
+_MOST_LOGGED = 1000  # warnings remembered for rate limiting
 _WARNING_PERIOD = 1.0  # s of wall time between two warnings about the same thing
 
 
 class Refusal(ValueError):
-    """A request that is not carried out.
+    """A refused request.
 
     Attributes:
-        code: One of the service, or of `simulation_interfaces/msg/Result`.
+        code: Result code of the service or of `simulation_interfaces/msg/Result`.
     """
 
     def __init__(self, code: int, text: str) -> None:
@@ -46,27 +46,27 @@ class Refusal(ValueError):
 
 
 class Door:
-    """Guards callbacks. What is refused is logged, at most once a second per topic or service.
+    """A guard around callbacks; it logs refusals at most once per second and topic or service.
 
     Attributes:
-        refused: Messages and requests that were refused so far.
-        failed: Callbacks that have raised something else than a refusal so far.
+        refused: Number of messages and requests refused so far.
+        failed: Number of callbacks that raised anything other than a refusal so far.
     """
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
-        self._said: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
         self.refused = self.failed = 0
 
     def on_message(
         self, callback: Callable[[Any], object], kind: Any, topic: str
     ) -> Callable[[bytes], None]:
-        """A callback for serialised messages, which passes on those that are not too large.
+        """Wrap a callback for serialised messages; messages that are too large are refused.
 
         Args:
-            callback: May raise ValueError to refuse the message.
+            callback: Receives the message; may raise ValueError to refuse it.
             kind: Type of the messages.
-            topic: Their topic.
+            topic: Name of the topic.
         """
 
         def receive(data: bytes) -> None:
@@ -85,19 +85,18 @@ class Door:
     def on_request(
         self, callback: Callable[[Any, Any], Any], name: str
     ) -> Callable[[Any, Any], Any]:
-        """A callback of a service that always answers.
+        """Wrap a service callback so that the service always responds.
 
         Args:
-            callback: Called with request and response. May be a coroutine. It fills in the
-                response, or returns a text to say that it has succeeded, or raises an exception,
-                whose text is the answer.
-            name: Of the service.
+            callback: Receives request and response; may be a coroutine. It fills in the response,
+                returns a success message, or raises an exception whose text becomes the response.
+            name: Name of the service.
         """
 
         def refuse(request: Any, response: Any, error: Exception) -> Any:
             text = self.explain(error, name)
             if not _refuse(request, response, text, getattr(error, "code", None)):
-                # Nobody hears of it otherwise, so each reason is said.
+                # The response cannot carry the reason, so each reason is logged.
                 warning = f"{name} is refused: {text}"
                 if self._is_due(warning):
                     self._logger.warning(warning)
@@ -120,7 +119,7 @@ class Door:
         return answer if inspect.iscoroutinefunction(callback) else answer_at_once
 
     def on_timer(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """A callback of a timer that lets no exception out."""
+        """Wrap a timer callback; exceptions are logged."""
 
         def call() -> None:
             try:
@@ -131,7 +130,7 @@ class Door:
         return call
 
     def explain(self, error: Exception, what: str) -> str:
-        """Count an exception, and put it into words. What is not a refusal goes to the log, too."""
+        """Count an exception and return its text; log it unless it is a refusal."""
         if isinstance(error, _REFUSALS):
             self.refused += 1
         else:
@@ -142,27 +141,27 @@ class Door:
         self.failed += 1
         trace = "".join(traceback.format_exception(error))
         if self._is_due(what):
-            self._logger.error(f"{what} has failed; all else goes on\n{trace}")
+            self._logger.error(f"{what} failed; the simulator continues\n{trace}")
 
     def _is_due(self, what: str) -> bool:
-        """Whether something is to be said now, or was said a moment ago.
+        """Return whether a message is due, that is, was not logged within the last second.
 
-        Whoever asks logs it: a line of code that logs with two severities makes rclpy raise.
+        The caller logs it: rclpy raises if one line of code logs with two severities.
         """
         now = time.monotonic()
-        if now - self._said.get(what, -_WARNING_PERIOD) < _WARNING_PERIOD:
+        if now - self._logged.get(what, -_WARNING_PERIOD) < _WARNING_PERIOD:
             return False
-        if len(self._said) >= _MOST_SAID:
-            self._said.clear()
-        self._said[what] = now
+        if len(self._logged) >= _MOST_LOGGED:
+            self._logged.clear()
+        self._logged[what] = now
         return True
 
 
 def check_request(request: Any) -> None:
-    """Refuse a request with texts or lists that are too long, whatever is in them.
+    """Refuse a request with strings or lists that are too long.
 
     Raises:
-        ValueError: Naming the field.
+        ValueError: A field is too long; the message names it.
     """
     left = limits.REQUEST_ELEMENTS
 
@@ -193,7 +192,7 @@ def check_request(request: Any) -> None:
 
 
 def _succeed(response: Any, returned: Any) -> Any:
-    """The response, with a text if the callback has given one."""
+    """Return the response; a string returned by the callback becomes its message."""
     if isinstance(returned, str):
         response.success, response.message = True, returned
         return response
@@ -201,7 +200,7 @@ def _succeed(response: Any, returned: Any) -> Any:
 
 
 def _refuse(request: Any, response: Any, text: str, code: int | None) -> bool:
-    """Say in a response that it is refused; False if it has no place for that."""
+    """Write a refusal into a response; return False if its type has no field for it."""
     if hasattr(response, "success") and hasattr(response, "message"):
         response.success, response.message = False, text
     elif isinstance(getattr(response, "result", None), SetParametersResult):
@@ -211,7 +210,7 @@ def _refuse(request: Any, response: Any, text: str, code: int | None) -> bool:
         result.result = result.RESULT_OPERATION_FAILED if code is None else code
         result.error_message = text
     elif hasattr(request, "parameters") and hasattr(response, "results"):
-        # Those before the one that failed have been set, and have their results.
+        # Parameters before the one that failed are set and have their results.
         missing = len(request.parameters) - len(response.results)
         refused = SetParametersResult(successful=False, reason=text)
         response.results = [*response.results, *[refused] * missing]

@@ -1,4 +1,4 @@
-"""What our launch files ask for beside `launch`, which does not do it."""
+"""Checks for the launch files that `launch` does not offer."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from itertools import pairwise
 from pathlib import Path
 
 READY = "ready: "
-"""With what the simulator's log entry begins when all of its topics are there."""
-_OF_LAUNCH = ("launch-prefix", "launch-prefix-filter")  # which it adds itself
+"""Start of the log message that announces that all topics of the simulator exist."""
+_OF_LAUNCH = ("launch-prefix", "launch-prefix-filter")  # added by launch itself
 
 
 def refuse_unknown(
     file: str, known: Collection[str], given: Iterable[str], command: Sequence[str]
 ) -> None:
-    """Refuse arguments that nobody knows, which `ros2 launch` takes in silence.
+    """Refuse unknown arguments, which `ros2 launch` silently accepts.
 
-    Those of a launch file that includes ours are its own: what they may be is not known here.
+    Nothing is refused if another launch file includes this one: the arguments may be its own.
 
     Args:
         file: Path of the launch file.
         known: Names of its arguments.
-        given: Arguments of the command line, `name:=value` each.
-        command: The command line of the process, which tells the file that was asked for.
+        given: Arguments of the command line, each `name:=value`.
+        command: Command line of the process, which contains the launched file.
 
     Raises:
-        ValueError: There is no such argument; the message names it, and those that there are.
+        ValueError: An argument is unknown; the message names it and the known ones.
     """
     if not _is_asked_for(Path(file), command):
         return
@@ -42,7 +42,7 @@ def refuse_unknown(
 
 
 def _is_asked_for(file: Path, command: Sequence[str]) -> bool:
-    """Whether it is this file that `ros2 launch` was given, by its package or by its path."""
+    """Return whether `ros2 launch` was called with this file, by package or by path."""
     by_package = ("crazyflow_ros", file.name) in pairwise(command)
     return by_package or any(
         Path(word).name == file.name and Path(word).exists() and Path(word).samefile(file)

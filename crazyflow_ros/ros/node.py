@@ -1,4 +1,4 @@
-"""The node: the physics thread, and what the other modules of this folder make of it in ROS."""
+"""The node `crazyflow`: the physics thread and the ROS features built on it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,13 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.plain_values import ParameterError, declarations, values_of
 from crazyflow_ros.ros.code_cache import CodeCache, cache_folder
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.parameters.declaration import (
-    ParameterError,
-    declarations,
-    declare,
-    values_of,
-)
+from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
@@ -44,7 +40,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.viewer import Viewer
 
-# In the order in which the physics thread serves them: time first, then what carries its stamp.
+# In the order in which the physics thread serves them: the clock first, then stamped messages.
 _FEATURES = (
     "topics.clock",
     "topics.odometry",
@@ -67,7 +63,7 @@ _FEATURES = (
     "viewer",
     "simulation_interfaces",
 )
-_ROWS = tuple(  # with a row for each drone
+_ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
 )
 _FOLLOW_PERIOD = 0.1  # s of wall time
@@ -79,33 +75,34 @@ class SimulatorNode(Node):
     """Node `crazyflow`.
 
     Attributes:
-        parameters: As they were at the start.
+        parameters: Their values at the start.
         drones: Names of the drones.
-        sensor_file: What the drones carry.
-        link: To the controllers, if it is they that command the drones.
-        recorder: Of all that is published, if it shall be recorded.
-        recorded_effects: Of all that takes effect, likewise.
-        viewer: The window, if there shall be one.
-        door: Guards all callbacks.
-        answers: Sees that the answers of services arrive.
-        waiting: For services that wait for the physics or the worker.
-        worker: Does what would keep the executor from other callbacks, one thing after the other.
+        sensor_file: Sensors of the drones.
+        link: Link to the controllers if ros2_control commands the drones, else None.
+        recorder: Recorder of all published messages if the parameter `record` is set, else None.
+        recorded_effects: Recorder of commands and changes; None without a recorder.
+        viewer: The viewer's window, or None.
+        door: Guard of all callbacks.
+        answers: Retries service responses until they are delivered.
+        waiting: Lets service callbacks wait for the physics thread or the worker.
+        worker: Thread for tasks that would block the executor, one after another.
         physics: The running simulation.
-        on_quit: Ends the process; whoever runs the node sets it.
+        on_quit: Ends the process; set by the owner of the node.
         listeners: Knows which topics have subscribers.
-        senders: Of the state of the drones, by rate [Hz].
-        wind: Follows the parameters.
-        latched: Publishers of what is said once for all who come, by topic.
+        senders: Senders of the drones' state by rate [Hz].
+        wind: Applies the wind parameters.
+        latched: Publishers of latched messages by topic.
 
     Raises:
-        ValueError: A parameter cannot be used; the message names it, and what can.
+        ValueError: A parameter has an invalid value; the message names the parameter and the
+            allowed values.
     """
 
     wind: WindParameters
-    recorder: Recorder | None = None  # already while the base class makes its publishers
+    recorder: Recorder | None = None  # needed while the base class creates its publishers
 
     def __init__(self) -> None:
-        self.door = Door(get_logger("crazyflow"))  # rclpy's own services need them, too
+        self.door = Door(get_logger("crazyflow"))  # rclpy's own services need these, too
         self.answers = Answers(self.call_later, get_logger("crazyflow"))
         self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
         self.waiting = Waiting()
@@ -143,7 +140,7 @@ class SimulatorNode(Node):
         self.latched: dict[str, Any] = {}
         self._per_drone: list[Callable[[str], None]] = []
         self._on_close: list[Callable[[], None]] = []
-        # Whoever adds a drone calls it, too; a reset may do so as well.
+        # Services that add drones call it directly; a reset may also change the drones.
         self.create_timer(_FOLLOW_PERIOD, self.follow_drones)
         on_topics = self.parameters.ros2_control.mode == "topic"
         for name in (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ())):
@@ -152,7 +149,7 @@ class SimulatorNode(Node):
         self.add_post_set_parameters_callback(self._apply_changes)
 
     def start(self) -> None:
-        """Let time run, and say that the node is ready."""
+        """Start the simulation and log that the node is ready."""
         self.listeners.look()
         if self.recorder is not None:
             self.recorder.start()
@@ -166,15 +163,16 @@ class SimulatorNode(Node):
         )
 
     def for_each_drone(self, add: Callable[[str], None]) -> None:
-        """Call `add` for each drone, now and when one comes."""
+        """Call `add` for each drone, now and whenever a drone is added."""
         self._per_drone.append(add)
         for drone in self.drones:
             add(drone)
 
     def follow_drones(self) -> None:
-        """Have the topics and services of the drones that there are. In the executor's thread.
+        """Create and remove topics and services to match the present drones.
 
-        Until then messages with a row for each drone are not sent.
+        Called in the executor's thread. After a change of drones, messages with a row for each
+        drone are published only once this has run.
         """
         before, self.drones = self.drones, self.physics.names
         if before == self.drones:
@@ -193,23 +191,23 @@ class SimulatorNode(Node):
         self.listeners.look()
 
     def _remove_entities(self, prefix: str) -> None:
-        """Destroy the topics and services whose names begin so."""
+        """Destroy the topics and services whose names begin with a prefix."""
         self.listeners.forget(prefix)
         for publisher in [p for p in self.publishers if p.topic_name.startswith(prefix)]:
             self.destroy_publisher(publisher)
         for subscription in [s for s in self.subscriptions if s.topic_name.startswith(prefix)]:
             self.destroy_subscription(subscription)
         self._retirement.begin(s for s in self.services if s.service_name.startswith(prefix))
-        # rclpy keeps a weak reference to all that has ever been in a group.
+        # rclpy keeps a weak reference to every entity ever added to a group.
         for group in (self.default_callback_group, self.waiting.group):
             group.entities = {entity for entity in group.entities if entity() is not None}
 
     def on_close(self, close: Callable[[], None]) -> None:
-        """Call `close` when the node ends."""
+        """Register a function to call when the node is closed."""
         self._on_close.append(close)
 
     def close(self, timeout: float) -> None:
-        """Close the window and complete what is being recorded; all else has ended."""
+        """Close the viewer and complete the recording, after everything else has stopped."""
         for close in self._on_close:
             close()
         if self.viewer is not None:
@@ -220,7 +218,7 @@ class SimulatorNode(Node):
     def create_publisher(
         self, msg_type: Any, topic: str, qos_profile: QoSProfile | int, **options: Any
     ) -> Any:
-        """Create a publisher. What it publishes is recorded, if anything is."""
+        """Create a publisher; with a recorder its messages are recorded."""
         publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
         if self.recorder is None:
             return publisher
@@ -234,7 +232,7 @@ class SimulatorNode(Node):
         qos_profile: QoSProfile | int,
         **options: Any,
     ) -> Any:
-        """Create a subscription. Its callback may raise ValueError to refuse a message."""
+        """Create a subscription whose callback may raise ValueError to refuse a message."""
         receive = self.door.on_message(callback, msg_type, topic)
         return super().create_subscription(
             msg_type, topic, receive, qos_profile, raw=True, **options
@@ -249,7 +247,7 @@ class SimulatorNode(Node):
         callback_group: Any = None,
         **options: Any,
     ) -> Any:
-        """Create a service, see `Door.on_request`; others are served while one waits."""
+        """Create a service, see `Door.on_request`; others are served while its callback waits."""
         guarded = self.door.on_request(callback, srv_name)
         kept = self._retirement.end(self.resolve_service_name(srv_name), guarded)
         if kept is not None:
@@ -267,12 +265,12 @@ class SimulatorNode(Node):
     def create_timer(
         self, timer_period_sec: float, callback: Any, *args: Any, **options: Any
     ) -> Any:
-        """Create a timer. An exception of its callback is logged."""
+        """Create a timer; exceptions from its callback are logged."""
         guarded = self.door.on_timer(callback)
         return super().create_timer(timer_period_sec, guarded, *args, **options)
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> None:
-        """Call a function once in the executor's thread, after some wall time [s]."""
+        """Call a function once in the executor's thread after a delay of wall time [s]."""
 
         def call() -> None:
             self.destroy_timer(timer)
@@ -285,11 +283,15 @@ class SimulatorNode(Node):
         try:
             from crazyflow_ros.ros.recording.recorder import Recorder
         except ModuleNotFoundError as error:
-            raise ParameterError("record", f"what writes a file ({error})", path) from None
+            raise ParameterError(
+                "record", f"a package that writes the file ({error})", path
+            ) from None
         try:
             return Recorder(Path(path).expanduser(), values_of(self.parameters), self.get_logger())
         except OSError as error:
-            raise ParameterError("record", f"a file to be made ({error.strerror})", path) from None
+            raise ParameterError(
+                "record", f"a file that can be created ({error.strerror})", path
+            ) from None
 
     def _link(self) -> SharedMemoryLink | TopicSource | None:
         p, control = self.parameters, self.parameters.ros2_control
@@ -318,7 +320,7 @@ class SimulatorNode(Node):
         )
 
     def _declare(self, feature: str) -> None:
-        """Add a feature; without its message package the others do."""
+        """Declare a feature; warn if its message package is missing."""
         try:
             module = import_module(f"crazyflow_ros.ros.{feature}")
         except ModuleNotFoundError as missing:
@@ -330,7 +332,7 @@ class SimulatorNode(Node):
             if package.startswith("crazyflow_ros"):
                 install = f"'colcon build --base-paths <this repository>/interfaces/{package}'"
             self.get_logger().warning(
-                f"{feature.rpartition('.')[2]} is off, for there is no package {package}; "
+                f"{feature.rpartition('.')[2]} is off: the package {package} is missing; "
                 f"install it with {install}, "
                 "or run 'make setup'"
             )
@@ -351,8 +353,10 @@ class SimulatorNode(Node):
             elif change.name in known:
                 try:
                     value = known[change.name].checked(change.value)
-                    if "." not in change.name:  # else it is read-only
-                        replace(self.parameters, **{change.name: value})  # with the others
+                    if "." not in change.name:  # parameters in groups are read-only
+                        replace(
+                            self.parameters, **{change.name: value}
+                        )  # checks it together with the others
                 except ValueError as error:
                     reason = str(error)
             if reason:
@@ -366,10 +370,10 @@ class SimulatorNode(Node):
 
 
 def configure_jax(warn: Callable[[str], object]) -> CodeCache:
-    """Keep compiled code between runs, and call it without a detour through other threads.
+    """Enable JAX's compilation cache, and disable asynchronous dispatch to other threads.
 
     Args:
-        warn: Is told what is wrong with the folder of the code.
+        warn: Receives a warning if the cache cannot be used.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     return CodeCache(cache_folder(), warn)

@@ -1,7 +1,7 @@
-"""The program `simulator`: starts the node, and ends it on SIGINT, SIGTERM or a failure.
+"""The program `simulator`: starts the node and ends it on SIGINT, SIGTERM or a failure.
 
-The main thread only waits, so that a signal is heard at once, whatever the others do. One thread
-builds the node and then runs its callbacks; the physics thread advances the simulation.
+The main thread only waits, so that it handles a signal at once whatever the other threads do. One
+thread builds the node and then runs its callbacks; the physics thread advances the simulation.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
 _LAST_RESORT = 10.0  # s for all of them
-_SPIN_PERIOD = 0.1  # s after which the node's thread looks whether it shall end
+_SPIN_PERIOD = 0.1  # s after which the node's thread checks whether it should stop
 _SWITCH_INTERVAL = 5e-4  # s
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
-_ADDRESS_SPACE = 5 * 2**29  # bytes that one drone needs, most of them never touched
-_BIG_BLOCK = 128 * 1024  # bytes, where glibc begins
+_ADDRESS_SPACE = 5 * 2**29  # bytes needed by one drone, most of them never touched
+_BIG_BLOCK = 128 * 1024  # bytes, glibc's initial threshold
 
 
 def main(args: list[str] | None = None) -> NoReturn:
-    """Run the simulator until a signal or a failure ends it, and the process with it.
+    """Run the simulator until a signal or a failure, then end the process.
 
     Args:
         args: Command line, by default that of the process.
     """
-    # When the physics thread wakes up while a callback runs, it has to get the interpreter's lock
-    # within a fraction of a tick. Python's default of 5 ms is more than a tick.
+    # When the physics thread wakes up while a callback runs, it needs the interpreter's lock within
+    # a fraction of a tick. Python's default of 5 ms is more than a tick.
     sys.setswitchinterval(_SWITCH_INTERVAL)
     _give_memory_back()
-    gc.disable()  # until the node is built: what is imported and traced stays
+    gc.disable()  # until the node is built: imported modules and traced code are permanent
     process = _Process()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
@@ -62,39 +62,42 @@ def main(args: list[str] | None = None) -> NoReturn:
     _ensure_log_folder()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # rclpy has no public type for all that is wrong with arguments
+    except Exception as error:  # rclpy has no public base class for argument errors
         print(f"simulator: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     exit_code = process.run()
     sys.stdout.flush()
     sys.stderr.flush()
-    # All is put away, unless a thread still compiles, which nothing can interrupt. Taking down the
-    # interpreter would wait for that, and else takes longer than all the rest.
+    # Everything is closed by now, unless a thread is still compiling, which cannot be interrupted.
+    # A regular exit would wait for that thread, and otherwise takes longer than everything above.
     os._exit(exit_code)
 
 
 def _give_memory_back() -> None:
-    """Have big blocks mapped on their own for good, so that they are returned when they are freed.
+    """Fix glibc's mmap threshold, so that large blocks return to the system when they are freed.
 
-    glibc raises the size from which it does so with each one that is freed. The scene is compiled
-    anew whenever a drone comes or goes, and left holes of 35 MB in the heap after 300 times.
+    By default glibc raises the threshold with each freed block. The scene is recompiled whenever a
+    drone is added or removed, which left 35 MB of holes in the heap after 300 times.
     """
     with suppress(AttributeError):  # another C library
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BIG_BLOCK)
 
 
 def _check_address_space() -> None:
-    """End it with a reason where XLA would abort the process, as it does without memory."""
+    """Exit with an explanation where XLA would abort the process for lack of memory."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
         allowed, needed = limit >> 20, _ADDRESS_SPACE >> 20
-        reason = f"may use {allowed} MiB of addresses (ulimit -v), it needs {needed} MiB at least"
-        print(f"simulator: the process {reason}", file=sys.stderr)
+        print(
+            f"simulator: the address space limit is {allowed} MiB (ulimit -v), "
+            f"expected at least {needed} MiB",
+            file=sys.stderr,
+        )
         sys.exit(WRONG_USAGE)
 
 
 def _ensure_log_folder() -> None:
-    """Give ROS a folder for its logs, without which it does not start, where there is no home."""
+    """Choose a temporary log folder if the usual one is not writable: ROS needs one to start."""
     home = os.environ.get("ROS_HOME") or os.path.join(os.environ.get("HOME", ""), ".ros")
     folder = os.environ.get("ROS_LOG_DIR") or os.path.join(home, "log")
     with suppress(OSError):
@@ -103,41 +106,41 @@ def _ensure_log_folder() -> None:
             if os.access(folder, os.W_OK):
                 return
     os.environ["ROS_LOG_DIR"] = other = tempfile.mkdtemp(prefix="crazyflow_ros_log_")
-    print(f"simulator: no logs can be written to {folder!r}, they are in {other}", file=sys.stderr)
+    print(f"simulator: cannot write logs to {folder!r}, using {other}", file=sys.stderr)
 
 
 class _Process:
-    """The threads of the process, and how it ends."""
+    """Threads of the process and its shutdown."""
 
     def __init__(self) -> None:
         self._simulator: SimulatorNode | None = None
         self._cache: CodeCache | None = None
         self._exit_code = STOPPED
         self._ended = threading.Event()
-        # A signal writes into the pipe, whichever thread the kernel gives it to.
+        # A signal writes to the pipe, whichever thread the kernel delivers it to.
         self._wakes, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         self._worker = threading.Thread(target=self._work, name="node", daemon=True)
 
     def end(self, exit_code: int) -> None:
-        """End the process, from any thread; the first to call says with which code."""
+        """End the process, from any thread; the first call sets the exit code."""
         if not self._ended.is_set():
             self._exit_code = exit_code
             self._ended.set()
             os.write(self._waker, b"\0")
 
     def run(self) -> int:
-        """Run until `end` is called, by whomever."""
+        """Run until `end` is called, and return the exit code."""
         self._worker.start()
         while not self._ended.is_set():
             os.read(self._wakes, 1)
-        # If something hangs all the same, say where; this needs no lock of the interpreter.
+        # If shutdown hangs, print where; this works without the interpreter's lock.
         faulthandler.dump_traceback_later(_LAST_RESORT, exit=True)
         may_compile = False
         if self._simulator is not None:
             try:
-                self._simulator.physics.stop(_STOP_TIMEOUT)  # no callback waits for it any longer
+                self._simulator.physics.stop(_STOP_TIMEOUT)  # ends the waits of all callbacks
             except TimeoutError:
                 may_compile = True
         self._worker.join(_STOP_TIMEOUT)
@@ -146,14 +149,14 @@ class _Process:
         if not (may_compile or self._worker.is_alive()):
             if self._cache is not None:
                 self._cache.close()
-            rclpy.try_shutdown()  # while the other thread is within rclpy, this may never return
+            rclpy.try_shutdown()  # may hang while the other thread is in rclpy
         return self._exit_code
 
     def _work(self) -> None:
-        """Build the node, and run its callbacks."""
+        """Build the node and run its callbacks."""
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
-            # Only here, for they take seconds to import.
+            # Imported here because it takes seconds.
             from crazyflow_ros.ros.node import SimulatorNode, configure_jax
 
             self._cache = configure_jax(get_logger("crazyflow").warning)
@@ -172,28 +175,29 @@ class _Process:
             executor = _executor()
             executor.add_node(simulator)
             while not self._ended.is_set():
-                # Not spin(): without a deadline, the executor of the wheels burns all of a core.
-                # A drone may go while an event of one of its topics waits, and is found destroyed.
+                # Not spin(): without a deadline, the executor of the wheels uses a full core.
+                # A drone may be deleted while an event of one of its topics is queued.
                 with suppress(InvalidHandle):
                     executor.spin_until_future_complete(simulator.waiting.changed(), _SPIN_PERIOD)
             with suppress(TimeoutError):
-                simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until then
+                simulator.physics.stop(_STOP_TIMEOUT)  # it publishes until it stops
             executor.shutdown()
             simulator.destroy_node()
         except BaseException as error:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        if not self._ended.is_set():  # what fails in the end is of no consequence
+        if not self._ended.is_set():  # failures during shutdown do not matter
             get_logger("crazyflow").fatal("".join(traceback.format_exception(error)))
             self.end(FAILED)
 
 
 def _executor() -> Executor:
-    """The executor whose effort does not grow with the number of subscriptions, where there is one.
+    """Create an EventsExecutor where rclpy has one, else a SingleThreadedExecutor.
 
-    100 drones have 400 subscriptions. Since Kilted, rclpy can be woken by the one that has a
-    message, and a message costs 0.13 ms; otherwise it walks over all of them, which takes 2.3 ms.
+    100 drones have 400 subscriptions. The EventsExecutor (Kilted and later) is woken by the
+    subscription that received a message and takes 0.13 ms per message; the SingleThreadedExecutor
+    checks all subscriptions, which takes 2.3 ms.
     """
     try:
         from rclpy.experimental import EventsExecutor

@@ -1,7 +1,7 @@
-"""Drones as URDF: <drone>/robot_description for RViz and robot_state_publisher.
+"""URDF of the drones: <drone>/robot_description for RViz and robot_state_publisher.
 
-With ros2_control they include the hardware: <drone>/robot_description is for a controller manager
-in the drone's namespace, ~/robot_description, of all drones, for one that has all.
+With ros2_control the URDF includes the hardware: <drone>/robot_description is for a controller
+manager in the drone's namespace, ~/robot_description for one manager of all drones.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 
-# Stands for the name of a drone, none of which has two underscores in a row.
+# Placeholder for the name of a drone; no drone's name has two underscores in a row.
 _NAME = "__name__"
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the topics, and publish once for all who come."""
+    """Add the latched topics and publish them."""
     model = simulator.parameters.drone_model
     hardware, parameters = _hardware(simulator)
     if hardware is not Hardware.none:
@@ -43,7 +43,7 @@ def declare(simulator: SimulatorNode) -> None:
 
 
 def _hardware(simulator: SimulatorNode) -> tuple[Hardware, dict[str, str]]:
-    """How a controller manager reaches this simulator."""
+    """Return the hardware and its parameters for the controller manager."""
     match simulator.link:
         case SharedMemoryLink(name=name):
             return Hardware.native, {"shared_memory": name}

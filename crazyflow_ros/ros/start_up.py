@@ -1,4 +1,4 @@
-"""How long a start takes, said beforehand: from what earlier ones took, kept beside the code."""
+"""Predictions of the start-up time from earlier starts, stored with the compiled code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crazyflow_ros.limits import open_file
 from crazyflow_ros.ros.code_cache import ENTRIES, Warn
 
 _FILE = "start_up.json"
-_COLD = "cold"  # the latest time that compiling took, of whatever it was
+_COLD = "cold"  # key of the latest compilation time
 _TYPICAL = "takes 10 to 60 s"
 _UNKNOWN = 0.0
 _MOST_BYTES, _MOST_TIMES = 100_000, 500
@@ -27,8 +27,8 @@ class StartUp:
     """Times of earlier starts on this machine.
 
     Args:
-        folder: Of the compiled code, in which the times are kept, too; None if no code is kept.
-        info: Is told what takes how long.
+        folder: The compilation cache, which also stores the times; None if there is none.
+        info: Receives the log messages.
     """
 
     def __init__(self, folder: Path | None, info: Warn) -> None:
@@ -36,10 +36,10 @@ class StartUp:
 
     @contextmanager
     def compiling(self, *what: object) -> Iterator[None]:
-        """Say how long it will take to compile something, and note how long it took.
+        """Log the expected duration of a compilation, and store the actual one.
 
         Args:
-            what: All that the code depends on.
+            what: Everything that the compiled code depends on.
         """
         times = self._times()
         name = hashlib.sha256(repr((jax.__version__, *what)).encode()).hexdigest()[:16]
@@ -48,7 +48,7 @@ class StartUp:
             self._info(f"loading compiled code{time_taken if times[name] else ''}")
         else:
             typical = f"took {_rounded(times[_COLD])} the last time" if _COLD in times else _TYPICAL
-            self._info(f"compiling, which {typical}; what is compiled is kept for later starts")
+            self._info(f"compiling, which {typical}; the result is cached for later starts")
         before, began = self._count(), time.monotonic()
         yield
         took = time.monotonic() - began
@@ -74,7 +74,7 @@ class StartUp:
         return {}
 
     def _count(self) -> int:
-        """Functions of which there is code."""
+        """Count the cached functions."""
         if self._folder is None:
             return 0
         with suppress(OSError):
@@ -83,7 +83,7 @@ class StartUp:
 
 
 def process_age() -> float:
-    """Time [s] since this process began; 0 where the system does not tell."""
+    """Return the time [s] since the process started; 0 if the system does not provide it."""
     with suppress(OSError, ValueError, IndexError):
         after_name = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         began = int(after_name[19]) / os.sysconf("SC_CLK_TCK")

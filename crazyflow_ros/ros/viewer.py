@@ -1,8 +1,8 @@
-"""The window, with `headless:=false`: shows the drones, and takes keys and the mouse.
+"""MuJoCo's viewer (`headless:=false`), which shows the drones and handles keys and the mouse.
 
-Space lets time run or stand still, the right arrow advances by one step, backspace resets, and
-= and - double and halve the speed. A drone that was selected by a double click is dragged with Ctrl
-and the right mouse button.
+Space pauses and resumes, the right arrow advances by one step, backspace resets, = and - double and
+halve the speed. Double-click a drone to select it, then drag it with Ctrl and the right mouse
+button.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 SPACE, EQUAL, MINUS, BACKSPACE, RIGHT = 32, 61, 45, 259, 262
-"""Keys, as GLFW numbers them."""
+"""GLFW codes of keys."""
 
 _PERIOD = 1 / 60  # s of wall time
-_START_TIMEOUT = 60.0  # s, it imports everything anew
+_START_TIMEOUT = 60.0  # s, the new process imports everything again
 _ANSWER_TIMEOUT = 5.0  # s
 _END_TIMEOUT = 0.3  # s
-_SLOWEST, _FASTEST = 1 / 64, 64.0  # real-time factors that keys lead to, beyond it is no limit
+_SLOWEST, _FASTEST = 1 / 64, 64.0  # real-time factors set by keys; above the fastest: no limit
 
 
-class Controls:
-    """What keys and the mouse do.
+class ViewerControls:
+    """Actions of keys and the mouse.
 
     Args:
-        physics: Is controlled.
-        step_ticks: Gives the number of ticks of a step.
+        physics: The simulation to control.
+        step_ticks: Returns the number of ticks of a step.
         set_factor: Sets the real-time factor.
     """
 
@@ -57,20 +57,20 @@ class Controls:
         self._dragged: set[str] = set()
 
     def take(self, taken: Input, names: Sequence[str]) -> None:
-        """Do what the user asks for; `names` are those of the drones."""
+        """Carry out the user's input; `names` are those of the drones."""
         for key in taken.keys:
             self._press(key)
         for name, wrench in zip(names, taken.wrench):
             if wrench.any():
                 self._dragged.add(name)
-                with suppress(ValueError):  # the drone is gone
+                with suppress(ValueError):  # the drone has been deleted
                     lasting = Wrench(wrench[:3], wrench[3:], math.inf)
                     self._physics.apply_wrench(name, lasting, key=("viewer", name))
             elif name in self._dragged:
                 self._release(name)
 
     def release(self) -> None:
-        """Let go of all drones."""
+        """Release all dragged drones."""
         for name in tuple(self._dragged):
             self._release(name)
 
@@ -80,7 +80,7 @@ class Controls:
         if key == SPACE:
             physics.resume() if physics.paused else physics.pause()
         elif key == RIGHT:
-            physics.step(self._step_ticks())  # is refused while time runs
+            physics.step(self._step_ticks())  # refused unless paused
         elif key == BACKSPACE:
             physics.reset()
         elif key == EQUAL:
@@ -94,9 +94,11 @@ class Controls:
 
 
 class Viewer:
-    """Feeds the window's process, in a thread of its own."""
+    """Thread that feeds the viewer's process."""
 
-    def __init__(self, physics: PhysicsThread, logger: RcutilsLogger, controls: Controls) -> None:
+    def __init__(
+        self, physics: PhysicsThread, logger: RcutilsLogger, controls: ViewerControls
+    ) -> None:
         self._physics, self._logger, self._controls = physics, logger, controls
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._main, name="viewer", daemon=True)
@@ -113,14 +115,14 @@ class Viewer:
     def _main(self) -> None:
         try:
             while not self._ended.is_set() and self._show():
-                pass  # the scene has changed, a new window shows it
+                pass  # the scene has changed, open a new window
         except (EOFError, OSError) as error:
-            self._logger.warning(f"the viewer has ended, the simulation goes on ({error!r})")
+            self._logger.warning(f"the viewer ended; the simulation continues ({error!r})")
         finally:
             self._controls.release()
 
     def _show(self) -> bool:
-        """Show one model in one window; True if there is another one to be shown."""
+        """Show one model in one window; return True if the model has changed."""
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         mirror = self._physics.mirror
@@ -128,7 +130,7 @@ class Viewer:
         arguments = (theirs, model, names)
         process = context.Process(target=show, args=arguments, name="viewer", daemon=True)
         process.start()
-        theirs.close()  # so that its end is noticed
+        theirs.close()  # so that the end of the process is noticed
         try:
             reason = self._answer(ours, _START_TIMEOUT)
             if reason is not None:
@@ -142,7 +144,7 @@ class Viewer:
                 ours.send(self._frame(snapshot))
                 taken = self._answer(ours, _ANSWER_TIMEOUT)
                 if taken is None:
-                    self._logger.info("the viewer was closed, the simulation goes on")
+                    self._logger.info("the viewer was closed; the simulation continues")
                     return False
                 assert isinstance(taken, Input)
                 self._controls.take(taken, names)
@@ -153,11 +155,11 @@ class Viewer:
             process.terminate()
 
     def _answer(self, connection: Connection, timeout: float) -> Input | str | None:
-        """What comes next.
+        """Receive the next message of the viewer's process.
 
         Raises:
             EOFError: The process has ended.
-            TimeoutError: Nothing came in time.
+            TimeoutError: No message arrived in time.
         """
         if not connection.poll(timeout):
             raise TimeoutError(f"no answer within {timeout:g} s")
@@ -175,11 +177,11 @@ class Viewer:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Open the window, if there shall be one."""
+    """Open the window unless the node is headless."""
     if simulator.parameters.headless:
         return
     physics = simulator.physics
-    controls = Controls(
+    controls = ViewerControls(
         physics,
         lambda: simulator.get_parameter("step_ticks").value or physics.control_period,
         lambda factor: simulator.set_parameters([Parameter("real_time_factor", value=factor)]),

@@ -16,12 +16,12 @@ namespace crazyflow_ros
 namespace
 {
 constexpr int kWarningPeriod = 1000;  // ms between two messages of the same kind
-constexpr std::chrono::milliseconds kLook{500};  // between two looks whether the simulator is there
-constexpr int kAttempts = 1000;       // to reach a value that another thread holds for an instant
+constexpr std::chrono::milliseconds kLook{500};  // between two checks for the simulator
+constexpr int kAttempts = 1000;       // to lock a value that another thread holds briefly
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kYaw = index_of(kStates, "body/yaw");
 
-/// Index in kCommands of a full interface name of this drone; kNone if it is another's.
+/// Index in kCommands of a full interface name of this drone; kNone for other drones.
 std::size_t command_index(const std::string & drone, std::string_view name) noexcept
 {
   const bool ours = name.size() > drone.size() && name.compare(0, drone.size(), drone) == 0 &&
@@ -29,7 +29,7 @@ std::size_t command_index(const std::string & drone, std::string_view name) noex
   return ours ? index_of(kCommands, name.substr(drone.size() + 1)) : kNone;
 }
 
-/// What is claimed after a switch.
+/// Claims after a switch.
 Claims after(
   const std::string & drone, Claims claims, const CrazyflowSystem::Names & start,
   const CrazyflowSystem::Names & stop) noexcept
@@ -45,7 +45,7 @@ Claims after(
   return claims;
 }
 
-/// Axes may be claimed one after the other; the drone is held until they are complete.
+/// Axes may be claimed one by one; the drone is held until all are claimed.
 bool may_become_acceleration(Claims claims) noexcept
 {
   return (claims & ~kLevels.back().all()) == 0;
@@ -76,7 +76,7 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_configure(const LifecycleSta
     simulator_.close();
     return fail(error);
   }
-  // Without simulated time, read sees it.
+  // Without simulated time, `read` detects the end of the simulator.
   if (get_node() != nullptr && get_clock()->get_clock_type() == RCL_ROS_TIME) {
     watcher_.start(kLook, [this] {return watch();});
   }
@@ -123,11 +123,11 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_shutdown(const LifecycleStat
 
 CrazyflowSystem::CallbackReturn CrazyflowSystem::on_error(const LifecycleState & previous)
 {
-  for (auto & drone : drones_) {  // the manager stops their controllers, without telling us
+  for (auto & drone : drones_) {  // the manager stops the controllers without notice
     drone.claims = 0;
     drone.level = nullptr;
   }
-  return on_cleanup(previous);  // then it can be configured again, with another simulator
+  return on_cleanup(previous);  // allows another configuration, with a new simulator
 }
 
 void CrazyflowSystem::read_parameters()
@@ -206,8 +206,8 @@ CrazyflowSystem::Drone & CrazyflowSystem::drone_of(
 void CrazyflowSystem::find_handles()
 {
   std::string part;
-  // Claims stay: if this component was unconfigured under active controllers, these are not started
-  // again, and go on commanding.
+  // Claims are kept: controllers that were active while this component was unconfigured continue to
+  // command without being restarted.
   for (auto & drone : drones_) {
     drone.states.clear();
     drone.heading = kNaN;
@@ -224,7 +224,7 @@ void CrazyflowSystem::find_handles()
       drone.commands[index_of(kCommands, part + "/" + command->get_interface_name())] = command;
     }
   }
-  for (auto & drone : drones_) {  // what was commanded before is of the past
+  for (auto & drone : drones_) {  // earlier commands are outdated
     forget(drone, drone.claims);
   }
 }
@@ -261,7 +261,7 @@ void CrazyflowSystem::connect()
   if (info_.rw_rate != 0 && info_.rw_rate != rate) {
     const std::string text = "this component is read and written at " +
       std::to_string(info_.rw_rate) + " Hz, but ros2_control.rate of the simulator is " +
-      std::to_string(rate) + " Hz; it has to be the update_rate of the controller manager";
+      std::to_string(rate) + " Hz; it must be the update_rate of the controller manager";
     if (lock_step) {
       throw std::runtime_error(text);
     }
@@ -272,7 +272,8 @@ void CrazyflowSystem::connect()
     simulation.simulator_pid, rate, mode);
 }
 
-/// Where time is the simulator's, no cycle comes that would see its end; false once it is seen.
+/// With simulated time no cycle follows the simulator's end, so a thread checks for it. Returns false
+/// once the simulator has ended.
 bool CrazyflowSystem::watch()
 {
   if (simulator_.alive()) {
@@ -284,7 +285,7 @@ bool CrazyflowSystem::watch()
   return false;
 }
 
-/// Some commands of a drone are unknown until their controllers command anew.
+/// Mark some commands of a drone as unknown until their controllers command again.
 void CrazyflowSystem::forget(Drone & drone, Claims claims)
 {
   for (std::size_t i = 0; i < kCommands.size(); ++i) {
@@ -296,7 +297,7 @@ void CrazyflowSystem::forget(Drone & drone, Claims claims)
     }
   }
   drone.fresh |= claims;
-  drone.told = false;
+  drone.reported = false;
 }
 
 CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
@@ -304,7 +305,7 @@ CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
 {
   for (const auto & drone : drones_) {
     const Claims claims = after(drone.name, drone.claims, start, stop);
-    // What stopping leaves may be incomplete, for then the drone is held.
+    // After a stop the claims may be incomplete: the drone is then held.
     if (
       (claims & ~drone.claims) == 0 || level_of(claims) != nullptr ||
       may_become_acceleration(claims))
@@ -333,7 +334,7 @@ CrazyflowSystem::return_type CrazyflowSystem::perform_command_mode_switch(
   const Names & start, const Names & stop)
 {
   for (auto & drone : drones_) {
-    // A controller that starts knows no command yet; what another one left here is none of its.
+    // A starting controller has no command yet; discard the values of its predecessor.
     forget(drone, after(drone.name, 0, start, {}));
     drone.claims = after(drone.name, drone.claims, start, stop);
     drone.fresh &= drone.claims;
@@ -349,13 +350,13 @@ CrazyflowSystem::return_type CrazyflowSystem::perform_command_mode_switch(
 CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const rclcpp::Duration &)
 {
   using shared_memory::Wait;
-  // In lock-step the manager's next cycle belongs to the next state, even if it comes early.
+  // In lock-step the manager's next cycle uses the next state, even if the cycle starts early.
   const bool waits = active_ && simulator_.info().lock_step != 0;
   switch (simulator_.wait(waits ? timeout_ : std::chrono::milliseconds(0))) {
     case Wait::gone:
       RCLCPP_ERROR(
-        get_logger(), "the simulator '%s' has ended; when there is one again, set this component "
-        "active again", memory_name_.c_str());
+        get_logger(), "the simulator '%s' has ended; activate this component again once there "
+        "is a new one", memory_name_.c_str());
       return return_type::ERROR;
     case Wait::timeout:
       if (waits) {
@@ -384,8 +385,8 @@ CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const r
 
 CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const rclcpp::Duration &)
 {
-  // The manager may have skipped the reading, while another thread changed this component. Who has
-  // just been activated would begin with an answer to what is past, and be waited for.
+  // The manager may have skipped `read` while another thread changed this component. A component
+  // just activated would otherwise answer an old state, and the simulator would wait for it.
   const bool answers = std::exchange(answers_, false);
   if (!active_ || (!answers && simulator_.info().lock_step != 0)) {
     return return_type::OK;
@@ -397,7 +398,7 @@ CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const 
   return return_type::OK;
 }
 
-/// Command the drone of an index, in answer to the state that was read.
+/// Post the command of a drone, in response to the last state.
 void CrazyflowSystem::post(std::size_t i)
 {
   Drone & drone = drones_[i];
@@ -423,20 +424,20 @@ void CrazyflowSystem::post(std::size_t i)
     if (!std::isnan(values[k])) {
       drone.fresh &= ~claim;
     } else if (index == drone.level->heading && (drone.claims & ~drone.fresh & claim) == 0) {
-      values[k] = drone.heading;  // not claimed, or not yet commanded
+      values[k] = drone.heading;  // not claimed or without a command
     } else {
       unknown |= claim;
     }
   }
-  // Unknown is what has not been commanded since its controller was started, and otherwise wrong,
-  // which is the simulator's to refuse.
+  // A NaN means no command since the controller started; otherwise it is invalid, and the simulator
+  // refuses it.
   const bool waiting = (unknown & drone.fresh) != 0;
-  if (waiting && unknown != drone.level->needed() && !drone.told) {
+  if (waiting && unknown != drone.level->needed() && !drone.reported) {
     RCLCPP_INFO(
-      get_logger(), "%s: only some of %s have been commanded; it goes on as it does until all are",
-      drone.name.c_str(), drone.level->description);
+      get_logger(), "%s: only some of %s have commands; the previous command stays active until all "
+      "have", drone.name.c_str(), drone.level->description);
   }
-  drone.told = waiting && unknown != drone.level->needed();
+  drone.reported = waiting && unknown != drone.level->needed();
   simulator_.post(i, waiting ? Level::waiting : drone.level->level, values);
 }
 

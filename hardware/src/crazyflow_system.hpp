@@ -1,4 +1,4 @@
-// The drones of a simulator as hardware of ros2_control.
+// ros2_control hardware: the drones of a simulator.
 
 #pragma once
 
@@ -16,9 +16,9 @@
 namespace crazyflow_ros
 {
 
-/// Reads states from the simulator's shared memory, and posts commands. The names of joints,
-/// sensors and GPIOs, `<drone>_<component>`, say which drones it has; docs/ros2_control.md lists
-/// interfaces and parameters.
+/// Reads states from the simulator's shared memory and posts commands. The names of joints, sensors
+/// and GPIOs, `<drone>_<component>`, determine its drones; docs/ros2_control.md lists interfaces and
+/// parameters.
 class CrazyflowSystem : public hardware_interface::SystemInterface
 {
 public:
@@ -47,13 +47,13 @@ private:
     std::string name;
     Claims claims = 0;
     const LevelCommands * level = nullptr;  ///< null: held
-    Claims fresh = 0;       ///< those whose controllers have not commanded anything yet
-    bool told = false;      ///< that only some of them have
-    double heading = 0.0;   ///< when the level began [rad]; NaN: not yet known
+    Claims fresh = 0;       ///< claims without a command so far
+    bool reported = false;  ///< a log message said that only some claims have commands
+    double heading = 0.0;   ///< at the start of the level [rad]; NaN: unknown
     Values values{};
-    /// State interfaces and which of the values they have.
+    /// State interfaces, each with the index of its value.
     std::vector<std::pair<hardware_interface::StateInterface::SharedPtr, std::size_t>> states;
-    /// Command interfaces; null where the description has none.
+    /// Command interfaces; null if missing in the description.
     std::array<hardware_interface::CommandInterface::SharedPtr, kCommands.size()> commands;
   };
 
@@ -70,12 +70,12 @@ private:
   shared_memory::Controller simulator_;
   std::vector<Drone> drones_;
   std::string memory_name_;
-  std::string lock_step_;  ///< "true", "false", or empty: as the simulator wants
+  std::string lock_step_;  ///< "true", "false", or empty: as set in the simulator
   std::chrono::milliseconds timeout_{};
   std::chrono::milliseconds connect_timeout_{};
   bool active_ = false;
-  bool answers_ = false;  ///< a state was read, and not yet answered
-  Watcher watcher_;       ///< of the simulator's end; it ends before all of the above
+  bool answers_ = false;  ///< a state was read and has no command yet
+  Watcher watcher_;       ///< detects the simulator's end; destroyed before the members above
 };
 
 }  // namespace crazyflow_ros

@@ -1,5 +1,5 @@
-// What ros2_control sees of a drone, and how it follows from the shared memory: the names of
-// crazyflow_ros/description/interfaces.py, without the drone's, in an order of their own.
+// State and command interfaces of a drone, computed from the shared memory. The names are those of
+// crazyflow_ros/description/interfaces.py without the drone's name, in a different order.
 
 #pragma once
 
@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 15> kCommands = {
   "x/acceleration", "y/acceleration", "z/acceleration", "yaw/position",
 };
 
-/// Index of a name in kStates or kCommands, their size if it is not there.
+/// Index of a name in kStates or kCommands; the size of the array if not found.
 template <std::size_t N>
 constexpr std::size_t index_of(
   const std::array<std::string_view, N> & names, std::string_view name) noexcept
@@ -60,13 +60,13 @@ constexpr std::size_t index_of(
 using Claims = std::uint32_t;  ///< bit i: a controller commands kCommands[i]
 constexpr std::size_t kNone = kCommands.size();
 
-/// A level and the commands that its four numbers are.
+/// A level and the commands that make up its four numbers.
 struct LevelCommands
 {
   Level level;
   const char * description;
   std::array<std::size_t, 4> commands;  ///< indices in kCommands, in the order of the numbers
-  std::size_t heading;                  ///< the one that may be left out, to keep the heading
+  std::size_t heading;                  ///< optional command; without it the heading is kept
 
   constexpr Claims all() const noexcept
   {
@@ -91,7 +91,7 @@ constexpr std::array<LevelCommands, 4> kLevels = {{
     {{11, 12, 13, 14}}, 14},
 }};
 
-/// The level that is commanded by what is claimed; null if that is nothing, or incomplete.
+/// The level of a set of claims; null if it is empty or incomplete.
 inline const LevelCommands * level_of(Claims claims) noexcept
 {
   for (const auto & level : kLevels) {
@@ -158,7 +158,7 @@ inline void fill(const DroneState & drone, const Header & info, Values & values)
     put(drone.velocity[axis]);
   }
   put(yaw);
-  const auto & rates = drone.angular_velocity;  // of which this is the part about the vertical
+  const auto & rates = drone.angular_velocity;  // the vertical component is the yaw rate
   put(to_world[2][0] * rates[0] + to_world[2][1] * rates[1] + to_world[2][2] * rates[2]);
 }
 

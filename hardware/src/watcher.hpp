@@ -1,4 +1,4 @@
-// Looks at something now and then, in a thread of its own.
+// Periodic calls of a function in a separate thread.
 
 #pragma once
 
@@ -12,11 +12,11 @@
 namespace crazyflow_ros
 {
 
-/// Calls a function every so often, until that is false, `stop` is called, or this is destroyed.
+/// Calls a function periodically, until it returns false, `stop` is called, or this is destroyed.
 ///
-/// It stands for a timer of the component's node, which a plugin cannot have: the executor of the
-/// controller manager keeps a weak pointer to each timer that it has seen, and drops it after the
-/// plugin's library, where the code that this needs is, has been unloaded.
+/// It replaces a timer of the component's node, which a plugin cannot use: the controller manager's
+/// executor keeps a weak pointer to each timer, and releases it after the plugin's library has been
+/// unloaded, which contains the code for that.
 class Watcher
 {
 public:
@@ -25,7 +25,7 @@ public:
   Watcher & operator=(const Watcher &) = delete;
   ~Watcher() {stop();}
 
-  /// Begin. Nothing of `look` is used any more when `stop` has returned.
+  /// Start. `look` is not used after `stop` has returned.
   void start(std::chrono::milliseconds period, std::function<bool()> look)
   {
     stop();
@@ -43,7 +43,7 @@ public:
         });
   }
 
-  /// End, and wait until it has ended. Not from within the function that is called.
+  /// Stop and join the thread. Do not call it from the called function.
   void stop()
   {
     {

@@ -24,8 +24,8 @@ from crazyflow_ros.demo.trajectory import (
     MOST_LAG,
     SHORTEST,
     SIZE,
-    FigureEight,
-    Flight,
+    FigureEightPath,
+    FlightPath,
     Glide,
     plan_flight,
 )
@@ -34,7 +34,9 @@ from crazyflow_ros.dynamics import Drone
 PAD = np.array([0.5, -0.5, 0.014])
 
 
-def differences(flight: Flight | Glide | FigureEight, duration: float) -> tuple[float, float]:
+def differences(
+    flight: FlightPath | Glide | FigureEightPath, duration: float
+) -> tuple[float, float]:
     """Largest difference of velocity and acceleration from finite differences."""
     step = 1e-3
     times = np.arange(0, duration + step / 2, step)
@@ -48,11 +50,13 @@ def differences(flight: Flight | Glide | FigureEight, duration: float) -> tuple[
     "segment",
     [
         Glide(PAD, 2 * PAD, 2.5),
-        FigureEight(PAD, SIZE, laps=2, duration=16.0),
-        FigureEight(PAD, SIZE, laps=1, duration=7.0),
+        FigureEightPath(PAD, SIZE, laps=2, duration=16.0),
+        FigureEightPath(PAD, SIZE, laps=1, duration=7.0),
     ],
 )
-def test_segment_has_true_derivatives_and_rests_at_its_ends(segment: Glide | FigureEight) -> None:
+def test_segment_has_true_derivatives_and_rests_at_its_ends(
+    segment: Glide | FigureEightPath,
+) -> None:
     vel, acc = differences(segment, segment.duration)
     assert vel < 1e-5
     assert acc < 1e-3  # its derivative jumps where the phase has reached its rate
@@ -62,7 +66,7 @@ def test_segment_has_true_derivatives_and_rests_at_its_ends(segment: Glide | Fig
 
 
 def test_figure_eight_has_its_size_and_crosses_its_centre() -> None:
-    figure = FigureEight(PAD, SIZE, laps=2, duration=16.0)
+    figure = FigureEightPath(PAD, SIZE, laps=2, duration=16.0)
     offset = figure(np.linspace(0, 16, 16001)).pos - PAD
     assert np.allclose(offset.max(axis=0), SIZE, atol=1e-4)
     assert np.allclose(offset.min(axis=0), -SIZE, atol=1e-4)

@@ -115,4 +115,7 @@ def test_the_demonstration_goes_without_a_camera_where_nothing_draws(
     written = {"scan.png", "cloud.png"} | ({"camera.png", "depth.png"} if draws else set())
     assert {path.name for path in (tmp_path / "out").iterdir()} == written
     said = capsys.readouterr().out
-    assert ("no camera: nothing draws here, see out/simulator.log. MUJOCO_GL is " in said) != draws
+    assert (
+        "no camera pictures: rendering is not available, see out/simulator.log. MUJOCO_GL is "
+        in said
+    ) != draws

@@ -39,7 +39,8 @@ int main(int argc, char ** argv)
       }
       if (!connected) {
         simulator.close();
-        if (error.find("version") != std::string::npos || error.find("controller already") != std::string::npos ||
+        if (error.find("version") != std::string::npos ||
+          error.find("already has a controller") != std::string::npos ||
           error.find("no drone") != std::string::npos)
         {
           std::fprintf(stderr, "%s\n", error.c_str());

@@ -370,7 +370,7 @@ def test_a_drone_has_one_controller_and_two_controllers_make_one_barrier(client,
         connected(a)
         with run_client(client, name, drones=("cf0",)) as thief:
             _, error = thief.communicate(timeout=T)
-            assert f"cf0 has a controller already, process {a.pid}" in error
+            assert f"cf0 already has a controller, process {a.pid}" in error
         with run_client(client, name, drones=("nobody",)) as stranger:
             _, error = stranger.communicate(timeout=T)
             assert "no drone 'nobody', but cf0, cf1" in error

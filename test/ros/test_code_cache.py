@@ -103,7 +103,7 @@ def test_full_disk_is_told_once_and_leaves_nothing_half(tmp_path: Path) -> None:
     full = compile_in(tmp_path, "full")
     assert full.returncode == 0 and full.stdout.count("told:") == 1, full.stderr
     assert "cannot be written (OSError: [Errno 27] File too large" in full.stdout
-    assert f"the folder of compiled code, {tmp_path}," in full.stdout
+    assert f"the compilation cache {tmp_path} " in full.stdout
     assert "Warning" not in full.stderr
     assert "told" not in compile_in(tmp_path).stdout
     assert "hits: 0" not in compile_in(tmp_path).stdout
@@ -136,7 +136,7 @@ def test_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(0o777)
-    assert "can be written by everybody, and is not used" in compile_in(folder).stdout
+    assert "is writable for everybody and is not used" in compile_in(folder).stdout
     assert not entries(folder)
 
 
@@ -145,11 +145,11 @@ def test_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
     folder.mkdir()
     os.chown(folder, 12345, 12345)
-    assert "belongs to another user, number 12345, and is not used" in compile_in(folder).stdout
+    assert "belongs to another user (12345) and is not used" in compile_in(folder).stdout
     assert not entries(folder)
 
 
 def test_no_folder_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said = compile_in(tmp_path / "file" / "cache").stdout
-    assert said.count("told:") == 1 and "cannot be made (Not a directory)" in said
+    assert said.count("told:") == 1 and "cannot be created (Not a directory)" in said

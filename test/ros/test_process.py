@@ -90,9 +90,9 @@ def test_missing_message_package_switches_its_topics_off_until_sigint(start: Sta
     prelude = f"import sys; sys.modules.update(dict.fromkeys({missing}))"
     simulator = start("-p", "ros2_control.mode:=topic", prelude=prelude).wait_for("ready: ")
     assert simulator.log.count("simulation_interfaces is off") == 1
-    assert "topic_sensors is off, for there is no package pal_statistics_msgs" in simulator.log
+    assert "topic_sensors is off: the package pal_statistics_msgs is missing" in simulator.log
     (line,) = [line for line in simulator.log.splitlines() if "tf2" in line]
-    assert "tf is off, for there is no package tf2_msgs; install it with 'apt install ros" in line
+    assert "tf is off: the package tf2_msgs is missing; install it with 'apt install ros" in line
     assert "tf2-msgs', or run 'make setup'" in line
     client = Client(DOMAIN)
     assert client.latest(Odometry, "cf0/odom")

@@ -177,7 +177,7 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
     parameters = [word for argument in arguments for word in ("-p", argument)]
     limits = "unset HOME ROS_HOME ROS_LOG_DIR; ulimit -n 64"
     with limited(limits, *parameters, cache=tmp_path) as simulator:
-        simulator.wait_for("ready: ").wait_for("the simulation goes on")
+        simulator.wait_for("ready: ").wait_for("the simulation continues")
         client = Client(DOMAIN)
         check_clock(client)
         saved = client.call(Trigger, "crazyflow/save_checkpoint")
@@ -191,9 +191,9 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
         log = simulator.log
     assert not list(cache.iterdir())
     for expected in (
-        "no logs can be written to",
-        f"the folder of compiled code, {cache}, can be written by everybody, and is not used",
-        "record: /dev/full is given up, the simulation goes on: [Errno 28]",
+        "cannot write logs to",
+        f"the compilation cache {cache} is writable for everybody and is not used",
+        "record: writing /dev/full failed, the simulation continues: [Errno 28]",
     ):
         assert log.count(expected) == 1, log
     assert "Traceback" not in log
@@ -202,7 +202,7 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
 def test_too_few_addresses_are_named_instead_of_an_abort() -> None:
     with limited("ulimit -v 1000000") as simulator:
         assert simulator.wait() == 2
-        assert "may use 976 MiB of addresses (ulimit -v), it needs" in simulator.log
+        assert "address space limit is 976 MiB (ulimit -v), expected" in simulator.log
         assert "Traceback" not in simulator.log
 
 

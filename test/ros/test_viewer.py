@@ -15,7 +15,7 @@ from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain
 
 from crazyflow_ros.dynamics import load_drone
-from crazyflow_ros.ros.viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, Controls
+from crazyflow_ros.ros.viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, ViewerControls
 from crazyflow_ros.runtime import Wrench
 from crazyflow_ros.scene import MirrorState, build_spec
 from crazyflow_ros.scene.viewer import Input, Scene
@@ -52,15 +52,15 @@ def physics() -> Physics:
 
 
 @pytest.fixture
-def controls(physics: Physics) -> Controls:
-    return Controls(physics, lambda: 5, physics.set_factor)
+def controls(physics: Physics) -> ViewerControls:
+    return ViewerControls(physics, lambda: 5, physics.set_factor)
 
 
-def press(controls: Controls, *keys: int) -> None:
+def press(controls: ViewerControls, *keys: int) -> None:
     controls.take(Input(list(keys), np.zeros((2, 6))), NAMES)
 
 
-def test_keys_pause_step_and_reset(physics: Physics, controls: Controls) -> None:
+def test_keys_pause_step_and_reset(physics: Physics, controls: ViewerControls) -> None:
     press(controls, SPACE)
     physics.paused = True
     press(controls, RIGHT, BACKSPACE, SPACE, ord("Q"))
@@ -79,14 +79,14 @@ def test_keys_pause_step_and_reset(physics: Physics, controls: Controls) -> None
     ],
 )
 def test_keys_change_the_speed(
-    physics: Physics, controls: Controls, key: int, factor: float, expected: float
+    physics: Physics, controls: ViewerControls, key: int, factor: float, expected: float
 ) -> None:
     physics.factor = factor
     press(controls, key)
     assert physics.factor == expected
 
 
-def test_drag_lasts_until_it_ends(physics: Physics, controls: Controls) -> None:
+def test_drag_lasts_until_it_ends(physics: Physics, controls: ViewerControls) -> None:
     wrench = np.zeros((2, 6))
     wrench[1, 0] = 0.25
     controls.take(Input([], wrench), NAMES)
@@ -100,7 +100,7 @@ def test_drag_lasts_until_it_ends(physics: Physics, controls: Controls) -> None:
     ]
 
 
-def test_drag_ends_with_the_window(physics: Physics, controls: Controls) -> None:
+def test_drag_ends_with_the_window(physics: Physics, controls: ViewerControls) -> None:
     wrench = np.ones((2, 6))
     controls.take(Input([], wrench), NAMES)
     controls.release()
@@ -167,4 +167,4 @@ def test_window_opens_and_closes_with_the_simulator(client: Client) -> None:
         check_that_it_runs(client)
         assert simulator.end()[0] == 0
         assert "Traceback" not in simulator.log
-        assert "viewer has ended" not in simulator.log
+        assert "the viewer ended" not in simulator.log

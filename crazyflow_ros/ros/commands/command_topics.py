@@ -1,4 +1,4 @@
-"""What drones are told by topic, from <drone>/cmd_pose to <drone>/wrench."""
+"""Command topics of the drones, from <drone>/cmd_pose to <drone>/wrench."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 Conversion = Callable[[Any, str], Setpoint]
 Apply = Callable[[str, Any], None]
-"""Passes a message for a drone on; raises ValueError if it is a bad one."""
+"""Applies a message to a drone; raises ValueError if the message is invalid."""
 
-# The latest command counts, so none is kept for later.
+# Only the latest command matters.
 _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversion]]:
-    """Type and conversion of the messages that tell a drone what to do, by topic.
+    """Return type and conversion of command messages by topic.
 
     Args:
-        control: What a bare command means.
-        drone_model: Of the drones, all of one.
+        control: Control mode of the topic `command`.
+        drone_model: Model of the drones.
     """
     return {
         **_streamed(drone_model),
@@ -48,11 +48,11 @@ def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversio
 
 
 def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
-    """The streamed setpoints of crazyswarm2; two of them need its messages, see `flight`."""
+    """Return the streamed setpoints of crazyswarm2; two of them need its message package."""
     most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
     legacy = partial(setpoint_messages.legacy, most_thrust=most_thrust)
     found: dict[str, tuple[Any, Conversion]] = {"cmd_vel_legacy": (Twist, legacy)}
-    with suppress(ModuleNotFoundError):  # which the feature `flight` warns of
+    with suppress(ModuleNotFoundError):  # the feature `flight_services` warns about it
         from crazyflie_interfaces.msg import FullState, Hover
 
         found["cmd_full_state"] = (FullState, setpoint_messages.full_state)
@@ -60,8 +60,8 @@ def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
     return found
 
 
-class Commands:
-    """Passes commands on to the physics thread; a bad one changes nothing."""
+class CommandTopics:
+    """Subscriptions that pass commands to the physics thread; an invalid one changes nothing."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._physics = simulator, simulator.physics
@@ -87,7 +87,7 @@ class Commands:
         self._simulator.create_subscription(message_type, f"{drone}/{topic}", receive, _QOS)
 
     def _types(self) -> dict[str, Any]:
-        """Types of the topics of a drone."""
+        """Return the message types of a drone's topics."""
         kinds = {topic: kind for topic, (kind, _) in self._inputs.items()}
         return kinds | {"wrench": WrenchStamped}
 
@@ -103,5 +103,5 @@ class Commands:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the subscriptions."""
-    Commands(simulator)
+    """Create the subscriptions."""
+    CommandTopics(simulator)

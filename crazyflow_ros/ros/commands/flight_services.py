@@ -1,7 +1,7 @@
-"""Take-off, landing and trajectories: <drone>/takeoff and its siblings, the same below all/.
+"""Services for take-off, landing and trajectories: <drone>/takeoff and others, also under all/.
 
-Types and meaning are those of crazyswarm2. Its services answer nothing, so what is refused is said
-in the log.
+Types and semantics are those of crazyswarm2. Its services have empty responses, so refusals are
+logged.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 ALL = "all"
-"""Stands for all drones in the names of services."""
+"""Namespace of the services for all drones."""
 
 _Conversion = Callable[[str, Any], Setpoint]
 _EVENTS = QoSProfile(depth=100)
-_BAD = ("crashed",)  # kinds of events that end a flight
+_BAD = ("crashed",)  # kinds of events published as errors
 
 
 class TrajectoryMemory:
-    """The trajectories that were uploaded to a drone, in pieces as in its firmware."""
+    """Trajectories uploaded to a drone, stored as pieces like in the firmware."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, tuple[float, np.ndarray]] = {}
         self._trajectories: dict[int, range] = {}
 
     def upload(self, request: UploadTrajectory.Request) -> None:
-        """Write pieces from an offset on, and give them an id.
+        """Store pieces from an offset on as the trajectory of an id.
 
         Raises:
-            ValueError: There is no room for them, or they are no polynomials of degree 7.
+            ValueError: The pieces do not fit, or are not polynomials of degree 7.
         """
         pieces, number = request.pieces, request.trajectory_id
         where = range(request.piece_offset, request.piece_offset + len(pieces))
@@ -71,15 +71,15 @@ class TrajectoryMemory:
                 if len(values) != ORDER:
                     raise ValueError(f"poly_{name} of piece {i} has {len(values)} numbers, not 8")
                 coefficients[i, axis] = values
-        flight.PolynomialTrajectory(durations, coefficients)  # refuses what makes no sense
+        flight.PolynomialTrajectory(durations, coefficients)  # refuses invalid pieces
         self._pieces.update(zip(where, zip(durations, coefficients)))
         self._trajectories[number] = where
 
     def trajectory(self, number: int) -> flight.PolynomialTrajectory:
-        """What was uploaded with an id.
+        """Return the trajectory uploaded with an id.
 
         Raises:
-            ValueError: Nothing was.
+            ValueError: There is none.
         """
         if number not in self._trajectories:
             known = ", ".join(map(str, sorted(self._trajectories))) or "none"
@@ -88,8 +88,8 @@ class TrajectoryMemory:
         return flight.PolynomialTrajectory(durations, np.array(coefficients))
 
 
-class Flight:
-    """Services of each drone and of all, and the topic of what happens to drones."""
+class FlightServices:
+    """Flight services of each drone and of all drones, and the topic ~/flight_events."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._waiting = simulator, simulator.waiting
@@ -101,7 +101,7 @@ class Flight:
         self._add(ALL)
 
     def _add(self, owner: str) -> None:
-        """The services of a drone, or of all."""
+        """Create the services of a drone, or of all drones."""
         for kind, name, conversion in (
             (Takeoff, "takeoff", _takeoff),
             (Land, "land", _land),
@@ -112,23 +112,25 @@ class Flight:
             (SetGroupMask, "set_group_mask", _group),
             (Empty, "emergency", _emergency),
         ):
-            answer = partial(self._tell, owner, conversion)
+            answer = partial(self._command, owner, conversion)
             self._simulator.create_service(kind, f"{owner}/{name}", answer)
         if owner != ALL:
             self._memories[owner] = TrajectoryMemory()
             upload = partial(self._upload, owner)
             self._simulator.create_service(UploadTrajectory, f"{owner}/upload_trajectory", upload)
 
-    async def _tell(self, owner: str, conversion: _Conversion, request: Any, response: Any) -> Any:
+    async def _command(
+        self, owner: str, conversion: _Conversion, request: Any, response: Any
+    ) -> Any:
         drones: Sequence[str] = self._physics.names if owner == ALL else [owner]
         if owner == ALL and isinstance(request, GoTo.Request) and not request.relative:
-            raise ValueError("all/go_to is relative: drones cannot all be at one place")
+            raise ValueError("all/go_to must be relative: drones cannot all be at one place")
         setpoints = {drone: conversion(drone, request) for drone in drones}
-        told = await self._waiting.result(self._physics.fly(setpoints))
-        for note in told.notes:
+        outcome = await self._waiting.result(self._physics.fly(setpoints))
+        for note in outcome.notes:
             self._logger.info(note)
-        if told.refused:
-            raise ValueError("; ".join(told.refused))
+        if outcome.refused:
+            raise ValueError("; ".join(outcome.refused))
         return response
 
     def _start_trajectory(self, drone: str, request: StartTrajectory.Request) -> Setpoint:
@@ -190,5 +192,5 @@ def _seconds(duration: Any) -> float:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the services and the topic."""
-    Flight(simulator)
+    """Create the services and the topic."""
+    FlightServices(simulator)

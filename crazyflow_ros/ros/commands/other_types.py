@@ -1,8 +1,8 @@
-"""Command topics that somebody publishes with another type than the one that they have.
+"""Detection of publishers that use another message type on a command topic.
 
-Teleoperation programs send Twist or TwistStamped on `cmd_vel`, and a node can subscribe to only one
-type of a topic. So there is a second node for Twist, from when somebody sends it. All others are
-named in a warning, for ROS itself says nothing.
+Teleoperation programs publish Twist or TwistStamped on `cmd_vel`, but a node can subscribe to a
+topic with one type only. A second node therefore subscribes to Twist as soon as a publisher of it
+is discovered. Any other type causes a warning, because ROS itself does not report the mismatch.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-_PERIOD = 0.5  # s of wall time between two looks at the graph
+_PERIOD = 0.5  # s of wall time between two checks of the ROS graph
 _TWIST = "geometry_msgs/msg/Twist"
 _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 _END_TIMEOUT = 5.0  # s
 
 
 class OtherTypes:
-    """Looks for publishers of other types, and listens to Twist.
+    """Monitor of the ROS graph that subscribes to Twist and warns about other types.
 
     Args:
-        simulator: The node that subscribes to the topics.
-        types: Their types, by the last part of their names.
-        receive: Takes the name of a drone and a Twist.
+        simulator: The node that subscribes to the command topics.
+        types: Expected message types by the last part of the topic's name.
+        receive: Callback with the name of a drone and a Twist.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OtherTypes:
         simulator.create_timer(_PERIOD, self._look)
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop the second node."""
         if self._listener is not None:
             self._listener.close()
 
@@ -89,16 +89,16 @@ class OtherTypes:
             for info in self._simulator.get_publishers_info_by_topic(topic)
             if info.topic_type == other
         }
-        if nodes:  # else somebody only listens
+        if nodes:  # otherwise the type comes from a subscriber
             self._warned.add((topic, other))
             who = ", ".join(sorted(nodes))
             self._simulator.get_logger().warning(
-                f"{topic}: {who} publishes {other}, which nobody receives; expected {expected}"
+                f"{topic}: {who} publishes {other}, which has no subscriber; expected {expected}"
             )
 
 
 class _Listener:
-    """A node in a context and a thread of its own."""
+    """A node with its own context and thread."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._context = Context()
@@ -117,7 +117,7 @@ class _Listener:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, then the node."""
+        """Stop the thread and destroy the node."""
         self._executor.shutdown(_END_TIMEOUT)
         self._context.try_shutdown()
         self._thread.join(_END_TIMEOUT)
@@ -129,6 +129,6 @@ class _Listener:
 
 
 def _name_of(kind: Any) -> str:
-    """Of a type of messages, as the graph has it."""
+    """Return the name of a message type as used in the ROS graph."""
     package, folder, *_ = kind.__module__.split(".")
     return f"{package}/{folder}/{kind.__name__}"

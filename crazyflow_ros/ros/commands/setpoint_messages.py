@@ -1,4 +1,4 @@
-"""From command messages to setpoints and wrenches. Each function refuses what makes no sense."""
+"""Conversion of command messages to setpoints and wrenches. Invalid messages are refused."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
 from crazyflow_ros.scene import frames
 
-if TYPE_CHECKING:  # else a machine without it flies, too
+if TYPE_CHECKING:  # optional at run time
     from crazyflie_interfaces.msg import FullState, Hover
 
 _WRENCH_DURATION = 0.1  # s of simulated time
-_CRAZYSWARM = ("world", "/world")  # what its programs call the map
+_CRAZYSWARM = ("world", "/world")  # names of the map in its programs
 _PWM = 65535  # of the firmware, full thrust
 
 
 def pose(message: PoseStamped, drone: str) -> Pose:
-    """Hold a position and heading, given in the map; roll and pitch are not used.
+    """Convert to a position and heading to hold, in the map; roll and pitch are ignored.
 
     Raises:
-        ValueError: Another frame, NaN or infinity, zero quaternion.
+        ValueError: Wrong frame, NaN or infinity, or zero quaternion.
     """
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
     return Pose(_xyz(message.pose.position), _yaw(message.pose.orientation))
 
 
 def velocity(message: TwistStamped, drone: str) -> Velocity:
-    """Fly at a velocity and yaw rate; without another message in time the drone hovers.
+    """Convert to a velocity and yaw rate; without another message in time the drone hovers.
 
-    The velocity is given in the heading frame: x ahead, y left, z up, level however the drone
-    tilts. There is no name for it, so any frame is accepted but those that mean another one.
+    The velocity is in the heading frame: x ahead, y left, z up, level even if the drone tilts. No
+    TF frame stands for it, so any frame is accepted except frames known to differ.
 
     Raises:
-        ValueError: A frame of the world or of another drone, NaN or infinity, rates of roll or
-            pitch.
+        ValueError: A frame of the world or of another drone, NaN or infinity, or a non-zero roll or
+            pitch rate.
     """
     frame = message.header.frame_id
     is_other = frame.endswith("/base_link") and frame != frame_ids.base_link(drone)
@@ -65,35 +65,35 @@ def velocity(message: TwistStamped, drone: str) -> Velocity:
 
 
 def goal_pose(message: PoseStamped, drone: str) -> flight.Goal:
-    """Fly to a place at the present height, and turn to a heading; for RViz, which knows no height.
+    """Convert to a horizontal goal and heading at the present height; RViz sends no height.
 
     Raises:
-        ValueError: Another frame than the map, NaN or infinity, zero quaternion.
+        ValueError: A frame other than the map, NaN or infinity, or zero quaternion.
     """
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
     return flight.Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
 
 
 def clicked_point(message: PointStamped, drone: str) -> flight.Goal:
-    """Fly above a point at the present height.
+    """Convert to a goal above a point at the present height.
 
     Raises:
-        ValueError: Another frame than the map, NaN or infinity.
+        ValueError: A frame other than the map, NaN or infinity.
     """
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
     return flight.Goal(_xyz(message.point)[:2], math.nan)
 
 
 def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
-    """Pass points in the map at given times, and hold the last one; at most some 1,000.
+    """Convert to a trajectory through points in the map; the drone holds the last one.
 
-    Times count from the stamp, or from when the message arrives if there is none. Velocities and
-    accelerations are in map axes. Where all points lack them, they are differences of neighbouring
-    points, and zero at both ends.
+    A message holds about 1,000 points at most. Times count from the stamp, or from the arrival of a
+    message without one. Velocities and accelerations are in map axes. If all points lack them, they
+    are differences of neighbouring points, and zero at both ends.
 
     Raises:
-        ValueError: Another frame or joint, no points, times that do not rise, points of which only
-            some have velocities or accelerations, NaN or infinity, zero quaternion.
+        ValueError: Wrong frame or joint, no points, times that do not increase, velocities or
+            accelerations in only some points, NaN or infinity, or zero quaternion.
     """
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
     joints = list(message.joint_names)
@@ -112,7 +112,7 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
     yaw = np.array([_yaw(transform.rotation) for transform in transforms])
     vel = _derivative(points, "velocities")
     acc = _derivative(points, "accelerations")
-    if (np.diff(times_ns) > 0).all():  # or the setpoint refuses them
+    if (np.diff(times_ns) > 0).all():  # otherwise the setpoint refuses them
         vel = _differences(pos, times_ns) if vel is None else vel
         acc = _differences(vel, times_ns) if acc is None else acc
     start_ns = nanoseconds(message.header.stamp) or None
@@ -123,10 +123,10 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
 
 
 def full_state(message: FullState, drone: str) -> flight.FullState:
-    """Follow a state in the map, bare. Angular velocities are body rates [rad/s].
+    """Convert to a full state in the map, not planned; angular velocities are body rates [rad/s].
 
     Raises:
-        ValueError: Another frame, NaN or infinity, zero quaternion.
+        ValueError: Wrong frame, NaN or infinity, or zero quaternion.
     """
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     q = message.pose.orientation
@@ -140,9 +140,9 @@ def full_state(message: FullState, drone: str) -> flight.FullState:
 
 
 def hover(message: Hover, drone: str) -> flight.Hover:
-    """Fly at a velocity in the heading frame, and at a height above the floor.
+    """Convert to a velocity in the heading frame and a height above the floor.
 
-    Like crazyswarm2, it does not look at the frame: its programs leave it empty, or name the world.
+    Like in crazyswarm2 the frame is ignored: its programs leave it empty or set it to the world.
 
     Raises:
         ValueError: NaN or infinity.
@@ -152,19 +152,19 @@ def hover(message: Hover, drone: str) -> flight.Hover:
 
 
 def legacy(message: Twist, drone: str, most_thrust: float) -> flight.AttitudeThrust:
-    """Roll, pitch, yaw rate and thrust as crazyswarm2 and the Crazyflie's firmware have them.
+    """Convert roll, pitch, yaw rate and thrust in the convention of crazyswarm2 and the firmware.
 
     `linear.y` is the roll and `linear.x` the pitch [degrees], positive to the right and forwards;
-    `angular.z` the yaw rate [degrees/s], clockwise, as the firmware turns it round; `linear.z` the
-    thrust as PWM, of which 65535 are all that the motors can give, and less is so in proportion.
+    `angular.z` is the yaw rate [degrees/s], clockwise because the firmware inverts it; `linear.z`
+    is the thrust as PWM: 65535 is full thrust, and thrust is proportional to PWM.
 
     Args:
         message: The message.
-        drone: Its receiver.
+        drone: Name of the drone.
         most_thrust: Collective thrust at full PWM [N].
 
     Raises:
-        ValueError: NaN or infinity, a PWM that is none.
+        ValueError: NaN or infinity, or a PWM out of range.
     """
     del drone
     pwm = limits.number("linear.z", message.linear.z, limits.Limit(_PWM, "of PWM"))
@@ -176,10 +176,10 @@ def legacy(message: Twist, drone: str, most_thrust: float) -> flight.AttitudeThr
 
 
 def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:
-    """A command of the control mode, see `Control`, but rotor speeds are in rad/s as all of ROS.
+    """Convert a command of the control mode, see `Control`; rotor speeds are in rad/s here.
 
     Raises:
-        ValueError: Wrong number of values, NaN or infinity, zero quaternion.
+        ValueError: Wrong number of values, NaN or infinity, or zero quaternion.
     """
     del drone  # all drones have the same control mode
     values = np.array(message.data)
@@ -189,13 +189,14 @@ def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:
 
 
 def wrench(message: WrenchStamped, drone: str) -> Wrench:
-    """Push a drone at its centre of mass for 0.1 s of simulated time, or until the next message.
+    """Convert to a wrench at the centre of mass.
 
-    So nothing is pushed for good when its sender ends. The axes are those of the map, or with
-    `<drone>/base_link` those of the drone, and turn with it.
+    It acts for 0.1 s of simulated time or until the next message; the limit ends it when its
+    publisher stops. The axes are those of the map, or with frame `<drone>/base_link` those of the
+    drone, rotating with it.
 
     Raises:
-        ValueError: Another frame, NaN or infinity.
+        ValueError: Wrong frame, NaN or infinity.
     """
     body = frame_ids.base_link(drone)
     _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), body)
@@ -220,7 +221,7 @@ def _yaw(orientation: Quaternion) -> float:
 
 
 def _derivative(points: list[Any], name: str) -> np.ndarray | None:
-    """(K, 3) linear velocities or accelerations, or None where no point has any."""
+    """Return linear velocities or accelerations, shape (K, 3), or None if no point has any."""
     values = [getattr(point, name) for point in points]
     counts = {len(value) for value in values}
     if counts == {0}:
@@ -231,7 +232,7 @@ def _derivative(points: list[Any], name: str) -> np.ndarray | None:
 
 
 def _differences(values: np.ndarray, times_ns: np.ndarray) -> np.ndarray:
-    """Derivative (K, 3) of values (K, 3) by central differences, zero at both ends."""
+    """Differentiate values (K, 3) by central differences, with zeros at both ends."""
     slopes = np.zeros_like(values)
     if len(values) > 2:
         slopes[1:-1] = np.gradient(values, times_ns * 1e-9, axis=0)[1:-1]

@@ -1,4 +1,4 @@
-"""Rotor speeds that arrive at any time, for example as messages, for the physics thread."""
+"""Rotor speeds that arrive asynchronously, for example in messages, for the physics thread."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.lockstep.commands import Commands, LinkStatus, Logger, refusal, usable
+from crazyflow_ros.lockstep.commands import Commands, LinkStatus, refusal, usable
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
+from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.scene import Mirror
 
 Output = Callable[[Snapshot, Mirror, np.ndarray], None]
 
 
 class TopicSource:
-    """A `CommandSource` that never waits: at each control tick the latest commands take effect.
+    """A `CommandSource` that never waits: the latest commands take effect at each control tick.
 
-    A drone is held until its first command, at the start and after a reset.
+    At the start and after a reset a drone is held until its first command.
     """
 
     def __init__(
         self, drones: Sequence[str], *, freq: int, rate: int, on_loss: str, logger: Logger
     ) -> None:
-        """Wait for nothing.
+        """Initialise without commands.
 
         Args:
-            drones: Their names.
+            drones: Names of the drones.
             freq: Physics ticks per second.
             rate: Control periods per second.
-            on_loss: An `OnLoss`.
-            logger: For what happens.
+            on_loss: Reaction to a lost controller, an `OnLoss`.
+            logger: Logger for found, lost and refused controllers.
 
         Raises:
             ValueError: The rate does not divide `freq`.
@@ -39,25 +40,25 @@ class TopicSource:
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
         self._drones, self._logger = tuple(drones), logger
         self._outputs: list[Output] = []
-        self._lock = threading.Lock()  # guards all below
+        self._lock = threading.Lock()  # guards everything below
         self._commands = Commands(drones, OnLoss(on_loss), logger)
         self._attached = np.zeros(len(self._drones), bool)
         self._epoch, self._now_ns = 0, 0
         self._reset_ns = np.zeros(len(self._drones), np.int64)
 
     def add_output(self, output: Output) -> None:
-        """Have states handed out, together with the levels (M,) in force, before the clock."""
+        """Register a receiver of the state and the active levels (M,), called before the clock."""
         self._outputs.append(output)
 
     def put(self, drone: int, speeds: np.ndarray, stamp_ns: int) -> None:
         """Command a drone, from any thread.
 
         Args:
-            drone: Its index.
-            speeds: Of the rotors [rad/s], shape (4,). All NaN means that nobody commands it, one
-                that is not finite or too large that the command is refused.
-            stamp_ns: Simulation time of the command [ns], 0 if that is not known. One that is not
-                later than the last reset is dropped, for it answers a state before.
+            drone: Index of the drone.
+            speeds: Rotor speeds [rad/s], shape (4,). All NaN means that the controller is inactive;
+                a command with a single value that is not finite or too large is refused.
+            stamp_ns: Simulation time of the command [ns], 0 if unknown. A command from before the
+                last reset, or from that instant, is dropped, because it reacts to an older state.
         """
         with self._lock:
             if 0 < stamp_ns <= self._reset_ns[drone]:
@@ -69,21 +70,21 @@ class TopicSource:
                 self._commands.take(drone, Level.rotor_velocity, speeds)
             elif np.isnan(speeds).all():
                 self._lose(drone)
-            else:  # anybody can send a message: the last one of its controller holds
+            else:  # any node can send a message: keep the last valid command
                 self._commands.refuse(drone, *refusal(Level.rotor_velocity, speeds))
 
     def refuse(self, drone: int, what: str, why: str) -> None:
-        """Count and report a command that cannot be read, from any thread."""
+        """Count and log an unreadable command, from any thread."""
         with self._lock:
             self._commands.refuse(drone, what, why)
 
     def lose(self, drone: int) -> None:
-        """Nobody commands a drone any more, from any thread."""
+        """Mark a drone as no longer commanded, from any thread."""
         with self._lock:
             self._lose(drone)
 
     def status(self) -> LinkStatus:
-        """How the controllers are doing; nobody waits for them, so no periods are counted."""
+        """Return the status of the controllers; control periods count only in lock-step."""
         with self._lock:
             attached = tuple(np.array(self._drones)[self._attached].tolist())
             return LinkStatus(attached, 0, 0, self._commands.refused)
@@ -91,7 +92,7 @@ class TopicSource:
     # For the physics thread.
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
-        """Hand out the state, after forgetting all commands if there was a reset."""
+        """Pass the state to all outputs, after discarding all commands if a reset occurred."""
         with self._lock:
             self._now_ns = snapshot.time_ns
             if snapshot.epoch != self._epoch:
@@ -108,20 +109,20 @@ class TopicSource:
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """The latest commands."""
+        """Copy the latest commands."""
         del snapshot, interrupted
         with self._lock:
             command[:], level[:] = self._commands.values, self._commands.level
         return True
 
     def interrupt(self) -> None:
-        """Nothing ever waits."""
+        """Do nothing: this source never waits."""
 
     def set_paused(self, paused: bool) -> None:
-        """Controllers see it by the clock."""
+        """Do nothing: controllers see a pause in the clock."""
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Do nothing: there is nothing to close."""
 
     def forget(self, drones: np.ndarray) -> None:
         """See `CommandSource`."""
@@ -129,12 +130,12 @@ class TopicSource:
             self._forget(drones)
 
     def _forget(self, which: np.ndarray | slice) -> None:
-        """What answers the latest state that was shown, or one before, counts no more."""
+        """Discard commands that react to the latest shown state or an earlier one."""
         self._commands.forget(which)
         self._reset_ns[which] = self._now_ns
 
     def _lose(self, drone: int) -> None:
         if self._attached[drone]:
             self._attached[drone] = False
-            self._logger.info(f"{self._drones[drone]}: nobody commands it any more")
+            self._logger.info(f"{self._drones[drone]}: its controller is inactive")
         self._commands.lose(drone)

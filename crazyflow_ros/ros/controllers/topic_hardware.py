@@ -1,12 +1,12 @@
 """Rotors for the stock ros2_control plugin `JointStateTopicSystem`.
 
-What the plugin is known to do, and what is made of it:
+Behaviour of the plugin, and how this module handles it:
 
-- it publishes NaN at the full rate until the first command: such a drone is held;
-- it may be silent while the state equals the command: the last command holds, and silence is no
-  loss, but the end of its publisher is;
-- its hardware fails if a joint has a field that the robot description does not declare, or a field
-  is shorter than the names: all three are declared, and full.
+- It publishes NaN at the full rate until the first command: such a drone is held.
+- It may stop publishing while the state equals the command: the last command stays active, and a
+  drone counts as lost only when the publisher disappears.
+- Its hardware fails if a joint has a field that the robot description does not declare, or if a
+  field is shorter than the names: all three fields are declared and complete.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from crazyflow_ros.description.interfaces import ROTORS
-from crazyflow_ros.lockstep.states import States
+from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
 from crazyflow_ros.ros.messages.outbox import Row
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 COMMANDS_TOPIC, STATES_TOPIC = "robot_joint_commands", "robot_joint_states"
-_LOOK_PERIOD = 0.1  # s of wall time after which it is seen whether publishers are still there
+_LOOK_PERIOD = 0.1  # s of wall time between two checks for publishers
 
 
 class RobotJointCommands:
-    """robot_joint_commands: of any number of plugins, each with the joints of any drones."""
+    """Subscription to robot_joint_commands: any number of plugins, with joints of any drones."""
 
     def __init__(self, simulator: SimulatorNode, source: TopicSource) -> None:
         self._source, self._simulator = source, simulator
@@ -44,8 +44,8 @@ class RobotJointCommands:
             for i, drone in enumerate(simulator.drones)
             for j, rotor in enumerate(ROTORS)
         }
-        self._present = set[str]()  # nodes that publish, at the last look
-        # Each drone may have a publisher of its own, all of which send at once.
+        self._present = set[str]()  # publishing nodes at the last check
+        # Each drone may have its own publisher, and all may publish at once.
         depth = max(10, 2 * len(simulator.drones))
         qos = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
         simulator.create_subscription(JointState, COMMANDS_TOPIC, self._receive, qos)
@@ -58,26 +58,27 @@ class RobotJointCommands:
             if place is not None:
                 speeds.setdefault(place[0], np.full(len(ROTORS), np.nan))[place[1]] = speed
         if len(message.velocity) != len(message.name):
-            # Fields are packed, so it is not known which speed is whose.
+            # Fields are packed, so speeds cannot be assigned to joints.
             what = f"message with {len(message.velocity)} velocities for {len(message.name)} joints"
-            why = "each takes one"
+            why = "each joint needs one"
             for drone in {self._places[name][0] for name in message.name if name in self._places}:
                 self._source.refuse(drone, what, why)
             return
         if not speeds:
             self._simulator.get_logger().warning(
-                f"{COMMANDS_TOPIC}: no rotor of a drone among {', '.join(message.name)}", once=True
+                f"{COMMANDS_TOPIC}: there is no rotor of a drone among {', '.join(message.name)}",
+                once=True,
             )
         stamp = nanoseconds(message.header.stamp)
         for drone, values in speeds.items():
             self._source.put(drone, values, stamp)
 
     def _look(self) -> None:
-        """Lose the drones whose publisher is gone.
+        """Mark drones whose publisher has disappeared as lost.
 
-        A message does not say whose it is, but the plugin's node has the name of the hardware
-        component in small letters, which in our description is that of the drone. The drones of
-        components with other names are lost with the last publisher.
+        A message does not name its sender. The plugin's node has the name of the hardware component
+        in lower case, and our description names the component after the drone. Drones of components
+        with other names count as lost when the last publisher disappears.
         """
         infos = self._simulator.get_publishers_info_by_topic(COMMANDS_TOPIC)
         present = {info.node_name for info in infos}
@@ -88,10 +89,10 @@ class RobotJointCommands:
 
 
 class RobotJointStates:
-    """robot_joint_states: the rotors of all drones."""
+    """Publisher of robot_joint_states with the rotors of all drones."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
-        self._states = States(simulator.parameters.drone_model)
+        self._states = StateInterfaces(simulator.parameters.drone_model)
         names = [rotor.name(drone) for drone in simulator.drones for rotor in ROTORS]
         zeros = [0.0] * len(names)
         prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
@@ -102,13 +103,13 @@ class RobotJointStates:
         self._row = Row(messages, [(0, publisher)])
 
     def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
-        """See `TopicSource.add_output`."""
+        """Publish the state, see `TopicSource.add_output`."""
         del mirror, level
         self._row.send(snapshot.time_ns, self._states.rotors(snapshot))
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the topics."""
+    """Create the topics."""
     assert isinstance(simulator.link, TopicSource)
     RobotJointCommands(simulator, simulator.link)
     simulator.link.add_output(RobotJointStates(simulator).publish)

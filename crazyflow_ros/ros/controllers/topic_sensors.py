@@ -1,8 +1,8 @@
 """Sensors and GPIOs for the stock ros2_control plugin `CMTopicSystem`.
 
-The component `<drone>_sensors` subscribes to names and values below its own name, in the namespace
-of its controller manager: that of the simulator, or below it the drone's. It keeps no history, so
-the names are repeated.
+The component `<drone>_sensors` subscribes to names and values under its own name, in the namespace
+of its controller manager: the simulator's namespace or the drone's namespace in it. Its
+subscriptions receive no earlier messages, so the names are published repeatedly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rclpy.publisher import Publisher
 
 from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS
 from crazyflow_ros.description.ros2_control import sensors_component
-from crazyflow_ros.lockstep.states import States
+from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import SerialisedMessages, below, layout
 from crazyflow_ros.ros.messages.outbox import Row
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 _COMPONENTS = (*SENSORS, *AXES, BODY)
-_VERSION = 1  # of the names; with 0 the plugin regards values as missing
+_VERSION = 1  # of the names; the plugin treats values of version 0 as missing
 _REPEAT_PERIOD = 0.2  # s of wall time
 
 
 class SensorTopics:
-    """<drone>_sensors/names and <drone>_sensors/values, and the same below <drone>."""
+    """Topics <drone>_sensors/names and <drone>_sensors/values, also in the drone's namespace."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
-        self._states = States(simulator.parameters.drone_model)
+        self._states = StateInterfaces(simulator.parameters.drone_model)
         self._listeners = listeners = simulator.listeners
         states = [(c, state) for c in _COMPONENTS for state in c.states]
         prototype = StatisticsValues(values=[0.0] * len(states), names_version=_VERSION)
@@ -45,7 +45,7 @@ class SensorTopics:
         self._topics: list[_Topic] = []
         for i, drone in enumerate(simulator.drones):
             names = [f"state_interface.{c.name(drone)}/{state}" for c, state in states]
-            # The plugin's node has the name of the component in small letters.
+            # The plugin's node has the name of the component in lower case.
             node = sensors_component(drone).lower()
             for topic in (node, f"{drone}/{node}"):
                 listeners.create_publisher(StatisticsValues, f"{topic}/values", STATE_QOS)
@@ -63,7 +63,7 @@ class SensorTopics:
         simulator.create_timer(_REPEAT_PERIOD, self._repeat)
 
     def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
-        """See `TopicSource.add_output`."""
+        """Publish the state, see `TopicSource.add_output`."""
         if self._wanted:
             values = self._states.others(snapshot, mirror, level)
             self._row.send(snapshot.time_ns, [values])
@@ -80,7 +80,7 @@ class SensorTopics:
 
 
 class _Topic(NamedTuple):
-    """A pair of topics with the states of one drone."""
+    """Two topics with the states of one drone."""
 
     publisher: Publisher[Any]
     """Publisher of the names."""
@@ -92,6 +92,6 @@ class _Topic(NamedTuple):
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the topics."""
+    """Create the topics."""
     assert isinstance(simulator.link, TopicSource)
     simulator.link.add_output(SensorTopics(simulator).publish)

@@ -1,8 +1,8 @@
-"""Messages that are serialised once, and whose numbers are then overwritten in place.
+"""Messages that are serialised once and whose numbers are then overwritten in place.
 
-Building a ROS message in Python and serialising it costs some ten times as much as sending it. A
-simulator sends the same few messages over and over, with other numbers. Where a number is in the
-serialised message is not derived from the rules of CDR, but seen from where a marker shows up.
+Building a ROS message in Python and serialising it takes about ten times as long as sending it, and
+a simulator sends the same few messages over and over with new numbers. The position of a number in
+the serialised message is found with marker values, not derived from the rules of CDR.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _MARKER_SEED = 0
 
 
 def below(path: str, names: Sequence[str]) -> list[str]:
-    """Paths of the fields `names` of the field at `path`."""
+    """Return the paths of the fields `names` of the field at `path`."""
     return [f"{path}.{name}" for name in names]
 
 
 class Layout(NamedTuple):
-    """Serialised messages end to end, with the positions of changing fields, in words."""
+    """Concatenated serialised messages, and the positions of their variable fields in words."""
 
     words: np.ndarray
-    """All messages, uint32; each starts at a word."""
+    """All messages, uint32; each starts at a word boundary."""
     messages: list[slice]
-    """Bytes of each message."""
+    """Byte range of each message."""
     times: np.ndarray
     """Positions of seconds and nanoseconds, shape (T, 2)."""
     numbers: np.ndarray
     """Positions of the numbers, block by block, shape (K,)."""
     doubles: np.ndarray
-    """Which numbers take two words, shape (K,)."""
+    """Whether each number takes two words, shape (K,)."""
 
 
 def layout(
@@ -48,19 +48,19 @@ def layout(
     numbers: Sequence[Sequence[str]],
     floats: Sequence[Sequence[str]] = (),
 ) -> Layout:
-    """Serialise messages of one type that change in the same fields, for example one per drone.
+    """Serialise messages of one type with the same variable fields, for example one per drone.
 
-    A path names a field in a message: `pose.position.x`, `position.2`. The
-    paths of a block get their numbers from one array.
+    A path names a field in a message: `pose.position.x`, `position.2`. A block of paths has the
+    fields that are filled from one array.
 
     Args:
-        prototypes: The N messages, with everything that does not change.
+        prototypes: The N messages with their constant fields.
         stamps: Paths of the times in each message.
-        numbers: Blocks of paths of numbers (float64) in each message.
-        floats: Blocks of paths of numbers of type float32 in each message.
+        numbers: Blocks of paths of float64 fields in each message.
+        floats: Blocks of paths of float32 fields in each message.
 
     Raises:
-        ValueError: A path is not that of a field of the right type.
+        ValueError: A path does not lead to a field of the right type.
     """
     times = [path for stamp in stamps for path in below(stamp, ("sec", "nanosec"))]
     doubles, singles = list(chain(*numbers)), list(chain(*floats))
@@ -80,7 +80,7 @@ def layout(
 
 
 def joined(layouts: Sequence[Layout]) -> Layout:
-    """Join messages of several types that are updated together."""
+    """Join layouts of several types for a common update."""
     starts = np.cumsum([0] + [part.words.size for part in layouts])[:-1].tolist()
     return Layout(
         words=np.concatenate([part.words for part in layouts]),
@@ -96,16 +96,16 @@ def joined(layouts: Sequence[Layout]) -> Layout:
 
 
 class SerialisedMessages:
-    """Messages whose times and numbers are overwritten all at once.
+    """Serialised messages whose times and numbers are overwritten together in a few operations.
 
     Attributes:
         words: All messages, uint32 of shape (W,).
-        places: Bytes of each message.
+        places: Byte range of each message.
     """
 
     def __init__(self, layout: Layout) -> None:
         size = layout.words.size
-        # The words behind the messages take the doubles that are floats in a message.
+        # Two spare words at the end receive the doubles that are float32 in the messages.
         self.words = np.concatenate((layout.words, np.zeros(2, np.uint32)))
         self.places = layout.messages
         self._times = layout.times
@@ -118,7 +118,7 @@ class SerialisedMessages:
         """Set all times [ns] and numbers.
 
         Args:
-            time_ns: The time of all messages.
+            time_ns: Time of all messages.
             blocks: One float64 array for each block of paths, shape (N, paths).
         """
         self.words[self._times] = divmod(time_ns, 1_000_000_000)
@@ -130,15 +130,15 @@ class SerialisedMessages:
                 self.words[self._floats] = floats.view(np.uint32)
 
     def series(self, times_ns: np.ndarray, blocks: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the messages of several times; those that `update` has set do not change.
+        """Return the messages at several times, without changing `words`.
 
         Args:
-            times_ns: Times [ns], int: T of them, (T, 1), or one for each time in the messages,
-                message by message, (T, K).
-            blocks: As for `update`, T times as large: those of a time are side by side.
+            times_ns: Times [ns], int: shape (T, 1), or one for each time in the messages, message
+                by message, shape (T, K).
+            blocks: As for `update`, but T times as large; the values of one time are contiguous.
 
         Returns:
-            The `words` of each time, shape (T, W).
+            The value of `words` at each time, shape (T, W).
         """
         words = np.repeat(self.words[None], len(times_ns), axis=0)
         words[:, self._times] = np.stack(np.divmod(times_ns, 1_000_000_000), axis=-1)
@@ -161,16 +161,16 @@ def find_numbers(
     """Find the positions of numbers in a serialised message.
 
     Args:
-        prototype: The message; it is not changed.
+        prototype: The message; not modified.
         float64_paths: Paths of fields of type float64.
         int32_paths: Paths of fields of type int32 or uint32.
         float32_paths: Paths of fields of type float32.
 
     Returns:
-        Their offsets in bytes: those of type float64, float32, then int32.
+        Offsets in bytes: first of type float64, then float32, then int32.
 
     Raises:
-        ValueError: The field does not exist, or has another type.
+        ValueError: A field does not exist or has another type.
     """
     generator = np.random.default_rng(_MARKER_SEED)
     paths = [*float64_paths, *float32_paths, *int32_paths]

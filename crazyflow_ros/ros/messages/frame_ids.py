@@ -7,25 +7,25 @@ MAP = "map"
 
 
 def odom(drone: str) -> str:
-    """The start of the drone's odometry, which has no drift here: it is the same as `MAP`."""
+    """Return the odometry frame of a drone, which equals `MAP` as the odometry has no drift."""
     return f"{drone}/odom"
 
 
 def base_link(drone: str) -> str:
-    """The drone: origin in the centre of mass, x forward, y left, z up."""
+    """Return the body frame of a drone: origin in the centre of mass, x forward, y left, z up."""
     return f"{drone}/base_link"
 
 
 def imu_link(drone: str) -> str:
-    """The drone's IMU."""
+    """Return the frame of a drone's IMU."""
     return f"{drone}/imu_link"
 
 
 def range_link(drone: str) -> str:
-    """The drone's range sensor, which measures along x, downwards."""
+    """Return the frame of a drone's range sensor, which measures along x, downwards."""
     return f"{drone}/range_link"
 
 
 def fpv_camera_optical_frame(drone: str) -> str:
-    """The image of the camera in the drone's nose: x right, y down, z forward."""
+    """Return the optical frame of the camera in a drone's nose: x right, y down, z forward."""
     return f"{drone}/fpv_camera_optical_frame"

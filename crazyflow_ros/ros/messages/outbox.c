@@ -1,12 +1,12 @@
-/* Sends serialised messages one after another. Loaded by outbox.py; Python's lock is not held.
+/* Sends serialised messages one after another. Loaded by outbox.py; runs without Python's lock.
  *
- * Of ROS nothing but the address of rcl_publish_serialized_message is needed, which comes from the
- * client library that the process has loaded, so no header of ROS is needed either.
+ * The only part of ROS it needs is the address of rcl_publish_serialized_message, taken from the
+ * client library that the process has loaded. It therefore compiles without ROS headers.
  */
 #include <stddef.h>
 #include <stdint.h>
 
-/* rcl_serialized_message_t: a rcutils_uint8_array_t, with the five pointers of its allocator. */
+/* Layout of rcl_serialized_message_t: a rcutils_uint8_array_t with an allocator of five pointers. */
 struct serialized_message
 {
   uint8_t *buffer;
@@ -18,9 +18,9 @@ struct serialized_message
 typedef int (*publish_function)(
   const void *publisher, const struct serialized_message *message, void *allocation);
 
-/* Sends the messages of one moment after the other; of each moment there are `stride` bytes, in which
- * each publisher's message starts at the same place. Publishers may be NULL, as may be `wanted`, which
- * selects messages by moment and publisher. Returns how many messages could not be sent.
+/* Sends the messages of several moments in order. A moment has `stride` bytes, in which each
+ * publisher's message has a fixed offset. Publishers may be NULL. `wanted` selects the messages to send
+ * by moment and publisher; NULL selects all. Returns the number of messages that could not be sent.
  */
 size_t crazyflow_ros_send(
   publish_function publish, size_t n_publishers, const void *const *publishers,

@@ -1,7 +1,7 @@
-"""Sending of many serialised messages at once, while other threads of Python continue.
+"""Sending of many serialised messages at once, without holding Python's lock.
 
-outbox.c sends them. It is compiled when this package is installed, if there is a C compiler;
-without it, they are sent one by one in Python.
+outbox.c does the work. It is compiled when the package is installed on a machine with a C compiler;
+without it Python sends message by message.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LIBRARY = Path(__file__).with_name(f"_outbox{sysconfig.get_config_var('EXT_SUFF
 
 @cache
 def is_available() -> bool:
-    """Whether the library has been compiled."""
+    """Return whether the compiled library exists."""
     return _LIBRARY.exists()
 
 
 @cache
 def _functions() -> tuple[Any, ctypes.c_void_p]:
-    """The function that sends many messages, and the function of ROS that sends one."""
+    """Return the function that sends many messages, and the ROS function that sends one."""
     send = ctypes.CDLL(str(_LIBRARY)).crazyflow_ros_send
     number, address = ctypes.c_size_t, ctypes.c_void_p
     send.argtypes = [
@@ -44,13 +44,13 @@ def _functions() -> tuple[Any, ctypes.c_void_p]:
 
 
 class Outbox:
-    """Publishers, each with the position of its message among those sent together.
+    """Publishers, each with the byte range of its message in the messages of one moment.
 
-    Destroyed publishers stay alive until the outbox is deleted. If one is not a publisher of ROS,
-    such as one whose messages are recorded, all messages are sent in Python.
+    A publisher destroyed later stays in memory until the outbox is deleted. If a publisher is not
+    rclpy's own, for example because its messages are recorded, all messages are sent in Python.
 
     Args:
-        addresses: Publishers and the bytes of their messages. Already destroyed ones get none.
+        addresses: Publishers and byte ranges of their messages. Destroyed publishers are skipped.
     """
 
     def __init__(self, addresses: Sequence[tuple[Publisher[Any], slice]]) -> None:
@@ -76,15 +76,15 @@ class Outbox:
         self._addresses = [table.ctypes.data for table in self._tables]
 
     def send(self, moments: np.ndarray, wanted: np.ndarray | None = None) -> None:
-        """Send the messages of one moment after the other.
+        """Send the messages of several moments in order.
 
         Args:
-            moments: The messages of each moment, end to end, uint32 of shape (T, W), contiguous.
-            wanted: Which of the A messages of a moment are sent, bool of shape (T, A), contiguous;
-                by default all.
+            moments: Concatenated messages of each moment, uint32 of shape (T, W), contiguous.
+            wanted: Whether to send each of the A messages of a moment, bool of shape (T, A),
+                contiguous; by default all are sent.
 
         Raises:
-            RuntimeError: Some messages could not be sent; the others have been.
+            RuntimeError: Some messages could not be sent; all others were.
         """
         n_failed = (self._send if self._tables else self._send_each)(moments, wanted)
         if n_failed:

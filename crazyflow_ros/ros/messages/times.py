@@ -1,4 +1,4 @@
-"""Times and durations in messages, from and to numbers."""
+"""Conversion of times and durations between messages and numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NS = 1_000_000_000
 
 
 def nanoseconds(time: Any) -> int:
-    """A Time or Duration as a whole number of ns."""
+    """Convert a Time or Duration to a whole number of ns."""
     return int(time.sec) * NS + int(time.nanosec)
 
 
@@ -22,6 +22,6 @@ def time_of(time_ns: int) -> Time:
 
 
 def duration_of(seconds: float) -> Duration:
-    """A Duration of some seconds, to the nanosecond."""
+    """Convert seconds to a Duration, to the nanosecond."""
     whole = int(seconds)
     return Duration(sec=whole, nanosec=round((seconds - whole) * NS))

@@ -1,4 +1,4 @@
-"""The parameters of the node. The file `config/simulator.yaml` has the same names and defaults."""
+"""Parameters of the node; `config/simulator.yaml` has the same names and defaults."""
 
 from __future__ import annotations
 
@@ -10,45 +10,35 @@ import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control
-from crazyflow_ros.drones import DEFAULT_DRONE, Drone, load_drone, resolve
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.ros.parameters.declaration import Names, Numbers, ParameterError, Spec
+from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec
 from crazyflow_ros.runtime import OnLoss, SimulationConfig
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
 
 _MAX_RATE = 100_000  # Hz
-_LEAST_BOUND = 0.05  # of the motion of drones, in m and s
-_WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # which feel wind
-_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # whose battery is known
+_LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
+_WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
+_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # models with known battery
 
 
-def _rate(what: str, minimum: int = 1) -> Spec:
-    return Spec(f"Rate of {what} [Hz], divides freq", minimum, _MAX_RATE)
-
-
-def _own_drone(text: str) -> str:
-    """The absolute path of a user's drone, whose figures are checked."""
-    if "/" not in text:
-        raise ParameterError("drone_model", f"one of {', '.join(Drone)}", text)
-    try:
-        load_drone(text)
-        return resolve(text)
-    except ValueError as error:
-        raise ValueError(f"drone_model: {error}") from None
+def _rate(what: str) -> Spec:
+    return Spec(f"Rate of {what} [Hz]; must divide freq", 1, _MAX_RATE)
 
 
 def _topic_rate(what: str) -> Spec:
-    return _rate(f"{what}, 0 for none", minimum=0)
+    return Spec(f"Rate of {what} [Hz]; must divide freq; 0: off", 0, _MAX_RATE)
 
 
 @dataclass(frozen=True)
 class PublishRates:
-    """How often topics are published, per simulated second."""
+    """Publishing rates of topics per simulated second."""
 
     clock: Annotated[int, _rate("/clock")] = 100
     odom: Annotated[int, _topic_rate("<drone>/odom")] = 100
@@ -62,29 +52,29 @@ class PublishRates:
 
 @dataclass(frozen=True)
 class Ros2Control:
-    """Whether and how a controller manager flies the drones."""
+    """Connection to a controller manager of ros2_control."""
 
     mode: Annotated[
         str,
         Spec(
-            "Who flies the drones: off is the topics of this node; with lock_step ros2_control, "
-            "whose commands each control period waits for; with free_running time does not wait; "
-            "with topic neither, and ros2_control's own plugins for topics take the place of ours",
+            "Source of commands. off: topics and services of this node; lock_step: ros2_control, "
+            "each control period waits for its commands; free_running: ros2_control without "
+            "waiting; topic: the same over topics, with stock plugins of ros2_control",
             choices=["off", "free_running", "lock_step", "topic"],
         ),
     ] = "off"
-    rate: Annotated[int, _rate("the controllers: update_rate of the controller manager")] = 100
+    rate: Annotated[int, _rate("the controllers, the update_rate of the controller manager")] = 100
     shared_memory: Annotated[
-        str, Spec("Name of the memory shared with the plugin; empty: from the name of the node")
+        str, Spec("Name of the memory shared with the plugin; empty: from the node's name")
     ] = ""
     timeout: Annotated[
-        float, Spec("Wall time that lock_step waits for a command [s]", 0.001, 3600)
+        float, Spec("Wall time to wait for a command in lock_step [s]", 0.001, 3600)
     ] = 1.0
     on_loss: Annotated[
         str,
         Spec(
-            "What a drone does that nobody commands any more: it is held where it is, keeps the "
-            "last command, or stops its rotors",
+            "Reaction of a drone that loses its controller: hold it in place, keep the last "
+            "command, or stop its rotors",
             choices=list(OnLoss),
         ),
     ] = str(OnLoss.hold)
@@ -96,34 +86,32 @@ def _check_bound(value: float) -> None:
 
 
 def _bound(what: str, unit: str, most: float) -> Spec:
-    text = f"{what} [{unit}] of poses and velocities; 0: what suits the drone"
+    text = f"{what} for poses and velocities [{unit}]; 0: default of the drone model"
     return Spec(text, 0.0, most, check=_check_bound)
 
 
 @dataclass(frozen=True)
-class Flight:
-    """How drones are led where they are told to fly; `command` and `cmd_trajectory` are not led."""
+class FlightParameters:
+    """Limits of planned flights; they do not apply to `command` and `cmd_trajectory`."""
 
-    speed: Annotated[float, _bound("Greatest horizontal speed", "m/s", 50.0)] = 0.0
-    climb: Annotated[float, _bound("Greatest vertical speed", "m/s", 50.0)] = 0.0
-    acceleration: Annotated[float, _bound("Greatest horizontal acceleration", "m/s^2", 50.0)] = 0.0
-    jerk: Annotated[float, _bound("Greatest jerk", "m/s^3", 1000.0)] = 0.0
-    yaw_rate: Annotated[float, _bound("Greatest yaw rate", "rad/s", 20.0)] = 0.0
+    speed: Annotated[float, _bound("Largest horizontal speed", "m/s", 50.0)] = 0.0
+    climb: Annotated[float, _bound("Largest vertical speed", "m/s", 50.0)] = 0.0
+    acceleration: Annotated[float, _bound("Largest horizontal acceleration", "m/s^2", 50.0)] = 0.0
+    jerk: Annotated[float, _bound("Largest jerk", "m/s^3", 1000.0)] = 0.0
+    yaw_rate: Annotated[float, _bound("Largest yaw rate", "rad/s", 20.0)] = 0.0
     velocity_timeout: Annotated[
         float,
-        Spec("A cmd_vel or cmd_hover not repeated for so long ends in hovering [s]", 0.02, 10.0),
+        Spec("Time without cmd_vel or cmd_hover until the drone hovers [s]", 0.02, 10.0),
     ] = 0.5
     takeoff_height: Annotated[
-        float, Spec("To which cmd_vel and goal_pose lift a drone from the floor [m]", 0.2, 100.0)
+        float, Spec("Height of automatic take-offs by cmd_vel and goal_pose [m]", 0.2, 100.0)
     ] = 0.5
-    auto_arm: Annotated[
-        bool, Spec("Commands arm a drone; without, <drone>/arm has to be called first")
-    ] = True
+    auto_arm: Annotated[bool, Spec("Commands arm a drone; if false, call <drone>/arm first")] = True
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """All parameters."""
+    """All parameters of the node."""
 
     drones: Annotated[Names, Spec("Names of the drones: letters, digits, underscores")] = ("cf0",)
     drone_model: Annotated[
@@ -131,22 +119,22 @@ class Parameters:
         Spec(
             "Model of all drones, or the path of a folder with drone.toml and a drawing",
             choices=list(Drone),
-            otherwise=_own_drone,
+            otherwise=own_drone,
         ),
     ] = DEFAULT_DRONE
     scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
     initial_poses: Annotated[
         Numbers,
         Spec(
-            "Of each drone x, y, z [m] and yaw [rad], or x, y, z and a quaternion x, y, z, w. "
+            "For each drone x, y, z [m] and yaw [rad], or x, y, z and a quaternion x, y, z, w. "
             "Empty: on the floor, 1 m apart"
         ),
     ] = ()
-    dynamics: Annotated[str, Spec("Model of the dynamics", choices=list(Dynamics))] = (
-        "first_principles"
+    dynamics: Annotated[str, Spec("Dynamics model", choices=list(Dynamics))] = "first_principles"
+    control: Annotated[str, Spec("Control mode of <drone>/command", choices=list(Control))] = (
+        "state"
     )
-    control: Annotated[str, Spec("What commands mean", choices=list(Control))] = "state"
-    integrator: Annotated[str, Spec("Integration scheme", choices=list(Integrator))] = "euler"
+    integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = "euler"
     freq: Annotated[int, Spec("Physics ticks per simulated second", 1, _MAX_RATE)] = 500
     state_freq: Annotated[int, _rate("the position controller")] = 100
     attitude_freq: Annotated[int, _rate("the attitude controller")] = 500
@@ -154,10 +142,11 @@ class Parameters:
     force_torque_freq: Annotated[int, _rate("the motor mixer")] = 500
     true_mass: Annotated[
         bool,
-        Spec("The position controller knows what the drone weighs; the firmware's does not quite"),
+        Spec("The position controller knows the true mass; the firmware's value differs slightly"),
     ] = True
     battery: Annotated[
-        bool, Spec("Rotors slow down as the batteries run down, see drone_model and dynamics")
+        bool,
+        Spec("Rotors slow down as batteries discharge; needs certain drone_model and dynamics"),
     ] = False
     wind: Annotated[
         Numbers,
@@ -166,69 +155,70 @@ class Parameters:
     gust_intensity: Annotated[
         float,
         Spec(
-            "Gusts of the Dryden model: standard deviation of the vertical ones [m/s]",
+            "Dryden gusts: standard deviation of the vertical component [m/s]",
             0,
             limits.GUST.most,
             read_only=False,
         ),
     ] = 0.0
     gust_altitude: Annotated[
-        float, Spec("Height over ground to which gusts belong [m]", *ALTITUDES, read_only=False)
+        float, Spec("Height above ground in the gust model [m]", *ALTITUDES, read_only=False)
     ] = 6.0
     ground_effect: Annotated[bool, Spec("Rotors have more thrust near the floor")] = True
-    downwash: Annotated[bool, Spec("Drones feel the air of those that fly above them")] = True
+    downwash: Annotated[bool, Spec("Drones feel the downwash of drones above them")] = True
     real_time_factor: Annotated[
         float,
         Spec(
-            "Simulated over wall time; 0 is as fast as possible, the slowest is 0.000001",
+            "Simulated time over wall time; 0: as fast as possible, minimum 0.000001",
             0,
             FASTEST_FACTOR,
             read_only=False,
             check=check_real_time_factor,
         ),
     ] = 1.0
-    start_paused: Annotated[bool, Spec("Stand still until ~/pause is called with false")] = False
+    start_paused: Annotated[bool, Spec("Start paused, until ~/pause is called with false")] = False
     step_ticks: Annotated[
         int,
         Spec(
-            "Ticks that ~/step advances; 0 is one period of the outermost controller",
+            "Ticks of ~/step; 0: one period of the outermost controller",
             0,
             1_000_000,
             read_only=False,
         ),
     ] = 0
     named_poses: Annotated[
-        str, Spec("Path of a YAML file with named poses, beside the sites of the scene")
+        str, Spec("Path of a YAML file with named poses, in addition to the sites of the scene")
     ] = ""
-    sensors: Annotated[
-        str, Spec("Path of a YAML file with what the drones carry; empty: nothing")
-    ] = ""
-    seed: Annotated[int, Spec("Seed of everything random", 0, 2**31 - 1)] = 0
-    headless: Annotated[bool, Spec("Without MuJoCo's viewer")] = True
+    sensors: Annotated[str, Spec("Path of a YAML file with sensors of the drones; empty: none")] = (
+        ""
+    )
+    seed: Annotated[int, Spec("Seed of all random numbers", 0, 2**31 - 1)] = 0
+    headless: Annotated[bool, Spec("Run without MuJoCo's viewer")] = True
     drone_collisions: Annotated[bool, Spec("Drones collide with one another")] = False
     max_drones: Annotated[
-        int, Spec("Drones for which there is room while it runs; 0: those of the start", 0, 10_000)
+        int, Spec("Room for drones at run time; 0: number at the start", 0, 10_000)
     ] = 0
     watchdog_timeout: Annotated[
         float,
-        Spec("Wall time without progress after which that is reported [s]", 0.01, 3600),
+        Spec("Wall time without progress until it is reported [s]", 0.01, 3600),
     ] = 5.0
     checkpoint: Annotated[
         str, Spec("File of ~/save_checkpoint and ~/load_checkpoint", read_only=False)
     ] = ""
     record: Annotated[
-        str, Spec("MCAP file, made anew, for all topics and commands; empty: none")
+        str, Spec("New MCAP file to record all topics and commands to; empty: none")
     ] = ""
     publish_rates: PublishRates = PublishRates()
-    flight: Flight = Flight()
+    flight: FlightParameters = FlightParameters()
     ros2_control: Ros2Control = Ros2Control()
 
     def __post_init__(self) -> None:
-        """Refuse names that are no names in ROS, and a clock off the grid of the controllers.
+        """Check combinations of parameters and the names of the drones.
 
         Raises:
-            ParameterError: Such a name, or no name, or the same twice; or such a clock; or a
-                battery, rotors to command, or wind, where there are none, or no drag.
+            ParameterError: A name is missing, invalid or duplicate; the rate of the clock does not
+                fit the controllers; or battery, rotor commands or wind are not supported by the
+                dynamics or the drone model.
         """
         self._check_dynamics()
         self._check_ros2_control()
@@ -255,7 +245,7 @@ class Parameters:
             expected = f"first_principles in ros2_control.mode {mode}"
             raise ParameterError("dynamics", expected, self.dynamics)
         if mode == "lock_step" and clock != rate:
-            # The manager would sleep through a control tick that waits for it, or wake between two.
+            # Otherwise the manager would miss a control tick that waits for it, or wake early.
             expected = f"ros2_control.rate, {rate}, in ros2_control.mode lock_step"
             raise ParameterError("publish_rates.clock", expected, clock)
         if mode in ("free_running", "topic") and clock % rate:
@@ -273,7 +263,7 @@ class Parameters:
                 raise ParameterError("drones", "names that differ", list(self.drones))
 
     def simulation_config(self) -> SimulationConfig:
-        """What the physics thread has to know.
+        """Return the configuration of the physics thread.
 
         Raises:
             ParameterError: The initial poses do not fit the drones.
@@ -284,7 +274,7 @@ class Parameters:
         return SimulationConfig(**values, initial_poses=self._poses())
 
     def _poses(self) -> np.ndarray | None:
-        """Position and attitude xyzw of each drone, shape (M, 7)."""
+        """Return position and attitude xyzw of each drone, shape (M, 7)."""
         numbers, n_drones = np.array(self.initial_poses), len(self.drones)
         given = list(self.initial_poses)
         if numbers.size == 0:

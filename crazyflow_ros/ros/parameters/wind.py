@@ -1,4 +1,4 @@
-"""The parameters `wind`, `gust_intensity` and `gust_altitude`, while the simulation runs."""
+"""Changes of the parameters `wind`, `gust_intensity` and `gust_altitude` at run time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 _NAMES = {"wind": "mean", "gust_intensity": "gust_intensity", "gust_altitude": "gust_altitude"}
-"""The parameters, and the fields of `Wind` that they are."""
+"""Parameters and the corresponding fields of `Wind`."""
 
 
 class WindParameters:
-    """Lets the wind follow the parameters, and the parameters that of a checkpoint."""
+    """Synchronisation of the wind with the parameters, and of the parameters with a checkpoint."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._physics = simulator, simulator.physics
@@ -26,7 +26,7 @@ class WindParameters:
         simulator.add_post_set_parameters_callback(self._apply)
 
     def follow_checkpoint(self) -> None:
-        """Set the parameters to the wind that now blows."""
+        """Set the parameters to the present wind."""
         self._wind = self._physics.wind
         parameters = [
             Parameter(name, value=_plain(getattr(self._wind, field)))
@@ -42,13 +42,13 @@ class WindParameters:
         if wind == self._wind:
             return
         if self._asked is not None:
-            self._asked.cancel()  # the first gusts take long to prepare; the latest wind counts
+            self._asked.cancel()  # preparing the first gusts is slow; only the latest wind matters
         self._wind, self._asked = wind, self._physics.disturb(wind)
         self._asked.add_done_callback(self._report)
 
     def _report(self, asked: Future[Snapshot]) -> None:
         if not asked.cancelled() and (error := asked.exception()) is not None:
-            self._simulator.get_logger().warning(f"the wind stays as it is: {error}")
+            self._simulator.get_logger().warning(f"the wind is unchanged: {error}")
 
 
 def _plain(value: Any) -> Any:
@@ -56,5 +56,5 @@ def _plain(value: Any) -> Any:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Follow the parameters."""
+    """Apply changes of the parameters."""
     simulator.wind = WindParameters(simulator)

@@ -1,4 +1,4 @@
-"""Message types as text, in the form in which bag files carry them (encoding `ros2msg`)."""
+"""Message definitions as text in the format of bag files (encoding `ros2msg`)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SEPARATOR = "=" * 80
 
 
 def type_name(kind: Any) -> str:
-    """Full name of a message type, for example "nav_msgs/msg/Odometry"."""
+    """Return the full name of a message type, for example "nav_msgs/msg/Odometry"."""
     package, folder, *_ = kind.__module__.split(".")
     return f"{package}/{folder}/{kind.__name__}"
 
 
 def definition(kind: Any) -> str:
-    """Definition of a message type, followed by those of all types in it.
+    """Return the definition of a message type, followed by those of all nested types.
 
     Source: https://mcap.dev/spec/registry, "ros2msg".
 
@@ -35,7 +35,7 @@ def definition(kind: Any) -> str:
 
 
 def _with_parts(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
-    """All types in a type, itself first, by name."""
+    """Collect a type and all types nested in it, by name."""
     if type_name(kind) not in found:
         found[type_name(kind)] = kind
         for field_type in kind.get_fields_and_field_types().values():

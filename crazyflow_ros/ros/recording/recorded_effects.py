@@ -1,6 +1,6 @@
-"""What takes effect in a simulation, recorded: commands, forces, disturbances, changes by hand.
+"""Recording of everything that affects the simulation: commands, forces, disturbances, changes.
 
-With the parameters they are all that a flight depends on, see `replay`.
+Together with the parameters this determines a flight completely, see `replay`.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from crazyflow_ros.runtime import (
 from crazyflow_ros.runtime.checkpoint_content import from_setpoint
 
 WRENCH, CHANGES = "external_wrench", "~/changes"
-"""Topics that are only in the file: `<drone>/external_wrench`, and one of the node."""
+"""Topics that exist only in the file: `<drone>/external_wrench`, and one of the node."""
 
 STATE = ("pos", "quat", "vel", "ang_vel", "rotor_angle", "rotor_vel")
-"""Fields of a change: of `MirrorState`."""
+"""Fields of `MirrorState` in a change."""
 
 _QOS = QoSProfile(depth=1)
-_MAX_POSTED = 16  # commands to a drone that wait to be put into force; only the latest ever is
+_MAX_POSTED = 16  # pending commands of a drone; only the latest takes effect
 _Conversion = Callable[[Any, str], Setpoint]
 
 
 class RecordedEffects:
-    """Records what takes effect, in the physics thread.
+    """Recorder of commands and changes when they take effect, in the physics thread.
 
     Args:
-        recorder: Takes the time from the simulation from now on.
+        recorder: The recorder; from now on it uses simulation time.
         physics: The simulation, not yet started.
-        full_name: Gives the full name of a topic.
+        full_name: Returns the full name of a topic.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RecordedEffects:
     ) -> None:
         self._recorder, self._physics, self._full_name = recorder, physics, full_name
         self._changes = Channel(full_name(CHANGES), String, _QOS)
-        self._told: dict[str, deque[tuple[Setpoint, Channel, Any]]] = {}
+        self._pending: dict[str, deque[tuple[Setpoint, Channel, Any]]] = {}
         self._wrenches: dict[str, Channel] = {}
         self._acting: dict[str, np.ndarray] = {}
         self._obstacles: dict[str, Any] | None = None
@@ -75,33 +75,33 @@ class RecordedEffects:
         physics.on_disturbance(self._note_disturbance)
 
     def with_messages(self, conversion: _Conversion, topic: str, kind: Any) -> _Conversion:
-        """A conversion whose messages are recorded when their setpoints take effect.
+        """Wrap a conversion so that messages are recorded when their setpoints take effect.
 
         Args:
-            conversion: From message and drone to setpoint.
-            topic: Name of the topic of the messages.
-            kind: Their type.
+            conversion: Converts a message for a drone to a setpoint.
+            topic: Name of the topic.
+            kind: Type of the messages.
         """
         channel = Channel(self._full_name(topic), kind, _QOS)
 
         def convert(message: Any, drone: str) -> Setpoint:
             setpoint = conversion(message, drone)
-            told = self._told.setdefault(drone, deque(maxlen=_MAX_POSTED))
-            told.append((setpoint, channel, message))
+            pending = self._pending.setdefault(drone, deque(maxlen=_MAX_POSTED))
+            pending.append((setpoint, channel, message))
             return setpoint
 
         return convert
 
     def _note_command(self, name: str, setpoint: Setpoint, _tick: int) -> None:
-        """By its message, or as a change where it came from a service."""
-        told = self._told.get(name, deque())
-        if not any(posted is setpoint for posted, _, _ in list(told)):
+        """Record the message of a command, or a change if the command came from a service."""
+        pending = self._pending.get(name, deque())
+        if not any(posted is setpoint for posted, _, _ in list(pending)):
             command = {"drone": name, "setpoint": from_setpoint(setpoint)}
             self._put_change({"command": command})
             return
-        while told:
-            posted, channel, message = told.popleft()
-            if posted is setpoint:  # else another one has followed before the next tick
+        while pending:
+            posted, channel, message = pending.popleft()
+            if posted is setpoint:  # otherwise a later command replaced it before the next tick
                 self._recorder.put(channel, serialize_message(message))
                 return
 
@@ -122,10 +122,10 @@ class RecordedEffects:
             for name in event.drones:
                 if self._acting.get(name, np.zeros(6)).any():
                     self._note_wrench(event.snapshot, name, np.zeros(6))
-        self._reset = event  # which is noted with the state after it
+        self._reset = event  # recorded with the next state
 
     def _note_disturbance(self, disturbance: Disturbance) -> None:
-        self._disturbance = disturbance  # which is noted with the state after it
+        self._disturbance = disturbance  # recorded with the next state
 
     def _note_change(self, now: Snapshot) -> None:
         change: dict[str, Any] = {"names": now.names}
@@ -144,7 +144,7 @@ class RecordedEffects:
             del self._acting[name]
 
     def _note_restore(self, checkpoint: Checkpoint) -> None:
-        # Before anything is sent with the time of then. Forces are noted with the next tick.
+        # Recorded before any message with the restored time. Forces follow with the next tick.
         content = Checkpoint(checkpoint.arrays, {**checkpoint.about, "wrenches": []}).to_bytes()
         self._put_change({"checkpoint": b64encode(content).decode()})
         self._acting.clear()
@@ -154,7 +154,7 @@ class RecordedEffects:
 
 
 def _plain(obstacles: Obstacles | None) -> dict[str, Any] | None:
-    """Obstacles as JSON can hold them."""
+    """Convert obstacles to JSON values."""
     if obstacles is None:
         return None
     values = {field.name: getattr(obstacles, field.name) for field in fields(obstacles)}

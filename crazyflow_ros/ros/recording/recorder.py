@@ -1,4 +1,4 @@
-"""Messages into an MCAP file, as rosbag2 and Foxglove read it, without keeping anybody waiting."""
+"""Recording of messages to an MCAP file for rosbag2 and Foxglove, without blocking publishers."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from rclpy.impl.rcutils_logger import RcutilsLogger
     from rclpy.publisher import Publisher
 
-_MAX_QUEUED = 64 * 1024 * 1024  # bytes of messages that wait to be written
+_MAX_QUEUED = 64 * 1024 * 1024  # bytes of queued messages
 _WRITE_PERIOD = 0.05  # s of wall time
-_FLUSH_PERIOD = 1.0  # s of wall time, what a killed process loses at most
+_FLUSH_PERIOD = 1.0  # s of wall time; a killed process loses no more than this
 _FOREVER = {"sec": 9223372036, "nsec": 854775807}  # RMW_DURATION_INFINITE
 
 
 class RecorderStatus(NamedTuple):
-    """How a recorder is doing."""
+    """Status of a recorder."""
 
     written: int
-    """Messages in the file, or about to be."""
+    """Number of messages written or being written."""
     dropped: int
-    """Messages that came faster than they could be written."""
+    """Number of messages dropped because the queue was full."""
     error: str
-    """What ended the recording, or nothing."""
+    """Error that ended the recording, or an empty string."""
 
 
 class Channel:
-    """A topic in the file. It gets its number with its first message."""
+    """A topic in the file; its number is assigned with its first message."""
 
     def __init__(self, topic: str, kind: Any, qos: QoSProfile) -> None:
         self.topic, self.kind, self.qos = topic, kind, qos
@@ -52,28 +52,28 @@ class Channel:
 
 
 class Recorder:
-    """Writes messages in a thread of its own.
+    """A writer of messages with its own thread.
 
-    Chunks are completed once a second, so that the file of a process that was killed lacks no more
-    than that; what reads files by their index needs `mcap recover` first.
+    Chunks are completed once a second, so a killed process loses at most one second. Programs that
+    read files by their index need `mcap recover` first.
 
     Args:
-        path: The file, which must not exist, or be empty.
-        parameters: Of the simulation, stored as JSON in the metadata "crazyflow_ros".
-        logger: Hears of what goes wrong later.
+        path: The file, which must be empty or not exist.
+        parameters: Parameters of the simulation, stored as JSON in the metadata "crazyflow_ros".
+        logger: Logger for later errors.
 
     Attributes:
-        time_ns: Gives the simulation time [ns] of what is recorded.
+        time_ns: Returns the simulation time [ns] for new messages.
 
     Raises:
-        OSError: There is such a file, or it cannot be written.
+        OSError: The file is not empty or cannot be written.
     """
 
     def __init__(self, path: Path, parameters: Mapping[str, Any], logger: RcutilsLogger) -> None:
         if path.is_file() and path.stat().st_size:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-        if path.is_fifo():  # to open one waits for a reader
-            raise OSError(errno.EINVAL, "a FIFO cannot be one", str(path))
+        if path.is_fifo():  # opening one would wait for a reader
+            raise OSError(errno.EINVAL, "it is a FIFO", str(path))
         self._path, self._logger = path, logger
         self._file = path.open("wb")
         self._writer = Writer(self._file)
@@ -90,18 +90,18 @@ class Recorder:
         self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
 
     def start(self) -> None:
-        """Start writing. Until here the file is empty, and may be taken again."""
+        """Start writing; until then the file stays empty and can be reused."""
         self._thread.start()
 
     def tap(self, publisher: Publisher[Any]) -> RecordedPublisher:
-        """Record what a publisher publishes."""
+        """Return a publisher whose messages are recorded, too."""
         channel = Channel(publisher.topic_name, publisher.msg_type, publisher.qos_profile)
         return RecordedPublisher(publisher, partial(self.put, channel))
 
     def put(self, channel: Channel, payload: bytes) -> None:
-        """Have a serialised message written, from any thread; returns at once.
+        """Queue a serialised message for writing, from any thread, without blocking.
 
-        Without room left for it, it is counted and left out.
+        If the queue is full, the message is counted and dropped.
         """
         time_ns = self.time_ns()
         with self._lock:
@@ -114,11 +114,11 @@ class Recorder:
             self._queued_bytes += len(payload)
 
     def status(self) -> RecorderStatus:
-        """How it is doing."""
+        """Return the status."""
         return RecorderStatus(self._written, self._dropped, self._error)
 
     def close(self, timeout: float) -> None:
-        """Write what is left, and the index; a warning says if that takes longer."""
+        """Write the remaining messages and the index; warn if that exceeds the timeout."""
         self._closing.set()
         self._thread.join(timeout)
         if self._thread.is_alive():
@@ -137,11 +137,13 @@ class Recorder:
                         flushed = time.monotonic()
                 self._write_queue()
                 self._writer.finish()
-        except Exception as error:  # whatever it is, the simulation goes on
+        except Exception as error:  # no error may stop the simulation
             with self._lock:
                 self._error = str(error)
                 self._queue.clear()
-            self._logger.error(f"record: {self._path} is given up, the simulation goes on: {error}")
+            self._logger.error(
+                f"record: writing {self._path} failed, the simulation continues: {error}"
+            )
 
     def _write_queue(self) -> None:
         with self._lock:
@@ -170,7 +172,7 @@ class RecordedPublisher:
 
     @property
     def handle(self) -> RecordedPublisher:
-        """What has `publish_raw`."""
+        """The object with `publish_raw`."""
         return self
 
     def publish(self, message: Any) -> None:
@@ -183,7 +185,7 @@ class RecordedPublisher:
         self._publish_raw(payload)
 
     def get_subscription_count(self) -> int:
-        """How many listen, the recorder among them."""
+        """Return the number of subscribers, including the recorder."""
         return self._publisher.get_subscription_count() + 1
 
     def __getattr__(self, name: str) -> Any:
@@ -191,7 +193,7 @@ class RecordedPublisher:
 
 
 def _qos_text(qos: QoSProfile) -> str:
-    """What rosbag2 offers when it plays the topic, so that late subscribers hear latched ones."""
+    """Return the QoS profile for rosbag2, so that late subscribers receive latched messages."""
     profile = {
         "history": qos.history.name.lower(),
         "depth": qos.depth,

@@ -1,8 +1,8 @@
-"""Flies a recorded flight again, from its parameters and what took effect, and compares it.
+"""Replay of a recorded flight from its parameters and commands, with a comparison of all states.
 
     ros2 run crazyflow_ros replay flight.mcap
 
-On the same machine every state is the same bit for bit.
+On the same machine all states are equal bit for bit.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.extras import extra
 from crazyflow_ros.limits import shown
+from crazyflow_ros.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.ros.commands.command_topics import inputs
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
-from crazyflow_ros.ros.parameters.declaration import ParameterError, from_values, values_of
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
@@ -46,7 +46,7 @@ with extra("record"):
     from mcap.records import Channel, Message, Metadata
     from mcap.stream_reader import StreamReader
 
-_TIMEOUT = 600.0  # s of wall time, of one step
+_TIMEOUT = 600.0  # s of wall time for one step
 _REASON = 300  # characters
 _MAGIC = b"\x89MCAP0\r\n"  # first and last bytes of a file
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
@@ -54,28 +54,28 @@ _FROM_JOINTS = ("rotor_angle", "rotor_vel")
 
 
 class ReplayError(Exception):
-    """A file that cannot be replayed; the text says why."""
+    """A file that cannot be replayed; the message has the reason."""
 
 
 @dataclass
 class Report:
-    """What a replay has found."""
+    """Result of a replay."""
 
     ticks: int = 0
-    """How far it went."""
+    """Last tick."""
     commands: int = 0
-    """Commands that were given."""
+    """Number of commands."""
     states: int = 0
-    """States of a drone that were compared."""
+    """Number of compared states, one per drone and tick."""
     difference: str = ""
-    """The first one, or nothing."""
+    """The first difference, or an empty string."""
 
 
 def replay(path: Path) -> Report:
-    """Fly a recording again, until something differs.
+    """Replay a recording until its end or the first difference.
 
     Raises:
-        ReplayError: It is no recording of this simulator, or one without its commands.
+        ReplayError: The file is not a recording of this simulator, or lacks its commands.
         OSError: The file cannot be read.
     """
     messages = _messages(path)
@@ -84,10 +84,12 @@ def replay(path: Path) -> Report:
         for topic, time_ns, payload in messages:
             try:
                 flight.take(topic, time_ns, payload)
-            except Exception as error:  # a damaged message may say anything
+            except Exception as error:  # a damaged message may contain anything
                 place = f"{shown(topic)} at {time_ns * 1e-9:.3f} s"
                 reason = str(error)[:_REASON] or type(error).__name__
-                raise ReplayError(f"what was recorded cannot be done: {place}: {reason}") from error
+                raise ReplayError(
+                    f"a recorded message cannot be replayed: {place}: {reason}"
+                ) from error
             if flight.report.difference:
                 break
         else:
@@ -98,15 +100,15 @@ def replay(path: Path) -> Report:
 
 
 class _Flight:
-    """The second flight."""
+    """The replayed flight."""
 
     def __init__(self, metadata: Any) -> None:
         if not isinstance(metadata, dict):
-            raise ReplayError("not a recording of this simulator: there are no parameters in it")
+            raise ReplayError("not a recording of this simulator: it has no parameters")
         try:
             parameters = from_values(Parameters, metadata)
         except ParameterError as error:
-            raise ReplayError(f"recorded with other parameters than there are: {error}") from None
+            raise ReplayError(f"recorded with different parameters: {error}") from None
         mode = parameters.ros2_control.mode
         if mode != "off":
             raise ReplayError(f"the commands of ros2_control.mode {mode} are not recorded")
@@ -115,8 +117,10 @@ class _Flight:
         try:
             self.physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
         except ValueError as error:
-            raise ReplayError(f"recorded with what is not here: {error}") from None
-        # Where ticks are put together is part of how rotor angles are integrated.
+            raise ReplayError(
+                f"recorded with a setup that is not available here: {error}"
+            ) from None
+        # The grouping of ticks affects the integration of rotor angles.
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
@@ -127,31 +131,33 @@ class _Flight:
         self._tick = self.physics.snapshot.tick
 
     def take(self, topic: str, time_ns: int, payload: bytes) -> None:
-        """Do what a message says, at its tick, or keep it to compare."""
+        """Apply a message at its tick, or keep it for the comparison."""
         *_, drone, name = topic.split("/")
         is_change = topic.endswith(CHANGES.removeprefix("~"))
         if not is_change and name not in (*self._inputs, WRENCH, "odom", "joint_states"):
-            return  # others come from other threads, when time may have jumped
+            return  # other topics come from other threads, and time may have jumped
         tick = -(-time_ns * self.physics.freq // 1_000_000_000)
         if tick != self._tick:
             self._tick = tick
             self.compare()
-            if tick > self.physics.snapshot.tick:  # else what made it jump back is yet to come
+            if (
+                tick > self.physics.snapshot.tick
+            ):  # otherwise the message that made time jump back follows
                 self.physics.step(tick - self.physics.snapshot.tick).result(_TIMEOUT)
         if is_change:
             self._change(json.loads(deserialize_message(payload, String).data))
         elif drone in self.physics.names:
             self._take_of(drone, name, payload)
 
-    def _tell(self, drone: str, setpoint: Setpoint) -> None:
-        # At once, so that of two that took effect at the same tick neither is dropped.
+    def _command(self, drone: str, setpoint: Setpoint) -> None:
+        # Applied at once, so that neither of two commands of the same tick is dropped.
         self.physics.fly({drone: setpoint}).result(_TIMEOUT)
         self.report.commands += 1
 
     def _take_of(self, drone: str, name: str, payload: bytes) -> None:
         if name in self._inputs:
             kind, conversion = self._inputs[name]
-            self._tell(drone, conversion(deserialize_message(payload, kind), drone))
+            self._command(drone, conversion(deserialize_message(payload, kind), drone))
         elif name == WRENCH:
             message = deserialize_message(payload, WrenchStamped).wrench
             wrench = Wrench(_numbers(message.force), _numbers(message.torque), math.inf)
@@ -172,7 +178,7 @@ class _Flight:
                 self._recorded[drone, field] = np.array(value)
 
     def compare(self) -> None:
-        """Compare the state with the latest that was recorded of this tick."""
+        """Compare the state with the latest recorded state of this tick."""
         snapshot = self.physics.snapshot
         for (drone, field), expected in self._recorded.items():
             found = getattr(snapshot, field)[snapshot.names.index(drone)]
@@ -186,7 +192,7 @@ class _Flight:
     def _change(self, change: dict[str, Any]) -> None:
         if "command" in change:
             command = change["command"]
-            self._tell(command["drone"], to_setpoint(command["setpoint"]))
+            self._command(command["drone"], to_setpoint(command["setpoint"]))
             return
         if "checkpoint" in change:
             self.compare()
@@ -211,7 +217,7 @@ class _Flight:
             given = change["obstacles"]
             obstacles = given and Obstacles(**_arrays(given))
             self.physics.set_obstacles(obstacles).result(_TIMEOUT)
-        # What was recorded before the change is either compared or replaced by now.
+        # States recorded before the change have been compared or replaced by now.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
         if all(np.array_equal(getattr(now, field), value) for field, value in state.items()):
@@ -233,9 +239,9 @@ def _arrays(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(path: Path) -> Iterator[Any]:
-    """The parameters, if there are any, then topic, time [ns] and content of each message.
+    """Yield the parameters, if any, then topic, time [ns] and content of each message.
 
-    Ends where a file breaks off that was not completed.
+    An incomplete file is read up to where it ends.
     """
     topics: dict[int, str] = {}
     for record in _records(path):
@@ -253,17 +259,17 @@ def _messages(path: Path) -> Iterator[Any]:
 
 
 def _records(path: Path) -> Iterator[Any]:
-    """What is in a file, up to where it breaks off, if it was not completed.
+    """Yield the records of a file; an incomplete file is read up to where it ends.
 
     Raises:
-        ReplayError: It is damaged before.
+        ReplayError: The file is damaged.
     """
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(_MAGIC)))
         is_complete = file.read() == _MAGIC
         file.seek(0)
-        # Sizes in it are not believed beyond its own, and checksums are compared.
+        # Record sizes are limited to the file's size, and checksums are verified.
         records = StreamReader(file, validate_crcs=True, record_size_limit=size).records
         while True:
             try:
@@ -271,9 +277,9 @@ def _records(path: Path) -> Iterator[Any]:
             except StopIteration:
                 return
             except InvalidMagic:
-                raise ReplayError("not a recording of this simulator: no MCAP file") from None
-            except Exception as error:  # of MCAP's reader, and of what unpacks for it
-                # A record that would be longer than the file is one in which that breaks off.
+                raise ReplayError("not a recording of this simulator: not an MCAP file") from None
+            except Exception as error:  # from MCAP's reader and its decompressors
+                # A record that would exceed the file was cut off.
                 breaks_off = isinstance(error, RecordLengthLimitExceeded) or file.tell() >= size
                 if is_complete or not breaks_off:
                     place, reason = f"byte {file.tell()} of {size}", str(error)[:_REASON]
@@ -288,7 +294,7 @@ def _numbers(message: Any) -> np.ndarray:
 
 
 def main() -> None:
-    """Replay the file of the command line; exit code 1 if something differs, 2 without a replay."""
+    """Replay the given file; exit with 1 if states differ, 2 if it cannot be replayed."""
     try:
         sys.exit(_main())
     except KeyboardInterrupt:
@@ -296,8 +302,10 @@ def main() -> None:
 
 
 def _main() -> int:
-    parser = argparse.ArgumentParser(prog="replay", description="Flies a recorded flight again.")
-    parser.add_argument("file", type=Path, help="MCAP file of the simulator, see parameter record")
+    parser = argparse.ArgumentParser(
+        prog="replay", description="Replay a recorded flight and compare all states."
+    )
+    parser.add_argument("file", type=Path, help="MCAP file written with the parameter record")
     path = parser.parse_args().file
     from crazyflow_ros.ros.node import configure_jax
 
@@ -312,7 +320,7 @@ def _main() -> int:
     if report.difference:
         print(report.difference)
         return 1
-    print("bit for bit the same" if report.states else "there is nothing to compare")
+    print("bit for bit the same" if report.states else "no states to compare")
     return 0
 
 

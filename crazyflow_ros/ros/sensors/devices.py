@@ -18,8 +18,8 @@ import numpy as np
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.description.urdf import FixedFrame
+from crazyflow_ros.plain_values import convert
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.sensors.field_values import converted
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import (
     OPTICAL_IN_LINK,
@@ -39,6 +39,8 @@ DRONE = "drone"
 SENSOR_QOS = QoSProfile(depth=5)
 """Reliable, which suits every subscriber."""
 _CENTRE = ObjRef("site", "CoM", DRONE)
+
+_UNLIMITED = ("saturation", "max_distance", "max_range")  # fields that may be infinite
 
 
 class Topic(NamedTuple):
@@ -134,7 +136,7 @@ class Kind:
         """
         arguments = {**self.defaults, **self.fixed}
         for key, value in values.items():
-            arguments[key] = converted(value, self.fields[key], key)
+            arguments[key] = convert(value, self.fields[key], key, _number)
         if "frame" in get_type_hints(self.cfg):
             arguments["frame"] = self.frame if site is None else ObjRef("site", site)
         if self.pattern is not None:
@@ -235,3 +237,17 @@ def _along(direction: Sequence[float]) -> np.ndarray:
     x, y, z = direction
     angles = [0.0, -math.atan2(z, math.hypot(x, y)), math.atan2(y, x)]
     return quat_from_rpy(np.array(angles))
+
+
+def _number(value: Any, name: str) -> float:
+    """Return a number of YAML, which reads 1e-6, without a point, as text."""
+    if type(value) not in (int, float, str):
+        raise TypeError(f"{name}: expected float, got {value!r}")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise TypeError(f"{name}: expected a number, got {value!r}") from None
+    is_limit = name.rpartition(".")[2] in _UNLIMITED
+    if not math.isfinite(number) and not (is_limit and number == math.inf):
+        raise ValueError(f"{name}: expected a finite number, got {value!r}")
+    return number

@@ -1,1 +1,1 @@
-"""Services of the node, and how they answer."""
+"""Services of the node and the delivery of their responses."""

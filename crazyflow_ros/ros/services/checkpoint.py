@@ -1,4 +1,4 @@
-"""~/save_checkpoint and ~/load_checkpoint: the simulation at one tick, in the file `checkpoint`."""
+"""~/save_checkpoint and ~/load_checkpoint: state of the simulation, in the file `checkpoint`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointServices:
-    """Both name the tick; what fails changes nothing."""
+    """Services whose responses name the tick; a failed call changes nothing."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._physics = simulator, simulator.physics
@@ -37,10 +37,10 @@ class CheckpointServices:
     def _path(self) -> str:
         path = str(self._simulator.get_parameter("checkpoint").value)
         if not path:
-            raise ValueError("the parameter checkpoint names no file")
+            raise ValueError("the parameter checkpoint is empty, expected a path")
         return path
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the services."""
+    """Create the services."""
     CheckpointServices(simulator)

@@ -1,4 +1,4 @@
-"""<drone>/set_motor_efficiency and <drone>/set_battery: motors that fail, batteries run down."""
+"""<drone>/set_motor_efficiency and <drone>/set_battery: failing motors and empty batteries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DisturbanceServices:
-    """Both count from the next tick on, until a reset of the drone."""
+    """Services that take effect at the next tick and last until a reset of the drone."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._physics = simulator, simulator.physics
@@ -43,5 +43,5 @@ class DisturbanceServices:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the services."""
+    """Create the services."""
     DisturbanceServices(simulator)

@@ -1,7 +1,7 @@
-"""The services of mujoco_ros2_control, under its own names, so that its clients work.
+"""Services of mujoco_ros2_control under its names, for its clients.
 
-Answers are those of mujoco_ros2_control 0.1, and hold: no tick follows that of a pause, steps are
-done when they are answered, and what was not done in time is not done later.
+Responses are those of mujoco_ros2_control 0.1. When a response arrives, the request is complete: no
+tick follows a pause, and all steps are done. A request that timed out is not carried out later.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 _NODE = "mujoco_ros2_control_node"
-_PLUGIN = "external_wrench"  # as in its documentation; whoever loads it chooses the name
+_PLUGIN = "external_wrench"  # as in its documentation; the name is set where the plugin is loaded
 _TIMEOUT = 30.0  # s of wall time, at least
-_ABORTED = "step aborted: "  # how `StepAborted` begins
+_ABORTED = "step aborted: "  # start of the text of `StepAborted`
 
 
 class MujocoServices:
-    """Requests to the physics thread, each answered when it has been carried out."""
+    """Services that respond once the physics thread has carried out the request."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._physics, self._waiting = simulator.physics, simulator.waiting
@@ -127,7 +127,7 @@ class MujocoServices:
 
 
 def _wrench(message: Any) -> Wrench:
-    """In axes of the body, as mujoco_ros2_control applies it whatever its message says."""
+    """Convert a wrench in body axes, as mujoco_ros2_control does regardless of the frame."""
     force, torque, point = (
         (v.x, v.y, v.z)
         for v in (
@@ -143,5 +143,5 @@ def _wrench(message: Any) -> Wrench:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the services."""
+    """Create the services."""
     MujocoServices(simulator)

@@ -1,6 +1,6 @@
-"""States of free joints and rotors as mujoco_ros2_control's messages give them, by name.
+"""States of free joints and rotors in mujoco_ros2_control's messages.
 
-Texts of refusals are those of mujoco_ros2_control 0.1.
+Error messages are those of mujoco_ros2_control 0.1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Edit = Callable[[MirrorState], MirrorState]
 
 
 class StateEditor:
-    """Checks what messages ask for, against the drones and bodies there are at the time.
+    """A checker of messages against the present drones and bodies.
 
-    They may come and go between two ticks, hence an editor is made and used between the same two.
+    Drones and bodies may change between two ticks, so create an editor and use it within one gap.
 
-    Drones go by their name, their body in MuJoCo (drone:cf0) or their frame (cf0/base_link), rotors
-    by their joint in MuJoCo (rotor0:cf0) or in the robot description (cf0_rotor0).
+    A drone is identified by its name, its MuJoCo body (drone:cf0) or its frame (cf0/base_link), a
+    rotor by its joint in MuJoCo (rotor0:cf0) or in the robot description (cf0_rotor0).
     """
 
     def __init__(self, mirror: Mirror) -> None:
@@ -48,7 +48,7 @@ class StateEditor:
         }
 
     def drone(self, name: str) -> str:
-        """The drone that a body belongs to.
+        """Return the drone that a body belongs to.
 
         Raises:
             ValueError: There is no such drone.
@@ -58,12 +58,12 @@ class StateEditor:
         return self._names[self._drones[name]]
 
     def free_joints(self, messages: Sequence[FreeJointState]) -> Edit:
-        """Put drones somewhere.
+        """Return an edit that sets poses and twists of drones.
 
-        Poses and twists are given in the world, or in the axes of a body as it is before.
+        Poses and twists are in the world, or in the frame of a body before the edit.
 
         Raises:
-            ValueError: Some message makes no sense; the text says which and why.
+            ValueError: A message is invalid; the text names it and the reason.
         """
         for i, message in enumerate(messages):
             reason = self._what_is_wrong(message)
@@ -89,10 +89,10 @@ class StateEditor:
         return edit
 
     def joints(self, message: JointState) -> Edit:
-        """Set angles and speeds of rotors.
+        """Return an edit that sets angles and speeds of rotors.
 
         Raises:
-            ValueError: The message makes no sense; the text says why.
+            ValueError: The message is invalid; the text has the reason.
         """
         n = len(message.name)
         if len(message.effort):
@@ -121,7 +121,7 @@ class StateEditor:
                 (message.position, edited.rotor_angle),
                 (message.velocity, edited.rotor_vel),
             ):
-                for name, value in zip(message.name, values):  # none, if there are no values
+                for name, value in zip(message.name, values):  # empty if the field is empty
                     array[self._rotors[name]] = value
             return edited
 
@@ -152,7 +152,7 @@ class StateEditor:
         return ""
 
     def _body(self, frame: str) -> int:
-        """Id of a body in MuJoCo, or -1; the world is 0."""
+        """Return the id of a body in MuJoCo, or -1; the world is 0."""
         if frame in ("", frame_ids.MAP):
             return 0
         if frame in self._drones:
@@ -173,11 +173,11 @@ class StateEditor:
 
 
 def _copy(state: MirrorState) -> MirrorState:
-    """A copy whose arrays can be written to."""
+    """Copy a state into writable arrays."""
     names = [field.name for field in fields(MirrorState) if field.name != "time_ns"]
     return MirrorState(state.time_ns, *(np.array(getattr(state, name), float) for name in names))
 
 
 def _vector(message: Any) -> np.ndarray:
-    """x, y, z, and w if there is one."""
+    """Convert to an array of x, y, z and, if present, w."""
     return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])

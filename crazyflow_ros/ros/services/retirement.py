@@ -1,7 +1,7 @@
-"""Services of drones that are gone: they refuse the calls that were on their way, and end later.
+"""Services of deleted drones, which refuse pending calls for a while before they are destroyed.
 
-A client learns some time after a drone was deleted that its services are gone, and what it sends
-meanwhile would never be answered.
+A client learns with a delay that the services of a deleted drone are gone; its calls in the
+meantime would never get a response.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from crazyflow_ros.ros.door import Door
 from crazyflow_ros.runtime import InvalidState
 
-_SECONDS = 10.0  # of wall time, in which all clients learn of it
+_SECONDS = 10.0  # of wall time, by which all clients have noticed
 
 
 class Retirement:
-    """Keeps services for a while after their drone is gone.
+    """Services kept for a while after their drone was deleted.
 
     Args:
-        door: Guards their callbacks.
-        delay: Calls a function after a time [s] in the thread of the executor.
+        door: Guard of the callbacks.
+        delay: Calls a function after a time [s] in the executor's thread.
         destroy: Destroys a service.
     """
 
@@ -32,17 +32,17 @@ class Retirement:
         destroy: Callable[[Any], object],
     ) -> None:
         self._door, self._delay, self._destroy = door, delay, destroy
-        self._retired: dict[str, dict[str, Any]] = {}  # by name, those that retired together
+        self._retired: dict[str, dict[str, Any]] = {}  # by name: the services retired together
 
     def begin(self, services: Iterable[Any]) -> None:
-        """Have services refuse everything from now on, and destroy them later."""
+        """Make services refuse all calls, and destroy them later."""
 
         def refuse(name: str, *_: Any) -> None:
             raise InvalidState(f"{name} is gone with its drone")
 
         def end() -> None:
             for name, service in together.items():
-                if self._retired.get(name) is together:  # it has not come back meanwhile
+                if self._retired.get(name) is together:  # it was not taken back meanwhile
                     del self._retired[name]
                     self._destroy(service)
 
@@ -54,14 +54,14 @@ class Retirement:
             self._delay(_SECONDS, end)
 
     def end(self, name: str, callback: Callable[[Any, Any], Any]) -> Any:
-        """Take a service back, whose drone has come back.
+        """Reactivate a service whose drone has been added again.
 
         Args:
-            name: Its full name.
-            callback: As for a new service.
+            name: Full name of the service.
+            callback: Callback as for a new service.
 
         Returns:
-            The service; None if there is none of that name.
+            The service, or None if no service of that name is retired.
         """
         if name not in self._retired:
             return None

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 
-class Services:
-    """Requests to the physics thread, each answered when it has been carried out."""
+class TimeControlServices:
+    """Services that respond once the physics thread has carried out the request."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._waiting = simulator, simulator.waiting
@@ -56,5 +56,5 @@ def _at(done: str, snapshot: Snapshot) -> str:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the services."""
-    Services(simulator)
+    """Create the services."""
+    TimeControlServices(simulator)

@@ -1,4 +1,4 @@
-"""Service callbacks that wait for another thread, while the executor goes on."""
+"""Waiting for another thread in service callbacks, without blocking the executor."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from crazyflow_ros.runtime import InvalidState
 
 T = TypeVar("T")
 
-TIMEOUT = 10.0  # s of wall time; requests are carried out within one period of the topics
-LOADING_TIMEOUT = 300.0  # s of wall time, in which a busy machine compiles
-READING_TIMEOUT = 30.0  # s of wall time, in which it reads what is not too large
+TIMEOUT = 10.0  # s of wall time; requests are carried out within one publishing period
+LOADING_TIMEOUT = 300.0  # s of wall time for compilation on a busy machine
+READING_TIMEOUT = 30.0  # s of wall time for reading files within the size limits
 SLOWEST_TICK = 0.01  # s of wall time
 _MOST_WAITING = 1000
-_GRACE = 60.0  # s of wall time for what has begun before it could be given up
+_GRACE = 60.0  # s of wall time for a request that had begun before its timeout
 
 
 class Waiting:
-    """Lets coroutines wait for futures of another thread.
+    """Waiting of coroutines for futures of another thread.
 
-    An executor of rclpy looks at a waiting coroutine again when it starts to spin, or after it has
-    served something else. So whoever spins does it until `changed()` is done.
+    An executor of rclpy resumes a waiting coroutine when it starts to spin or after it has served
+    something else. The owner of the executor therefore spins until `changed()` is done, repeatedly.
 
     Attributes:
-        group: For services whose callbacks wait, so that others are served meanwhile.
+        group: Callback group of services whose callbacks wait, so that others are served meanwhile.
     """
 
     def __init__(self) -> None:
@@ -38,30 +38,30 @@ class Waiting:
         self._n_waiting = 0
 
     def changed(self) -> rclpy.task.Future[None]:
-        """One that is done when a future that is waited for is done from now on."""
+        """Return a future that is done when the next awaited future is done."""
         self._changed = rclpy.task.Future()
         return self._changed
 
     async def result(self, future: Future[T], timeout: float = TIMEOUT) -> T:
-        """Wait for a future, in the callback of a service or in another task of the executor.
+        """Wait for a future in a service callback or another task of the executor.
 
         Args:
-            future: Completed in another thread. It is cancelled after the timeout, so that nothing
-                is done that nobody waits for any more. What has begun by then is waited for.
-            timeout: s of wall time.
+            future: A future completed in another thread. After the timeout it is cancelled, so that
+                it is not carried out without a caller; if it has begun by then, the wait goes on.
+            timeout: Timeout [s of wall time].
 
         Returns:
-            Its result.
+            The result of the future.
 
         Raises:
-            TimeoutError: It was not done in time, and will not be done later unless the text says
-                so.
-            CancelledError: Somebody else has cancelled it.
-            InvalidState: Too many wait already.
+            TimeoutError: The future was not done in time, and will not be done later unless the
+                text says so.
+            CancelledError: The future was cancelled elsewhere.
+            InvalidState: Too many requests are waiting.
         """
         if self._n_waiting >= _MOST_WAITING:
             future.cancel()
-            raise InvalidState(f"{_MOST_WAITING} requests wait already")
+            raise InvalidState(f"{_MOST_WAITING} requests are already waiting")
         self._n_waiting += 1
         try:
             return await self._result(future, timeout)
@@ -81,11 +81,11 @@ class Waiting:
         try:
             return future.result(0.0)
         except CancelledError:
-            raise TimeoutError(f"not done within {timeout:g} s, and given up") from None
+            raise TimeoutError(f"not done within {timeout:g} s and cancelled") from None
 
 
 class _Done:
-    """Is awaited until a future is done, or until a deadline."""
+    """Awaitable that ends when a future is done, or at a deadline."""
 
     def __init__(self, future: Future[T], deadline: float) -> None:
         self._future, self._deadline = future, deadline

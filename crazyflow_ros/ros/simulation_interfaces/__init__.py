@@ -1,6 +1,6 @@
-"""The standard interface of simulators (package simulation_interfaces), in versions 1.x and 2.x.
+"""Services of the standard package simulation_interfaces, versions 1.x and 2.x.
 
-Services of the node, named after their types: ~/get_simulator_features, ~/get_entities ...
+They are named after their types: ~/get_simulator_features, ~/get_entities ...
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _GROUPS = (
     "entity_states",
     "spawning",
     "named_poses",
-    "features",  # which tells what the others bring
+    "features",  # lists the features of the others
 )
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the services, one module after the other."""
+    """Create the services, module by module."""
     server = Server(simulator)
     for name in _GROUPS:
         import_module(f"{__name__}.{name}").declare(server)

@@ -1,4 +1,4 @@
-"""Entities: the drones, and the bodies of the scene.
+"""Entities: the drones and the bodies of the scene.
 
 ~/get_entities, ~/get_entities_states, ~/get_entity_bounds, ~/get_entity_info, ~/set_entity_info.
 """
@@ -20,7 +20,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.drones import model_name
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.expression import Expression
-from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of, motions
+from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion, message_of, motions
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.ros.simulation_interfaces.volumes import Volume, box_message
 
@@ -34,7 +34,7 @@ _CATEGORIES = (
 
 
 class Entities:
-    """Answers what is there."""
+    """Services that list and describe entities."""
 
     def __init__(self, server: Server) -> None:
         self._server, self._scenery = server, server.scenery
@@ -68,7 +68,7 @@ class Entities:
     def _set_info(self, request: SetEntityInfo.Request, _response: SetEntityInfo.Response) -> None:
         name, category = self._named(request.entity).name, request.info.category.category
         if category not in _CATEGORIES:
-            text = f"category is one of {_CATEGORIES}, got {category}"
+            text = f"category must be one of {_CATEGORIES}, got {category}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
         try:
             _check_info(request.info)
@@ -76,8 +76,8 @@ class Entities:
             raise Refusal(Result.RESULT_OPERATION_FAILED, str(error)) from None
         self._server.info[name] = request.info
 
-    def info(self, motion: Motion) -> EntityInfo:
-        """What was set, else what the MJCF says."""
+    def info(self, motion: EntityMotion) -> EntityInfo:
+        """Return the info set by a client, or else the one from the MJCF."""
         name = motion.name
         if name in self._server.info:
             return self._server.info[name]
@@ -93,17 +93,17 @@ class Entities:
             tags=self._scenery.text("tags", name).split(),
         )
 
-    def _named(self, name: str) -> Motion:
+    def _named(self, name: str) -> EntityMotion:
         return named(self._server, name)
 
-    async def _found(self, filters: Any) -> list[Motion]:
-        """Those that match; where that takes a program for each, they are found in the worker."""
+    async def _found(self, filters: Any) -> list[EntityMotion]:
+        """Find matching entities; hulls need a linear program per entity, so the worker does it."""
         expression, volume = Expression(filters.filter), Volume(filters.bounds)
         if filters.bounds.type != Bounds.TYPE_CONVEX_HULL:
             return self._matching(filters, expression, volume)
         return await self._server.work(lambda: self._matching(filters, expression, volume))
 
-    def _matching(self, filters: Any, expression: Expression, volume: Volume) -> list[Motion]:
+    def _matching(self, filters: Any, expression: Expression, volume: Volume) -> list[EntityMotion]:
         categories = {category.category for category in filters.categories}
         found = []
         for motion in motions(self._server):
@@ -119,25 +119,25 @@ class Entities:
 
 
 def _check_info(info: EntityInfo) -> None:
-    """Refuse texts that are too long.
+    """Refuse strings and lists that are too long.
 
     Raises:
-        ValueError: One of them is.
+        ValueError: A field is too long.
     """
     if len(info.description) > limits.TEXT_LENGTH:
         most = f"at most {limits.TEXT_LENGTH} characters"
-        raise ValueError(f"description has {most}, got {limits.shown(info.description)!r}")
+        raise ValueError(f"description must have {most}, got {limits.shown(info.description)!r}")
     if len(info.tags) > limits.TAGS:
-        raise ValueError(f"there are {limits.TAGS} tags at most, got {len(info.tags)}")
+        raise ValueError(f"expected at most {limits.TAGS} tags, got {len(info.tags)}")
     for tag in info.tags:
         limits.text("a tag", tag, limits.NAME_LENGTH)
 
 
-def named(server: Server, name: str) -> Motion:
-    """An entity.
+def named(server: Server, name: str) -> EntityMotion:
+    """Return an entity.
 
     Raises:
-        Refusal: There is none of this name.
+        Refusal: There is no entity of this name.
     """
     every = {motion.name: motion for motion in motions(server)}
     if name not in every:
@@ -147,5 +147,5 @@ def named(server: Server, name: str) -> Motion:
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
+    """Create the services."""
     Entities(server)

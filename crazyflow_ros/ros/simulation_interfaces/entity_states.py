@@ -12,15 +12,15 @@ from simulation_interfaces.srv import GetEntityState, SetEntityState
 from crazyflow_ros import limits
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.entities import named
-from crazyflow_ros.ros.simulation_interfaces.frames import Frame, frame, numbers
-from crazyflow_ros.ros.simulation_interfaces.motion import Motion, message_of
+from crazyflow_ros.ros.simulation_interfaces.frames import MovingFrame, frame, numbers
+from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion, message_of
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.runtime import DroneState
 from crazyflow_ros.scene.frames import world_to_body
 
 
 class EntityStates:
-    """Where single entities are, and how they are put somewhere else."""
+    """Services that read and set the state of an entity."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -44,25 +44,25 @@ class EntityStates:
             return
         pose = np.asarray(state.pos), np.asarray(state.quat)
         async with server.alone():
-            named(server, motion.name)  # it may have gone meanwhile
+            named(server, motion.name)  # it may have been deleted meanwhile
             await server.change_world(server.changes.with_pose(motion.name, pose))
 
 
-def _check_standing(motion: Motion, request: Any) -> None:
-    """Refuse to let an object move."""
+def _check_standing(motion: EntityMotion, request: Any) -> None:
+    """Refuse a motion of an object."""
     accel, twist = request.state.acceleration, request.state.twist
     moves = getattr(request, "set_twist", True) and (twist != Twist())
     moves |= getattr(request, "set_acceleration", True) and (accel != Accel())
     if moves:
-        text = f"{motion.name} stands still, it can have neither twist nor acceleration"
+        text = f"{motion.name} is static: expected zero twist and acceleration"
         raise Refusal(Result.RESULT_OPERATION_FAILED, text)
 
 
-def _drone_state(motion: Motion, origin: Frame, request: Any) -> DroneState:
-    """What is to change; before version 2 of the interface there was no choice.
+def _drone_state(motion: EntityMotion, origin: MovingFrame, request: Any) -> DroneState:
+    """Return the requested state; before version 2 of the interface, all fields are set.
 
     Raises:
-        Refusal: The numbers are no pose, or no twist.
+        Refusal: The pose or twist is invalid.
     """
     state = request.state
     pos = quat = vel = ang_vel = None
@@ -84,5 +84,5 @@ def _drone_state(motion: Motion, origin: Frame, request: Any) -> DroneState:
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
+    """Create the services."""
     EntityStates(server)

@@ -1,6 +1,6 @@
-"""POSIX extended regular expressions, matched in linear time whatever the expression: by RE2.
+"""POSIX extended regular expressions, matched by RE2, which always takes linear time.
 
-What RE2 reads in another way than POSIX means it is refused by name, or written as RE2 reads it.
+Syntax that RE2 interprets differently from POSIX is translated, or refused by name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _COUNT = re.compile(r"\{\d+(,\d*)?\}", re.ASCII)
 _BRACKET = re.compile(r"\[\^?\]?(?:\[:[a-z]*:\]|\[(?![.=:])|[^\[\]])*\]")
 _REPETITIONS = "*+?{"
 _NOT_REPEATED = "^$" + _REPETITIONS
-_UNKNOWN_TO_POSIX = "<>`'"  # behind a backslash word borders and the like, of some libraries
+_UNKNOWN_TO_POSIX = (
+    "<>`'"  # extensions of some libraries, such as word boundaries, after a backslash
+)
 
 
 class Expression:
@@ -29,7 +31,7 @@ class Expression:
         text: The expression; an empty one matches everything.
 
     Raises:
-        Refusal: It is not an expression, or too long or large.
+        Refusal: The expression is invalid, too long or too large.
     """
 
     def __init__(self, text: str) -> None:
@@ -53,22 +55,22 @@ class Expression:
             limits.text("filter", text)
             self._compiled = re2.compile(_as_re2_reads(text), options)
         except (re2.error, ValueError) as error:
-            cause = error.args[0] if error.args else b""  # of RE2 it is bytes
+            cause = error.args[0] if error.args else b""  # bytes in the case of RE2
             reason = cause.decode(errors="replace") if isinstance(cause, bytes) else str(error)
-            what = f"filter {shown!r} is no POSIX extended regular expression: "
+            what = f"filter {shown!r} is not a POSIX extended regular expression: "
             code = Result.RESULT_OPERATION_FAILED
             raise Refusal(code, what + limits.shown(reason)) from None
 
     def matches(self, name: str) -> bool:
-        """Whether it is found somewhere in a name."""
+        """Return whether a part of the name matches."""
         return self._compiled is None or self._compiled.search(name) is not None
 
 
 def _as_re2_reads(text: str) -> str:
-    """The same expression in the syntax of RE2.
+    """Translate an expression to the syntax of RE2.
 
     Raises:
-        ValueError: There is something in it that RE2 does not know.
+        ValueError: RE2 does not support a part of it.
     """
     parts, at = [], 0
     while at < len(text):
@@ -84,7 +86,7 @@ def _as_re2_reads(text: str) -> str:
         elif char == "[":
             parts.append(part := _bracket(text, at))
             at += len(part)
-            parts[-1] = part.replace("\\", "\\\\")  # which means itself there
+            parts[-1] = part.replace("\\", "\\\\")  # a backslash is literal in a bracket expression
         elif char == "{":
             count = _COUNT.match(text, at)
             if count is None:
@@ -100,10 +102,10 @@ def _as_re2_reads(text: str) -> str:
 
 
 def _bracket(text: str, at: int) -> str:
-    """A bracket expression that begins at a place.
+    """Return the bracket expression that begins at an index.
 
     Raises:
-        ValueError: It has no end, or holds what RE2 does not know.
+        ValueError: It is not closed, or RE2 does not support it.
     """
     found = _BRACKET.match(text, at)
     if found is None:

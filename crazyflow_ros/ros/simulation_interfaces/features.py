@@ -8,7 +8,7 @@ from crazyflow_ros.ros.simulation_interfaces.server import Server
 
 
 def declare(server: Server) -> None:
-    """Add the service, after all that bring features."""
+    """Create the service, after all others have added their features."""
 
     def get(
         _request: GetSimulatorFeatures.Request, response: GetSimulatorFeatures.Response

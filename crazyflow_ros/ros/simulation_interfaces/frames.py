@@ -1,4 +1,4 @@
-"""Poses and twists of messages that are given in a frame, in the world."""
+"""Conversion of poses and twists from the frame of a message to the world."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.scene.frames import body_to_world, multiply
 
 
-class Frame(NamedTuple):
-    """A frame in the world, and how it moves there."""
+class MovingFrame(NamedTuple):
+    """Pose and motion of a frame in the world."""
 
     pos: np.ndarray
     """m, (3,)."""
@@ -29,10 +29,10 @@ class Frame(NamedTuple):
     """rad/s, world axes, (3,)."""
 
     def pose(self, message: Pose, invalid: int) -> tuple[np.ndarray, np.ndarray]:
-        """Position and attitude xyzw, in the world, of a pose in this frame.
+        """Convert a pose in this frame to position and attitude xyzw in the world.
 
         Raises:
-            Refusal: With the code `invalid`: it is no pose.
+            Refusal: The pose is invalid; the code is `invalid`.
         """
         try:
             pos = limits.vector("position", numbers(message.position), (3,), limits.POSITION)
@@ -46,16 +46,16 @@ class Frame(NamedTuple):
     def twist(
         self, linear: np.ndarray, angular: np.ndarray, pos: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocity and angular velocity, in the world, of what is seen from this frame at `pos`."""
+        """Convert a twist in this frame, of a point at `pos`, to the world."""
         vel = self.vel + np.cross(self.ang_vel, pos - self.pos) + body_to_world(self.quat, linear)
         return vel, self.ang_vel + body_to_world(self.quat, angular)
 
 
-WORLD = Frame(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(3))
+WORLD = MovingFrame(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(3))
 
 
-def frame(server: Server, stamped: Any) -> Frame:
-    """The frame that a message is in: the world, an entity, or a drone's frame of TF.
+def frame(server: Server, stamped: Any) -> MovingFrame:
+    """Return the frame of a message: the world, an entity, or a drone's TF frame.
 
     Raises:
         Refusal: There is no such frame.
@@ -67,7 +67,7 @@ def frame(server: Server, stamped: Any) -> Frame:
         return WORLD
     for motion in every:
         if name == motion.name or (motion.is_drone and name == base_link(motion.name)):
-            return Frame(motion.pos, motion.quat, motion.vel, motion.ang_vel)
+            return MovingFrame(motion.pos, motion.quat, motion.vel, motion.ang_vel)
     expected = f"{MAP} or the name of an entity or of a drone's base_link"
     raise Refusal(
         Result.RESULT_NOT_FOUND, f"frame_id: expected {expected}, got {limits.shown(name)!r}"
@@ -75,5 +75,5 @@ def frame(server: Server, stamped: Any) -> Frame:
 
 
 def numbers(message: Any) -> np.ndarray:
-    """x, y, z, and w if there is one, of a message."""
+    """Convert a message to an array of x, y, z and, if present, w."""
     return np.array([getattr(message, name) for name in "xyzw" if hasattr(message, name)])

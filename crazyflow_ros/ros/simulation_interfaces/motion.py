@@ -1,4 +1,4 @@
-"""Where entities are and how they move."""
+"""Poses and motions of entities."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _still() -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Motion:
-    """One entity at one instant, all in world axes."""
+class EntityMotion:
+    """Motion of an entity at one instant, in world axes."""
 
     name: str
     body: str
-    """Of MuJoCo."""
+    """Name of the body in MuJoCo."""
     is_drone: bool
     time_ns: int
     pos: np.ndarray
@@ -42,13 +42,13 @@ class Motion:
     """rad/s^2, (3,)."""
 
 
-def motions(server: Server) -> list[Motion]:
-    """All entities at one instant, the drones first; without a world there are none."""
+def motions(server: Server) -> list[EntityMotion]:
+    """Return all entities at one instant, drones first; without a world there are none."""
     if server.world is None:
         return []
     now = server.physics.snapshot
     drones = [
-        Motion(
+        EntityMotion(
             name,
             f"drone:{name}",
             True,
@@ -58,20 +58,20 @@ def motions(server: Server) -> list[Motion]:
             now.vel[i],
             body_to_world(now.quat[i], now.ang_vel[i]),
             now.acc[i],
-            # Also in world axes, for the angular velocity's derivative is the same in both.
+            # Rotating the body-frame derivative is exact: dw/dt is the same in both frames.
             body_to_world(now.quat[i], now.ang_acc[i]),
         )
         for i, name in enumerate(now.names)
     ]
     return drones + [
-        Motion(name, name, False, now.time_ns, pos, quat)
+        EntityMotion(name, name, False, now.time_ns, pos, quat)
         for name, (pos, quat) in server.scenery.poses().items()
         if name not in now.names
     ]
 
 
-def message_of(motion: Motion) -> EntityState:
-    """A motion as a message, in the frame `MAP`."""
+def message_of(motion: EntityMotion) -> EntityState:
+    """Convert a motion to a message in the frame `MAP`."""
     seconds, nanoseconds = divmod(motion.time_ns, 1_000_000_000)
     stamp = Time(sec=seconds, nanosec=nanoseconds)
     return EntityState(
@@ -83,7 +83,7 @@ def message_of(motion: Motion) -> EntityState:
 
 
 def pose_message(pos: np.ndarray, quat: np.ndarray) -> Pose:
-    """A pose from position and attitude xyzw."""
+    """Build a Pose from position and attitude xyzw."""
     x, y, z = pos.tolist()
     position = Point(x=x, y=y, z=z)
     x, y, z, w = quat.tolist()

@@ -1,8 +1,8 @@
-"""~/get_named_poses and ~/get_named_pose_bounds: places that a file or the world's MJCF names.
+"""~/get_named_poses and ~/get_named_pose_bounds: poses named in a file or in the world's MJCF.
 
-The file of the parameter `named_poses` is YAML, by name: position [m], and if wanted yaw [rad] or
-orientation (xyzw), description, tags, and the radius [m] of the free room there. In MJCF these are
-the sites; their shape is the room.
+The YAML file of the parameter `named_poses` maps names to a position [m] and optionally yaw [rad]
+or orientation (xyzw), description, tags, and the radius [m] of the free space. In MJCF, the named
+poses are the sites; their shapes are the free space.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from simulation_interfaces.srv import GetNamedPoseBounds, GetNamedPoses
 
 from crazyflow_ros import limits
 from crazyflow_ros.limits import shown, text
+from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.parameters.declaration import ParameterError
 from crazyflow_ros.ros.simulation_interfaces.motion import pose_message
 from crazyflow_ros.ros.simulation_interfaces.scenery import Site
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
@@ -30,14 +30,14 @@ _KEYS = {"position", "yaw", "orientation", "description", "tags", "radius"}
 
 @dataclass(frozen=True)
 class Place:
-    """A named pose and the room there."""
+    """A named pose and the free space around it."""
 
     pose: NamedPose
     bounds: Bounds
 
 
 class NamedPoses:
-    """Those of the file, and those of the world that is loaded."""
+    """Named poses of the file and of the loaded world."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -76,7 +76,7 @@ class NamedPoses:
 
 
 def room(site: Site) -> Bounds:
-    """The shape of a site, in its own axes."""
+    """Return the shape of a site, in its own axes."""
     if site.shape == mujoco.mjtGeom.mjGEOM_SPHERE:
         return sphere_message(np.zeros(3), site.size[0])
     half = site.size.copy()
@@ -88,10 +88,10 @@ def room(site: Site) -> Bounds:
 
 
 def read_file(path: str) -> dict[str, Place]:
-    """The places of a file; none without a file.
+    """Read the named poses of a file; an empty path means none.
 
     Raises:
-        ParameterError: The file cannot be read, or has something else in it.
+        ParameterError: The file cannot be read or has invalid content.
     """
     if not path:
         return {}
@@ -148,5 +148,5 @@ def _real(name: str, key: str, value: object) -> float:
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
+    """Create the services."""
     NamedPoses(server)

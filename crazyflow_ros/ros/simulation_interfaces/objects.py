@@ -1,4 +1,4 @@
-"""What was added to the world, moved in it and taken out of it while it was running."""
+"""Objects added to the world, moved in it or deleted from it at run time."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ Pose = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Of the world as it was loaded."""
+class WorldChanges:
+    """Changes of the world since it was loaded."""
 
     spawned: Mapping[str, mujoco.MjSpec] = field(default_factory=dict)
-    """By name."""
+    """Spawned objects by name."""
     poses: Mapping[str, Pose] = field(default_factory=dict)
-    """Of what was spawned or moved, by name."""
+    """Present poses of spawned or moved objects by name."""
     start: Mapping[str, Pose] = field(default_factory=dict)
-    """Of what was spawned, by name, when that happened."""
+    """Initial poses of spawned objects by name."""
     deleted: frozenset[str] = frozenset()
     elements: Mapping[str, int] = field(default_factory=dict)
-    """Of what was spawned, of how many elements it is made, by name."""
+    """Number of elements of spawned objects by name."""
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any changes."""
         return bool(self.spawned or self.poses or self.deleted)
 
-    def with_spawned(self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose) -> Changes:
-        """One object more.
+    def with_spawned(
+        self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose
+    ) -> WorldChanges:
+        """Add an object.
 
         Raises:
-            ValueError: There are too many, or they are too large together.
+            ValueError: There are too many objects, or they are too large together.
         """
         if len(self.spawned) >= limits.OBJECTS:
-            raise ValueError(f"there are {limits.OBJECTS} objects already, no more can be added")
+            raise ValueError(f"there are already {limits.OBJECTS} objects, the maximum")
         made_of = {**self.elements, name: elements}
         if (every := sum(made_of.values())) > limits.SCENE_ELEMENTS:
             most = f"expected at most {limits.SCENE_ELEMENTS}"
-            raise ValueError(f"the objects would be made of {every} elements, {most}")
+            raise ValueError(f"the objects would have {every} elements, {most}")
         return replace(
             self,
             spawned={**self.spawned, name: spec},
@@ -54,14 +56,14 @@ class Changes:
             elements=made_of,
         )
 
-    def with_pose(self, name: str, pose: Pose) -> Changes:
-        """One object elsewhere."""
+    def with_pose(self, name: str, pose: Pose) -> WorldChanges:
+        """Move an object."""
         return replace(self, poses={**self.poses, name: pose})
 
-    def without(self, name: str) -> Changes:
-        """One object less."""
+    def without(self, name: str) -> WorldChanges:
+        """Delete an object."""
         gone = frozenset() if name in self.spawned else frozenset({name})
-        return Changes(
+        return WorldChanges(
             _without(self.spawned, name),
             _without(self.poses, name),
             _without(self.start, name),
@@ -69,20 +71,20 @@ class Changes:
             _without(self.elements, name),
         )
 
-    def reset(self, *, state: bool, spawned: bool) -> Changes:
-        """As at the start: where things are, which things there are, or both."""
+    def reset(self, *, state: bool, spawned: bool) -> WorldChanges:
+        """Reset the poses of objects, the set of objects, or both."""
         if state and spawned:
-            return Changes()
+            return WorldChanges()
         if state:
             return replace(self, poses=self.start)
         poses = {name: pose for name, pose in self.poses.items() if name not in self.spawned}
-        return Changes(poses=poses) if spawned else self
+        return WorldChanges(poses=poses) if spawned else self
 
     def apply(self, spec: mujoco.MjSpec) -> None:
-        """Change a world.
+        """Apply the changes to a world.
 
         Raises:
-            ValueError: It has no body that was deleted or moved.
+            ValueError: The world lacks a body that was deleted or moved.
         """
         for name in self.deleted:
             spec.delete(_body(spec, name))
@@ -95,7 +97,7 @@ class Changes:
 
 
 def standing(spec: mujoco.MjSpec) -> mujoco.MjSpec:
-    """What can be attached to a body, and stands still with it: shapes, without what moves them."""
+    """Return a static copy: its shapes without joints, actuators and the like."""
     spec = spec.copy()
     for elements in (
         spec.keys,

@@ -14,7 +14,7 @@ _EVERYTHING = (_Request.SCOPE_DEFAULT, _Request.SCOPE_ALL)
 
 
 class Reset:
-    """Goes back to the start, in some respects or in all."""
+    """Service that resets the whole simulation or parts of it."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -47,5 +47,5 @@ class Reset:
 
 
 def declare(server: Server) -> None:
-    """Add the service."""
+    """Create the service."""
     Reset(server)

@@ -1,4 +1,4 @@
-"""Descriptions of worlds and objects: MJCF and URDF, from files and texts."""
+"""Descriptions of worlds and objects: MJCF and URDF, from files and strings."""
 
 from __future__ import annotations
 
@@ -18,69 +18,69 @@ from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.scene.description import NotADescription, check_description
 
 FORMATS = {"mujoco": "mjcf", "robot": "urdf"}
-"""Formats by the names of their root elements."""
-_UNNAMED = "MuJoCo Model"  # what MuJoCo calls a model without a name
+"""Formats by name of the root element."""
+_UNNAMED = "MuJoCo Model"  # MuJoCo's name for a model without one
 
 
 @dataclass(frozen=True)
 class Description:
-    """A description that MuJoCo can read, read."""
+    """A parsed description that MuJoCo can compile."""
 
     name: str
-    """As it calls itself, else the name of its file; may be empty."""
+    """Name of the model, or else of the file; may be empty."""
     spec: mujoco.MjSpec
     resource: Resource
     elements: int
-    """What it is expanded to."""
+    """Number of elements after expansion."""
 
     def text(self, what: str) -> str:
-        """Data of a text element; empty if there is none."""
+        """Return the data of a text element; empty if there is none."""
         return next((text.data for text in self.spec.texts if text.name == what), "")
 
 
 def resource_of(message: Any, field: str) -> Resource:
-    """The resource in a message; before version 2 its two fields are fields of the message."""
+    """Return the resource of a message; before version 2 its fields are fields of the message."""
     if hasattr(message, field):
         return getattr(message, field)
     return Resource(uri=message.uri, resource_string=message.resource_string)
 
 
 def path_of(uri: str, codes: Any) -> Path:
-    """The path that a URI means: a file: URI, or a path itself.
+    """Convert a URI, either a file: URI or a plain path, to a path.
 
     Args:
         uri: The URI.
-        codes: Class with the codes of the service.
+        codes: Class with the result codes of the service.
 
     Raises:
-        Refusal: It is of another kind, or no path.
+        Refusal: The URI has another scheme or is not a valid path.
     """
     if not uri:
-        raise Refusal(codes.RESOURCE_PARSE_ERROR, "uri: it is empty")
+        raise Refusal(codes.RESOURCE_PARSE_ERROR, "uri is empty")
     try:
         parts = urlsplit(limits.text("uri", uri))
         path = Path(unquote(parts.path) if parts.scheme else uri).expanduser()
         os.stat(path)
-    except (ValueError, RuntimeError) as error:  # RuntimeError: of an unknown user
+    except (ValueError, RuntimeError) as error:  # RuntimeError: unknown user
         raise Refusal(codes.RESOURCE_PARSE_ERROR, f"uri: {error}") from None
     except OSError:
-        pass  # whoever opens it says so
+        pass  # reported when the file is opened
     if parts.scheme not in ("", "file"):
-        text = f"only files can be read, got {limits.shown(uri)!r}"
+        text = f"expected a file: URI or a path, got {limits.shown(uri)!r}"
         raise Refusal(codes.UNSUPPORTED_FORMAT, text)
     return path
 
 
 def read(resource: Resource, codes: Any, formats: tuple[str, ...]) -> Description:
-    """Read a description, and try whether it can be compiled. For a worker: that takes long.
+    """Read and compile a description. It is slow, so call it in a worker.
 
     Args:
-        resource: Where it is.
-        codes: Class with the codes of the service.
-        formats: What is allowed.
+        resource: The resource.
+        codes: Class with the result codes of the service.
+        formats: Allowed formats.
 
     Raises:
-        Refusal: It cannot be used; the text says why.
+        Refusal: The description is invalid; the text has the reason.
     """
     if resource.uri:
         path = path_of(resource.uri, codes)
@@ -104,20 +104,20 @@ def read(resource: Resource, codes: Any, formats: tuple[str, ...]) -> Descriptio
 
 
 def listed(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Files in a folder, by name; one more than `check_files` allows at most."""
+    """List the files in a folder by name, up to one more than `check_files` allows."""
     found = (Path(entry.path) for entry in os.scandir(folder) if entry.name.endswith(suffixes))
     return sorted(islice(found, limits.LISTED + 1))
 
 
 def check_sources(sources: Sequence[str]) -> None:
-    """Refuse more files and folders than one request may name."""
+    """Refuse more sources than one request may have."""
     if len(sources) > limits.REQUESTED:
         text = f"expected at most {limits.REQUESTED} sources, got {len(sources)}"
         raise Refusal(Result.RESULT_OPERATION_FAILED, text)
 
 
 def check_files(paths: Sequence[Path]) -> None:
-    """Refuse more files than one request may look into."""
+    """Refuse more files than one request may read."""
     if len(paths) > limits.LISTED:
         text = f"the sources have more than {limits.LISTED} files"
         raise Refusal(Result.RESULT_OPERATION_FAILED, text)
@@ -126,11 +126,11 @@ def check_files(paths: Sequence[Path]) -> None:
 def _checked(
     text: str, name: str, folder: Path | None, codes: Any, formats: tuple[str, ...]
 ) -> int:
-    """Refuse what MuJoCo must not see; returns the number of elements."""
+    """Refuse content that is unsafe for MuJoCo; return the number of elements."""
     try:
         root, elements = check_description(text, folder)
     except NotADescription as error:
-        raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name} is no XML: {error}") from None
+        raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name} is not XML: {error}") from None
     except (OSError, ValueError) as error:
         raise Refusal(codes.RESOURCE_PARSE_ERROR, f"{name}: {error}") from None
     if FORMATS.get(root) not in formats:

@@ -1,4 +1,4 @@
-"""The bodies of the world that are no drones, and what the world's MJCF says about things.
+"""Bodies of the world other than drones, with their tags and descriptions from the MJCF.
 
 In MJCF, a text element "tags:tree" holds the tags of the body or site "tree", separated by spaces,
 and "description:tree" its description; "tags" and "description" are those of the world.
@@ -24,13 +24,13 @@ class Site(NamedTuple):
 
     name: str
     pos: np.ndarray
-    """In the world [m], (3,)."""
+    """Position in the world [m], (3,)."""
     quat: np.ndarray
-    """xyzw, (4,)."""
+    """Attitude xyzw, (4,)."""
     shape: int
     """One of `mujoco.mjtGeom`."""
     size: np.ndarray
-    """In the terms of the shape [m], (3,)."""
+    """Size in the convention of the shape [m], (3,)."""
 
 
 _DRONE = "drone:"  # prefix of the bodies of drones
@@ -38,9 +38,9 @@ _CORNERS = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3)).reshape(3, -1).T
 
 
 class Scenery:
-    """Looks into the model that the mirror has at the time.
+    """The scene of the mirror's present model.
 
-    The bodies that stand in the world itself are entities, with all that hangs on them.
+    Each body directly below the world, with all its descendants, is an entity.
     """
 
     def __init__(self, mirror: Mirror) -> None:
@@ -48,7 +48,7 @@ class Scenery:
         self._boxes: tuple[mujoco.MjModel | None, dict[str, Box]] = None, {}
 
     def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Position [m] and attitude xyzw in the world of all bodies that are entities, by name."""
+        """Return position [m] and attitude xyzw in the world of all entities by name."""
         model = self._mirror.model
         in_world = np.flatnonzero(model.body_parentid == 0)[1:].tolist()
         bodies = {model.body(i).name: i for i in in_world}
@@ -59,12 +59,12 @@ class Scenery:
         }
 
     def bodies(self) -> set[str]:
-        """Names of all bodies, also of the world, of drones and of what hangs on others."""
+        """Return the names of all bodies, including the world, drones and descendants."""
         model = self._mirror.model
         return {model.body(i).name for i in range(model.nbody)}
 
     def sites(self) -> list[Site]:
-        """The named sites of the world and of its bodies."""
+        """Return the named sites of the world and its bodies."""
         model = self._mirror.model
         found = []
         for i in range(model.nsite):
@@ -80,21 +80,21 @@ class Scenery:
         return found
 
     def text(self, what: str, name: str = "") -> str:
-        """What the MJCF says: "tags" or "description" of a body or site, or of the world."""
+        """Return the "tags" or "description" of a body, a site or the world from the MJCF."""
         return text_of(self._mirror.model, f"{what}:{name}" if name else what)
 
     def box(self, body_name: str) -> Box | None:
-        """The smallest box along a body's axes that holds all its shapes; None if it has none."""
+        """Return the bounding box of a body's shapes along its axes; None if it has no shapes."""
         model = self._mirror.model
         of, boxes = self._boxes
         if model is not of:
             boxes = boxes_of(model)
-            self._boxes = model, boxes  # at once, for several threads ask
+            self._boxes = model, boxes  # one assignment, as several threads call this
         return boxes.get(body_name)
 
 
 def text_of(model: mujoco.MjModel, name: str) -> str:
-    """A text element of a model; empty if there is none."""
+    """Return a text element of a model; empty if there is none."""
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TEXT, name)
     if index < 0:
         return ""
@@ -103,9 +103,9 @@ def text_of(model: mujoco.MjModel, name: str) -> str:
 
 
 def box_of(model: mujoco.MjModel) -> Box | None:
-    """The smallest box along the axes of the world that holds all shapes of a model.
+    """Return the bounding box of all shapes of a model, along the axes of the world.
 
-    Joints are at zero. Planes have no end, and do not count.
+    Joints are at zero. Planes are infinite and are ignored.
     """
     every, _, _ = _corners(model)
     if not len(every):
@@ -114,9 +114,9 @@ def box_of(model: mujoco.MjModel) -> Box | None:
 
 
 def boxes_of(model: mujoco.MjModel) -> dict[str, Box]:
-    """The smallest box along the axes of each body in the world that holds all shapes of it.
+    """Return the bounding box of each body directly below the world, along its own axes, by name.
 
-    Those of what hangs on it, too; bodies without any have none. Else as `box_of`.
+    It includes the shapes of descendants; bodies without shapes are omitted. Otherwise as `box_of`.
     """
     corners, geoms, data = _corners(model)
     if not len(geoms):
@@ -132,7 +132,7 @@ def boxes_of(model: mujoco.MjModel) -> dict[str, Box]:
 
 
 def _corners(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray, mujoco.MjData]:
-    """Corners (n, 8, 3) in the world of the box around each geom that counts, (n,), and frames."""
+    """Return box corners in the world (n, 8, 3), ids (n,) of the geoms (no planes), and data."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     counts = model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
@@ -146,7 +146,7 @@ def _corners(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray, mujoco.MjDa
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:
-    """A body, its parent and so on, up to the world."""
+    """Return a body and its ancestors, up to the world."""
     chain = [int(body)]
     while chain[-1]:
         chain.append(int(model.body_parentid[chain[-1]]))

@@ -46,7 +46,7 @@ _SUFFIXES = (".xml", ".urdf")
 
 
 class Spawning:
-    """Puts objects and drones into the world, and takes them out of it."""
+    """Services that add objects and drones to the world and delete them."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -79,7 +79,7 @@ class Spawning:
             result = SpawnResult(result=Result(result=Result.RESULT_OK))
             try:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"not begun within {LOADING_TIMEOUT:g} s, and given up")
+                    raise TimeoutError(f"not started within {LOADING_TIMEOUT:g} s and cancelled")
                 result.entity_name = await self._spawn(wish)
             except Exception as error:
                 result.result = self._server.result_of(error)
@@ -89,7 +89,7 @@ class Spawning:
             raise Refusal(response.ENTITIES_SPAWN_FAILED, "; ".join(failed))
 
     async def _spawn(self, wish: Any) -> str:
-        """Carry out one request, of whatever service; returns the name."""
+        """Spawn one entity for either service, and return its name."""
         async with self._server.alone():
             self._server.need_world()
             namespace = _namespace(wish.entity_namespace)
@@ -98,7 +98,7 @@ class Spawning:
             if wanted.uri in (drone_model, model_name(drone_model)):
                 return await self._spawn_drone(wish)
             description, spec = await self._server.work(lambda: _read(wanted))
-            self._server.need_world()  # it may have been unloaded meanwhile
+            self._server.need_world()  # the world may have been unloaded meanwhile
             own_name = wish.name or description.name
             name = self._free_name(namespace, own_name, wish.allow_renaming)
             origin = frame(self._server, wish.initial_pose)
@@ -111,14 +111,16 @@ class Spawning:
             return name
 
     async def _spawn_drone(self, wish: Any) -> str:
-        """Add a drone of the model of all others, with topics and services of its own."""
+        """Add a drone of the common drone model, with its own topics and services."""
         if wish.entity_namespace:
-            text = f"a drone's name is its namespace, got {wish.entity_namespace!r}"
+            text = f"entity_namespace must be empty for a drone, got {wish.entity_namespace!r}"
             raise Refusal(SpawnResult.NAMESPACE_INVALID, text)
         name = self._free_name("", wish.name or "drone", wish.allow_renaming)
         if not _DRONE_NAME.fullmatch(name):
             rule = "letters, digits and single underscores, the first one a letter"
-            raise Refusal(SpawnResult.NAME_INVALID, f"a drone's name has {rule}, got {name!r}")
+            raise Refusal(
+                SpawnResult.NAME_INVALID, f"a drone's name must have {rule}, got {name!r}"
+            )
         origin = frame(self._server, wish.initial_pose)
         pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
         spawned = self._server.physics.spawn(name, np.concatenate(pose))
@@ -141,36 +143,36 @@ class Spawning:
             self._server.info.pop(motion.name, None)
 
     def _free_name(self, namespace: str, wanted: str, renaming: bool) -> str:
-        """The full name of a new entity: the wanted one, or if need be and allowed another."""
+        """Return the full name of a new entity, with a suffix if needed and allowed."""
         for what, text in (("name", wanted), ("name with its namespace", namespace + wanted)):
             if len(text) > limits.NAME_LENGTH:
-                most = f"a {what} has at most {limits.NAME_LENGTH} characters"
+                most = f"a {what} may have at most {limits.NAME_LENGTH} characters"
                 raise Refusal(SpawnResult.NAME_INVALID, f"{most}, got {limits.shown(text)!r}")
         taken = {motion.name for motion in motions(self._server)} | self._server.scenery.bodies()
         if not _NAME.fullmatch(wanted) and not renaming:
             rule = "letters, digits, '_', '-' and '.', the first one a letter"
             got = limits.shown(wanted)
-            raise Refusal(SpawnResult.NAME_INVALID, f"a name has {rule}, got {got!r}")
+            raise Refusal(SpawnResult.NAME_INVALID, f"a name must have {rule}, got {got!r}")
         base = namespace + (wanted if _NAME.fullmatch(wanted) else "object")
         if base not in taken:
             return base
         if not renaming:
-            text = f"there is a {base!r} already, and allow_renaming is false"
+            text = f"{base!r} already exists, and allow_renaming is false"
             raise Refusal(SpawnResult.NAME_NOT_UNIQUE, text)
         names = (f"{base}_{i}" for i in itertools.count(1))
         return next(name for name in names if name not in taken)
 
 
 def _namespace(text: str) -> str:
-    """What comes before a name in a namespace.
+    """Return the prefix of names in a namespace.
 
     Raises:
-        Refusal: It is no namespace.
+        Refusal: The namespace is invalid.
     """
     if not text:
         return ""
     if len(text) > limits.NAME_LENGTH:
-        most = f"a namespace has at most {limits.NAME_LENGTH} characters"
+        most = f"a namespace may have at most {limits.NAME_LENGTH} characters"
         raise Refusal(SpawnResult.NAMESPACE_INVALID, f"{most}, got {limits.shown(text)!r}")
     try:
         validate_namespace(f"/{text.strip('/')}")
@@ -180,16 +182,16 @@ def _namespace(text: str) -> str:
 
 
 def _read(wanted: Resource) -> tuple[Description, mujoco.MjSpec]:
-    """What is described, and what of it can stand somewhere. In the worker."""
+    """Read a description and return it with a static copy of its model. Runs in the worker."""
     description = read(wanted, SpawnResult, _FORMATS)
     return description, standing(description.spec)
 
 
 def _spawnables(sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:
-    """What comes with the package and is in files and folders; what else is there. In the worker.
+    """Return the spawnables of package and sources, and unusable files. Runs in the worker.
 
     Raises:
-        Refusal: There is too much to look into.
+        Refusal: There are too many files.
     """
     check_sources(sources)
     found, unknown, paths = [], [], list(_files(resource("urdf_mjcf", "objects")))
@@ -230,5 +232,5 @@ def _spawnable(path: Path) -> Spawnable:
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
+    """Create the services."""
     Spawning(server)

@@ -26,10 +26,10 @@ _Response = SetSimulationState.Response
 
 
 class States:
-    """What the simulation is doing.
+    """Services that read and set the state of the simulation.
 
-    Stopped is to stand still where it started: whoever advances, resumes or resets it by whatever
-    means, it is stopped no more.
+    "Stopped" means paused at the start. Any later step, resume or reset, by any interface, ends
+    that state.
     """
 
     def __init__(self, server: Server) -> None:
@@ -41,7 +41,7 @@ class States:
         )
 
     def current(self) -> int:
-        """One of `SimulationState`."""
+        """Return the present state, one of `SimulationState`."""
         if self._quitting:
             return SimulationState.STATE_QUITTING
         if self._server.loading:
@@ -55,10 +55,10 @@ class States:
         return SimulationState.STATE_PAUSED
 
     def _quit(self) -> None:
-        """End the process after the answer, which is the next thing that the executor sends."""
+        """End the process after the response, which the executor sends next."""
         simulator = self._server.simulator
         executor = simulator.executor
-        assert executor is not None  # for it runs this
+        assert executor is not None  # it is running this callback
         executor.create_task(executor.create_task, simulator.on_quit)
 
     def _get(
@@ -74,9 +74,9 @@ class States:
             text = f"there is no state {target}, have {_NAMES}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
         if target == SimulationState.STATE_PAUSED and now == target:
-            await self._server.wait(self._physics.pause())  # steps under way end
+            await self._server.wait(self._physics.pause())  # ends pending steps
         if now == target:
-            text = f"the simulation is {_NAMES[now]} already"
+            text = f"the simulation is already {_NAMES[now]}"
             raise Refusal(_Response.ALREADY_IN_TARGET_STATE, text)
         if target == SimulationState.STATE_QUITTING:
             await self._server.wait(self._physics.pause())
@@ -84,7 +84,7 @@ class States:
             self._quit()
             return
         if now not in _IN_A_WORLD or target not in _IN_A_WORLD:
-            how = "load_world and unload_world do that"
+            how = "use load_world and unload_world"
             text = f"from {_NAMES[now]} to {_NAMES[target]}: " + (
                 how if target not in _IN_A_WORLD else "not possible"
             )
@@ -100,9 +100,9 @@ class States:
             return
         playing = target == SimulationState.STATE_PLAYING
         await self._server.wait(self._physics.resume() if playing else self._physics.pause())
-        self._server.stopped_at = (0, 0)  # a tick that there never is
+        self._server.stopped_at = (0, 0)  # a tick that never occurs
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
+    """Create the services."""
     States(server)

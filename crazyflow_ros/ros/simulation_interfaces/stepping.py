@@ -21,7 +21,7 @@ _RESULT_TIMEOUT = 60  # s of wall time for which a result is kept
 
 
 class Stepping:
-    """A step is a tick of the physics."""
+    """Service and action that advance the physics; a step is one tick."""
 
     def __init__(self, server: Server) -> None:
         self._server, self._physics = server, server.physics
@@ -53,7 +53,7 @@ class Stepping:
         await self._done(self._physics.step(request.steps))
 
     def _accept(self, _: Any) -> GoalResponse:
-        """Refuse goals beyond those that are under way, so that nobody can fill the memory."""
+        """Reject goals above a maximum number, which bounds the memory."""
         return GoalResponse.ACCEPT if len(self._running) < _MOST_GOALS else GoalResponse.REJECT
 
     async def _simulate(self, goal: Any) -> SimulateSteps.Result:
@@ -65,7 +65,7 @@ class Stepping:
             feedback = _Feedback(self._server, goal)
             steps = self._physics.step(goal.request.steps, feedback.note)
             self._running[key] = steps
-            if goal.is_cancel_requested:  # before this began
+            if goal.is_cancel_requested:  # before execution began
                 steps.cancel()
             await self._done(steps)
             feedback.send()
@@ -89,13 +89,13 @@ class Stepping:
 
     @staticmethod
     def _check(steps: int) -> None:
-        """Refuse more than anybody waits for."""
+        """Refuse an excessive number of steps."""
         if steps > limits.STEPS:
-            text = f"steps are {limits.STEPS} at most, got {steps}"
+            text = f"expected at most {limits.STEPS} steps, got {steps}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
 
     async def _done(self, steps: Steps) -> None:
-        """Wait for steps, and for those that were asked for before and come first."""
+        """Wait for steps and for earlier requests that come first."""
         self._waited_for.append(steps)
         try:
             ticks = sum(each.left for each in self._waited_for)
@@ -105,7 +105,7 @@ class Stepping:
 
 
 class _Feedback:
-    """Sends how far a goal has come: as often as the executor can, so that physics is not kept."""
+    """Publisher of action feedback, as often as the executor can, without delaying the physics."""
 
     def __init__(self, server: Server, goal: Any) -> None:
         self._simulator, self._goal = server.simulator, goal
@@ -113,7 +113,7 @@ class _Feedback:
         self._due = False
 
     def note(self, ticks_done: int) -> None:
-        """Have it sent. In the physics thread."""
+        """Store progress and schedule feedback; called in the physics thread."""
         self._done = ticks_done
         if not self._due:
             self._due = True
@@ -122,7 +122,7 @@ class _Feedback:
                 executor.create_task(self.send)
 
     def send(self) -> None:
-        """Send it, if it was not sent yet."""
+        """Publish the latest progress unless already published."""
         self._due = False
         done = self._done
         if done != self._sent and self._goal.is_active:
@@ -134,5 +134,5 @@ class _Feedback:
 
 
 def declare(server: Server) -> None:
-    """Add service and action."""
+    """Create service and action."""
     Stepping(server)

@@ -1,4 +1,4 @@
-"""Bounds as messages, and whether an entity overlaps with them."""
+"""Bounds messages and their overlap with entities."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.scenery import Box
 from crazyflow_ros.scene.frames import world_to_body
 
-_FARTHEST = 1e9  # m; those who want everything ask for more than there can be
+_FARTHEST = 1e9  # m; allows bounds that enclose everything
 
 
 def box_message(box: Box | None) -> Bounds:
-    """A box as bounds; None has no bounds."""
+    """Convert a box to bounds; None gives empty bounds."""
     if box is None:
         return Bounds(type=Bounds.TYPE_EMPTY)
     lower, upper = box
@@ -23,31 +23,31 @@ def box_message(box: Box | None) -> Bounds:
 
 
 def sphere_message(centre: np.ndarray, radius: float) -> Bounds:
-    """A sphere as bounds."""
+    """Convert a sphere to bounds."""
     points = [_vector(centre), Vector3(x=float(radius))]
     return Bounds(type=Bounds.TYPE_SPHERE, points=points)
 
 
 class Volume:
-    """Bounds in the world that entities may overlap with.
+    """A volume in the world that entities may overlap.
 
     Raises:
-        Refusal: The message is no volume.
+        Refusal: The bounds are invalid.
     """
 
     def __init__(self, bounds: Bounds) -> None:
         if len(bounds.points) > limits.POINTS:
-            text = f"bounds have at most {limits.POINTS} points, got {len(bounds.points)}"
+            text = f"bounds may have at most {limits.POINTS} points, got {len(bounds.points)}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
         points = np.array([(p.x, p.y, p.z) for p in bounds.points]).reshape(-1, 3)
         expected = {
             Bounds.TYPE_EMPTY: (0, 0, "no points"),
             Bounds.TYPE_BOX: (2, 2, "two corners, the upper one first"),
-            Bounds.TYPE_CONVEX_HULL: (3, limits.POINTS, "three points or more"),
+            Bounds.TYPE_CONVEX_HULL: (3, limits.POINTS, "three or more points"),
             Bounds.TYPE_SPHERE: (2, 2, "a centre and a radius"),
         }
         if bounds.type not in expected:
-            text = f"bounds have a type from 0 to 3, got {bounds.type}"
+            text = f"the type of bounds must be from 0 to 3, got {bounds.type}"
             raise Refusal(Result.RESULT_FEATURE_UNSUPPORTED, text)
         fewest, most, what = expected[bounds.type]
         good = fewest <= len(points) <= most and bool((np.abs(points) <= _FARTHEST).all())
@@ -56,8 +56,8 @@ class Volume:
         if good and bounds.type == Bounds.TYPE_SPHERE:
             good = bool(points[1, 0] >= 0)
         if not good:
-            got = f"of numbers up to {_FARTHEST:g}, got {limits.shown(points)}"
-            text = f"bounds of type {bounds.type} are {what}, {got}"
+            got = f"with coordinates up to {_FARTHEST:g}, got {limits.shown(points)}"
+            text = f"bounds of type {bounds.type} need {what}, {got}"
             raise Refusal(Result.RESULT_OPERATION_FAILED, text)
         self._kind = bounds.type
         if bounds.type == Bounds.TYPE_BOX:
@@ -66,12 +66,12 @@ class Volume:
         self._points = points
 
     def overlaps(self, pos: np.ndarray, quat: np.ndarray, box: Box | None) -> bool:
-        """Whether it has a point in common with an entity.
+        """Return whether the volume and an entity overlap.
 
         Args:
-            pos: Of the entity in the world [m].
-            quat: Its attitude xyzw.
-            box: It in its own axes; None is a point.
+            pos: Position of the entity in the world [m].
+            quat: Attitude of the entity xyzw.
+            box: Bounding box of the entity in its own axes; None means a point.
         """
         if self._kind == Bounds.TYPE_EMPTY:
             return True
@@ -85,10 +85,10 @@ class Volume:
 
 
 def _hull_overlaps(points: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
-    """Whether some weighted mean of the points (K, 3) is in a box."""
+    """Return whether the convex hull of points (K, 3) intersects a box."""
     if (points.max(axis=0) < lower).any() or (points.min(axis=0) > upper).any():
         return False
-    from scipy.optimize import linprog  # takes a second to import, which no start should wait for
+    from scipy.optimize import linprog  # imported here because it takes a second
 
     result = linprog(
         np.zeros(len(points)),

@@ -9,7 +9,7 @@ from simulation_interfaces.msg import WorldResource
 from simulation_interfaces.srv import LoadWorld, UnloadWorld
 
 from crazyflow_ros.ros.door import Refusal
-from crazyflow_ros.ros.simulation_interfaces.objects import Changes
+from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
 from crazyflow_ros.ros.simulation_interfaces.resources import (
     Description,
     path_of,
@@ -24,7 +24,7 @@ _CODES = LoadWorld.Response
 
 
 class WorldLoading:
-    """Exchanges the scene around the drones."""
+    """Services that replace the scene around the drones."""
 
     def __init__(self, server: Server) -> None:
         self._server, self._physics = server, server.physics
@@ -37,7 +37,7 @@ class WorldLoading:
             wanted = resource_of(request, "world_resource")
             world = await self._server.work(lambda: read(wanted, _CODES, FORMATS))
             if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
-                text = "everything but the drones stands still, but the world has joints"
+                text = "only drones can move, but the world has joints or actuators"
                 raise Refusal(_CODES.UNSUPPORTED_ELEMENTS, text)
             self._server.loading = True
             try:
@@ -53,11 +53,11 @@ class WorldLoading:
             await self._exchange(None, self._written("empty", _EMPTY))
 
     async def _exchange(self, world: WorldResource | None, scene: Path) -> None:
-        """Hold time, exchange the scene, and make all as at the start; or change nothing."""
+        """Hold time, replace the scene and reset everything; on failure change nothing."""
         server = self._server
         await server.wait(self._physics.hold("a world is being loaded"))
         try:
-            await server.change_world(Changes(), scene)
+            await server.change_world(WorldChanges(), scene)
             server.world = world
         except ValueError as error:
             raise Refusal(_CODES.RESOURCE_PARSE_ERROR, str(error)) from None
@@ -80,5 +80,5 @@ class WorldLoading:
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
+    """Create the services."""
     WorldLoading(server)

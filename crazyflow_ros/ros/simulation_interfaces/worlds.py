@@ -24,8 +24,8 @@ from crazyflow_ros.scene import scene_path, scenes
 FORMATS = ("mjcf",)
 
 
-class Worlds:
-    """The worlds that come with the package, and the one that is loaded."""
+class WorldServices:
+    """Services that list available worlds and return the loaded one."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -37,7 +37,7 @@ class Worlds:
     async def _get_available(
         self, request: GetAvailableWorlds.Request, response: GetAvailableWorlds.Response
     ) -> None:
-        same_tags(request.filter, [])  # a bad one is refused whatever there is
+        same_tags(request.filter, [])  # refuses an invalid filter
         sources, skip_bad = request.additional_sources, request.continue_on_error
         worlds = await self._server.work(lambda: _available(sources, skip_bad=skip_bad))
         response.worlds = [world for world in worlds if same_tags(request.filter, world.tags)]
@@ -51,16 +51,16 @@ class Worlds:
 
 
 def read_world(resource: Resource) -> WorldResource:
-    """Look into a world.
+    """Read the description of a world.
 
     Raises:
-        Refusal: It cannot be used, see `resources.read`.
+        Refusal: The description is invalid, see `resources.read`.
     """
     return world_message(read(resource, LoadWorld.Response, FORMATS))
 
 
 def world_message(world: Description) -> WorldResource:
-    """What a description says of its world."""
+    """Convert a description to a message."""
     return WorldResource(
         name=world.name,
         world_resource=world.resource,
@@ -70,10 +70,10 @@ def world_message(world: Description) -> WorldResource:
 
 
 def _available(sources: Sequence[str], *, skip_bad: bool) -> list[WorldResource]:
-    """The worlds of the package, and those in files and folders. In the worker.
+    """Return the worlds of the package and of the sources. Runs in the worker.
 
     Raises:
-        Refusal: One of them is none, unless those are skipped, or there are too many.
+        Refusal: A file is not a world and `skip_bad` is false, or there are too many files.
     """
     check_sources(sources)
     paths, worlds = [*scenes().values(), *_files(sources, skip_bad=skip_bad)], []
@@ -88,7 +88,7 @@ def _available(sources: Sequence[str], *, skip_bad: bool) -> list[WorldResource]
 
 
 def _files(sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
-    """MJCF files that are given, or are in folders that are given."""
+    """Yield the given MJCF files, and those in the given folders."""
     for source in sources:
         path = path_of(source, LoadWorld.Response)
         if path.is_dir():
@@ -102,5 +102,5 @@ def _files(sources: Iterable[str], *, skip_bad: bool) -> Iterator[Path]:
 
 
 def declare(server: Server) -> None:
-    """Add the services."""
-    Worlds(server)
+    """Create the services."""
+    WorldServices(server)

@@ -1,30 +1,30 @@
-// The memory that the simulator shares with those who command its drones, and how to use it.
+// Shared memory between the simulator and the controllers of its drones: layout and protocol.
 //
 // One segment of POSIX shared memory per simulator, for any number of controllers:
 //
 //   Header | Drone[n] | CommandSlot[n] | State, DroneState[n] | State, DroneState[n]
 //
-// State goes from the simulator to the controllers, double buffered: state number k is in slot
-// k % 2, and `state_count` becomes k only when it is complete. Who reads copies the slot, looks
-// whether the count is still the same, and reads again if not. Nobody waits for a reader, and who
-// dies while writing leaves the previous state readable. Commands go back the same way, with one
-// double buffer for each drone.
+// The simulator writes states into a double buffer: state number k is in slot k % 2, and
+// `state_count` becomes k once the state is complete. A reader copies the slot, and reads again if
+// the count has changed meanwhile. No writer waits for a reader, and a process that dies while
+// writing leaves the previous state readable. Commands return the same way, with one double buffer
+// per drone.
 //
-// A command is stamped with the tick and the epoch (the number of resets) of the state that it
-// answers. In lock-step the simulator, having published the state of a control tick, waits until
-// each drone that it awaits has a command of that tick; of another epoch it counts as an answer,
-// but is not obeyed. A drone is awaited from its controller's first command on. Running free the
-// simulator takes the latest. A command that is not finite, absurdly large or of no known level is
-// refused, and its drone treated as if nobody commanded it (`ros2_control.on_loss`).
+// A command carries the tick and the epoch (the number of resets) of the state that it responds to.
+// In lock-step, after publishing the state of a control tick, the simulator waits until each awaited
+// drone has a command of that tick; a command of another epoch ends the wait, but is ignored. A
+// drone is awaited from its controller's first command on. In free-running mode the simulator uses
+// the latest command. A command that is not finite, out of range or of an unknown level is refused,
+// and the drone is treated as if it had lost its controller (`ros2_control.on_loss`).
 //
-// `state_count` and `command_count` are futexes: to wait is to sleep until they change.
+// `state_count` and `command_count` are futexes: a waiting process sleeps until they change.
 //
-// The simulator holds a lock on byte 0 of the file, the controller of drone i one on byte 1 + i.
-// These are locks of the open file (F_OFD_SETLK), which the kernel drops when a process ends,
-// however that happens: a lock that can be had means that nobody is there.
+// The simulator locks byte 0 of the file, the controller of drone i byte 1 + i. The locks belong to
+// the open file (F_OFD_SETLK), and the kernel releases them whenever a process ends: a free lock
+// means that its owner is gone.
 //
-// Plain C++17 and Linux. crazyflow_ros/lockstep/layout.py is the simulator's side; a change of
-// meaning needs a new kVersion in both, a change of layout is noticed without.
+// Requires only C++17 and Linux. crazyflow_ros/lockstep/layout.py is the simulator's side. A change
+// of semantics needs a new kVersion in both; a change of layout is detected by the hash.
 
 #pragma once
 
@@ -53,15 +53,15 @@ namespace crazyflow_ros::shared_memory
 constexpr char kMagic[8] = {'c', 'r', 'a', 'z', 'y', 'f', 'l', 'w'};
 constexpr std::uint32_t kVersion = 2;
 
-/// What the four numbers of a command are.
+/// Meaning of the four numbers of a command.
 enum class Level : std::uint64_t
 {
-  held = 0,            ///< nothing: the drone is kept where it is
+  held = 0,            ///< none: the drone is held where it is
   rotor_velocity = 1,  ///< speed of each rotor [rad/s], positive in flight
   attitude = 2,        ///< roll, pitch, yaw [rad], collective thrust [N]
   body_rate = 3,       ///< roll rate, pitch rate, yaw rate [rad/s], collective thrust [N]
   acceleration = 4,    ///< x, y, z in the world [m/s^2], 0 hovers, and heading [rad]
-  waiting = 5,         ///< no command yet, from who has just begun: the drone goes on as it does
+  waiting = 5,         ///< no command yet after activation: the drone keeps its previous command
 };
 
 struct Header
@@ -69,18 +69,18 @@ struct Header
   char magic[8];
   std::uint32_t version;
   std::uint32_t layout;     ///< hash of all names, offsets and sizes, see `layout_hash`
-  std::uint64_t size;       ///< of the segment, bytes
+  std::uint64_t size;       ///< size of the segment [bytes]
   std::uint32_t n_drones;
   std::uint32_t freq;       ///< physics ticks per simulated second
   std::uint32_t period;     ///< ticks per control period
   std::uint32_t lock_step;  ///< 1 if the simulator waits for commands
   std::int32_t simulator_pid;
   std::uint32_t reserved0;
-  double rotor_torque[3];   ///< drag torque [N m] as a polynomial in the rotor's speed [rad/s]
-  double rotor_thrust[3];   ///< thrust [N], likewise
+  double rotor_torque[3];   ///< drag torque [N m] as a polynomial in rotor speed [rad/s]
+  double rotor_thrust[3];   ///< thrust [N], same
   std::uint64_t reserved1[4];
   std::atomic<std::uint32_t> state_count;    ///< futex: states published so far
-  std::atomic<std::uint32_t> paused;         ///< 1 while time stands still
+  std::atomic<std::uint32_t> paused;         ///< 1 while paused
   std::uint64_t reserved2[7];
   std::atomic<std::uint32_t> command_count;  ///< futex: changes with each command or claim
   std::uint32_t reserved3;
@@ -89,25 +89,25 @@ struct Header
 
 struct Drone
 {
-  char name[60];                       ///< ends with a zero
+  char name[60];                       ///< null-terminated
   std::atomic<std::uint32_t> awaited;  ///< 1 if the simulator waits for this drone's commands
 };
 
 struct Command
 {
-  std::uint64_t tick;   ///< of the state that this answers
-  std::uint64_t epoch;  ///< likewise
+  std::uint64_t tick;   ///< tick of the state that this responds to
+  std::uint64_t epoch;  ///< epoch of that state
   std::uint64_t level;  ///< a `Level`
   double values[4];
-  std::uint64_t session;  ///< that of the slot, for what a dead controller left is not obeyed
+  std::uint64_t session;  ///< session of the slot; commands left by a dead controller have another one
 };
 
-/// Written by the drone's controller alone.
+/// Written only by the drone's controller.
 struct CommandSlot
 {
-  std::atomic<std::uint64_t> session;  ///< another one each time that a controller takes the drone
-  std::atomic<std::uint64_t> count;    ///< commands so far; the latest is in buffers[count % 2]
-  std::atomic<std::uint32_t> active;   ///< 1 while the controller answers every state
+  std::atomic<std::uint64_t> session;  ///< changes whenever a controller claims the drone
+  std::atomic<std::uint64_t> count;    ///< number of commands; the latest is in buffers[count % 2]
+  std::atomic<std::uint32_t> active;   ///< 1 while the controller responds to every state
   std::int32_t pid;
   std::uint64_t reserved[5];
   Command buffers[2];
@@ -116,7 +116,7 @@ struct CommandSlot
 struct State
 {
   std::uint64_t tick;   ///< physics ticks
-  std::uint64_t epoch;  ///< resets so far
+  std::uint64_t epoch;  ///< number of resets
   std::int64_t time_ns; ///< simulation time
   std::uint64_t reserved[5];
 };
@@ -132,14 +132,14 @@ struct DroneState
   double imu_orientation[4];          ///< x, y, z, w
   double imu_angular_velocity[3];     ///< sensor axes [rad/s]
   double imu_linear_acceleration[3];  ///< specific force in sensor axes [m/s^2]
-  double range;                       ///< to what is below the body [m], inf beyond reach
-  double level;                       ///< the `Level` in force
+  double range;                       ///< distance to the surface below the body [m]; inf out of range
+  double level;                       ///< active `Level`
   double reserved[7];
 };
 
 static_assert(sizeof(Header) == 256 && sizeof(Drone) == 64 && sizeof(Command) == 64);
 static_assert(sizeof(CommandSlot) == 192 && sizeof(State) == 64 && sizeof(DroneState) == 320);
-// Shared between processes an atomic must be no more than its value.
+// Atomics shared between processes must be plain values without a lock.
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(std::atomic<std::uint64_t>) == 8);
 
@@ -250,7 +250,7 @@ constexpr std::size_t segment_size(std::size_t n_drones)
 
 constexpr const char * kNameRule = "1 to 200 letters, digits, '_', '.' or '-'";
 
-/// Whether a shared memory can be called so; others would be looked for in vain.
+/// Whether a name is valid for a shared memory.
 inline bool is_name(const std::string & name)
 {
   return !name.empty() && name.size() <= 200 &&
@@ -260,16 +260,16 @@ inline bool is_name(const std::string & name)
 
 enum class Wait
 {
-  news,     ///< there is a state that was not read yet
-  timeout,  ///< there is none
-  paused,   ///< there is none, and will be none while time stands still
+  news,     ///< there is an unread state
+  timeout,  ///< there is no unread state
+  paused,   ///< there is no unread state, and the simulation is paused
   gone,     ///< the simulator has ended
 };
 
-/// A controller's end of the memory. For one thread at a time.
+/// A controller's end of the memory. Use it from one thread at a time.
 ///
-/// `open`, `claim` and `close` take their time; the others neither allocate nor throw, and but for
-/// `wait` they do not block.
+/// `open`, `claim` and `close` are slow; the other functions neither allocate nor throw, and only
+/// `wait` blocks.
 class Controller
 {
 public:
@@ -278,13 +278,13 @@ public:
   Controller & operator=(const Controller &) = delete;
   ~Controller() { close(); }
 
-  /// Connect to the simulator of a name. Without success `error` says why.
+  /// Connect to a simulator by name. On failure `error` has the reason.
   bool open(const std::string & name, std::string & error)
   {
     close();
     if (!is_name(name)) {
       return refuse(
-        std::string("a shared memory's name has ") + kNameRule + ", got '" + name + "'", error);
+        std::string("a shared memory's name must have ") + kNameRule + ", got '" + name + "'", error);
     }
     file_ = shm_open(("/crazyflow_ros." + name).c_str(), O_RDWR | O_CLOEXEC, 0);
     if (file_ < 0) {
@@ -316,17 +316,17 @@ public:
         header().version, header().layout, kVersion, layout_hash());
       return refuse(text, error);
     }
-    n_drones_ = header().n_drones;  // which others can write, later
+    n_drones_ = header().n_drones;  // copied, because others could overwrite it
     if (header().size != size_ || segment_size(n_drones_) != size_) {
       return refuse("shared memory of '" + name + "' has a wrong size", error);
     }
-    // A state that is there already is news.
+    // An existing state counts as unread.
     const std::uint32_t count = header().state_count.load(std::memory_order_acquire);
     seen_ = count == 0 ? 0 : count - 1;
     return true;
   }
 
-  /// Take a drone. Without success `error` says why.
+  /// Claim a drone. On failure `error` has the reason.
   bool claim(const std::string & drone, std::string & error)
   {
     std::string names;
@@ -338,10 +338,10 @@ public:
       }
       short found = 0;
       if (!detail::lock(file_, F_WRLCK, 1 + i, false, found)) {
-        error = drone + " has a controller already, process " + std::to_string(slot(i).pid);
+        error = drone + " already has a controller, process " + std::to_string(slot(i).pid);
         return false;
       }
-      slot(i).active.store(0, std::memory_order_release);  // whoever was there before
+      slot(i).active.store(0, std::memory_order_release);  // left by a previous controller
       slot(i).pid = getpid();
       const auto now = std::chrono::system_clock::now().time_since_epoch();
       slot(i).session.store(static_cast<std::uint64_t>(now.count()), std::memory_order_release);
@@ -352,7 +352,7 @@ public:
     return false;
   }
 
-  /// Tell the simulator whether from now on each state will be answered.
+  /// Set whether each state will get a response from now on.
   void set_active(bool active) noexcept
   {
     for (const auto & claim : claims_) {
@@ -362,7 +362,7 @@ public:
     detail::futex(header().command_count, FUTEX_WAKE, INT_MAX);
   }
 
-  /// Leave the simulator.
+  /// Disconnect from the simulator.
   void close() noexcept
   {
     if (base_ != nullptr) {
@@ -380,14 +380,14 @@ public:
   bool is_open() const noexcept { return base_ != nullptr; }
   const Header & info() const noexcept { return *reinterpret_cast<const Header *>(base_); }
   const State & state() const noexcept { return state_; }
-  /// State of the i-th claimed drone, as of the last `read`.
+  /// State of the i-th claimed drone at the last `read`.
   const DroneState & drone(std::size_t i) const noexcept { return claims_[i].state; }
 
-  /// Wait for a state that was not read yet.
+  /// Wait for an unread state.
   Wait wait(std::chrono::nanoseconds timeout) noexcept
   {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
-    // Now and then it is seen whether the simulator is still there.
+    // Check periodically whether the simulator is alive.
     constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds(100);
     while (header().state_count.load(std::memory_order_acquire) == seen_) {
       const auto left = deadline - std::chrono::steady_clock::now();
@@ -400,7 +400,7 @@ public:
       const std::int64_t nap = (left < longest ? left : longest).count();
       const timespec relative{nap / 1000000000, nap % 1000000000};
       const long result = detail::futex(header().state_count, FUTEX_WAIT, seen_, &relative);
-      // Woken without news, or not woken at all.
+      // Woken without a new state, or timed out.
       if (header().state_count.load(std::memory_order_acquire) == seen_ &&
         (result == 0 || errno == ETIMEDOUT) && !alive())
       {
@@ -421,8 +421,8 @@ public:
         const char * drone = from + sizeof(State) + claim.drone * sizeof(DroneState);
         std::memcpy(&claim.state, drone, sizeof(DroneState));
       }
-      // Loads above stay above. If any of them saw the state after next, which is written into
-      // the same slot, then the load below sees at least the count of the next.
+      // The loads above cannot move below the fence. If one of them saw the state after next, which
+      // uses the same slot, the load below sees at least the count of the next state.
       std::atomic_thread_fence(std::memory_order_acquire);
       if (header().state_count.load(std::memory_order_relaxed) == count) {
         seen_ = count;
@@ -431,13 +431,13 @@ public:
     }
   }
 
-  /// Command the i-th claimed drone, in answer to the state last read.
+  /// Command the i-th claimed drone, in response to the last state read.
   void post(std::size_t i, Level level, const double values[4]) noexcept
   {
     CommandSlot & to = slot(claims_[i].drone);
     const std::uint64_t count = to.count.load(std::memory_order_relaxed) + 1;
-    // The count of the previous command is visible before anything of this one: who reads the
-    // other buffer must notice that it is being written.
+    // Makes the count of the previous command visible before any write of this one: a reader of
+    // the other buffer must notice that it is being overwritten.
     std::atomic_thread_fence(std::memory_order_release);
     Command & command = to.buffers[count % 2];
     command.tick = state_.tick;
@@ -445,11 +445,11 @@ public:
     command.level = static_cast<std::uint64_t>(level);
     std::memcpy(command.values, values, sizeof(command.values));
     command.session = to.session.load(std::memory_order_relaxed);
-    // In one order with the reads of the other drones' counts in `send`.
+    // Sequentially consistent with the reads of other drones' counts in `send`.
     to.count.store(count, std::memory_order_seq_cst);
   }
 
-  /// Let the simulator go on, once all drones are commanded.
+  /// Notify the simulator; in lock-step once all drones have commands.
   void send() noexcept
   {
     header().command_count.fetch_add(1, std::memory_order_seq_cst);
@@ -458,7 +458,7 @@ public:
     }
   }
 
-  /// Whether the simulator is there.
+  /// Whether the simulator is alive.
   bool alive() const noexcept
   {
     short found = F_UNLCK;
@@ -483,8 +483,8 @@ private:
     return false;
   }
 
-  /// All drones that the simulator awaits have a command of this tick. The last controller to come
-  /// sees those of all others, hence one wakes the simulator.
+  /// Whether all awaited drones have a command of this tick. The last controller sees the commands of
+  /// all others, so at least one wakes the simulator.
   bool complete() noexcept
   {
     for (std::uint32_t i = 0; i < n_drones_; ++i) {

@@ -159,7 +159,7 @@ def test_what_makes_no_sense_is_said(pilot: Pilot, simulator: SimulatorProcess) 
     pilot.call(Land, "cf0/land")
     simulator.wait_for("cf0/land is refused: cf0: land needs a drone in the air, it is idle")
     pilot.call(GoTo, "all/go_to")
-    simulator.wait_for("all/go_to is relative: drones cannot all be at one place")
+    simulator.wait_for("all/go_to must be relative: drones cannot all be at one place")
     pilot.call(Takeoff, "cf0/takeoff", height=math.nan)
     simulator.wait_for("height must be finite, got nan")
     pilot.call(Takeoff, "cf1/takeoff", height=1.0, duration=Duration(sec=-1))
@@ -267,7 +267,7 @@ def test_goals_of_rviz_keep_the_height(pilot: Pilot) -> None:
 
 def test_a_publisher_of_the_wrong_type_is_named(pilot: Pilot, simulator: SimulatorProcess) -> None:
     publisher = pilot.client.node.create_publisher(Twist, "cf1/cmd_pose", 1)
-    simulator.wait_for("publishes geometry_msgs/msg/Twist, which nobody receives; expected")
+    simulator.wait_for("publishes geometry_msgs/msg/Twist, which has no subscriber; expected")
     assert "/cf1/cmd_pose: " in simulator.log
     pilot.client.node.destroy_publisher(publisher)
 

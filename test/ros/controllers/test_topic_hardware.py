@@ -267,7 +267,11 @@ def follow(client: Client, names: list[str], velocity: list[float]) -> None:
         (ROTORS, [1e3], "cf1: message with 1 velocities for 4 joints is refused"),
         (ROTORS[:3], [1e3] * 3, "cf1: command [1000.0, 1000.0, 1000.0, nan] is refused"),
         (ROTORS, [1e3, math.inf, 1e3, 1e3], "cf1: command [1000.0, inf, 1000.0, 1000.0] is"),
-        (["rotor0", "arm"], [1.0, 2.0], "robot_joint_commands: no rotor of a drone among rotor0, "),
+        (
+            ["rotor0", "arm"],
+            [1.0, 2.0],
+            "robot_joint_commands: there is no rotor of a drone among rotor0, ",
+        ),
     ],
     ids=["short", "incomplete", "infinite", "unknown"],
 )

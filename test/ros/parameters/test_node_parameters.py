@@ -18,14 +18,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.parameters.declaration import (
-    ParameterError,
-    declarations,
-    declare,
-    from_values,
-    values_of,
-)
+from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters, Ros2Control
 
 SETTABLE = (

@@ -29,8 +29,8 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.flight import Emergency, GoTo, Land, Setpoint, Takeoff, Velocity
+from crazyflow_ros.plain_values import from_values, values_of
 from crazyflow_ros.ros.commands import setpoint_messages
-from crazyflow_ros.ros.parameters.declaration import from_values, values_of
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
@@ -314,7 +314,7 @@ def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
         replay(path)
     with pytest.raises(ReplayError, match=r"ros2_control.mode lock_step are not recorded"):
         replay(with_parameters(path, **{"ros2_control.mode": "lock_step"}))
-    with pytest.raises(ReplayError, match="other parameters than there are: colour"):
+    with pytest.raises(ReplayError, match="different parameters: colour"):
         replay(with_parameters(path, colour="red"))
     assert replay(with_parameters(path)) == Report(ticks=1)
 
@@ -382,5 +382,5 @@ def test_message_that_says_what_cannot_be_is_refused_with_its_place(
         channel = writer.register_channel(topic, "cdr", 0)
         writer.add_message(channel, 10_000_000, payload, 10_000_000)
         writer.finish()
-    with pytest.raises(ReplayError, match=rf"cannot be done: {topic} at 0\.010 s: "):
+    with pytest.raises(ReplayError, match=rf"cannot be replayed: {topic} at 0\.010 s: "):
         replay(path)

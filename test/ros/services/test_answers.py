@@ -71,7 +71,7 @@ def test_an_answer_to_a_client_that_never_appears_is_given_up_with_a_warning() -
     service.send_response("done", 7)
     assert not service.sent and 5 < sum(delays.seconds) < 20
     (line,) = log.lines
-    assert "/crazyflow/pause" in line and "given up" in line
+    assert "/crazyflow/pause" in line and "is dropped" in line
 
 
 def test_other_warnings_are_shown_as_before() -> None:

@@ -23,7 +23,7 @@ from simulation_interfaces.srv import SetEntityState, SetSimulationState
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.simulation_interfaces import entity_states, spawning, states
 from crazyflow_ros.ros.simulation_interfaces.frames import WORLD
-from crazyflow_ros.ros.simulation_interfaces.motion import Motion
+from crazyflow_ros.ros.simulation_interfaces.motion import EntityMotion
 from crazyflow_ros.ros.simulation_interfaces.resources import resource_of
 from crazyflow_ros.ros.simulation_interfaces.server import Refusal, service_name
 from crazyflow_ros.runtime import InvalidState
@@ -50,7 +50,7 @@ def test_spawnables_before_version_2(monkeypatch: pytest.MonkeyPatch):
 def test_before_version_2_a_state_is_set_as_a_whole():
     state = EntityState()
     state.pose.position.x, state.twist.linear = 1.0, Vector3(y=2.0)
-    motion = Motion("cf0", "drone:cf0", True, 0, np.zeros(3), WORLD.quat)
+    motion = EntityMotion("cf0", "drone:cf0", True, 0, np.zeros(3), WORLD.quat)
     of_1 = entity_states._drone_state(motion, WORLD, SimpleNamespace(state=state))
     assert of_1.pos is not None and of_1.vel is not None
     assert (of_1.pos[0], of_1.vel[1]) == (1.0, 2.0)

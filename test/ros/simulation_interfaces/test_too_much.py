@@ -173,7 +173,7 @@ def test_info(client: Client) -> None:
 def test_numbers_of_things(client: Client) -> None:
     wish = SpawnRequest(name="a", entity_resource=Resource(resource_string=WORLD.format(GEOM)))
     refused(client, SpawnEntities, "at most 100 requests", spawn_requests=[wish] * 1000)
-    refused(client, StepSimulation, "1000000000 at most", steps=2**64 - 1)
+    refused(client, StepSimulation, "at most 1000000000 steps", steps=2**64 - 1)
     assert client.call(GetEntities, "crazyflow/get_entities").entities == ["cf0", "cf1"]
 
 
@@ -201,7 +201,7 @@ def test_what_waits_too_long_for_its_turn_is_given_up_and_disturbs_nobody() -> N
         first = client.send(SpawnEntity, spawn, entity_resource=slow)
         late = client.response(client.send(SpawnEntity, spawn, **wish), spawn, ANSWER)
         assert not first.done()
-        assert "not done within 3 s, and given up" in late.result.error_message
+        assert "not done within 3 s and cancelled" in late.result.error_message
         assert client.response(first, spawn, ANSWER).entity_name == "slow"
         assert client.call(SpawnEntity, spawn, **wish).entity_name == "quick"
         several = client.call(
@@ -215,6 +215,6 @@ def test_what_waits_too_long_for_its_turn_is_given_up_and_disturbs_nobody() -> N
         )
         assert several.results[0].entity_name == "slow_1"
         for given_up in several.results[1:]:
-            assert "not begun within 3 s, and given up" in given_up.result.error_message
+            assert "not started within 3 s and cancelled" in given_up.result.error_message
         client.close()
         assert "has failed" not in simulator.log

@@ -1,0 +1,229 @@
+"""Conversion of plain values into dataclasses: from ROS parameters, YAML and command lines.
+
+A field with limits is `name: Annotated[type, Spec(...)] = default`. A field that is a dataclass
+gives declarations whose names begin with its own name and a dot.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from crazyflow_ros import limits
+
+T = TypeVar("T")
+
+Names = tuple[str, ...]
+Numbers = tuple[float, ...]
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    Names: "a list of names such as [cf0, cf1]",
+    Numbers: "a list of numbers",
+}
+_SHOWN = 600  # characters of an expectation or a refused value in an error
+
+
+class ParameterError(ValueError):
+    """A refused parameter; the message has its name, the expectation and the value."""
+
+    def __init__(self, name: str, expected: str, value: Any) -> None:
+        super().__init__(f"{name}: expected {_cut(expected)}, got {_cut(repr(value))}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Description and allowed values of a parameter."""
+
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: Sequence[str] = ()
+    otherwise: Callable[[str], str] | None = None
+    """Converts a value that is none of the choices, or raises ValueError."""
+    read_only: bool = True
+    """Whether the value is fixed at the start."""
+    check: Callable[[Any], object] | None = None
+    """Raises ValueError for unusable values within the range."""
+
+
+class Declaration(NamedTuple):
+    """One parameter."""
+
+    name: str
+    kind: Any
+    """bool, int, float, str, Names or Numbers."""
+    default: Any
+    spec: Spec
+
+    @property
+    def expected(self) -> str:
+        """The allowed values in words."""
+        if self.spec.choices:
+            return f"one of {', '.join(self.spec.choices)}"
+        if self.spec.minimum is None:
+            return _KINDS[self.kind]
+        if self.spec.maximum is None:
+            return f"{_KINDS[self.kind]} of at least {self.spec.minimum:.10g}"
+        return f"{_KINDS[self.kind]} from {self.spec.minimum:.10g} to {self.spec.maximum:.10g}"
+
+    def checked(self, value: Any) -> Any:
+        """Return the value in the declared type.
+
+        Raises:
+            ParameterError: The value is not allowed.
+        """
+        try:
+            converted = convert(value, self.kind, self.name)
+        except (TypeError, OverflowError):  # overflow: an int too large for a float
+            raise ParameterError(self.name, self.expected, value) from None
+        if self.kind is str:
+            limits.text(self.name, converted)
+        low, high = self.spec.minimum, self.spec.maximum
+        inside = low is None or (
+            low <= converted < math.inf and (high is None or converted <= high)
+        )
+        is_other = bool(self.spec.choices) and converted not in self.spec.choices
+        if is_other and self.spec.otherwise is not None:
+            return self.spec.otherwise(converted)
+        if not inside or is_other:
+            raise ParameterError(self.name, self.expected, value)
+        if self.spec.check is not None:
+            self.spec.check(converted)
+        return converted
+
+    def parsed(self, text: str) -> Any:
+        """Return the value of a command-line argument (a number or text) in the declared type.
+
+        Raises:
+            ValueError: The value is not allowed.
+        """
+        if self.kind not in (int, float):
+            return self.checked(text)
+        try:
+            return self.checked(self.kind(text))
+        except ValueError:
+            raise ParameterError(self.name, self.expected, text) from None
+
+
+def values_of(parameters: Any, prefix: str = "") -> dict[str, Any]:
+    """Return all parameters of a dataclass instance by name, the inverse of `from_values`."""
+    values: dict[str, Any] = {}
+    for field in fields(parameters):
+        value = getattr(parameters, field.name)
+        if is_dataclass(value):
+            values |= values_of(value, f"{prefix}{field.name}.")
+        else:
+            values[f"{prefix}{field.name}"] = value
+    return values
+
+
+def declarations(cls: type, prefix: str = "") -> Iterator[Declaration]:
+    """Yield all parameters of a dataclass."""
+    hints, defaults = get_type_hints(cls, include_extras=True), cls()
+    for field in fields(cls):
+        default, hint = getattr(defaults, field.name), hints[field.name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            yield from declarations(hint, f"{prefix}{field.name}.")
+        else:
+            (spec,) = hint.__metadata__
+            yield Declaration(f"{prefix}{field.name}", hint.__origin__, default, spec)
+
+
+def from_values(cls: type[T], values: Mapping[str, Any]) -> T:
+    """Build a dataclass instance from all its parameters by name.
+
+    Raises:
+        ParameterError: A value is missing, unknown or not allowed.
+    """
+    known = {d.name: d for d in declarations(cls)}
+    for name in known.keys() ^ values.keys():
+        raise ParameterError(name, "another version of this package", values.get(name))
+    return filled(cls, {name: d.checked(values[name]) for name, d in known.items()})
+
+
+def filled(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
+    """Build a dataclass instance from checked values by name."""
+    hints = get_type_hints(cls)
+    arguments = {
+        field.name: filled(hints[field.name], values, f"{prefix}{field.name}.")
+        if is_dataclass(hints[field.name])
+        else values[f"{prefix}{field.name}"]
+        for field in fields(cls)  # type: ignore[arg-type]
+    }
+    return cls(**arguments)
+
+
+def _number(value: Any, name: str) -> float:
+    if type(value) not in (int, float):
+        raise TypeError(f"{name}: expected a number, got {value!r}")
+    return float(value)
+
+
+def convert(value: Any, hint: Any, name: str, number: Callable[[Any, str], float] = _number) -> Any:
+    """Convert a plain value to the type of a hint.
+
+    Args:
+        value: Number, text, list or dictionary of such.
+        hint: A plain type, dataclass, union, `Literal` or tuple.
+        name: Name of the value for messages.
+        number: Converts floating-point numbers; receives value and name.
+
+    Raises:
+        TypeError: The value has another type.
+        ValueError: A dictionary does not fit the dataclass, or `number` refuses a number.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
+        return _dataclass(value, hint, name, number)
+    if origin in (Union, types.UnionType):
+        for choice in arguments:
+            with suppress(TypeError):
+                return convert(value, choice, name, number)
+    elif origin is Literal:
+        if value in arguments:
+            return value
+    elif origin is not None and isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        hints = arguments
+        if origin is not tuple or arguments[-1] is ...:
+            hints = arguments[:1] * len(value)
+        if len(value) == len(hints):
+            return tuple(convert(*pair, name, number) for pair in zip(value, hints))
+    elif hint is float:
+        return number(value, name)
+    elif type(value) is hint:
+        return value
+    expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
+    raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
+
+
+def _dataclass(
+    value: dict[Any, Any], kind: type, name: str, number: Callable[[Any, str], float]
+) -> Any:
+    hints = get_type_hints(kind)
+    if unknown := sorted(value.keys() - hints.keys(), key=str):
+        raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
+    try:
+        return kind(**{k: convert(v, hints[k], f"{name}.{k}", number) for k, v in value.items()})
+    except TypeError as error:  # no other type of a union accepts a dictionary
+        raise ValueError(str(error)) from None
