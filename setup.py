@@ -10,7 +10,7 @@ assert maintainer is not None
 name = manifest.findtext("name", "")
 share = f"share/{name}"
 
-# What only some features need; each is an extra, whose absence is told: crazyflow_ros/extras.py.
+# Extras for single features; crazyflow_ros/extras.py names the missing one.
 features = {
     "mjx": ["mujoco-mjx>=3.17,<3.18"],  # contacts of `Sim`, sensors over its worlds
     "record": ["mcap>=1.2,<2"],
