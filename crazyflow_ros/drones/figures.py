@@ -27,7 +27,7 @@ _GRAVITY = 9.81  # m/s^2
 
 
 class _Figure(NamedTuple):
-    """What a figure may be: one number, or `size` of them, of the named sign."""
+    """Allowed values of a figure: one number, or `size` of them, of the named sign."""
 
     size: int | None = None
     sign: str = "finite"

@@ -35,7 +35,7 @@ class FlightEvent:
     kind: str
     """crashed, hit, off course, battery empty or no setpoint."""
     text: str
-    """What has happened, and what to do."""
+    """The event in words, and what to do."""
 
 
 @dataclass(frozen=True)

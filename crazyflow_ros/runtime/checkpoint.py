@@ -148,7 +148,7 @@ def _opened(path: str | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
 
 
 def _read_about(array: np.ndarray | None) -> dict[str, Any]:
-    """What an array of a text in JSON says.
+    """Return the values of JSON text in an array.
 
     Raises:
         ValueError: It says nothing, or is of another format.
@@ -170,7 +170,7 @@ def about(config: SimulationConfig, names: tuple[str, ...], **rest: Any) -> dict
 
 
 def described(config: SimulationConfig) -> dict[str, Any]:
-    """What a configuration simulates."""
+    """Return the settings of a configuration that a checkpoint must share."""
     return {name: value for name, value in asdict(config).items() if name not in _FREE}
 
 

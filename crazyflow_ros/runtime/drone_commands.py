@@ -50,8 +50,8 @@ class DroneCommands:
     Args:
         rules: Limits and figures of all drones.
         control: Control mode of the commands.
-        period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, at
-            multiples of it alone: in between it depends on whoever steps when `take` is called.
+        period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
+            its multiples; how often `take` is called in between depends on the callers.
         health: Logs failed callbacks, and drones that fell.
     """
 

@@ -53,7 +53,7 @@ class Statistics:
     failures: Mapping[str, Failure]
     """Callbacks that have failed."""
     stalled: str
-    """What the thread hangs in, or empty."""
+    """Activity in which the thread hangs, or empty."""
 
 
 class Health:
@@ -68,7 +68,7 @@ class Health:
         beats: Counts what the thread has done. Set by the thread.
         faults: Drones that are out of service, and why.
         failures: Failures of callbacks, by name.
-        stalled: What the thread hangs in, or empty.
+        stalled: Activity in which the thread hangs, or empty.
     """
 
     def __init__(self, logger: Logger, timeout: float) -> None:

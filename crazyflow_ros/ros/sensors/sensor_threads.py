@@ -1,6 +1,6 @@
 """<drone>/<sensor>: the sensors in the file of the parameter `sensors`, in threads of their own.
 
-The physics thread only queues its snapshots, while somebody listens. Cameras of one rate sense in
+While a topic has subscribers, the physics thread queues its snapshots. Cameras of one rate sense in
 a thread, all other sensors in another one.
 
 No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
@@ -58,7 +58,7 @@ class SensorThread:
         self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
         self._failed: set[DeviceTopics] = set()  # in this scene
-        self._wanted: frozenset[int] = frozenset()  # rates at which somebody listens
+        self._wanted: frozenset[int] = frozenset()  # rates of topics with subscribers
         self._scene: Scene | None = None
         self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
         self._left_out = self._left_out_before = 0

@@ -179,7 +179,7 @@ def _contact_forces(model: mjx.Model, data: mjx.Data) -> Array:
     try:
         from mujoco.mjx._src.support import contact_force_dim
     except ImportError as error:
-        version = f"MJX {mujoco.__version__} does not tell the forces of contacts as 3.17 does"
+        version = f"MJX {mujoco.__version__} does not report the forces of contacts as 3.17 does"
         raise NotImplementedError(f"{version} ({error}); use C MuJoCo, or that version") from None
     found = data._impl.contact
     wrenches = jnp.zeros((len(found.dist), 6))

@@ -45,7 +45,7 @@ class ContactSensorCfg(SensorCfg):
     num_slots: int = 1
     """Contacts reported per primary."""
     secondary_policy: Literal["first", "any", "error"] = "first"
-    """What to do if `secondary` matches several: take the first, take anything, or refuse."""
+    """Policy if `secondary` matches several: take the first, take anything, or refuse."""
     track_air_time: bool = False
     """Whether to measure times in contact and in the air."""
     global_frame: bool = False
