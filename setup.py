@@ -58,7 +58,7 @@ setup(
     package_data={"": ["py.typed"], f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),
-        (share, ["package.xml"]),
+        (share, ["package.xml", "LICENSE", "NOTICE"]),
         *installed("launch"),
         *installed("config"),
         *installed("rviz"),
