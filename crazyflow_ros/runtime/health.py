@@ -46,6 +46,8 @@ class Statistics:
     overruns: int
     stalls: int
     tick: int
+    time_ns: int
+    """Simulated time of the tick."""
     epoch: int
     paused: bool
     faults: Mapping[str, str]

@@ -109,13 +109,14 @@ class PhysicsThread:
 
     def statistics(self) -> Statistics:
         """Speed and failures of the simulation, now."""
-        pacer = self._loop.pacer
+        pacer, latest = self._loop.pacer, self.snapshot
         return Statistics(
             requested_factor=pacer.factor,
             achieved_factor=0.0 if self.paused else pacer.achieved_factor(),
             overruns=pacer.overruns,
             stalls=pacer.stalls,
-            tick=self.snapshot.tick,
+            tick=latest.tick,
+            time_ns=latest.time_ns,
             epoch=self.epoch,
             paused=self.paused,
             faults=self._health.faults,

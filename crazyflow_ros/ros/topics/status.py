@@ -34,7 +34,7 @@ class StatusTopic:
     def _publish(self) -> None:
         now = self._physics.statistics()
         message = DiagnosticArray(status=[self._status(now), *self._troubles(now)])
-        message.header.stamp = time_of(self._physics.snapshot.time_ns)
+        message.header.stamp = time_of(now.time_ns)
         self._publisher.publish(message)
 
     def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
