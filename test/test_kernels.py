@@ -174,9 +174,9 @@ def test_computation_is_not_pruned_without_the_function_of_jax(
     assert "dce_jaxpr" in record.getMessage()
 
 
-def test_forces_that_another_mjx_does_not_tell_are_refused_by_version(
+def test_forces_that_another_mjx_does_not_report_are_refused_by_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr("mujoco.mjx._src.support.contact_force_dim")
-    with pytest.raises(NotImplementedError, match=f"MJX {mujoco.__version__} does not tell"):
+    with pytest.raises(NotImplementedError, match=f"MJX {mujoco.__version__} does not report"):
         mjx._contact_forces(None, None)
