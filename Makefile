@@ -9,7 +9,8 @@ ARGS ?=
 
 # A variable that nobody reads would be ignored without a word.
 KNOWN := ARGS CAMERAS BASE_PYTHON HOME MAKEFLAGS
-UNKNOWN := $(filter-out $(KNOWN),$(foreach given,$(filter-out --%,$(MAKEOVERRIDES)),$(firstword $(subst =, ,$(given)))))
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+UNKNOWN := $(filter-out $(KNOWN) -%,$(GIVEN))
 ifneq ($(strip $(UNKNOWN)),)
     $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, BASE_PYTHON; parameters go into \
 ARGS, such as make sim ARGS="n_drones:=2")

@@ -1,0 +1,35 @@
+"""The command line of the Makefile: variables that it knows, and those that it refuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from paths import ROOT
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    return subprocess.run(
+        ["make", "--dry-run", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_arguments_may_hold_spaces() -> None:
+    end = make("-j2", "test", "ARGS=-k launch --durations=3")
+    assert end.returncode == 0, end.stderr
+    assert "pytest" in end.stdout and end.stdout.rstrip().endswith("-k launch --durations=3")
+
+
+@pytest.mark.parametrize("given", ["n_drones=2", "n_drones:=2", "DRONES=a b"])
+def test_a_variable_that_nothing_reads_is_refused_by_name(given: str) -> None:
+    end = make("sim", given)
+    assert end.returncode == 2
+    name = given.replace(":", "").partition("=")[0]
+    assert f"unknown variable {name}, known are ARGS" in end.stderr
