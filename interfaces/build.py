@@ -10,6 +10,7 @@ only checks for the required tools.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -24,6 +25,7 @@ from pathlib import Path
 
 INTERFACES = Path(__file__).resolve().parent
 PREFIX = Path(sys.prefix)
+BUILD = PREFIX / "build"
 CMAKE_VERSION = (3, 20)
 
 
@@ -119,7 +121,7 @@ def is_installed(package: Path) -> bool:
 def build(package: Path, cmake: str) -> None:
     """Configure, compile, install and import one message package."""
     print(f"setup: building {package.name}", flush=True)
-    folder = PREFIX / "build" / package.name
+    folder = BUILD / package.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _run(
@@ -172,12 +174,15 @@ def main() -> None:
     if "--check" in sys.argv[1:]:
         return
     packages = sorted(manifest.parent for manifest in INTERFACES.glob("*/package.xml"))
-    missing = [package for package in packages if not is_installed(package)]
-    if missing:
-        cmake = find_cmake()
-        repair_exports()
-        with ThreadPoolExecutor() as pool:  # the packages are independent
-            list(pool.map(partial(build, cmake=cmake), missing))
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another make may build the same packages
+        missing = [package for package in packages if not is_installed(package)]
+        if missing:
+            cmake = find_cmake()
+            repair_exports()
+            with ThreadPoolExecutor() as pool:  # the packages are independent
+                list(pool.map(partial(build, cmake=cmake), missing))
 
 
 if __name__ == "__main__":
