@@ -155,7 +155,8 @@ class CompiledWorld:
         wind = jnp.zeros(N_NUMBERS, dtype)
 
         def step(data: SimData) -> SimData:
-            return self._step_with_inputs(data, inputs, wind, phase=0, n_ticks=1)[0]
+            stepped = self._step_with_inputs(data, inputs, wind, phase=0, n_ticks=1)
+            return self._without_inputs(stepped, data)
 
         # Fixed leaves, including the parameters, enter the compiled function as constants.
         self._split = MovingLeaves(step, self._sim.data)
@@ -292,9 +293,9 @@ class CompiledWorld:
         phase: Array | int,
         n_ticks: Array | int,
         obstacles: Obstacles | None = None,
-    ) -> tuple[SimData, Array]:
-        """Return the data after some ticks, and the columns `CONTACT`."""
-        params, plugins, controls = data.params, data.plugins, data.controls
+    ) -> SimData:
+        """Return the data after some ticks; wind and obstacles stay until `_without_inputs`."""
+        params, controls = data.params, data.controls
         k = self.control.sizes[0]
         command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
         assert isinstance(controls, HoldableControls)
@@ -315,10 +316,13 @@ class CompiledWorld:
             data = data.replace(plugins=data.plugins | {WeakMotors.LOSS: loss})
         if self.feels_wind:
             data = with_wind(data, wind) if self.gusts else with_calm_wind(data, wind)
-        data = self._step(data, n_ticks)
-        contact = self._contact(data)  # while the wind is in the parameters
-        given = {name: plugins[name] for name in plugins.keys() & {WIND, WeakMotors.LOSS}}
-        return data.replace(params=params, plugins=data.plugins | given), contact
+        return self._step(data, n_ticks)
+
+    @staticmethod
+    def _without_inputs(data: SimData, before: SimData) -> SimData:
+        """Return the data with the parameters and inputs of plugins that it had before a step."""
+        given = {k: before.plugins[k] for k in before.plugins.keys() & {WIND, WeakMotors.LOSS}}
+        return data.replace(params=before.params, plugins=data.plugins | given)
 
     def _advance_packed(
         self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
@@ -333,8 +337,10 @@ class CompiledWorld:
             vectors, phase, given, results = carry
             n_ticks = counts[2 + i]
             with separate_kernels(n_ticks > -1):
-                data = self._split.unpack(vectors, self._fixed)
-                data, contact = self._step_with_inputs(data, given, wind, phase, n_ticks, obstacles)
+                before = self._split.unpack(vectors, self._fixed)
+                data = self._step_with_inputs(before, given, wind, phase, n_ticks, obstacles)
+                contact = self._contact(data)  # with the wind, whose drag is no contact
+                data = self._without_inputs(data, before)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]

@@ -12,7 +12,9 @@ from crazyflow_ros.scene.drone import UNUSED_GROUP
 MAX_RANGE = 4.0
 """Maximum range of a VL53L1x, the sensor of the Crazyflie's Flow and Z-ranger decks [m]."""
 FIELD_OF_VIEW = 0.471
-"""Field of view of a VL53L1x, full angle [rad]. Readings are those of the central ray."""
+"""Field of view of a VL53L1x, full angle [rad]: 27 degrees. Readings are those of the central ray.
+
+Source: datasheet DocID031281, revision 3, page 1."""
 
 _DRAWINGS = 2  # geom group of visual geoms; rays hit collision geoms
 

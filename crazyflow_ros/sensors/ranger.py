@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +21,6 @@ MULTI_RANGER: tuple[Vector, ...] = (
     (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0),
 )  # fmt: skip
 """Directions of the Multi-ranger deck: front, back, left, right, up."""
-VL53L1X_FIELD_OF_VIEW = math.radians(27)
-"""Full angle of a beam [rad], datasheet DocID031281 revision 3, page 1."""
 VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
 """Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
 (`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,

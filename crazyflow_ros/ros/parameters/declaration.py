@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.parameter import Parameter
 
-from crazyflow_ros.plain_values import Declaration, ParameterError, declarations, filled
+from crazyflow_ros.plain_values import Declaration, declarations, filled
 
 if TYPE_CHECKING:
     from rclpy.node import Node
-
-__all__ = ["ParameterError", "declare"]
 
 T = TypeVar("T")
 

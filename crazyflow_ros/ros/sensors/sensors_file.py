@@ -12,8 +12,8 @@ import numpy as np
 from crazyflow_ros import limits
 from crazyflow_ros.description import urdf
 from crazyflow_ros.description.urdf import FixedFrame
+from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.parameters.declaration import ParameterError
 from crazyflow_ros.ros.sensors.devices import ALL, DRONE, Device, Kind, SensorFile
 from crazyflow_ros.ros.sensors.kinds import KINDS
 from crazyflow_ros.scene.frames import quat_from_rpy
