@@ -90,6 +90,8 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
     def call(*args: Any) -> T:
         if _in_kernel.get():
             return fn(*args)
+        # Behind a barrier, because XLA ends the process where an argument is a large constant.
+        args = jax.lax.optimization_barrier(args)
         with set_metadata(**ONE_KERNEL):
             return kernel(*args)
 
@@ -99,19 +101,26 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
 # Primitives that XLA compiles inline. Others (matrix products, sorting, linear algebra) are calls
 # of its runtime, which kernels cannot make.
 _NAMES = """
-abs acos add and asin atan2 broadcast_in_dim ceil clamp concatenate cond convert_element_type
-copy cos custom_jvp_call custom_vjp_call div dynamic_slice dynamic_update_slice eq exp
-expand_dims floor ge gt integer_pow iota is_finite jit le log lt max min mul ne neg not or pow
-reduce_and reduce_max reduce_min reduce_or reduce_sum rem reshape round rsqrt scan select_n sign
-sin slice split sqrt square squeeze stack stop_gradient sub tan tanh transpose while xor
+abs acos add add_any and asin atan2 broadcast_in_dim ceil clamp concatenate cond
+convert_element_type copy cos custom_jvp_call custom_vjp_call div dynamic_slice
+dynamic_update_slice eq exp expand_dims floor ge gt integer_pow iota is_finite jit le log lt max min
+mul ne neg not or pad pow random_wrap reduce_and reduce_max reduce_min reduce_or reduce_sum rem
+remat2 reshape round rsqrt scan select_n sign sin slice split sqrt square squeeze stack
+stop_gradient sub tan tanh transpose unstack while xor
 """
 _IN_PLACE = frozenset(_NAMES.split())
+
+
+_LARGEST_REDUCTION = 2048  # numbers; XLA hands larger ones to a library
 
 
 def fits_one_kernel(jaxpr: Jaxpr) -> bool:
     """Return whether `one_kernel` can compile a computation."""
     return all(
         eqn.primitive.name in _IN_PLACE
+        and not (
+            eqn.primitive.name.startswith("reduce_") and eqn.invars[0].aval.size > _LARGEST_REDUCTION
+        )
         and all(fits_one_kernel(inner) for value in eqn.params.values() for inner in _jaxprs(value))
         for eqn in jaxpr.eqns
     )

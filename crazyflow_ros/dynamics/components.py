@@ -58,12 +58,13 @@ class Wrench(NamedTuple):
 
 def split(array: Array) -> tuple[Array, ...]:
     """Split an array along its last axis: (..., k) to k arrays of shape (...)."""
-    return tuple(array[..., i] for i in range(array.shape[-1]))
+    return tuple(jnp.unstack(array, axis=-1))  # its derivative stacks; that of slices adds and pads
 
 
 def vector(array: Array) -> Vec3:
     """Split a vector: (..., 3) to three arrays of shape (...)."""
-    return (array[..., 0], array[..., 1], array[..., 2])
+    x, y, z = split(array)
+    return (x, y, z)
 
 
 def stack(components: tuple[Array, ...]) -> Array:
@@ -74,6 +75,17 @@ def stack(components: tuple[Array, ...]) -> Array:
 def add(a: Vec3, b: Vec3) -> Vec3:
     """Return the sum of two vectors."""
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+def total(array: Array) -> Array:
+    """Return the sum along the second to last axis.
+
+    By halves, because XLA hands a large sum to a library, which a kernel cannot call.
+    """
+    while (n := array.shape[-2]) > 1:
+        first, second, rest = jnp.split(array, [n // 2, n // 2 * 2], axis=-2)
+        array = jnp.concatenate([first + second, rest], axis=-2) if n % 2 else first + second
+    return array[..., 0, :]
 
 
 def no_wrench(like: Array) -> Wrench:

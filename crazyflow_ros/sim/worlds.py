@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -88,18 +90,22 @@ class Worlds:
             jnp.asarray(array), NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names))
         )
 
-    def of_one_device(self, data: SimData) -> SimData:
-        """Return shapes and dtypes of the worlds on one device."""
-        assert self.mesh is not None
-        n_worlds, size = self._n_worlds // self.mesh.size, self.mesh.size
+    def on_each_device(self, fn: Callable[..., list[Array]]) -> Callable[..., list[Array]]:
+        """Return a function of arrays (rows, worlds, drones), computed on the device of each world.
 
-        def part(own: bool, leaf: Array) -> jax.ShapeDtypeStruct:
-            shape = (leaf.shape[0] // size, *leaf.shape[1:]) if own else leaf.shape
-            return jax.ShapeDtypeStruct(shape, leaf.dtype)
+        Devices do not wait for each other.
 
-        owned = jax.tree.unflatten(jax.tree.structure(data), self.owned(data))
-        data = jax.tree.map(part, owned, data)
-        return data.replace(core=data.core.replace(n_worlds=n_worlds))
+        Args:
+            fn: From a list of such arrays and one of arrays that all worlds share, to another list
+                of such arrays.
+        """
+        if self.mesh is None:
+            return fn
+        over, whole = PartitionSpec(None, self.mesh.axis_names), PartitionSpec()
+        mapped: Callable[..., list[Array]] = jax.shard_map(
+            fn, mesh=self.mesh, in_specs=(over, whole), out_specs=over, check_vma=False
+        )
+        return mapped
 
 
 def _put(array: Array, sharding: NamedSharding) -> Array:

@@ -20,6 +20,7 @@ from crazyflow_ros.dynamics.components import (
     no_wrench,
     rotation_matrix,
     scale,
+    total,
     transform,
 )
 from crazyflow_ros.dynamics.forces.external import DroneForce, each_of
@@ -53,14 +54,14 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
         R, dtype = rotation_matrix(state.quat), state.pos[0].dtype
         up = (R[0][2], R[1][2], R[2][2])
         height, radius = (jnp.asarray(figures[k], dtype) for k in ("rotor_z", "rotor_radius"))
-        total: Vec3 = scale(up, 0.0)
-        torque = total
+        lift: Vec3 = scale(up, 0.0)
+        torque = lift
         for (x, y), thrust in zip(places, params.rotor_thrust(state)):
             arm = transform(R, (jnp.asarray(x, dtype), jnp.asarray(y, dtype), height))
             ratio = radius / (4 * jnp.maximum(state.pos[2] + arm[2], _LOWEST * radius))
             extra = scale(up, thrust * (1 / (1 - ratio * ratio) - 1))
-            total, torque = add(total, extra), add(torque, cross(arm, extra))
-        return Wrench(total, torque)
+            lift, torque = add(lift, extra), add(torque, cross(arm, extra))
+        return Wrench(lift, torque)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
         # In the air this is one comparison; otherwise a sixth of the tick of a lone drone.
@@ -104,7 +105,7 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
             axis = jnp.minimum(far, jnp.sqrt(momentum) / (2 * radius))
             # The width at which the jet has the momentum of the thrust.
             fraction = jnp.exp(-(x * x + y * y) * axis * axis / momentum)
-            speed = jnp.where(meets, axis * fraction, 0.0).sum(-2)
+            speed = total(jnp.where(meets, axis * fraction, 0.0))
             zero = jnp.zeros_like(speed)
             drag = jnp.asarray(figures["drag_matrix"], dtype)
             # Air that moves down past a body at rest is like a body that moves up in

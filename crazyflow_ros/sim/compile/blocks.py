@@ -1,233 +1,121 @@
-"""Memory layout of `SimData` while it is stepped: block by block, component by component.
+"""Functions of many worlds, computed block by block in one kernel.
 
-Each block of worlds completes all ticks of a step before the next one starts, so that everything
-a tick reads or writes stays in the first-level cache; and each component is a contiguous array, so
-that all arithmetic is vectorised.
+Each block of worlds is computed to the end before the next one starts, so that everything a tick
+reads or writes stays in the first-level cache; and each component is a contiguous array, so that
+all arithmetic is vectorised.
+
+Arrays have the axes (rows, worlds, drones), with a row for each component. As a view of a leaf
+(worlds, drones, components), such an array costs nothing: XLA stores the leaf in this order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from math import ceil, prod
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.kernels import fits_one_kernel, one_kernel, separate_kernels, zero
-from crazyflow_ros.sim.compile.packing import Packing, repeat
-from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.functional import stored_command
-from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
-from crazyflow_ros.sim.stages import Stage
 
-_LANES = 128  # drones in a block
+LANES = 128  # drones in a block
 
-Arrays = tuple[Array, ...]
+Rows: TypeAlias = tuple[Array, ...]
+"""The rows of an array, each (worlds, drones)."""
+Results: TypeAlias = tuple[list[Any], list[Any]]
+"""Arrays of which each world has its part, and arrays that are sums over the worlds."""
+BlockFn: TypeAlias = Callable[[list[Rows], list[Array]], Results]
+"""A function of arrays of which each world has its part, and of arrays that all worlds share."""
 
 
-class Packed(NamedTuple):
-    """Packed data: leaves that ticks change, and other leaves that they read.
+def rows_of(leaf: Array) -> Array:
+    """Convert a leaf (worlds, drones, ...) to (rows, worlds, drones)."""
+    return jnp.moveaxis(leaf.reshape(*leaf.shape[:2], -1), -1, 0)
 
-    Both consist of arrays (blocks, rows, worlds, drones), one for each dtype and number of drones
-    and one for the command, with one row per component; and of the leaves that all worlds share,
-    packed end to end.
+
+def leaf_of(rows: Array, shape: tuple[int, ...]) -> Array:
+    """Convert (rows, worlds, drones) to a leaf (worlds, drones, ...), the inverse of `rows_of`."""
+    return jnp.moveaxis(rows, 0, -1).reshape(rows.shape[1:] + shape[2:])
+
+
+def at_once(
+    fn: BlockFn, own: Sequence[Array], shared: Sequence[Array], into: Any = None
+) -> Results:
+    """Compute `fn` for all worlds at once; see `in_blocks`."""
+    del into
+    changed, sums = fn([tuple(a) for a in own], list(shared))
+    return [jnp.stack(rows) for rows in changed], sums
+
+
+def in_blocks(
+    fn: BlockFn, own: Sequence[Array], shared: Sequence[Array], into: Sequence[int | None]
+) -> Results:
+    """Compute `fn` block by block, if the device is a CPU and `fn` consists of plain arithmetic.
+
+    Args:
+        fn: A function that computes the same for each world, whatever others there are.
+        own: Arrays (rows, worlds, drones).
+        shared: Arrays of any shape.
+        into: For each result, the array of `own` that it may overwrite, if there is one.
+
+    Returns:
+        The results of `fn`, with arrays (rows, worlds, drones) in place of rows.
     """
+    n_worlds = own[0].shape[1]
+    worlds = _worlds_of_a_block(n_worlds, max(a.shape[2] for a in own))
+    blocks = [(jax.ShapeDtypeStruct((worlds, a.shape[2]), a.dtype),) * a.shape[0] for a in own]
+    jaxpr, (changed, sums) = jax.make_jaxpr(fn, return_shape=True)(blocks, list(shared))
+    missing = -n_worlds % worlds
+    if (
+        jax.default_backend() != "cpu"
+        or not fits_one_kernel(jaxpr.jaxpr)
+        or (missing and sums)  # which must not contain a world twice
+    ):
+        return at_once(fn, own, shared)
+    place = {i: j for j, i in enumerate(into) if i is not None}
 
-    moving: Arrays
-    fixed: Arrays
+    def rows(k: Array, array: Array) -> Rows:
+        size = (1, worlds, array.shape[2])
+        starts = ((i, k * worlds, 0) for i in range(array.shape[0]))
+        return tuple(jax.lax.dynamic_slice(array, start, size)[0] for start in starts)
 
+    def kernel(own: list[Array], shared: list[Array]) -> Results:
+        none = zero((own, shared))
 
-class _Part:
-    """Some leaves of the data, and their places in the arrays of `Packed.moving` or `fixed`."""
+        def block(k: Array, carry: Results) -> Results:
+            arrays, totals = carry
+            given = [arrays[place[i]] if i in place else a for i, a in enumerate(own)]
+            new, added = fn([rows(k, a) for a in given], shared)
+            # Row by row: XLA would store an array of all rows first.
+            for j, parts in enumerate(new):
+                for i, row in enumerate(parts):
+                    start = (i, k * worlds, 0)
+                    arrays[j] = jax.lax.dynamic_update_slice(arrays[j], row[None], start)
+            return arrays, [a + b for a, b in zip(totals, added)]
 
-    def __init__(self, leaves: dict[int, Array], per_world: Sequence[bool], command: int) -> None:
-        own: dict[object, list[int]] = {}
-        for i, leaf in leaves.items():
-            if per_world[i]:
-                own.setdefault((leaf.dtype, leaf.shape[1], i == command), []).append(i)
-        self.groups = list(own.values())
-        self.shared = [i for i in leaves if not per_world[i]]
-        self.packing = Packing([leaves[i] for i in self.shared])
-        self.n_rows = {i: prod(leaf.shape[2:]) for i, leaf in leaves.items()}
+        size = own[0].shape[1]
+        arrays = [
+            jnp.zeros((len(parts), size, parts[0].shape[1]), parts[0].dtype)
+            if i is None
+            else own[i]
+            for i, parts in zip(into, changed, strict=True)
+        ]
+        totals = [jnp.zeros(x.shape, x.dtype) for x in sums]
+        with separate_kernels(none > -1):
+            return jax.lax.fori_loop(0, size // worlds + none, block, (arrays, totals))
 
-
-class Blocks:
-    """The layout of a `SimData`.
-
-    Attributes:
-        divisible: Whether no tick needs all worlds at once.
-        n_blocks: Number of blocks.
-        moves: For each leaf, whether ticks change it.
-        command: Index of the leaf that is the command in force.
-        used: For each leaf, whether it is packed because a tick or a command reads or changes it.
-    """
-
-    def __init__(
-        self, tick: Stage, data: SimData, per_world: Sequence[bool], one_kernel: bool = True
-    ) -> None:
-        """Lay out `data`.
-
-        Args:
-            tick: Advances the data by one tick.
-            data: Gives structure, shapes and dtypes.
-            per_world: For each leaf, whether its first axis is that of the worlds.
-            one_kernel: See `kernels`; a kernel cannot be divided among devices.
-        """
-        leaves, self._treedef = jax.tree.flatten(data)
-        self._shapes = [leaf.shape for leaf in leaves]
-        self._n_worlds = data.core.n_worlds
-        jaxpr = traced(tick, data)
-        self._tick, moves = tick, changed_leaves(jaxpr)
-        self.moves = moves
-        stored = stored_command(data)
-        self.command = next(i for i, leaf in enumerate(leaves) if leaf is stored)
-        used = [any(flags) for flags in zip(moves, read_leaves(jaxpr))]
-        used[self.command] = True
-        self.used = used
-        on_cpu = jax.default_backend() == "cpu"
-        self._one_kernel = one_kernel and on_cpu and fits_one_kernel(jaxpr)
-        # A tick that changes a leaf that all worlds share needs all worlds at once.
-        self.divisible = all(own for own, moving in zip(per_world, moves) if moving)
-        n_drones = self._n_worlds * data.core.n_drones
-        lanes = _LANES if self._one_kernel and self.divisible else n_drones
-        n_blocks = ceil(n_drones / lanes)
-        self._worlds = ceil(self._n_worlds / n_blocks)
-        self.n_blocks = ceil(self._n_worlds / self._worlds)
-        self._moving, self._fixed = (
-            _Part(
-                {i: x for i, x in enumerate(leaves) if used[i] and moves[i] == moving},
-                per_world,
-                self.command,
-            )
-            for moving in (True, False)
-        )
-        in_fixed = not moves[self.command]
-        groups = (self._moving, self._fixed)[in_fixed].groups
-        self._command_at = int(in_fixed), groups.index([self.command])
-        self._unused = {
-            i: jax.ShapeDtypeStruct((self._worlds, *x.shape[1:]) if own else x.shape, x.dtype)
-            for i, (x, own) in enumerate(zip(leaves, per_world))
-            if not used[i]
-        }
-        self._blocked_command = jax.jit(self._blocked)
-
-    def pack(self, data: SimData) -> Packed:
-        """Pack the data."""
-        leaves = jax.tree.leaves(data)
-
-        def pack(part: _Part) -> Arrays:
-            grouped = [
-                jnp.concatenate([self._blocked(leaves[i]) for i in group], axis=1)
-                for group in part.groups
-            ]
-            return (*grouped, *part.packing.pack([leaves[i] for i in part.shared]))
-
-        return Packed(pack(self._moving), pack(self._fixed))
-
-    def unpack(self, packed: Packed) -> dict[int, Array]:
-        """Return the leaves that ticks and commands change, by their index in the data."""
-        leaves = self._shared_leaves(packed.moving, self._moving)
-        for part, arrays in zip((self._moving, self._fixed), packed):
-            for group, array in zip(part.groups, arrays):
-                for i, rows in self._slices(part, group):
-                    if self.moves[i] or i == self.command:
-                        leaf = jnp.moveaxis(array[:, rows], 1, -1)
-                        leaf = leaf.reshape(-1, *leaf.shape[2:])[: self._n_worlds]
-                        leaves[i] = leaf.reshape(self._shapes[i])
-        return leaves
-
-    def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
-        """Return packed data with another command, (worlds, drones, k)."""
-        if self.n_blocks == 1 and isinstance(value, np.ndarray):
-            # A compiled call would take longer than a step.
-            new = np.ascontiguousarray(value.transpose(2, 0, 1)[None])
-        else:
-            new = self._blocked_command(value)
-        part, place = self._command_at
-        arrays: list[Any] = list(packed[part])
-        arrays[place] = new
-        return Packed(packed.moving, tuple(arrays)) if part else Packed(tuple(arrays), packed.fixed)
-
-    def advance(self, packed: Packed, n_ticks: Array | int) -> Packed:
-        """Return packed data after `n_ticks` ticks."""
-
-        def step(blocks: Packed, shared: dict[int, Array], n_ticks: Array) -> SimData:
-            return repeat(self._tick, self._join(blocks, shared), n_ticks, self.moves)
-
-        def rows(data: SimData) -> Arrays:
-            leaves = jax.tree.leaves(data)
-            groups = self._moving.groups
-            return tuple(
-                jnp.stack([r for i in group for r in _rows(leaves[i])]) for group in groups
-            )
-
-        def run(packed: Packed, n_ticks: Array) -> Arrays:
-            if self._one_kernel:
-                n_ticks += zero(packed)
-            shared = self._shared_leaves(packed.moving, self._moving)
-            shared |= self._shared_leaves(packed.fixed, self._fixed)
-            fixed = packed.fixed[: len(self._fixed.groups)]
-
-            def step_block(k: Array, moving: Arrays) -> Arrays:
-                blocks = jax.tree.map(
-                    lambda a: jax.lax.dynamic_index_in_dim(a, k, keepdims=False),
-                    Packed(moving, fixed),
-                )
-                update = jax.lax.dynamic_update_index_in_dim
-                new = rows(step(blocks, shared, n_ticks))
-                return tuple(update(a, row, k, 0) for a, row in zip(moving, new))
-
-            with separate_kernels(n_ticks > -1) if self._one_kernel else nullcontext():
-                if self.n_blocks > 1:
-                    return jax.lax.fori_loop(0, self.n_blocks, step_block, packed.moving)
-                moving = packed.moving[: len(self._moving.groups)]
-                blocks = jax.tree.map(lambda a: a[0], Packed(moving, fixed))
-                data = step(blocks, shared, n_ticks)
-                leaves = jax.tree.leaves(data)
-                common = self._moving.packing.pack([leaves[i] for i in self._moving.shared])
-                return (*(a[None] for a in rows(data)), *common)
-
-        advance = one_kernel(run) if self._one_kernel else run
-        return Packed(advance(packed, jnp.asarray(n_ticks)), packed.fixed)
-
-    def _join(self, blocks: Packed, shared: dict[int, Array]) -> SimData:
-        """Return the data of one block. Leaves that no tick reads are zero."""
-        leaves = {i: jnp.zeros(x.shape, x.dtype) for i, x in self._unused.items()} | shared
-        for part, arrays in zip((self._moving, self._fixed), blocks):
-            for group, array in zip(part.groups, arrays):
-                for i, rows in self._slices(part, group):
-                    leaf = stack(tuple(array[rows]))
-                    leaves[i] = leaf.reshape(self._worlds, *self._shapes[i][1:])
-        data: SimData = jax.tree.unflatten(self._treedef, [leaves[i] for i in sorted(leaves)])
-        return data.replace(core=data.core.replace(n_worlds=self._worlds))
-
-    def _shared_leaves(self, arrays: Arrays, part: _Part) -> dict[int, Array]:
-        return dict(zip(part.shared, part.packing.unpack(arrays[len(part.groups) :])))
-
-    def _slices(self, part: _Part, group: list[int]) -> list[tuple[int, slice]]:
-        """Return for each leaf its rows in the array of a group."""
-        slices, start = [], 0
-        for i in group:
-            slices.append((i, slice(start, start + part.n_rows[i])))
-            start += part.n_rows[i]
-        return slices
-
-    def _blocked(self, leaf: Array) -> Array:
-        """Convert (worlds, drones, ...) to (blocks, rows, worlds, drones).
-
-        Copies of the last world fill the last block.
-        """
-        missing = self.n_blocks * self._worlds - self._n_worlds
-        leaf = leaf.reshape(*leaf.shape[:2], -1)
-        leaf = jnp.pad(leaf, ((0, missing), (0, 0), (0, 0)), mode="edge")
-        return jnp.moveaxis(leaf.reshape(self.n_blocks, self._worlds, *leaf.shape[1:]), -1, 1)
+    if not missing:
+        return one_kernel(kernel)(list(own), list(shared))
+    # Copies of the last world fill the last block.
+    padding = ((0, 0), (0, missing), (0, 0))
+    results, _ = one_kernel(kernel)([jnp.pad(a, padding, "edge") for a in own], list(shared))
+    return [a[:, :n_worlds] for a in results], []
 
 
-def _rows(leaf: Array) -> tuple[Array, ...]:
-    """Return (worlds, drones, ...) as arrays (worlds, drones)."""
-    return split(leaf.reshape(*leaf.shape[:2], -1))
+def _worlds_of_a_block(n_worlds: int, n_drones: int) -> int:
+    """Return a size with about `LANES` drones, without a remainder if there is one."""
+    most = max(1, LANES // n_drones)
+    even = (w for w in range(most, most // 2, -1) if n_worlds % w == 0)
+    return next(even, ceil(n_worlds / ceil(n_worlds / most)))

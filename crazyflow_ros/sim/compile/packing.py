@@ -49,21 +49,6 @@ class Packing:
         return arrays
 
 
-def repeat(fn: Callable[[T], T], tree: T, n: Array | int, changed: Sequence[bool]) -> T:
-    """Apply `fn` to `tree` `n` times.
-
-    With a traced `n`, one compiled loop serves all counts; with an int, it can be differentiated.
-
-    Args:
-        fn: From a pytree to one of the same structure.
-        tree: Initial pytree.
-        n: Number of applications.
-        changed: For each leaf of `tree`, whether `fn` changes it.
-    """
-    split, join = in_components(tree, changed)
-    return join(jax.lax.fori_loop(0, n, lambda _, carry: split(fn(join(carry))), split(tree)))
-
-
 Components = list[tuple[Array, ...]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,11 +15,11 @@ from jax import Array
 from crazyflow_ros.compiler import known_options
 from crazyflow_ros.kernels import separate_kernels, separation
 from crazyflow_ros.sim.arguments import steps_of
-from crazyflow_ros.sim.compile.blocks import Arrays, Packed
-from crazyflow_ros.sim.compile.packing import repeat
-from crazyflow_ros.sim.compile.sharding import blocks_of
+from crazyflow_ros.sim.compile.advance import advance
+from crazyflow_ros.sim.compile.blocks import LANES
+from crazyflow_ros.sim.compile.ticks import Packed, Ticks
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
-from crazyflow_ros.sim.leaves import changed_leaves, traced
+from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
 
@@ -52,24 +52,32 @@ def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
 
 def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
     """Return a function of data and number of ticks, compiled unless within a transformation."""
-    finish = finishing(derivative)
+    known: dict[object, Ticks] = {}
+
+    def derive(data: SimData) -> SimData:
+        return data.replace(states_deriv=derivative(data))
 
     def pure(data: SimData, n_steps: Array | int = 1) -> SimData:
-        if isinstance(n_steps, int):  # a loop that can be differentiated
-            return finish(repeat(tick, data, n_steps, changed_leaves(traced(tick, data))))
-        blocks = blocks_of(tick, data, worlds)
-        flown = blocks.unpack(blocks.advance(blocks.pack(data), n_steps))
-        leaves, treedef = jax.tree.flatten(data)
-        merged = [flown.get(i, leaf) for i, leaf in enumerate(leaves)]
-        return finish(jax.tree.unflatten(treedef, merged))
+        key = layout(data)
+        if key not in known:
+            known[key] = Ticks(tick, derive, data, worlds.owned(data), together=False)
+        ticks = known[key]
+        flown = ticks.unpack(advance(ticks, ticks.pack(data), n_steps, worlds))
+        leaves, treedef = jax.tree.flatten(unsynced(data))
+        for i, leaf in flown.items():
+            leaves[i] = leaf
+        return jax.tree.unflatten(treedef, leaves)
 
     compiled = jax.jit(pure)
 
     def step(data: SimData, n_steps: Array | int = 1) -> SimData:
         if not hasattr(n_steps, "dtype"):
             n_steps = steps_of(n_steps)
-        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data))
-        return (pure if traced else compiled)(data, n_steps)
+        if any(isinstance(x, jax.core.Tracer) for x in (n_steps, *jax.tree.leaves(data))):
+            return pure(data, n_steps)
+        return compiled(
+            data, np.int32(n_steps)
+        )  # an array, so that another number compiles nothing
 
     return step
 
@@ -82,8 +90,7 @@ class PackedStep:
     """
 
     def __init__(self, tick: Stage, derivative: Derivative, data: SimData, worlds: Worlds) -> None:
-        blocks = blocks_of(tick, data, worlds)
-        changed = {i for i, moves in enumerate(blocks.moves) if moves} | {blocks.command}
+        ticks = Ticks(tick, lambda data: data, data, worlds.owned(data), together=True)
         leaves = jax.tree.leaves_with_path(data)
         fields = [path[0].name for path, _ in leaves]
         on_mesh = worlds.mesh is not None
@@ -91,7 +98,7 @@ class PackedStep:
 
         def unpacking(places: list[int]) -> Callable[[Packed], list[Array]]:
             def unpack(packed: Packed) -> list[Array]:
-                leaves = blocks.unpack(packed)
+                leaves = ticks.unpack(packed)
                 return [leaves[i] for i in places]
 
             return jax.jit(unpack, out_shardings=shardings and [shardings[i] for i in places])
@@ -99,7 +106,7 @@ class PackedStep:
         self._unpack: dict[str, tuple[list[int], Callable[[Packed], list[Array]]]] = {}
         for name in dict.fromkeys(fields):
             first = fields.index(name)
-            places = [i for i in sorted(changed) if fields[i] == name]
+            places = [i for i in ticks.changed if fields[i] == name]
             if places:
                 self._unpack[name] = [i - first for i in places], unpacking(places)
 
@@ -107,35 +114,35 @@ class PackedStep:
         def derive(data: SimData) -> SimStateDeriv:
             return worlds.placed(data.replace(states_deriv=derivative(data))).states_deriv
 
-        @partial(jax.jit, donate_argnums=0, compiler_options=known_options(_COMPILER_OPTIONS))
-        def advance(
-            moving: Arrays, fixed: Arrays, n_steps: Array | int
-        ) -> tuple[Arrays, list[Array]]:
-            packed = blocks.advance(Packed(moving, fixed), n_steps)
-            if blocks.n_blocks > 1 or on_mesh:
-                return packed.moving, []
-            leaves = blocks.unpack(packed)
-            return packed.moving, [leaves[i] for i in sorted(changed) if fields[i] == "states"]
+        few = not on_mesh and data.core.n_worlds * data.core.n_drones <= LANES
+        states = [i for i in ticks.changed if few and fields[i] == "states"]
 
-        self.pack, self.commanded = jax.jit(blocks.pack), blocks.commanded
+        @partial(jax.jit, donate_argnums=(0, 3), compiler_options=known_options(_COMPILER_OPTIONS))
+        def fly(
+            moving: list[Array],
+            fixed: list[Array],
+            shared: list[Array],
+            common: list[Array],
+            n_steps: Array,
+        ) -> tuple[list[Array], list[Array], list[Array]]:
+            packed = advance(ticks, Packed(moving, fixed, shared, common), n_steps, worlds)
+            leaves = ticks.unpack(packed)
+            return packed.moving, packed.common, [leaves[i] for i in states]
+
+        self.pack = jax.jit(ticks.pack)
         self.reads_derivative = any(
-            blocks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
+            ticks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
         )
-        self._derive, self._advance, self._on_mesh = derive, advance, on_mesh
-        self._state_names = [
-            path[1].name
-            for i, (path, _) in enumerate(leaves)
-            if i in changed and fields[i] == "states"
-        ]
+        self._derive, self._fly, self.commanded = derive, fly, ticks.commanded
+        self._state_names = [leaves[i][0][1].name for i in states]
 
     def __call__(self, packed: Packed, n_steps: int) -> tuple[Packed, list[Array]]:
         """Return packed data after `n_steps` ticks, and the states for `field`.
 
         Donates the arrays that ticks change.
         """
-        n = n_steps if self._on_mesh else _count(n_steps)
-        moving, states = self._advance(*packed, n)
-        return Packed(moving, packed.fixed), states
+        moving, common, states = self._fly(*packed, np.int32(n_steps))
+        return packed._replace(moving=moving, common=common), states
 
     def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:
         """Return a field of the data.
@@ -208,7 +215,7 @@ class PackedData:
         """Return the packed data; copy them if a view needs them, because a step donates them."""
         packed = self._packed
         if self._view() is not None:
-            packed = packed._replace(moving=_copied(packed.moving))
+            packed = packed._replace(moving=_copied(packed.moving), common=_copied(packed.common))
         self._fields, self._view = {}, _nobody
         return packed
 
@@ -234,22 +241,16 @@ def _nobody() -> None:
 
 
 @jax.jit
-def _copied(arrays: Arrays) -> Arrays:
-    return jax.tree.map(jnp.copy, arrays)
+def _copied(arrays: list[Array]) -> list[Array]:
+    return [jnp.copy(array) for array in arrays]
 
 
-@lru_cache(maxsize=64)
-def _count(n: int) -> Array:
-    """Return a number as an array, which compiled functions accept in a third of the time."""
-    with jax.ensure_compile_time_eval():
-        return jnp.asarray(n, jnp.int32)
+def unsynced(data: SimData) -> SimData:
+    """Mark the MJX data as out of date."""
+    core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
+    return data.replace(core=core)
 
 
 def finishing(derivative: Derivative) -> Stage:
     """Return the stage after a step or reset: derivatives, and MJX data marked out of date."""
-
-    def finish(data: SimData) -> SimData:
-        core = data.core.replace(mjx_synced=jnp.zeros_like(data.core.mjx_synced))
-        return data.replace(states_deriv=derivative(data), core=core)
-
-    return finish
+    return lambda data: unsynced(data.replace(states_deriv=derivative(data)))

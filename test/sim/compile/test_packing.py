@@ -1,4 +1,4 @@
-"""Laying arrays end to end, and loops that carry what changes."""
+"""Laying arrays end to end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from crazyflow_ros.sim.compile.packing import MovingLeaves, Packing, repeat
+from crazyflow_ros.sim.compile.packing import MovingLeaves, Packing
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 
 Tree = dict[str, jax.Array]
@@ -21,10 +21,6 @@ def tree() -> Tree:
         "flag": jnp.array([True, False]),
         "swapped": jnp.zeros((2, 3)),
     }
-
-
-def repeated(t: Tree, n: jax.Array | int) -> Tree:
-    return repeat(advance, t, n, changed_leaves(traced(advance, t)))
 
 
 def advance(t: Tree) -> Tree:
@@ -55,22 +51,6 @@ def test_changed_leaves() -> None:
     assert changed(lambda t: t | {"fixed": jnp.zeros((2, 3))}) == {"fixed"}
     with pytest.raises(TypeError, match="changed the structure"):
         changed(lambda t: {"count": t["count"]})
-
-
-@pytest.mark.parametrize("n", [0, 1, 5])
-def test_repeat(n: int) -> None:
-    expected = tree()
-    for _ in range(n):
-        expected = advance(expected)
-    for result in (repeated(tree(), n), jax.jit(repeated)(tree(), n)):
-        jax.tree.map(np.testing.assert_array_equal, result, expected)
-
-
-def test_a_loop_of_fixed_length_can_be_differentiated() -> None:
-    def last(x: jax.Array) -> jax.Array:
-        return repeated(tree() | {"moving": x}, 4)["moving"].sum()
-
-    np.testing.assert_allclose(jax.grad(last)(jnp.ones((2, 1, 3))), 16)
 
 
 def test_moving_leaves() -> None:

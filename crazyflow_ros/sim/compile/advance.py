@@ -1,0 +1,263 @@
+"""Ticks and their derivatives as primitives of JAX, computed in blocks.
+
+Otherwise, JAX would differentiate the whole computation, and store for each tick what its
+derivative needs. Here the derivative of a block of worlds is one more function of that block, which
+computes the ticks again: what it stores stays in the cache, and is gone when the next block starts.
+`jax.custom_vjp` would do for `jax.grad`, but forbids forward mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from crazyflow_ros.sim.compile.blocks import Results, Rows, at_once, in_blocks
+from crazyflow_ros.sim.compile.ticks import Packed, Ticks, replaced
+from crazyflow_ros.sim.worlds import Worlds
+
+Args = Sequence[Any]
+Run = Callable[..., Results]  # in_blocks or at_once
+
+
+def advance(ticks: Ticks, packed: Packed, n_ticks: Array | int, worlds: Worlds) -> Packed:
+    """Return the data after `n_ticks` ticks.
+
+    Args:
+        ticks: Layout of the data. Compiled code is kept for this object.
+        packed: Data before.
+        n_ticks: Number of ticks; an int if this is to be differentiated in reverse mode.
+        worlds: On which devices the worlds are.
+    """
+    moving, fixed, shared, common = packed
+    n_moving = len(moving)
+    if common:  # all worlds at once
+
+        def fly(own: list[Rows], shared: list[Array]) -> Results:
+            args = ticks.flown([*own, *shared], n_ticks)
+            return args[:n_moving], args[-len(common) :]
+
+        moving, common = at_once(fly, [*moving, *fixed], [*shared, *common])
+        return packed._replace(moving=moving, common=common)
+    call = _Call(ticks, n_ticks if isinstance(n_ticks, int) else None)
+    run = worlds.on_each_device(lambda own, shared: _FLY.of(call, *own, *shared))
+    count = jnp.asarray(n_ticks, jnp.int32)
+    return packed._replace(moving=run([*moving, *fixed], [*shared, count]))
+
+
+class _Call(NamedTuple):
+    """Ticks as a function of arguments: those of `Ticks`, and the number of ticks.
+
+    Derivatives are with respect to the arguments `which`.
+    """
+
+    ticks: Ticks
+    n_ticks: int | None
+    """The number, unless it is traced."""
+    which: tuple[int, ...] = ()
+
+    @property
+    def n_primals(self) -> int:
+        """Number of arguments. Those of derivatives also have tangents or cotangents."""
+        return self.ticks.n_arguments + 1
+
+    def is_own(self, i: int) -> bool:
+        """Return whether each world has its part of an argument."""
+        return i < self.ticks.n_own
+
+    def results(self, args: Args) -> list[int]:
+        """Return which arguments change and are real numbers."""
+        return _floats(args[: len(self.ticks.moving)])
+
+
+def _floats(args: Args) -> list[int]:
+    return [i for i, x in enumerate(args) if jnp.issubdtype(x.dtype, jnp.floating)]
+
+
+def _fly(call: _Call, run: Run, *args: Array) -> list[Array]:
+    """Return the arguments that change, after the ticks."""
+    n_own, n_moving = call.ticks.n_own, len(call.ticks.moving)
+
+    def fn(own: list[Rows], shared: list[Array]) -> Results:
+        # An argument serves all numbers. Outside a kernel, JAX may have to differentiate this.
+        known = None if run is in_blocks else call.n_ticks
+        n_ticks = shared[-1] if known is None else known
+        return call.ticks.flown([*own, *shared[:-1]], n_ticks)[:n_moving], []
+
+    return run(fn, args[:n_own], args[n_own:], range(n_moving))[0]
+
+
+def _derivative(
+    call: _Call,
+    run: Run,
+    args: Sequence[Array],
+    given: Sequence[int],
+    wanted: Sequence[int],
+    derive: Callable[[Callable[..., list[Any]], list[Any], list[Any]], list[Any]],
+) -> list[Array]:
+    """Return a derivative of the results with respect to `call.which`.
+
+    Args:
+        call: The ticks.
+        run: `in_blocks` or `at_once`.
+        args: Primals, and tangents or cotangents.
+        given: Primals that the latter belong to.
+        wanted: Primals that the derivatives belong to.
+        derive: From the results as a function of `call.which`, values of `call.which`, and
+            tangents or cotangents, to the derivatives.
+    """
+    primals, ticks = range(call.n_primals), call.ticks
+    results = call.results(args)
+    places = [*primals, *(call.n_primals + k for k in range(len(given)))]
+    is_own = [call.is_own(i) for i in (*primals, *given)]
+    own, shared = ([i for i in places if is_own[i] is flag] for flag in (True, False))
+
+    def fn(own_values: list[Rows], shared_values: list[Array]) -> Results:
+        values: dict[int, Any] = dict(zip(own, own_values)) | dict(zip(shared, shared_values))
+        before = [values[i] for i in primals]
+        n_ticks = before.pop() if call.n_ticks is None else call.n_ticks
+
+        def of(*which: Any) -> list[Any]:
+            after = ticks.flown(replaced(before[: ticks.n_arguments], call.which, which), n_ticks)
+            return [after[i] for i in results]
+
+        extra = [values[i] for i in places[call.n_primals :]]
+        derived = derive(of, [before[i] for i in call.which], extra)
+        parts: Results = ([], [])
+        for i, x in zip(wanted, derived, strict=True):
+            parts[not call.is_own(i)].append(x)
+        return parts
+
+    at = {i: own.index(call.n_primals + k) for k, i in enumerate(given) if call.is_own(i)}
+    into = [at.get(i) for i in wanted if call.is_own(i)]
+    changed, sums = run(fn, [args[i] for i in own], [args[i] for i in shared], into)
+    return [(changed if call.is_own(i) else sums).pop(0) for i in wanted]
+
+
+def _push(call: _Call, run: Run, *args: Array) -> list[Array]:
+    """Return the tangents of the results, from primals and the tangents of `call.which`."""
+
+    def derive(of: Callable[..., list[Any]], which: list[Any], tangents: list[Any]) -> list[Any]:
+        return jax.jvp(of, tuple(which), tuple(tangents))[1]
+
+    return _derivative(call, run, args, call.which, call.results(args), derive)
+
+
+def _pull(call: _Call, run: Run, *args: Array) -> list[Array]:
+    """Return the cotangents of `call.which`, from primals and the cotangents of the results."""
+    if call.n_ticks is None:
+        raise TypeError(
+            "the gradient of a step needs a number of ticks that is known when it is traced: an "
+            "int, not an array"
+        )
+
+    def derive(of: Callable[..., list[Any]], which: list[Any], cotangents: list[Any]) -> list[Any]:
+        return list(jax.vjp(of, *which)[1](cotangents))
+
+    return _derivative(call, run, args, call.results(args), call.which, derive)
+
+
+class _Primitive(Primitive):
+    """A computation of arguments, with the parameter `call`."""
+
+    multiple_results = True
+
+    def __init__(
+        self,
+        compute: Callable[..., list[Array]],
+        given: Callable[[_Call, Args], Sequence[int]],
+        wanted: Callable[[_Call, Args], Sequence[int]],
+    ) -> None:
+        """Define the primitive.
+
+        Args:
+            compute: Function of `call`, of `in_blocks` or `at_once`, and of arguments.
+            given: Primals that the arguments after them belong to.
+            wanted: Primals that the results belong to.
+        """
+        super().__init__(f"ticks{compute.__name__}")
+        self._compute, self._given, self._wanted = compute, given, wanted
+
+        @lru_cache(maxsize=64)
+        def compiled(call: _Call) -> Callable[..., list[Array]]:
+            return jax.jit(partial(compute, call, in_blocks))
+
+        define: Any = self  # JAX has no types for what follows
+        define.def_impl(lambda *args, call: compiled(call)(*args))
+        define.def_abstract_eval(lambda *args, call: [args[i] for i in wanted(call, args)])
+        lowered = mlir.lower_fun(lambda *args, call: compute(call, in_blocks, *args))
+        mlir.register_lowering(self, lowered)
+        batching.primitive_batchers[self] = self._batched
+        ad.primitive_jvps[self] = self._differentiated
+
+    def of(self, call: _Call, *args: Array) -> list[Array]:
+        """Return the results."""
+        bind: Any = self.bind
+        results: list[Array] = bind(*args, call=call)
+        return results
+
+    def _batched(
+        self, args: Args, axes: Sequence[int | None], *, call: _Call
+    ) -> tuple[list[Array], list[int]]:
+        """Compute a batch of the worlds as more worlds."""
+        own = [call.is_own(i) for i in (*range(call.n_primals), *self._given(call, args))]
+        size = next(a.shape[axis] for a, axis in zip(args, axes) if axis is not None)
+        shared_differ = any(axis is not None and not mine for axis, mine in zip(axes, own))
+        if shared_differ or not all(map(call.is_own, self._wanted(call, args))):
+            plain = partial(self._compute, call, at_once)
+            results = jax.vmap(plain, axes, axis_size=size)(*args)
+            return results, [0] * len(results)
+
+        def merged(array: Array, axis: int | None) -> Array:
+            if axis is None:
+                array, axis = jnp.broadcast_to(array, (size, *array.shape)), 0
+            array = jnp.moveaxis(array, axis, 1)
+            return array.reshape(array.shape[0], -1, array.shape[3])
+
+        many = [merged(a, axis) if mine else a for a, axis, mine in zip(args, axes, own)]
+        results = [a.reshape(a.shape[0], size, -1, a.shape[2]) for a in self.of(call, *many)]
+        return results, [1] * len(results)
+
+    def _differentiated(
+        self, primals: Args, tangents: Args, *, call: _Call
+    ) -> tuple[list[Array], list[Array]]:
+        """Differentiate plain operations: for second derivatives."""
+        moved = tuple(ad.instantiate_zeros(t) for t in tangents)
+        return jax.jvp(partial(self._compute, call, at_once), tuple(primals), moved)
+
+
+def _results(call: _Call, args: Args) -> Sequence[int]:
+    return call.results(args)
+
+
+_FLY = _Primitive(_fly, lambda *_: (), lambda call, _: range(len(call.ticks.moving)))
+_PUSH = _Primitive(_push, lambda call, _: call.which, _results)
+_PULL = _Primitive(_pull, _results, lambda call, _: call.which)
+
+
+def _pushed_fly(primals: Args, tangents: Args, *, call: _Call) -> tuple[list[Array], list[Any]]:
+    results = _FLY.of(call, *primals)
+    moved: list[Any] = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in results]
+    which = tuple(i for i in _floats(primals) if type(tangents[i]) is not ad.Zero)
+    if which:
+        pushed = _PUSH.of(call._replace(which=which), *primals, *(tangents[i] for i in which))
+        for i, change in zip(call.results(primals), pushed):
+            moved[i] = change
+    return results, moved
+
+
+def _transposed_push(cotangents: Args, *args: Any, call: _Call) -> list[Any]:
+    primals, tangents = args[: call.n_primals], args[call.n_primals :]
+    pulled = _PULL.of(call, *primals, *(ad.instantiate_zeros(c) for c in cotangents))
+    wanted = [ad.is_undefined_primal(t) for t in tangents]
+    return [None] * len(primals) + [x if want else None for x, want in zip(pulled, wanted)]
+
+
+ad.primitive_jvps[_FLY] = _pushed_fly
+ad.primitive_transposes[_PUSH] = _transposed_push

@@ -1,0 +1,217 @@
+"""Ticks as functions of arrays (rows, worlds, drones), see `blocks`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isqrt, prod
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.dynamics.components import split, stack
+from crazyflow_ros.sim.compile.blocks import leaf_of, rows_of
+from crazyflow_ros.sim.compile.packing import Packing
+from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.functional import stored_command
+from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
+from crazyflow_ros.sim.stages import Stage
+
+_LONGEST = 256  # ticks whose states a derivative stores
+
+_rows_of = jax.jit(rows_of)
+
+
+class Packed(NamedTuple):
+    """The arrays that hold the data."""
+
+    moving: list[Array]
+    """(rows, worlds, drones): what changes in each world."""
+    fixed: list[Array]
+    """(rows, worlds, drones): what is only read."""
+    shared: list[Array]
+    """What is only read and common to all worlds."""
+    common: list[Array]
+    """What changes and is common to all worlds."""
+
+
+class Ticks:
+    """Any number of ticks of data of one layout.
+
+    Row by row, they are functions of a list of arguments: those of `Packed`, one after the other,
+    with tuples of rows in place of the arrays (rows, worlds, drones).
+
+    Attributes:
+        moving: The leaves in each array that changes, by their index.
+        fixed: The leaves in each array that is only read.
+        common: The leaves that change and that all worlds share, such as the random key. If there
+            are any, a tick needs all worlds at once.
+        state: The arguments that a tick changes, by their place.
+        n_own: Number of arguments of which each world has its part.
+        n_arguments: Number of arguments.
+        changed: The leaves that ticks or commands change.
+        used: For each leaf, whether it is in the arrays: it changes, is read, or is the command.
+    """
+
+    def __init__(
+        self, tick: Stage, last: Stage, data: SimData, owned: list[bool], together: bool
+    ) -> None:
+        """Lay out `data`.
+
+        Args:
+            tick: Advances the data by one tick.
+            last: Comes after all ticks.
+            data: Gives structure, shapes and dtypes.
+            owned: For each leaf, whether its first axis is that of the worlds.
+            together: Put leaves of one dtype into one array: fewer arrays cost less in each call
+                of a compiled function, and nothing has to be put together within one.
+        """
+        leaves, self._treedef = jax.tree.flatten(data)
+        self._shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
+        self._tick, self._last, self._owned = tick, last, owned
+        in_tick = changed_leaves(traced(tick, data))
+        jaxpr = traced(lambda data: last(tick(data)), data)
+        moves, reads = changed_leaves(jaxpr), read_leaves(jaxpr)
+        stored = stored_command(data)
+        command = next(i for i, leaf in enumerate(leaves) if leaf is stored)
+        self.changed = [i for i, moving in enumerate(moves) if moving or i == command]
+        self.used = [a or b or i == command for i, (a, b) in enumerate(zip(moves, reads))]
+
+        def grouped(places: list[int]) -> list[list[int]]:
+            groups: dict[object, list[int]] = {}
+            for i in places:
+                kind = (self._shapes[i].dtype, self._shapes[i].shape[1], i == command)
+                groups.setdefault(kind if together else i, []).append(i)
+            return list(groups.values())
+
+        own = [i for i, used in enumerate(self.used) if used and owned[i]]
+        shared = [i for i, used in enumerate(self.used) if used and not owned[i]]
+        self.moving = grouped([i for i in own if in_tick[i]])
+        n_in_tick = len(self.moving)
+        self.moving += grouped([i for i in own if moves[i] and not in_tick[i]])
+        self.fixed = grouped([i for i in own if not moves[i]])
+        self.n_own = len(self.moving) + len(self.fixed)
+        self.common = [i for i in shared if moves[i]]
+        self._shared = [i for i in shared if not moves[i]]
+        self._packing = Packing([self._shapes[i] for i in self._shared]) if together else None
+        n_shared = len(self._packing.dtypes) if self._packing else len(self._shared)
+        self.n_arguments = self.n_own + n_shared + len(self.common)
+        self.state = [*range(n_in_tick), *range(self.n_own + n_shared, self.n_arguments)]
+        # The place of the command: in which part of `Packed`, and at which index.
+        self._command = int(not moves[command]), self._groups[not moves[command]].index([command])
+
+    @property
+    def _groups(self) -> tuple[list[list[int]], list[list[int]]]:
+        return self.moving, self.fixed
+
+    def pack(self, data: SimData) -> Packed:
+        """Return the arrays that hold the data."""
+        leaves = jax.tree.leaves(data)
+        moving, fixed = (
+            [jnp.concatenate([rows_of(leaves[i]) for i in group]) for group in groups]
+            for groups in self._groups
+        )
+        shared = [leaves[i] for i in self._shared]
+        if self._packing:
+            shared = list(self._packing.pack(shared))
+        return Packed(moving, fixed, shared, [leaves[i] for i in self.common])
+
+    def unpack(self, packed: Packed) -> dict[int, Array]:
+        """Return the leaves that ticks or commands change, by their index."""
+        leaves = dict(zip(self.common, packed.common))
+        for groups, arrays in zip(self._groups, packed):
+            for group, array in zip(groups, arrays):
+                for i, rows in self._rows_of_each(group):
+                    if i in self.changed:
+                        leaves[i] = leaf_of(array[rows], self._shapes[i].shape)
+        return leaves
+
+    def _rows_of_each(self, group: list[int]) -> list[tuple[int, slice]]:
+        """Return for each leaf its rows in the array of a group."""
+        slices, start = [], 0
+        for i in group:
+            end = start + prod(self._shapes[i].shape[2:])
+            slices.append((i, slice(start, end)))
+            start = end
+        return slices
+
+    def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
+        """Return the data with another command, (worlds, drones, k)."""
+        # With NumPy, because a compiled call takes longer than a step of few worlds.
+        is_numpy = isinstance(value, np.ndarray)
+        rows: Any = np.ascontiguousarray(value.transpose(2, 0, 1)) if is_numpy else _rows_of(value)
+        part, place = self._command
+        arrays = list(packed[part])
+        arrays[place] = rows
+        return packed._replace(**{packed._fields[part]: arrays})
+
+    def flown(self, args: Sequence[Any], n_ticks: Array | int) -> list[Any]:
+        """Return the arguments after `n_ticks` ticks.
+
+        An int can be differentiated in reverse mode, for which the states at all ticks are stored;
+        of many ticks, the states at some, between which the ticks are computed once more.
+        """
+
+        def tick(_: Array, state: list[Any]) -> list[Any]:
+            after = self.tick(replaced(args, self.state, state))
+            return [after[i] for i in self.state]
+
+        def loop(n: Array | int, body: Callable[..., list[Any]], state: list[Any]) -> list[Any]:
+            if isinstance(n, int):
+                body = jax.checkpoint(body, prevent_cse=False)  # there is nothing to prevent
+            return jax.lax.fori_loop(0, n, body, state)
+
+        state = [args[i] for i in self.state]
+        if isinstance(n_ticks, int) and n_ticks > _LONGEST:
+            size = isqrt(n_ticks)
+            state = loop(n_ticks // size, lambda _, state: loop(size, tick, state), state)
+            n_ticks %= size
+        return self.last(replaced(args, self.state, loop(n_ticks, tick, state)))
+
+    def tick(self, args: Sequence[Any]) -> list[Any]:
+        """Return the arguments after a tick."""
+        return self._after(self._tick, args, self.state)
+
+    def last(self, args: Sequence[Any]) -> list[Any]:
+        """Return the arguments after what comes after all ticks."""
+        others = [i for i in range(len(self.moving)) if i not in self.state]
+        return self._after(self._last, args, others) if others else list(args)
+
+    def _after(self, stage: Stage, args: Sequence[Any], places: list[int]) -> list[Any]:
+        """Return the arguments, those at `places` as they are after a stage."""
+        leaves = jax.tree.leaves(stage(self._data(args)))
+
+        def value(place: int) -> Any:
+            if place >= self.n_own:
+                return leaves[self.common[place - self.n_arguments]]
+            parts = (leaves[i] for i in self.moving[place])
+            return tuple(row for x in parts for row in split(x.reshape(*x.shape[:2], -1)))
+
+        return replaced(args, places, [value(i) for i in places])
+
+    def _data(self, args: Sequence[Any]) -> SimData:
+        """Return the data. Leaves that nothing reads are zero."""
+        n_worlds = args[0][0].shape[0]
+        n_common = len(self.common)
+        shared = args[self.n_own : self.n_arguments - n_common]
+        values = self._packing.unpack(tuple(shared)) if self._packing else shared
+        leaves: dict[int, Any] = dict(zip(self._shared, values))
+        leaves |= zip(self.common, args[self.n_arguments - n_common :])
+        for group, array in zip([*self.moving, *self.fixed], args):
+            for i, rows in self._rows_of_each(group):
+                leaves[i] = stack(array[rows]).reshape(n_worlds, *self._shapes[i].shape[1:])
+        for i, (x, own) in enumerate(zip(self._shapes, self._owned)):
+            if i not in leaves:
+                leaves[i] = jnp.zeros((n_worlds, *x.shape[1:]) if own else x.shape, x.dtype)
+        data: SimData = jax.tree.unflatten(self._treedef, [leaves[i] for i in range(len(leaves))])
+        return data.replace(core=data.core.replace(n_worlds=n_worlds))
+
+
+def replaced(args: Sequence[Any], places: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """Return the arguments with other values at some places."""
+    args = list(args)
+    for i, value in zip(places, values, strict=True):
+        args[i] = value
+    return args
