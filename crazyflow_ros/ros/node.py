@@ -376,4 +376,6 @@ def configure_jax(warn: Callable[[str], object]) -> CodeCache:
         warn: Receives a warning if the cache cannot be used.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    return CodeCache(cache_folder(), warn)
+    code_cache = CodeCache(cache_folder(), warn)
+    code_cache.keep_traces()
+    return code_cache
