@@ -89,7 +89,9 @@ class _Store:
         try:
             with open_file(path, _MOST_BYTES) as file:
                 status = os.fstat(file.fileno())
-                if status.st_uid not in (os.geteuid(), 0) or status.st_mode & 0o022:
+                if status.st_uid not in (os.geteuid(), 0):
+                    raise ValueError(f"it belongs to another user ({status.st_uid})")
+                if status.st_mode & 0o022:
                     raise ValueError("other users can write to it")
                 content = file.read()
             digest, result = content[:32], content[32:]

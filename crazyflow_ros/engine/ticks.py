@@ -25,7 +25,6 @@ from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import names
 from crazyflow_ros.sim.stages import derivative
 
-
 T = TypeVar("T")
 
 
