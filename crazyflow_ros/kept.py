@@ -35,16 +35,20 @@ _WHERE = ("jax_compilation_cache", "jax_persistent_cache")  # change no compiled
 _store: _Store | None = None
 
 
-def keep_in(folder: Path, entries: CacheEntries, warn: Callable[[str], object]) -> None:
+Tell = Callable[[str], object]
+
+
+def keep_in(folder: Path, entries: CacheEntries, unread: Tell, unwritten: Tell) -> None:
     """Keep results from now on.
 
     Args:
         folder: JAX's compilation cache.
         entries: Its entries.
-        warn: Receives a message about each file that is not used.
+        unread: Receives a message about each file that cannot be used.
+        unwritten: Receives the reason why a file cannot be written.
     """
     global _store
-    _store = _Store(folder, entries, warn)
+    _store = _Store(folder, entries, unread, unwritten)
 
 
 def find(*what: object) -> Any:
@@ -80,9 +84,9 @@ def compiled(make: Callable[[], Any], *what: object) -> Any:
 
 
 class _Store:
-    def __init__(self, folder: Path, entries: CacheEntries, warn: Callable[[str], object]) -> None:
+    def __init__(self, folder: Path, entries: CacheEntries, unread: Tell, unwritten: Tell) -> None:
         self.entries = entries
-        self._folder, self._warn = folder, warn
+        self._folder, self._unread, self._unwritten = folder, unread, unwritten
 
     def find(self, what: object, load: Callable[[bytes], Any]) -> Any:
         path = self._path(what)
@@ -102,7 +106,7 @@ class _Store:
         except (FileNotFoundError, LookupError):
             return None
         except Exception as error:
-            self._warn(f"{path} is not used and made anew: {str(error)[:200]}")
+            self._unread(f"{path} is not used and made anew: {str(error)[:200]}")
             return None
         return found
 
@@ -112,7 +116,7 @@ class _Store:
             write_file(path, hashlib.sha256(result).digest() + result, mode=0o600)
             self._remove_oldest()
         except OSError as error:
-            self._warn(f"{path} cannot be written: {error.strerror}")
+            self._unwritten(str(error.strerror))
 
     def _path(self, what: object) -> Path:
         key = repr((_surroundings(), _configuration(), what))

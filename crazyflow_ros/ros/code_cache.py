@@ -67,7 +67,7 @@ class CodeCache:
         """Also keep what is traced, see `kept`, from now on."""
         if self._usable:
             self._entries = self._entries or CacheEntries()
-            kept.keep_in(self._folder, self._entries, self._warn)
+            kept.keep_in(self._folder, self._entries, self._warn, self._warn_unwritten)
 
     def postpone(self) -> None:
         """Postpone the writing of new entries to `close`, because it blocks all threads."""
@@ -101,7 +101,7 @@ class CodeCache:
             self._remove_doubtful()
             self._begin()
         except OSError as error:
-            self._warn_once(f"cannot be written ({error.strerror})")
+            self._warn_unwritten(str(error.strerror))
         return True
 
     def _begin(self) -> None:
@@ -133,6 +133,9 @@ class CodeCache:
             os.utime(self._mark, (0, 0))  # the damaged entry may be of any age
         reason = text.partition("': ")[2] or text
         self._warn_once(f"cannot be {'read' if is_reading else 'written'} ({reason[:200]})")
+
+    def _warn_unwritten(self, reason: str) -> None:
+        self._warn_once(f"cannot be written ({reason})")
 
     def _warn_once(self, problem: str) -> None:
         if not self._has_warned:
