@@ -6,7 +6,8 @@ neither if it finds form and compiled code of an earlier start.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.compiler import ONE_KERNEL, has_one_kernel, set_metadata
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
@@ -91,8 +93,9 @@ class WorldFunction:
         inputs, wind = np.zeros((n_drones, size), dtype), np.zeros(N_NUMBERS, dtype)
 
         def step(data: SimData) -> SimData:
-            stepped = self._step_with_inputs(data, jnp.asarray(inputs), jnp.asarray(wind), 0, 1)
-            return self._without_inputs(stepped, data)
+            with _as_in_kernel():
+                stepped = self._step_with_inputs(data, jnp.asarray(inputs), jnp.asarray(wind), 0, 1)
+                return self._without_inputs(stepped, data)
 
         self._has_rotors, self._feels_wind = sim.dynamics.has_rotors, feels_wind
         self._control = sim.control
@@ -227,6 +230,17 @@ class WorldFunction:
             return []
         volts, current = CRAZYFLIE_BATTERY.under_load(data)
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
+
+
+@contextmanager
+def _as_in_kernel() -> Iterator[None]:
+    """The context in which `one_kernel` traces: JAX then finds what it traced here once more."""
+    with ExitStack() as stack:
+        if jax.default_backend() == "cpu" and has_one_kernel():
+            stack.enter_context(set_metadata(**ONE_KERNEL))
+            stack.enter_context(set_metadata(**dict.fromkeys(ONE_KERNEL)))
+        stack.enter_context(separate_kernels(jax.device_put(np.array(True))))
+        yield
 
 
 def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
