@@ -21,10 +21,12 @@ from benchmark import (
     services,
     sim,
     spawn_gap,
+    start,
 )
 
 BENCHMARKS: dict[str, Callable[[], object]] = {
     "sim": sim.main,
+    "start": start.main,
     "node": node.main,
     "flying": flying.main,
     "services": services.main,

@@ -7,7 +7,10 @@ one warning is logged.
 
 from __future__ import annotations
 
+import io
 import logging
+import pickle
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -91,35 +94,45 @@ def works(attempt: Callable[[], bool], what: str) -> bool:
     return False
 
 
-class LateEntries:
-    """Entries of JAX's compilation cache that are stored, to be written to its folder later.
+class CacheEntries:
+    """Entries of JAX's compilation cache: may be written late, and can be referred to.
 
     JAX takes a tenth of a second or more to serialise a large function, and holds the interpreter's
-    lock meanwhile, so that no other Python thread runs. Stored entries are found when the same
-    function is compiled again. If JAX lacks the functions that this needs, it writes at once.
+    lock meanwhile, so that no other Python thread runs. Postponed entries are found when the same
+    function is compiled again. If JAX lacks the functions that this needs, it writes at once, and
+    no entry can be referred to.
     """
 
     def __init__(self) -> None:
+        self._is_late = False
         self._entries: dict[str, tuple[Any, ...]] = {}
+        self._asked = threading.local()
         self._put: Callable[..., None] = lambda *_: None
         works(self._take_over, "the functions that write and read its cache")
 
     def _take_over(self) -> bool:
         cache: Any = import_module("jax._src.compilation_cache")
-        put, get = cache.put_executable_and_time, cache.get_executable_and_time
+        self._put, get = cache.put_executable_and_time, cache.get_executable_and_time
 
-        def keep(key: str, *entry: Any) -> None:
-            self._entries[key] = entry
+        def put(key: str, *entry: Any) -> None:
+            if self._is_late:
+                self._entries[key] = entry
+            else:
+                self._put(key, *entry)
 
-        def find(key: str, *rest: Any) -> Any:
+        def find(key: str, options: Any, backend: Any, devices: Any) -> Any:
+            self._asked.entry = key, options.SerializeAsString(), [device.id for device in devices]
             if (entry := self._entries.get(key)) is None:
-                return get(key, *rest)
+                return get(key, options, backend, devices)
             _, executable, _, seconds = entry
             return executable, seconds
 
-        self._put = put
-        cache.put_executable_and_time, cache.get_executable_and_time = keep, find
+        cache.put_executable_and_time, cache.get_executable_and_time = put, find
         return True
+
+    def postpone(self) -> None:
+        """Keep new entries in memory from now on."""
+        self._is_late = True
 
     def write(self, within: float) -> None:
         """Write the entries, with JAX's warning for those that cannot be written.
@@ -139,3 +152,83 @@ class LateEntries:
                 what = f"persistent compilation cache entry for {entry[0]!r}"
                 reason = f"{type(error).__name__}: {error}"
                 warnings.warn(f"Error writing {what}: {reason}", stacklevel=2)
+
+    def compiled(self, make: Callable[[], Any]) -> tuple[Any, bytes | None]:
+        """Compile a function.
+
+        Args:
+            make: Compiles it, as the last one that it compiles.
+
+        Returns:
+            Its result, and what `loaded` needs to load it without tracing it; None if JAX's cache
+            is not in use.
+        """
+        self._asked.entry = None
+        function = make()
+        if (entry := self._asked.entry) is None:
+            return function, None
+        parts = function._executable._unloaded_executable, function.args_info, function.out_tree
+        file = io.BytesIO()
+        try:
+            if function._params.const_args:
+                raise NotImplementedError("functions with constants as arguments")
+            _Pickler(file, entry).dump((*parts, function._no_kwargs))
+        except Exception as error:  # from any part of JAX that has changed
+            _LOGGER.warning("a compiled function cannot be kept: %s", str(error)[:200])
+            return function, None
+        return function, file.getvalue()
+
+    @staticmethod
+    def loaded(reference: bytes) -> Any:
+        """Return a compiled function of an earlier process.
+
+        Args:
+            reference: Result of `compiled`. It is unpickled, and its entry of the cache is machine
+                code, so both have to be files that only this user can write to.
+
+        Raises:
+            LookupError: JAX's cache has no such entry.
+            Exception: Anything else, if JAX has changed, or if one of them is damaged.
+        """
+        executable, arguments, out_tree, no_kwargs = _Unpickler(io.BytesIO(reference)).load()
+        return jax.stages.Compiled(executable.load(), [], arguments, out_tree, no_kwargs=no_kwargs)
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles a compiled function, with the entry of JAX's cache instead of the code."""
+
+    def __init__(self, file: io.BytesIO, entry: tuple[Any, ...]) -> None:
+        super().__init__(file)
+        self._entry = entry
+
+    def persistent_id(self, value: Any) -> Any:
+        """Replace what exists in one process only."""
+        client: Any = import_module("jax._src.lib").xla_client
+        if isinstance(value, client.LoadedExecutable | client.Executable):
+            return "code", self._entry
+        if isinstance(value, client.Device):
+            return "device", value.id
+        return ("client", None) if isinstance(value, client.Client) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """The inverse of `_Pickler`."""
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Return what this process has instead."""
+        kind, value = pid
+        backend: Any = jax.devices()[0].client
+        devices = {device.id: device for device in backend.devices()}
+        if kind == "client":
+            return backend
+        if kind == "device":
+            return devices[value]
+        client: Any = import_module("jax._src.lib").xla_client
+        cache: Any = import_module("jax._src.compilation_cache")
+        key, options, ids = value
+        options = client.CompileOptions.ParseFromString(options)
+        places = client.DeviceList(tuple(devices[i] for i in ids))
+        code, _ = cache.get_executable_and_time(key, options, backend, places)
+        if code is None:
+            raise LookupError(f"no entry {key}")
+        return code

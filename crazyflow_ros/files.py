@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_file(path: str | Path, content: bytes) -> None:
+def write_file(path: str | Path, content: bytes, mode: int = 0o666) -> None:
     """Write or replace a file atomically, so that it is complete even after a loss of power.
 
     The content is first written to a file with a unique name in the same folder. A symbolic link
@@ -19,6 +19,7 @@ def write_file(path: str | Path, content: bytes) -> None:
     Args:
         path: Path of the file.
         content: The whole content.
+        mode: Permissions of the file, less those that the process's umask takes away.
 
     Raises:
         OSError: The file cannot be written, for example because the disk is full, or the path is
@@ -29,7 +30,7 @@ def write_file(path: str | Path, content: bytes) -> None:
         if not stat.S_ISREG(target.stat().st_mode):
             raise OSError(errno.EEXIST, "not a regular file", str(path))
     part = target.with_name(f".{secrets.token_hex(16)}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             _write_all(file.fileno(), content)

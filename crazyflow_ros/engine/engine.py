@@ -9,7 +9,7 @@ import numpy as np
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import gust_period
-from crazyflow_ros.engine.compiled_world import CONTACT, LOST, SHARED, CompiledWorld, Leaves
+from crazyflow_ros.engine.compiled_world import SHARED, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import (
     BatteryCharge,
@@ -17,6 +17,7 @@ from crazyflow_ros.engine.disturbances import (
     MotorEfficiency,
     Wind,
 )
+from crazyflow_ros.engine.form import CONTACT, LOST, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot

@@ -6,13 +6,17 @@ compile both, which takes seconds with contacts. So the end is one more tick tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState
-from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.engine.isolation import keep_held
+from crazyflow_ros.kernels import separate_kernels, separation
 from crazyflow_ros.sim import Integrator, Sim, SimData
 from crazyflow_ros.sim.compile.packing import Components, in_components
 from crazyflow_ros.sim.compile.stepping import StepFn
@@ -20,6 +24,19 @@ from crazyflow_ros.sim.data import SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import names
 from crazyflow_ros.sim.stages import derivative
+
+T = TypeVar("T")
+
+
+def inlined(fn: Callable[..., T]) -> Callable[..., T]:
+    """Return `fn`, traced once for all calls with such arguments."""
+
+    @partial(jax.jit, inline=True)
+    def trace(true: Array | None, *args: Any) -> T:
+        with separate_kernels(true):  # as an argument, because the trace outlives the context
+            return fn(*args)
+
+    return lambda *args: trace(separation(), *args)
 
 
 def holding_step(sim: Sim) -> StepFn:
@@ -29,14 +46,20 @@ def holding_step(sim: Sim) -> StepFn:
     # rk4 also evaluates intermediate states.
     is_simple = sim.integrator is not Integrator.rk4
 
+    # Python runs the stages once for each kind of data, although the parts below are traced
+    # repeatedly: within branches, and to find what a tick changes.
+
+    @inlined
     def commanded(data: SimData) -> SimData:
         for stage in before:
             data = stage(data)
         return data
 
-    def rate_of(data: SimData, forces: tuple[External, ...] = sim.forces) -> BodyDerivative:
-        return derivative(data, data.states.components, forces)
+    @inlined
+    def rate_of(data: SimData) -> BodyDerivative:
+        return derivative(data, data.states.components, sim.forces)
 
+    @inlined
     def moved(data: SimData, rate: BodyDerivative) -> SimData:
         def rate_at(state: BodyState) -> BodyDerivative:
             return rate if is_simple else derivative(data, state, sim.forces)
@@ -50,7 +73,7 @@ def holding_step(sim: Sim) -> StepFn:
 
     def whole_tick(data: SimData) -> SimData:
         data = commanded(data)
-        return moved(data, rate_of(data, ()))
+        return moved(data, rate_of(data))
 
     def step(data: SimData, n_ticks: Array | int = 1) -> SimData:
         check_precision(data)

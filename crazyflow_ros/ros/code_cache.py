@@ -19,7 +19,8 @@ from typing import Any
 
 import jax
 
-from crazyflow_ros.compiler import LateEntries
+from crazyflow_ros import kept
+from crazyflow_ros.compiler import CacheEntries
 
 ENTRIES = "*-cache"
 """Names of JAX's entries."""
@@ -52,26 +53,34 @@ class CodeCache:
         self._mark: Path | None = None
         self._is_whole = True  # whether all entries of this process are complete
         self._has_warned = False
-        self._late: LateEntries | None = None
+        self._entries: CacheEntries | None = None
         self._show_others = warnings.showwarning
-        if self._is_usable():
+        self._usable = self._is_usable()
+        if self._usable:
             jax.config.update("jax_compilation_cache_dir", str(folder))
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
             jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
             warnings.filterwarnings("always", f".*{_OURS}")
             warnings.showwarning = self._show
 
+    def keep_traces(self) -> None:
+        """Also keep what is traced, see `kept`, from now on."""
+        if self._usable:
+            self._entries = self._entries or CacheEntries()
+            kept.keep_in(self._folder, self._entries, self._warn, self._warn_unwritten)
+
     def postpone(self) -> None:
         """Postpone the writing of new entries to `close`, because it blocks all threads."""
-        self._late = LateEntries()
+        self._entries = self._entries or CacheEntries()
+        self._entries.postpone()
 
     def close(self) -> None:
         """Write postponed entries within the time limit, and mark all entries as complete.
 
         Entries without the mark are checked by the next process.
         """
-        if self._late is not None:
-            self._late.write(_WRITING)
+        if self._entries is not None:
+            self._entries.write(_WRITING)
         if self._mark is not None and self._is_whole:
             self._mark.unlink(missing_ok=True)
 
@@ -92,7 +101,7 @@ class CodeCache:
             self._remove_doubtful()
             self._begin()
         except OSError as error:
-            self._warn_once(f"cannot be written ({error.strerror})")
+            self._warn_unwritten(str(error.strerror))
         return True
 
     def _begin(self) -> None:
@@ -124,6 +133,9 @@ class CodeCache:
             os.utime(self._mark, (0, 0))  # the damaged entry may be of any age
         reason = text.partition("': ")[2] or text
         self._warn_once(f"cannot be {'read' if is_reading else 'written'} ({reason[:200]})")
+
+    def _warn_unwritten(self, reason: str) -> None:
+        self._warn_once(f"cannot be written ({reason})")
 
     def _warn_once(self, problem: str) -> None:
         if not self._has_warned:

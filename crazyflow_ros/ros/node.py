@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -125,8 +127,12 @@ class SimulatorNode(Node):
         )
         kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
         start_up = StartUp(Path(kept) if kept else None, self.get_logger().info)
+        # XLA compiles and loads code without the interpreter's lock.
+        importing = Thread(target=self._import_features, name="imports", daemon=True)
+        importing.start()
         with start_up.compiling(*shape):
             self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
+        importing.join()
         self.recorded_effects: RecordedEffects | None = None
         if self.recorder is not None:
             from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
@@ -142,8 +148,7 @@ class SimulatorNode(Node):
         self._on_close: list[Callable[[], None]] = []
         # Services that add drones call it directly; a reset may also change the drones.
         self.create_timer(_FOLLOW_PERIOD, self.follow_drones)
-        on_topics = self.parameters.ros2_control.mode == "topic"
-        for name in (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ())):
+        for name in self._features:
             self._declare(name)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
@@ -319,6 +324,16 @@ class SimulatorNode(Node):
             logger=self.get_logger(),
         )
 
+    @property
+    def _features(self) -> tuple[str, ...]:
+        on_topics = self.parameters.ros2_control.mode == "topic"
+        return (*_FEATURES, *(_TOPIC_FEATURES if on_topics else ()))
+
+    def _import_features(self) -> None:
+        for feature in self._features:
+            with suppress(Exception):  # which `_declare` meets again
+                import_module(f"crazyflow_ros.ros.{feature}")
+
     def _declare(self, feature: str) -> None:
         """Declare a feature; warn if its message package is missing."""
         try:
@@ -376,4 +391,6 @@ def configure_jax(warn: Callable[[str], object]) -> CodeCache:
         warn: Receives a warning if the cache cannot be used.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    return CodeCache(cache_folder(), warn)
+    code_cache = CodeCache(cache_folder(), warn)
+    code_cache.keep_traces()
+    return code_cache

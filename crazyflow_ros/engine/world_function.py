@@ -1,0 +1,262 @@
+"""The function that advances all drones of a world, as JAX traces it.
+
+To build it, and to trace it for its form, takes as long as to import JAX, so `CompiledWorld` does
+neither if it finds form and compiled code of an earlier start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.compiler import ONE_KERNEL, has_one_kernel, set_metadata
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
+from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
+from crazyflow_ros.dynamics.forces.external import External
+from crazyflow_ros.dynamics.forces.floor import floor_contact
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
+from crazyflow_ros.engine.attitudes import control_state_or_attitude
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, Form
+from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
+from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
+from crazyflow_ros.engine.ticks import holding_step
+from crazyflow_ros.kernels import one_kernel, separate_kernels
+from crazyflow_ros.scene.frames import world_to_body
+from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
+from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
+from crazyflow_ros.sim.leaves import path_name
+from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.pipeline import replace as substitute
+from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.sim.wind import N_NUMBERS
+
+
+class WorldFunction:
+    """One world of a `Sim` as a function of packed state and inputs, parameters as constants.
+
+    Attributes:
+        form: Its arguments and results.
+    """
+
+    def __init__(
+        self, config: SimulationConfig, n_drones: int, *, levels: bool, gusts: bool
+    ) -> None:
+        """Build the simulation, and trace it for its form; see `CompiledWorld`.
+
+        Raises:
+            ValueError: The configuration names something that does not exist, or a rate that does
+                not divide `freq`.
+        """
+        self._sim = sim = Sim(
+            n_drones=n_drones,
+            drone=config.drone_model,
+            dynamics=config.dynamics,
+            control=Control.rotor_vel if levels else config.control,
+            integrator=config.integrator,
+            freq=config.freq,
+            state_freq=config.state_freq,
+            attitude_freq=config.attitude_freq,
+            body_rate_freq=config.body_rate_freq,
+            force_torque_freq=config.force_torque_freq,
+            scene=config.scene,
+            forces=_forces(config, n_drones),
+            rng_key=config.seed,
+            true_mass=config.true_mass,
+        )
+        self._levels, self._gusts, self._has_battery = levels, gusts, config.battery
+        if levels:
+            follow_levels(sim, config)
+        elif sim.control is Control.state:
+            sim.step_pipeline = substitute(
+                sim.step_pipeline, "control_state", control_state_or_attitude
+            )
+        stages: list[Stage] = [
+            *([CRAZYFLIE_BATTERY] if config.battery else []),
+            *([WeakMotors()] if sim.dynamics.has_rotors else []),
+            *([Blow()] if gusts else []),
+        ]
+        sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", *stages)
+        make_holdable(sim)
+        self._step = holding_step(sim)
+        feels_wind = hasattr(sim.data.params, "wind")
+        size, dtype = sim.control.sizes[0] + BESIDE_COMMAND, sim.data.states.pos.dtype
+        inputs, wind = np.zeros((n_drones, size), dtype), np.zeros(N_NUMBERS, dtype)
+
+        def step(data: SimData) -> SimData:
+            with _as_in_kernel():
+                stepped = self._step_with_inputs(data, jnp.asarray(inputs), jnp.asarray(wind), 0, 1)
+                return self._without_inputs(stepped, data)
+
+        self._has_rotors, self._feels_wind = sim.dynamics.has_rotors, feels_wind
+        self._control = sim.control
+        # Fixed leaves, including the parameters, enter the compiled function as constants.
+        self._split = MovingLeaves(step, sim.data)
+        self._fixed = self._split.fixed(sim.data)
+        paths = zip(jax.tree.leaves_with_path(sim.data), self._split.moves)
+        self.form = Form(
+            initial={path_name(path): np.array(x) for (path, x), moves in paths if moves},
+            n_drones=n_drones,
+            control=sim.control,
+            control_period=sim.freq // sim.control_freq,
+            has_rotors=sim.dynamics.has_rotors,
+            feels_wind=feels_wind,
+            n_columns=CONTACT.stop + 3 * config.battery,
+        )
+
+    def compile(self, numbers: Any, rest: Sequence[Any], obstacles: Obstacles | None) -> Any:
+        """Compile the function for obstacles of one layout.
+
+        Args:
+            numbers: The first argument, see `Form`.
+            rest: The other vectors of the state.
+            obstacles: Obstacles, or None.
+        """
+        # A function of its own each time: JAX keeps compiled code as long as the function exists.
+        return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles).compile()
+
+    def _is_held(self, armed: Array) -> Array:
+        return armed <= Level.held if self._levels else armed < 0
+
+    def _step_with_inputs(
+        self,
+        data: SimData,
+        inputs: Array,
+        wind: Array,
+        phase: Array | int,
+        n_ticks: Array | int,
+        obstacles: Obstacles | None = None,
+    ) -> SimData:
+        """Return the data after some ticks; wind and obstacles stay until `_without_inputs`."""
+        params, controls = data.params, data.controls
+        k = self._control.sizes[0]
+        command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
+        assert isinstance(controls, HoldableControls)
+        if isinstance(controls, LevelControls):
+            controls = controls.with_commands(command, armed)
+        elif self._control is Control.rotor_vel:
+            controls = controls.replace(rotor_vel=command, held=self._is_held(armed))
+        else:
+            level = getattr(controls, self._control).replace(cmd=command)
+            controls = controls.replace(**{self._control.value: level}, held=self._is_held(armed))
+        data = data.replace(
+            states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
+            controls=controls.replace(armed=armed > 0),
+            params=params.replace(obstacles=obstacles),
+            core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
+        )
+        if self._has_rotors:
+            data = data.replace(plugins=data.plugins | {WeakMotors.LOSS: loss})
+        if self._feels_wind:
+            data = with_wind(data, wind) if self._gusts else with_calm_wind(data, wind)
+        return self._step(data, n_ticks)
+
+    @staticmethod
+    def _without_inputs(data: SimData, before: SimData) -> SimData:
+        """Return the data with the parameters and inputs of plugins that it had before a step."""
+        given = {k: before.plugins[k] for k in before.plugins.keys() & {WIND, WeakMotors.LOSS}}
+        return data.replace(params=before.params, plugins=data.plugins | given)
+
+    def _advance_packed(
+        self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
+    ) -> tuple[Array, Vectors]:
+        form, k = self.form, self._control.sizes[0]
+        parts = jnp.split(arguments, form.ends[:-1])
+        numbers, inputs, counts, wind, later = (x.reshape(s) for x, s in zip(parts, form.shapes))
+        counts, n_state = counts.astype(jnp.int32), numbers.size
+
+        def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+            vectors, phase, given, results = carry
+            n_ticks = counts[2 + i]
+            with separate_kernels(n_ticks > -1):
+                before = self._split.unpack(vectors, self._fixed)
+                data = self._step_with_inputs(before, given, wind, phase, n_ticks, obstacles)
+                contact = self._contact(data)  # with the wind, whose drag is no contact
+                data = self._without_inputs(data, before)
+            controls = data.controls
+            assert isinstance(controls, HoldableControls)
+            lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
+            lost_column = lost.astype(inputs.dtype)
+            readings = [*self._readings(data), lost_column, contact, *self._battery(data)]
+            row = jnp.concatenate(readings, axis=-1)
+            armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
+            return (
+                self._split.pack(data),
+                phase + n_ticks,
+                jnp.concatenate((later[i], armed, given[:, k + 1 :]), axis=-1),
+                jax.lax.dynamic_update_slice(results, row.ravel(), (n_state + i * row.size,)),
+            )
+
+        n_rows = form.max_stretches * form.n_drones
+        results = jnp.zeros(n_state + n_rows * form.n_columns, inputs.dtype)
+        carry = (form.joined(numbers, rest), counts[0], inputs, results)
+        vectors, _, _, results = jax.lax.fori_loop(0, counts[1], stretch, carry)
+        numbers, rest = form.parted(vectors)
+        return jax.lax.dynamic_update_slice(results, numbers, (0,)), rest
+
+    def _readings(self, data: SimData) -> list[Array]:
+        """Return the columns of the output before `LOST`."""
+        states, rate, controls = data.states, data.states_deriv, data.controls
+        assert isinstance(controls, HoldableControls)
+        moves = ~controls.held
+        acc, ang_acc = (jnp.where(moves & jnp.isfinite(x), x, 0) for x in (rate.acc, rate.ang_acc))
+        readings = [
+            *(states.pos, states.quat, states.vel, states.ang_vel),
+            *(acc, ang_acc),
+            world_to_body(states.quat, states.vel),
+            world_to_body(states.quat, acc - data.params.gravity_vec),
+            states.rotor_vel if self._has_rotors else jnp.zeros_like(states.rotor_vel),
+        ]
+        return [x[0] for x in readings]
+
+    def _contact(self, data: SimData) -> Array:
+        """Return the columns `CONTACT`."""
+        assert isinstance(data.controls, HoldableControls)
+        wrench = self._sim.contact_wrench(data)
+        return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
+
+    def _battery(self, data: SimData) -> list[Array]:
+        """Return the columns after `CONTACT`, if the drones have batteries."""
+        if not self._has_battery:
+            return []
+        volts, current = CRAZYFLIE_BATTERY.under_load(data)
+        return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
+
+
+@contextmanager
+def _as_in_kernel() -> Iterator[None]:
+    """The context in which `one_kernel` traces: JAX then finds what it traced here once more."""
+    with ExitStack() as stack:
+        if jax.default_backend() == "cpu" and has_one_kernel():
+            stack.enter_context(set_metadata(**ONE_KERNEL))
+            stack.enter_context(set_metadata(**dict.fromkeys(ONE_KERNEL)))
+        stack.enter_context(separate_kernels(jax.device_put(np.array(True))))
+        yield
+
+
+def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
+    """Return all forces on the drones."""
+    drone = config.drone_model
+    return (
+        *([ground_effect(drone)] if config.ground_effect else []),
+        *([downwash(drone)] if config.downwash and n_drones > 1 else []),
+        *contact_forces(drone, config.freq, drones=config.drone_collisions),
+    )
+
+
+def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[External, ...]:
+    """Return the contact forces of the runtime; `drones` also includes contacts between drones.
+
+    Contacts with things that cannot give way come last, and take precedence.
+    """
+    kinds = (*([drone_contact] if drones else []), obstacle_contact, floor_contact)
+    return tuple(kind(drone_model, freq) for kind in kinds)
