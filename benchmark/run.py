@@ -24,7 +24,8 @@ from benchmark import (
 )
 
 BENCHMARKS: dict[str, Callable[[], object]] = {
-    "sim": sim.main,
+    "loops": lambda: sim.main(sim.LOOPS),
+    "sim": lambda: sim.main([*sim.STEPS, *sim.WAITS, sim.LIMITS]),
     "node": node.main,
     "flying": flying.main,
     "services": services.main,
