@@ -1,6 +1,6 @@
 // The limit of benchmark.node: sends recorded messages round after round, as fast as possible.
 //
-//   bare_publisher FILE     (a line for each message: topic, package, type, depth, bytes in hex)
+//   bare_publisher FILE     (a line for each message: topic, package, type, bytes in hex)
 //
 // The first message is that of /clock, which advances by 10 ms in each round.
 #include <dlfcn.h>
@@ -51,7 +51,8 @@ int main(int argc, char ** argv)
   std::vector<rcl_publisher_t> publishers;
   std::vector<std::vector<std::uint8_t>> messages;
   rcl_publisher_options_t options = rcl_publisher_get_default_options();  // reliable
-  while (file >> topic >> package >> type >> options.qos.depth >> hex) {
+  while (file >> topic >> package >> type >> hex) {
+    options.qos.depth = publishers.empty() ? 10 : 50;  // as the node's
     publishers.push_back(rcl_get_zero_initialized_publisher());
     const auto * support = type_support(package, type);
     check(

@@ -10,7 +10,6 @@ clock and odometry are read before and after.
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import time
@@ -23,10 +22,10 @@ import rclpy
 from geometry_msgs.msg import Transform, Twist, TwistStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.signals import SignalHandlerOptions
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from benchmark.node import Case, processor_time, time_until_ready
+from benchmark.processes import ros
 from benchmark.subscriber import TIMEOUT, Subscriber
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
@@ -168,13 +167,10 @@ def row(topics: str, turns: list[tuple[Speed, Speed]]) -> str:
 
 def main(seconds: float = 4.0) -> None:
     """Measure both rows; a turn takes somewhat more than twice the wall time [s]."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     print(HEAD, flush=True)
     for name, topics in (("each", CASE.topics), ("none", [])):
-        with tempfile.TemporaryDirectory() as folder:
+        with ros(), tempfile.TemporaryDirectory() as folder:
             print(row(name, compare(topics, seconds, Path(folder))), flush=True)
-    rclpy.shutdown()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 Prints a Markdown table. The node runs as fast as possible and publishes at 100 Hz of simulated
 time; all drones hover. The process subscribes to the clock, transforms, and each drone's odometry,
-pose, IMU and joint states, or to the two swarm topics instead of these.
+pose, IMU and joint states, or to the two swarm topics instead of these. The limit is a program in
+C++ that sends the same messages to the same subscriber, bare_publisher.cpp.
 """
 
 from __future__ import annotations
@@ -15,22 +16,29 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import rclpy
 from rclpy.client import Client
-from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool
 
+from benchmark.processes import compiled, ros, running, with_rcl
 from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.resources import resource
 
 RATE = 100  # Hz of simulated time, for all topics
 READY_TIMEOUT = 120.0  # s
+MIDDLEWARE = {
+    "FASTDDS_DEFAULT_PROFILES_FILE": str(resource("config", "fastdds.xml")),
+    "RMW_FASTRTPS_USE_QOS_FROM_XML": "1",
+}
+"""Environment variables that the node sets for itself."""
 HEAD = (
-    "| drones | topics | real-time factor | messages/s received | lost | cores used"
-    " | memory | ready, cold | ready, warm |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|"
+    "| drones | topics | real-time factor | messages/s received | lost | bare publisher | lost"
+    " | of the bare | cores used | memory | ready, cold | ready, warm |\n|---:|---|" + "---:|" * 10
 )
 
 
@@ -73,16 +81,51 @@ class Case:
 CASES = (Case(1, True), Case(10, True), Case(100, True), Case(100, False))
 
 
+class Received(NamedTuple):
+    """What a subscriber received."""
+
+    factor: float
+    """Real-time factor."""
+    rate: float
+    """Messages per second of wall time."""
+    arrived: float
+    """Fraction of the messages sent."""
+
+    @classmethod
+    def of(
+        cls, topics: Sequence[str], rate: float, seconds: float, file: Path = Path(os.devnull)
+    ) -> Self:
+        """Count messages in another process.
+
+        Args:
+            topics: Topics, first clock.
+            rate: Messages per simulated second.
+            seconds: Wall time [s].
+            file: Gets the latest messages.
+        """
+        output = subprocess.run(
+            [sys.executable, "-m", "benchmark.subscriber", str(seconds), str(file), *topics],
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=seconds + 200,
+        ).stdout
+        seen = json.loads(output.splitlines()[-1])
+        sent = seen["simulated"] * rate
+        received = seen["received"]
+        return cls(seen["simulated"] / seen["wall"], received / seconds, min(received / sent, 1.0))
+
+    def __str__(self) -> str:
+        """Format rate and loss as cells of a table."""
+        return f"{self.rate:.0f} | {100 * (1 - self.arrived):.0f} %"
+
+
 @dataclass(frozen=True)
 class Result:
     """A row of the table."""
 
     case: Case
-    factor: float
-    received_rate: float
-    """Messages per second of wall time."""
-    lost: float
-    """Fraction of lost messages."""
+    node: Received
+    bare: Received
     cores: float
     """Processor time of the node over wall time."""
     memory: float
@@ -96,18 +139,18 @@ class Result:
         """Format the row as Markdown."""
         return (
             f"| {self.case.drones} | {'each' if self.case.each else 'swarm'}"
-            f" | {self.factor:.1f}"
-            f" | {self.received_rate:.0f} | {100 * max(self.lost, 0):.0f} % | {self.cores:.2f}"
-            f" | {self.memory:.0f} MB"
+            f" | {self.node.factor:.1f} | {self.node} | {self.bare}"
+            f" | {self.node.rate / self.bare.rate:.2f} | {self.cores:.2f} | {self.memory:.0f} MB"
             f" | {self.ready_cold:.1f} s | {self.ready_warm:.1f} s |"
         )
 
 
-def measure(case: Case, seconds: float, folder: Path) -> Result:
+def measure(case: Case, publisher: str, seconds: float, folder: Path) -> Result:
     """Run the node twice with its own compilation cache, the second time with a subscriber.
 
     Args:
         case: The configuration.
+        publisher: Program that sends the same messages.
         seconds: Wall time of the measurement [s].
         folder: Empty folder for the cache and the node's log.
     """
@@ -119,28 +162,14 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
     with SimulatorProcess(parameters, log, environment) as simulator:
         warm = time_until_ready(simulator)
         used, began = processor_time(simulator.pid), time.monotonic()
-        output = subprocess.run(
-            [sys.executable, "-m", "benchmark.subscriber", str(seconds), *case.topics],
-            stdout=subprocess.PIPE,
-            check=True,
-            timeout=seconds + 200,
-        ).stdout
+        messages = folder / "messages"
+        node = Received.of(case.topics, case.rate, seconds, messages)
         simulator.check()
         memory = _peak_memory(simulator.pid)
         cores = (processor_time(simulator.pid) - used) / (time.monotonic() - began)
-    seen = json.loads(output.splitlines()[-1])
-    factor = seen["simulated"] / seen["wall"]
-    published = factor * seconds * case.rate
-    return Result(
-        case,
-        factor,
-        seen["received"] / seconds,
-        1 - seen["received"] / published,
-        cores,
-        memory,
-        cold,
-        warm,
-    )
+    with running(publisher, str(messages), environment=MIDDLEWARE):
+        bare = Received.of(case.topics, case.rate, seconds)
+    return Result(case, node, bare, cores, memory, cold, warm)
 
 
 def time_until_ready(simulator: SimulatorProcess) -> float:
@@ -175,13 +204,12 @@ def _peak_memory(pid: int) -> float:
 
 def main(seconds: float = 10.0) -> None:
     """Measure each row for a wall time [s]."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    print(HEAD, flush=True)
-    for case in CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            print(measure(case, seconds, Path(folder)).row(), flush=True)
-    rclpy.shutdown()
+    with tempfile.TemporaryDirectory() as name, ros():
+        publisher = compiled("benchmark/bare_publisher.cpp", Path(name), *with_rcl())
+        print(HEAD, flush=True)
+        for case in CASES:
+            with tempfile.TemporaryDirectory(dir=name) as folder:
+                print(measure(case, publisher, seconds, Path(folder)).row(), flush=True)
 
 
 if __name__ == "__main__":

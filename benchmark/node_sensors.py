@@ -10,17 +10,12 @@ reading is skipped; the table has the fraction of messages that arrived.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import rclpy
-from rclpy.signals import SignalHandlerOptions
-
-from benchmark.node import Case, time_until_ready
+from benchmark.node import Case, Received, time_until_ready
+from benchmark.processes import ros
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
 CASE = Case(10, True)
@@ -35,8 +30,8 @@ RATES = {"imu/data_raw": 500, "tof": 50, "scan": 10}
 ROUNDS = 2
 
 
-def run(sensors: bool, seconds: float, folder: Path) -> tuple[float, float]:
-    """Return the real-time factor and the fraction of messages received."""
+def run(sensors: bool, seconds: float, folder: Path) -> Received:
+    """Run the node, with or without sensors, and count its messages."""
     parameters = CASE.parameters()
     topics, rate = list(CASE.topics), float(CASE.rate)
     if sensors:
@@ -44,36 +39,28 @@ def run(sensors: bool, seconds: float, folder: Path) -> tuple[float, float]:
         parameters["sensors"] = str(folder / "sensors.yaml")
         topics += [f"{name}/{topic}" for name in CASE.names for topic in RATES]
         rate += len(CASE.names) * sum(RATES.values())
-    command = [sys.executable, "-m", "benchmark.subscriber", str(seconds), *topics]
     environment = {"XDG_CACHE_HOME": str(folder)}
     with SimulatorProcess(parameters, folder / "simulator.log", environment) as simulator:
         time_until_ready(simulator)
-        output = subprocess.run(
-            command, stdout=subprocess.PIPE, check=True, timeout=seconds + 200
-        ).stdout
+        received = Received.of(topics, rate, seconds)
         simulator.check()
-    seen = json.loads(output.splitlines()[-1])
-    return seen["simulated"] / seen["wall"], seen["received"] / (seen["simulated"] * rate)
+    return received
 
 
 def main(seconds: float = 10.0) -> None:
     """Measure each for a wall time [s], and print the best of the rounds."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    with tempfile.TemporaryDirectory() as folder:
+    with ros(), tempfile.TemporaryDirectory() as folder:
         results = [
             [run(sensors, seconds, Path(folder)) for sensors in (False, True)]
             for _ in range(ROUNDS)
         ]
-    rclpy.shutdown()
     without, with_sensors = (max(pair[i] for pair in results) for i in (0, 1))
     print("| 10 drones | real-time factor | messages arrived | of the factor without |")
     print("|---|---:|---:|---:|")
-    print(f"| without sensors | {without[0]:.1f} | {100 * min(without[1], 1):.0f} % |  |")
-    ratio = with_sensors[0] / without[0]
+    print(f"| without sensors | {without.factor:.1f} | {100 * without.arrived:.0f} % |  |")
     print(
-        f"| with sensors | {with_sensors[0]:.1f} | {100 * min(with_sensors[1], 1):.0f} %"
-        f" | {ratio:.2f} |"
+        f"| with sensors | {with_sensors.factor:.1f} | {100 * with_sensors.arrived:.0f} %"
+        f" | {with_sensors.factor / without.factor:.2f} |"
     )
 
 

@@ -181,7 +181,7 @@ def measure_python(library: str, n_worlds: int, control: str) -> dict[str, float
 def measure_steps(library: str, n_worlds: int, control: str) -> dict[str, float]:
     """Measure a call of one tick and a call of many, on all devices."""
     devices = jax.device_count()
-    mesh = {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
+    mesh: Any = {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
     sim = flying(library, n_worlds, control, **mesh)
     calling = seconds_per_call(lambda: sim.step(1), lambda: finish(sim))
     return {

@@ -1,8 +1,9 @@
 """Count messages on topics of a simulator, and print the results as JSON.
 
-    python -m benchmark.subscriber 10 clock cf0/odom    # for ten seconds
+    python -m benchmark.subscriber 10 FILE clock cf0/odom    # for ten seconds
 
-It first commands all drones to hold their positions, so that those in the air fly.
+FILE gets the latest messages, for bare_publisher.cpp. The program first commands all drones to hold
+their positions, so that those in the air fly.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import rclpy
@@ -135,6 +137,15 @@ class Subscriber:
             raw=True,
         )
 
+    def record(self, topics: Sequence[str], file: Path) -> None:
+        """Write the latest messages: topic, package, type and bytes in hexadecimal, a line each."""
+        kinds = dict(self._node.get_topic_names_and_types())
+        lines = []
+        for topic in (f"/{name}" for name in topics):
+            package, _, name = kinds[topic][0].split("/")
+            lines.append(f"{topic} {package} {name} {self._latest[topic].hex()}\n")
+        file.write_text("".join(lines))
+
     def hover(self) -> None:
         """Command all drones to hold their positions."""
         deadline = time.monotonic() + TIMEOUT
@@ -177,13 +188,14 @@ class Subscriber:
 
 def main() -> None:
     """Measure for the seconds and topics of the command line."""
-    seconds, *topics = sys.argv[1:]
+    seconds, file, *topics = sys.argv[1:]
     rclpy.init()
     subscriber = Subscriber(rclpy.create_node("subscriber"))
     subscriber.subscribe(topics)
     subscriber.hover()
     subscriber.spin(SETTLE)
     print(json.dumps(subscriber.measure(float(seconds))), flush=True)
+    subscriber.record(topics, Path(file))
     rclpy.try_shutdown()
 
 
