@@ -1,6 +1,6 @@
 """`Sim` compared with Crazyflow's, row by row in one run.
 
-python -m benchmark.sim [ROW...]    by default all rows, see LOOPS, STEPS, WAITS and LIMITS
+python -m benchmark.sim [ROW...]    by default all rows, see LOOPS, STEPS and WAITS
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ WAITS = {
     },
 }
 """Waiting times of a caller: keys of a worker's results, and descriptions."""
-LIMITS = "limits"
-ROWS = [*LOOPS, *STEPS, *WAITS, LIMITS]
+ROWS = [*LOOPS, *STEPS, *WAITS]
 WORKER = Path(__file__).with_name("sim_worker.py")
 
 _FORMATS: dict[str, tuple[str, Callable[[int, float], float]]] = {
@@ -76,12 +75,12 @@ def both(row: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def main(rows: Sequence[str] = ROWS) -> None:
-    """Print the comparison as Markdown tables: loops, steps, limits, then waiting times."""
+    """Print the comparison as Markdown tables: loops, steps, then waiting times."""
     if unknown := set(rows) - set(ROWS):
         sys.exit(f"unknown rows {', '.join(sorted(unknown))}; have {', '.join(ROWS)}")
     for rows_of_table, print_table in (
         (LOOPS, print_loops),
-        ([*STEPS, LIMITS], print_steps),
+        (STEPS, print_steps),
         (WAITS, print_waits),
     ):
         if chosen := [row for row in rows if row in rows_of_table]:
@@ -108,52 +107,42 @@ def print_loops(rows: Sequence[str]) -> None:
 
 
 def print_steps(rows: Sequence[str]) -> None:
-    """Print steps per second on one core and on all, and the share of the machine's limits."""
-    reached = []
+    """Print steps per second on one core and on all, and the share of the machine's limits.
+
+    The limits are a matrix product in float32 for operations of many ticks in a call, and copying
+    for bytes of state and command in calls of one tick.
+    """
     cores = len(os.sched_getaffinity(0))
-    print(f"\nours on 1 core, and on {cores} (a device each); Crazyflow uses all of them\n")
+    limits = [measure(sys.executable, "crazyflow_ros", f"limits:{n}") for n in (1, cores)]
+    for n, limit in zip((1, cores), limits):
+        flops, copied = limit["flops_per_s"] / 1e9, limit["bytes_per_s"] / 1e9
+        print(f"{n} core(s): matrix product {flops:.0f} GFLOP/s, copying {copied:.1f} GB/s  ")
+    print(f"ours on 1 core, and on {cores} (a device each); Crazyflow uses all of them\n")
     print("| worlds | control | us a call, ours | Crazyflow | ratio | M steps/s, ours ", end="")
-    print("| on all cores | Crazyflow | ratio | on all | MB, ours | Crazyflow |")
-    print("|---" * 12 + "|")
-    for row in (row for row in rows if row != LIMITS):
+    print(
+        "| on all cores | Crazyflow | ratio | on all | MB, ours | Crazyflow | FLOP a step ", end=""
+    )
+    print(
+        "| FLOP a step | of the product | on all | of copying, a tick a call |\n"
+        + "|---" * 16
+        + "|"
+    )
+    for row in rows:
         n_worlds, mode = row.split(":")[1:]
         ours, theirs = both(row)
         divided = (
             ours if int(n_worlds) % cores else measure(sys.executable, "crazyflow_ros", row, cores)
         )
-        reached.append(([n_worlds, mode], ours, divided))
-        a, b = ours["us_per_call"], theirs["us_per_call"]
-        cells = [n_worlds, mode, f"{a:.0f}", f"{b:.0f}", f"{b / a:.1f}"]
-        a, b, c = (x["steps_per_s"] / 1e6 for x in (ours, divided, theirs))
-        cells += [f"{a:.2f}", f"{b:.2f}", f"{c:.2f}", f"{a / c:.1f}", f"{b / c:.1f}"]
+        called, by_peer = ours["us_per_call"], theirs["us_per_call"]
+        a, b, c = (x["steps_per_s"] for x in (ours, divided, theirs))
+        cells = [n_worlds, mode, f"{called:.0f}", f"{by_peer:.0f}", f"{by_peer / called:.1f}"]
+        cells += [*(f"{x / 1e6:.2f}" for x in (a, b, c)), f"{a / c:.1f}", f"{b / c:.1f}"]
         cells += [f"{x['peak_mb']:.0f}" for x in (ours, theirs)]
+        flops, moved = ours["flops_per_step"], int(n_worlds) * ours["bytes_per_step"]
+        cells += [f"{flops:.0f}"]
+        cells += [f"{x * flops / y['flops_per_s']:.2f}" for x, y in zip((a, b), limits)]
+        cells += [f"{1e6 * moved / called / limits[0]['bytes_per_s']:.2f}"]
         print("| " + " | ".join(cells) + " |", flush=True)
-    if LIMITS in rows and reached:
-        print_shares(reached, cores)
-
-
-def print_shares(
-    reached: Sequence[tuple[list[str], dict[str, float], dict[str, float]]], cores: int
-) -> None:
-    """Print the fraction of the machine's limits that each row reaches, on one core and on all."""
-    limits = [measure(sys.executable, "crazyflow_ros", f"limits:{n}") for n in (1, cores)]
-    on = ("one core", f"{cores} cores")
-    for name, limit in zip(on, limits):
-        flops, copied = limit["flops_per_s"] / 1e9, limit["bytes_per_s"] / 1e9
-        print(f"\n{name}: float32 matrix product {flops:.0f} GFLOP/s, copying {copied:.1f} GB/s")
-    print("\n| worlds | control | FLOP a step |", end="")
-    print("".join(f" GFLOP/s on {name} | of the product |" for name in on), end="")
-    print(" GB/s, a tick a call, on one core | of copying |\n|---" + "|---" * 8 + "|")
-    for cells, *runs in reached:
-        flops = runs[0]["flops_per_step"]
-        cells.append(f"{flops:.0f}")
-        for run, limit in zip(runs, limits):
-            rate = run["steps_per_s"] * flops
-            cells += [f"{rate / 1e9:.1f}", f"{rate / limit['flops_per_s']:.2f}"]
-        called = runs[0]["us_per_call"] / 1e6
-        rate = int(cells[0]) * runs[0]["bytes_per_step"] / called
-        cells += [f"{rate / 1e9:.2f}", f"{rate / limits[0]['bytes_per_s']:.2f}"]
-        print("| " + " | ".join(cells) + " |")
 
 
 def print_waits(rows: Sequence[str]) -> None:
