@@ -96,7 +96,8 @@ def print_loops(rows: Sequence[str]) -> None:
         what, figure = _FORMATS[kind]
         ours, theirs = both(row)
         cells = [what.format(*mode), worlds]
-        cells += [f"{figure(int(worlds), x['s']):.3g}" for x in (ours, theirs)]
+        figures = [figure(int(worlds), x["s"]) for x in (ours, theirs)]
+        cells += [f"{x:.0f}" if x > 100 else f"{x:.3g}" for x in figures]
         cells += [f"{theirs['s'] / ours['s']:.1f}", f"{ours['least'] / ours['s']:.2f}"]
         print("| " + " | ".join(cells) + " |", flush=True)
         if kind == "gradient":
