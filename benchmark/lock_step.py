@@ -16,17 +16,16 @@ import mmap
 import os
 import select
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
 import numpy as np
 
 from benchmark import topic_route
+from benchmark.processes import compiled, running
 from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.lockstep.futex import Futex
@@ -34,7 +33,6 @@ from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.parameters.node_parameters import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
-ROOT = Path(__file__).parents[1]
 CYCLES = 20_000  # a multiple of the cycles per second
 TIMEOUT = 600.0  # s
 HEAD = (
@@ -42,13 +40,6 @@ HEAD = (
     "|---|---:|---:|---:|---:|"
 )
 CONFIG = SimulationConfig(real_time_factor=0.0, start_paused=True)
-
-
-def _compile(source: str, folder: Path) -> Path:
-    program = folder / Path(source).stem
-    options = ["-std=c++17", "-O2", f"-I{ROOT / 'hardware' / 'include'}"]
-    subprocess.run(["g++", *options, str(ROOT / source), "-o", str(program)], check=True)
-    return program
 
 
 def _link(name: str) -> SharedMemoryLink:
@@ -64,15 +55,6 @@ def _link(name: str) -> SharedMemoryLink:
     )
 
 
-@contextmanager
-def _running(*command: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def ping_pong(folder: Path) -> float:
     """Return the seconds per round of two futexes."""
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
@@ -80,7 +62,7 @@ def ping_pong(folder: Path) -> float:
         memory = mmap.mmap(file.fileno(), 128)
         address = int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
         ping, pong = Futex(address), Futex(address + 64)
-        with _running(str(_compile("benchmark/ping_pong.cpp", folder)), file.name):
+        with running(compiled("benchmark/ping_pong.cpp", folder), file.name):
             for i in range(2 * CYCLES):
                 if i == CYCLES:
                     began = time.perf_counter()
@@ -90,7 +72,7 @@ def ping_pong(folder: Path) -> float:
             return (time.perf_counter() - began) / CYCLES
 
 
-def without_physics(client: Path, name: str) -> float:
+def without_physics(client: str, name: str) -> float:
     """Return the seconds per cycle of states and commands, without physics."""
     physics = PhysicsThread(CONFIG, ["cf0"])  # not started, used for its mirror
     first, link = physics.snapshot, _link(name)
@@ -98,7 +80,7 @@ def without_physics(client: Path, name: str) -> float:
     fields = dict(vars(first))
     try:
         link.show(first, physics.mirror)
-        with _running(str(client), name, str(2 * CYCLES + 1), "-", "cf0") as process:
+        with running(client, name, str(2 * CYCLES + 1), "-", "cf0") as process:
             while not link.status().attached:
                 time.sleep(0.01)
             for i in range(2 * CYCLES):
@@ -114,7 +96,7 @@ def without_physics(client: Path, name: str) -> float:
         link.close()
 
 
-def simulation(client: Path, name: str, folder: Path) -> tuple[float, int]:
+def simulation(client: str, name: str, folder: Path) -> tuple[float, int]:
     """Measure the simulation in this process, with an event in each cycle.
 
     Args:
@@ -136,7 +118,7 @@ def simulation(client: Path, name: str, folder: Path) -> tuple[float, int]:
     physics.every(CONFIG.freq, note, "benchmark")
     physics.start()
     try:
-        with _running(str(client), name, str(2 * CYCLES), str(log), "cf0") as process:
+        with running(client, name, str(2 * CYCLES), str(log), "cf0") as process:
             while not link.status().attached:
                 time.sleep(0.01)
             physics.resume().result(TIMEOUT)
@@ -146,7 +128,7 @@ def simulation(client: Path, name: str, folder: Path) -> tuple[float, int]:
     return (times[marks[1]] - times[marks[0]]) / CYCLES, _delay(log)
 
 
-def node(client: Path, name: str, folder: Path) -> tuple[float, int]:
+def node(client: str, name: str, folder: Path) -> tuple[float, int]:
     """Measure the node, started as for a controller manager; see `simulation`."""
     log, rate = folder / "log", str(CONFIG.freq)
     parameters = {
@@ -160,7 +142,7 @@ def node(client: Path, name: str, folder: Path) -> tuple[float, int]:
     choose_domain()
     with (
         SimulatorProcess(parameters, folder / "simulator.log") as process,
-        _running(str(client), name, str(CYCLES), str(log), "cf0") as controller,
+        running(client, name, str(CYCLES), str(log), "cf0") as controller,
     ):
         assert controller.stdout is not None
         deadline = time.monotonic() + TIMEOUT
@@ -207,7 +189,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder, memory = Path(name), f"benchmark.{os.getpid()}"
-        client = _compile("test/lockstep/lock_step_client.cpp", folder)
+        client = compiled("test/lockstep/lock_step_client.cpp", folder)
         bare, call = ping_pong(folder), compiled_call()
         without = without_physics(client, memory)
         library = simulation(client, memory, folder)

@@ -3,8 +3,10 @@
     python -m benchmark.node [seconds]
 
 Prints a Markdown table. The node runs as fast as possible and publishes at 100 Hz of simulated
-time; all drones hover. The process subscribes to the clock, transforms, and each drone's odometry,
-pose, IMU and joint states, or to the two swarm topics instead of these.
+time; all drones hover, or fly circles. The process subscribes to the clock, transforms, and each
+drone's odometry, pose, IMU and joint states, or to the two swarm topics instead of these, or also
+to an IMU, a ranger and a lidar of 360 rays of each drone. The limit is a program in C++ that sends
+the same messages to the same subscriber, bare_publisher.cpp.
 """
 
 from __future__ import annotations
@@ -17,21 +19,37 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import rclpy
 from rclpy.client import Client
-from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool
 
+from benchmark.processes import compiled, ros, running, with_rcl
 from crazyflow_ros.demo.simulator import SimulatorProcess
+from crazyflow_ros.resources import resource
 
 RATE = 100  # Hz of simulated time, for all topics
 READY_TIMEOUT = 120.0  # s
+MIDDLEWARE = {
+    "FASTDDS_DEFAULT_PROFILES_FILE": str(resource("config", "fastdds.xml")),
+    "RMW_FASTRTPS_USE_QOS_FROM_XML": "1",
+}
+"""Environment variables that the node sets for itself."""
 HEAD = (
-    "| drones | topics | real-time factor | messages/s received | lost | cores used"
-    " | memory | ready, cold | ready, warm |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|"
+    "| drones | topics | real-time factor | messages/s received | lost | bare publisher | lost"
+    " | of the bare | cores used | memory | ready, cold | ready, warm |\n|---:|---|" + "---:|" * 10
 )
+
+
+SENSORS = """
+all:
+  imu: {type: imu, rate: 500}
+  tof: {type: range, rate: 50}
+  scan: {type: lidar, rate: 10}
+"""
+OF_SENSORS = {"imu/data_raw": 500, "tof": 50, "scan": 10}
+"""Rates of the sensor topics of each drone [Hz]; 40 does not divide 500."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +57,10 @@ class Case:
     """A measured configuration."""
 
     drones: int
-    each: bool
-    """Whether to subscribe to the topics of each drone instead of the swarm topics."""
+    subscribed: Literal["each", "sensors", "swarm"]
+    """Topics of each drone, the same with those of its sensors, or the swarm topics instead."""
+    flies: bool = False
+    """Whether the drones fly circles instead of hovering."""
 
     @property
     def names(self) -> list[str]:
@@ -48,29 +68,71 @@ class Case:
         return [f"cf{i}" for i in range(self.drones)]
 
     @property
-    def topics(self) -> list[str]:
-        """Subscribed topics."""
-        swarm = ["crazyflow/odometry", "crazyflow/joint_states"]
-        kinds = ("odom", "pose", "imu", "joint_states")
-        each = [f"{name}/{kind}" for name in self.names for kind in kinds]
-        return ["clock", "tf", *(each if self.each else swarm)]
+    def rates(self) -> dict[str, int]:
+        """Messages per simulated second of the subscribed topics."""
+        rates = dict.fromkeys(("clock", "tf"), RATE)
+        if self.subscribed == "swarm":
+            return rates | dict.fromkeys(("crazyflow/odometry", "crazyflow/joint_states"), RATE)
+        each = dict.fromkeys(("odom", "pose", "imu", "joint_states"), RATE)
+        each |= OF_SENSORS if self.subscribed == "sensors" else {}
+        return rates | {f"{x}/{kind}": rate for x in self.names for kind, rate in each.items()}
 
     @property
-    def rate(self) -> int:
-        """Messages per simulated second of all subscribed topics."""
-        return RATE * len(self.topics)
+    def has_limit(self) -> bool:
+        """Whether it is one of those that the bare publisher stands beside."""
+        return not self.flies and self.subscribed != "sensors"
 
-    def parameters(self) -> dict[str, str]:
-        """Parameters of the node: flying, as fast as possible."""
+    def parameters(self, folder: Path) -> dict[str, str]:
+        """Parameters of the node: in the air, as fast as possible, with files in a folder."""
         places = [(i % 10, i // 10, 1, 0) for i in range(self.drones)]
-        return {
+        parameters = {
             "drones": f"[{','.join(self.names)}]",
             "initial_poses": f"[{','.join(f'{x:.1f}' for place in places for x in place)}]",
             "real_time_factor": "0.0",
         }
+        if self.subscribed == "sensors":
+            (folder / "sensors.yaml").write_text(SENSORS)
+            parameters["sensors"] = str(folder / "sensors.yaml")
+        return parameters
+
+    def count(self, seconds: float, file: Path) -> Received:
+        """Count messages in another process for a wall time [s]; the file gets the latest ones."""
+        mode = "fly" if self.flies else "hover"
+        output = subprocess.run(
+            [
+                *(sys.executable, "-m", "benchmark.subscriber"),
+                *(str(seconds), str(file), mode, *self.rates),
+            ],
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=seconds + 200,
+        ).stdout
+        seen = json.loads(output.splitlines()[-1])
+        sent, received = seen["simulated"] * sum(self.rates.values()), seen["received"]
+        return Received(seen["simulated"] / seen["wall"], received / seconds, 1 - received / sent)
 
 
-CASES = (Case(1, True), Case(10, True), Case(100, True), Case(100, False))
+CASES = (
+    *(Case(n, "each") for n in (1, 10, 100)),
+    Case(100, "swarm"),
+    Case(10, "each", flies=True),
+    Case(10, "sensors"),
+)
+
+
+class Received(NamedTuple):
+    """What a subscriber received."""
+
+    factor: float
+    """Real-time factor."""
+    rate: float
+    """Messages per second of wall time."""
+    lost: float
+    """Fraction of the messages sent."""
+
+    def __str__(self) -> str:
+        """Format rate and loss as cells of a table."""
+        return f"{self.rate:.0f} | {100 * max(self.lost, 0):.0f} %"
 
 
 @dataclass(frozen=True)
@@ -78,11 +140,8 @@ class Result:
     """A row of the table."""
 
     case: Case
-    factor: float
-    received_rate: float
-    """Messages per second of wall time."""
-    lost: float
-    """Fraction of lost messages."""
+    node: Received
+    bare: Received | None
     cores: float
     """Processor time of the node over wall time."""
     memory: float
@@ -94,24 +153,25 @@ class Result:
 
     def row(self) -> str:
         """Format the row as Markdown."""
+        bare = f"{self.bare} | {self.node.rate / self.bare.rate:.2f}" if self.bare else " |  | "
         return (
-            f"| {self.case.drones} | {'each' if self.case.each else 'swarm'}"
-            f" | {self.factor:.1f}"
-            f" | {self.received_rate:.0f} | {100 * max(self.lost, 0):.0f} % | {self.cores:.2f}"
-            f" | {self.memory:.0f} MB"
+            f"| {self.case.drones} | {self.case.subscribed}{', flying' if self.case.flies else ''}"
+            f" | {self.node.factor:.1f} | {self.node} | {bare}"
+            f" | {self.cores:.2f} | {self.memory:.0f} MB"
             f" | {self.ready_cold:.1f} s | {self.ready_warm:.1f} s |"
         )
 
 
-def measure(case: Case, seconds: float, folder: Path) -> Result:
+def measure(case: Case, publisher: str, seconds: float, folder: Path) -> Result:
     """Run the node twice with its own compilation cache, the second time with a subscriber.
 
     Args:
         case: The configuration.
+        publisher: Program that sends the same messages.
         seconds: Wall time of the measurement [s].
         folder: Empty folder for the cache and the node's log.
     """
-    parameters = case.parameters()
+    parameters = case.parameters(folder)
     environment = {"XDG_CACHE_HOME": str(folder)}
     log = folder / "simulator.log"
     with SimulatorProcess(parameters, log, environment) as simulator:
@@ -119,28 +179,16 @@ def measure(case: Case, seconds: float, folder: Path) -> Result:
     with SimulatorProcess(parameters, log, environment) as simulator:
         warm = time_until_ready(simulator)
         used, began = processor_time(simulator.pid), time.monotonic()
-        output = subprocess.run(
-            [sys.executable, "-m", "benchmark.subscriber", str(seconds), *case.topics],
-            stdout=subprocess.PIPE,
-            check=True,
-            timeout=seconds + 200,
-        ).stdout
+        messages = folder / "messages"
+        node = case.count(seconds, messages)
         simulator.check()
         memory = _peak_memory(simulator.pid)
         cores = (processor_time(simulator.pid) - used) / (time.monotonic() - began)
-    seen = json.loads(output.splitlines()[-1])
-    factor = seen["simulated"] / seen["wall"]
-    published = factor * seconds * case.rate
-    return Result(
-        case,
-        factor,
-        seen["received"] / seconds,
-        1 - seen["received"] / published,
-        cores,
-        memory,
-        cold,
-        warm,
-    )
+    bare = None
+    if case.has_limit:
+        with running(publisher, str(messages), environment=MIDDLEWARE):
+            bare = case.count(seconds, Path(os.devnull))
+    return Result(case, node, bare, cores, memory, cold, warm)
 
 
 def time_until_ready(simulator: SimulatorProcess) -> float:
@@ -175,13 +223,12 @@ def _peak_memory(pid: int) -> float:
 
 def main(seconds: float = 10.0) -> None:
     """Measure each row for a wall time [s]."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    print(HEAD, flush=True)
-    for case in CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            print(measure(case, seconds, Path(folder)).row(), flush=True)
-    rclpy.shutdown()
+    with tempfile.TemporaryDirectory() as name, ros():
+        publisher = compiled("benchmark/bare_publisher.cpp", Path(name), *with_rcl())
+        print(HEAD, flush=True)
+        for case in CASES:
+            with tempfile.TemporaryDirectory(dir=name) as folder:
+                print(measure(case, publisher, seconds, Path(folder)).row(), flush=True)
 
 
 if __name__ == "__main__":

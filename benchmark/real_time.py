@@ -12,7 +12,6 @@ period of it is the wait for the next tick.
 from __future__ import annotations
 
 import math
-import os
 import sys
 import tempfile
 import time
@@ -24,11 +23,11 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from benchmark.processes import ros
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500
@@ -131,15 +130,12 @@ def _drift(wall: np.ndarray, stamps: np.ndarray) -> tuple[float, float]:
 
 def main(seconds: float = 20.0) -> None:
     """Measure for a wall time [s]."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    observer = Observer(rclpy.create_node("observer"))
-    with tempfile.TemporaryDirectory() as folder:
+    with ros(), tempfile.TemporaryDirectory() as folder:
+        observer = Observer(rclpy.create_node("observer"))
         with SimulatorProcess(PARAMETERS, Path(folder) / "simulator.log") as simulator:
             observer.run(seconds)
             simulator.check()
         bare = timer_loop(min(seconds, BARE_SECONDS))
-    rclpy.shutdown()
     wall, stamps = np.array(observer.clock).T
     print(HEAD)
     print(_row("interval of a bare loop", np.diff(bare)))

@@ -11,11 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmark import (
-    flying,
     governor,
     lock_step,
     node,
-    node_sensors,
     real_time,
     sensors,
     services,
@@ -25,16 +23,15 @@ from benchmark import (
 )
 
 BENCHMARKS: dict[str, Callable[[], object]] = {
-    "sim": sim.main,
+    "loops": lambda: sim.main(sim.LOOPS),
+    "sim": lambda: sim.main([*sim.STEPS, *sim.WAITS]),
     "start": start.main,
     "node": node.main,
-    "flying": flying.main,
     "services": services.main,
     "spawn_gap": spawn_gap.main,
     "real_time": real_time.main,
     "lock_step": lock_step.main,
     "sensors": sensors.main,
-    "node_sensors": node_sensors.main,
     "governor": governor.main,
 }
 

@@ -9,7 +9,6 @@ body and four rotor joints on a similar machine; its highest factor is that of i
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -23,10 +22,10 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
 
 from benchmark.node import time_until_ready
+from benchmark.processes import ros
 from benchmark.subscriber import Subscriber
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
@@ -107,17 +106,14 @@ def _after_pause(caller: Caller, subscriber: Subscriber) -> float:
 
 def main(seconds: float = 5.0) -> None:
     """Measure each factor for a wall time [s]."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    caller, subscriber = (
-        Caller(rclpy.create_node("caller")),
-        Subscriber(rclpy.create_node("subscriber")),
-    )
     with (
+        ros(),
         tempfile.TemporaryDirectory() as folder,
         SimulatorProcess(PARAMETERS, Path(folder) / "simulator.log") as simulator,
     ):
         time_until_ready(simulator)
+        caller = Caller(rclpy.create_node("caller"))
+        subscriber = Subscriber(rclpy.create_node("subscriber"))
         subscriber.subscribe(["clock"])
         subscriber.hover()
         print(
@@ -146,7 +142,6 @@ def main(seconds: float = 5.0) -> None:
                 ticks.append(caller.trigger(name))
                 durations.append(time.perf_counter() - began)
         simulator.check()
-    rclpy.shutdown()
     exact = set(np.diff(ticks[:ROUNDS]).tolist()) == {STEPS}
     steps, reset = (1e3 * float(np.median(durations)) for durations in times.values())
     print(

@@ -1,7 +1,6 @@
 """`Sim` compared with Crazyflow's, row by row in one run.
 
-python -m benchmark.sim [ROW...]    rows are WORLDS:MODE, 1:contacts, first:MODE, or 1:limits,
-    which adds the fraction of the machine's limits that the others reach; default: all
+python -m benchmark.sim [ROW...]    by default all rows, see LOOPS, STEPS and WAITS
 """
 
 from __future__ import annotations
@@ -10,13 +9,23 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 MODES = ("rotor_vel", "force_torque", "body_rate", "attitude", "state")
-STEPS = [f"{n}:{mode}" for n in (1, 1024, 16384, 262144) for mode in MODES]
+BATCHES = (1, 1024, 16384)
+LOOPS = [
+    *(f"policy:{n}" for n in BATCHES),
+    *(f"environment:{n}" for n in (64, *BATCHES[1:])),
+    *(f"gradient:{n}" for n in (64, 1024)),
+    *(f"python:{n}:{mode}" for n in BATCHES for mode in MODES),
+]
+STEPS = [f"steps:{n}:{mode}" for n in (*BATCHES, 262144) for mode in MODES]
 WAITS = {
-    "1:contacts": [("us_per_contacts", "contacts of one world, after a step, us")],
+    "contacts": [("us_per_contacts", "contacts of one world, after a step, us")],
     **{
         f"first:{mode}": [
             ("s", f"first `Sim` and step of 1024 worlds, {mode}, s"),
@@ -26,101 +35,125 @@ WAITS = {
     },
 }
 """Waiting times of a caller: keys of a worker's results, and descriptions."""
-LIMITS = "1:limits"
-ROWS = [*STEPS, *WAITS, LIMITS]
+ROWS = [*LOOPS, *STEPS, *WAITS]
 WORKER = Path(__file__).with_name("sim_worker.py")
 
+_FORMATS: dict[str, tuple[str, Callable[[int, float], float]]] = {
+    "policy": ("policy in `jit(scan)`, M ticks/s", lambda n, s: 5e-6 * n / s),
+    "environment": ("Gymnasium, reach, M steps/s", lambda n, s: 1e-6 * n / s),
+    "gradient": ("gradient of 100 ticks, ms", lambda _, s: 1e3 * s),
+    "python": ("from Python, {}, us a cycle", lambda _, s: 1e6 * s),
+}
+"""Descriptions of loops, and their figures by number of worlds and seconds a cycle."""
 
-def measure(python: str, library: str, row: str, devices: int = 1) -> dict[str, float]:
+
+def measure(python: str, library: str, row: str, devices: int = 1) -> dict[str, Any]:
     """Run one row in a separate process, ours on `devices` cores.
 
     Raises:
         RuntimeError: The process failed; the message has the end of its output.
     """
     result = subprocess.run(
-        [python, str(WORKER), library, str(devices), row],
+        [python, str(WORKER), library, row],
+        env={**os.environ, "JAX_NUM_CPU_DEVICES": str(devices)},
         capture_output=True,
         text=True,
         timeout=900,
     )
     if result.returncode != 0:
         raise RuntimeError(f"{library} {row}: {result.stderr.strip()[-500:]}")
-    row_of_json: dict[str, float] = json.loads(result.stdout.strip().splitlines()[-1])
-    return row_of_json
+    found: dict[str, Any] = json.loads(result.stdout.strip().splitlines()[-1])
+    return found
 
 
-def main(rows: Sequence[str] = ROWS) -> None:
-    """Print the comparison as Markdown tables: steps, then waiting times."""
+def both(row: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the results of a row, ours and Crazyflow's, measured one after the other."""
     crazyflow = os.environ.get("CRAZYFLOW_PYTHON")
     if crazyflow is None:
         sys.exit("CRAZYFLOW_PYTHON must name the Python that has crazyflow; use `make bench`")
-    cores = len(os.sched_getaffinity(0))
+    return measure(sys.executable, "crazyflow_ros", row), measure(crazyflow, "crazyflow", row)
+
+
+def main(rows: Sequence[str] = ROWS) -> None:
+    """Print the comparison as Markdown tables: loops, steps, then waiting times."""
     if unknown := set(rows) - set(ROWS):
         sys.exit(f"unknown rows {', '.join(sorted(unknown))}; have {', '.join(ROWS)}")
-    reached: list[tuple[str, dict[str, float], dict[str, float]]] = []
+    for rows_of_table, print_table in (
+        (LOOPS, print_loops),
+        (STEPS, print_steps),
+        (WAITS, print_waits),
+    ):
+        if chosen := [row for row in rows if row in rows_of_table]:
+            print_table(chosen)
+
+
+def print_loops(rows: Sequence[str]) -> None:
+    """Print the loops that people run, and the share that ours reaches of their limits."""
+    print("| loop | worlds | ours | Crazyflow | ratio | of the limit |\n|---|" + "---:|" * 5)
+    differences = []
+    for row in rows:
+        kind, worlds, *mode = row.split(":")
+        what, figure = _FORMATS[kind]
+        ours, theirs = both(row)
+        cells = [what.format(*mode), worlds]
+        figures = [figure(int(worlds), x["s"]) for x in (ours, theirs)]
+        cells += [f"{x:.0f}" if x > 100 else f"{x:.3g}" for x in figures]
+        cells += [f"{theirs['s'] / ours['s']:.1f}", f"{ours['least'] / ours['s']:.2f}"]
+        print("| " + " | ".join(cells) + " |", flush=True)
+        if kind == "gradient":
+            a, b = np.array(ours["gradient"]), np.array(theirs["gradient"])
+            differences.append(np.abs(a - b).max() / np.abs(b).max())
+    if differences:
+        print(f"\nlargest difference of gradients: {max(differences):.1e} of the largest one")
+
+
+def print_steps(rows: Sequence[str]) -> None:
+    """Print steps per second on one core and on all, and the share of the machine's limits.
+
+    The limits are a matrix product in float32 for operations of many ticks in a call, and copying
+    for bytes of state and command in calls of one tick.
+    """
+    cores = len(os.sched_getaffinity(0))
+    limits = [measure(sys.executable, "crazyflow_ros", f"limits:{n}") for n in (1, cores)]
+    for n, limit in zip((1, cores), limits):
+        flops, copied = limit["flops_per_s"] / 1e9, limit["bytes_per_s"] / 1e9
+        print(f"{n} core(s): matrix product {flops:.0f} GFLOP/s, copying {copied:.1f} GB/s  ")
     print(f"ours on 1 core, and on {cores} (a device each); Crazyflow uses all of them\n")
+    print("| worlds | control | us a call, ours | Crazyflow | ratio | M steps/s, ours ", end="")
     print(
-        "| worlds | control | us a call, ours | Crazyflow | ratio | us command, 5 ticks, state,",
-        end="",
+        "| on all cores | Crazyflow | ratio | on all | MB, ours | Crazyflow | FLOP a step ", end=""
     )
     print(
-        " ours | Crazyflow | ratio | M steps/s, ours | on all cores | Crazyflow | ratio | on all |",
-        end="",
+        "| FLOP a step | of the product | on all | of copying, a tick a call |\n"
+        + "|---" * 16
+        + "|"
     )
-    print(" MB, ours | Crazyflow |")
-    print("|---" * 15 + "|")
-    for row in (row for row in rows if row in STEPS):
-        n_worlds, mode = row.split(":")
-        ours = measure(sys.executable, "crazyflow_ros", row)
-        theirs = measure(crazyflow, "crazyflow", row)
+    for row in rows:
+        n_worlds, mode = row.split(":")[1:]
+        ours, theirs = both(row)
         divided = (
             ours if int(n_worlds) % cores else measure(sys.executable, "crazyflow_ros", row, cores)
         )
-        reached.append((row, ours, divided))
-        cells = [n_worlds, mode]
-        for key in ("us_per_call", "us_per_cycle"):
-            a, b = ours[key], theirs[key]
-            cells += [f"{a:.0f}", f"{b:.0f}", f"{b / a:.1f}"]
-        a, b, c = (x["steps_per_s"] / 1e6 for x in (ours, divided, theirs))
-        cells += [f"{a:.2f}", f"{b:.2f}", f"{c:.2f}", f"{a / c:.1f}", f"{b / c:.1f}"]
+        called, by_peer = ours["us_per_call"], theirs["us_per_call"]
+        a, b, c = (x["steps_per_s"] for x in (ours, divided, theirs))
+        cells = [n_worlds, mode, f"{called:.0f}", f"{by_peer:.0f}", f"{by_peer / called:.1f}"]
+        cells += [*(f"{x / 1e6:.2f}" for x in (a, b, c)), f"{a / c:.1f}", f"{b / c:.1f}"]
         cells += [f"{x['peak_mb']:.0f}" for x in (ours, theirs)]
+        flops, moved = ours["flops_per_step"], int(n_worlds) * ours["bytes_per_step"]
+        cells += [f"{flops:.0f}"]
+        cells += [f"{x * flops / y['flops_per_s']:.2f}" for x, y in zip((a, b), limits)]
+        cells += [f"{1e6 * moved / called / limits[0]['bytes_per_s']:.2f}"]
         print("| " + " | ".join(cells) + " |", flush=True)
-    if LIMITS in rows and reached:
-        print_shares(reached, cores)
-    if waits := [row for row in rows if row in WAITS]:
-        print("\n| | ours | Crazyflow | ratio |\n|---|---:|---:|---:|")
-        for row in waits:
-            ours, theirs = (
-                measure(sys.executable, "crazyflow_ros", row),
-                measure(crazyflow, "crazyflow", row),
-            )
-            for key, what in WAITS[row]:
-                a, b = ours[key], theirs[key]
-                print(f"| {what} | {a:.3g} | {b:.3g} | {b / a:.1f} |")
 
 
-def print_shares(
-    reached: Sequence[tuple[str, dict[str, float], dict[str, float]]], cores: int
-) -> None:
-    """Print the fraction of the machine's limits that each row reaches, on one core and on all."""
-    limits = [measure(sys.executable, "crazyflow_ros", LIMITS, n) for n in (1, cores)]
-    on = ("one core", f"{cores} cores")
-    for name, limit in zip(on, limits):
-        flops, copied = limit["flops_per_s"] / 1e9, limit["bytes_per_s"] / 1e9
-        print(f"\n{name}: float32 matrix product {flops:.0f} GFLOP/s, copying {copied:.1f} GB/s")
-    print("\n| worlds | control | FLOP a step |", end="")
-    print("".join(f" GFLOP/s on {name} | of the product |" for name in on), end="")
-    print(" GB/s, a tick a call, on one core | of copying |\n|---" + "|---" * 8 + "|")
-    for row, *runs in reached:
-        flops = runs[0]["flops_per_step"]
-        cells = [*row.split(":"), f"{flops:.0f}"]
-        for run, limit in zip(runs, limits):
-            rate = run["steps_per_s"] * flops
-            cells += [f"{rate / 1e9:.1f}", f"{rate / limit['flops_per_s']:.2f}"]
-        worlds, called = int(row.split(":")[0]), runs[0]["us_per_call"] / 1e6
-        rate = worlds * runs[0]["bytes_per_step"] / called
-        cells += [f"{rate / 1e9:.2f}", f"{rate / limits[0]['bytes_per_s']:.2f}"]
-        print("| " + " | ".join(cells) + " |")
+def print_waits(rows: Sequence[str]) -> None:
+    """Print the waiting times of a caller."""
+    print("\n| | ours | Crazyflow | ratio |\n|---|---:|---:|---:|")
+    for row in rows:
+        ours, theirs = both(row)
+        for key, what in WAITS[row]:
+            a, b = ours[key], theirs[key]
+            print(f"| {what} | {a:.3g} | {b:.3g} | {b / a:.1f} |")
 
 
 if __name__ == "__main__":

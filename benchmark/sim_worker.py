@@ -1,8 +1,8 @@
-"""Speed of `Sim` in one library, ours or Crazyflow's, as one JSON line per row.
+"""Speed of one library, ours or Crazyflow's, as a line of JSON.
 
-It runs in the library's own environment, ours on DEVICES cores:
+It runs in the library's own environment:
 
-    python sim_worker.py (crazyflow_ros | crazyflow) DEVICES ROW...
+    python sim_worker.py (crazyflow_ros | crazyflow) ROW    # see MEASURES
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from statistics import median
 from typing import Any
 
@@ -22,8 +23,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-REPEATS = 3
-SECONDS = 0.3  # approximate duration of a repeat
+REPEATS = 5
+SECONDS = 0.2  # approximate duration of a repeat
+TICKS = {1: 500, 64: 500, 1024: 500, 16384: 100}  # of a long call; 20 with more worlds
+PER_CYCLE = 5  # ticks
+CYCLES = {1: 1000, 1024: 100, 16384: 10}  # of a policy, in one compiled loop
+OBSERVED = ("pos", "quat", "vel", "ang_vel")  # 13 numbers
+OF_GRADIENT = 100  # ticks
+REVERSE = 3.2  # operations of a tick with its gradient over those of the tick, as XLA counts them
 
 
 def command(control: str, n_worlds: int) -> np.ndarray:
@@ -41,7 +48,7 @@ def command(control: str, n_worlds: int) -> np.ndarray:
 def seconds_per_call(
     run: Callable[[], object], finish: Callable[[], object] = lambda: None
 ) -> float:
-    """Return the median time of one `run`, including everything it started."""
+    """Return the shortest time of one `run`, including everything it started."""
     run(), finish()
     start = time.perf_counter()
     run(), finish()
@@ -53,45 +60,141 @@ def seconds_per_call(
             run()
         finish()
         times.append((time.perf_counter() - start) / calls)
-    return median(times)
+    return min(times)
 
 
-def measure(library: str, devices: int, n_worlds: int, control: str) -> dict[str, object]:
-    """Measure one row: a call of one tick, a call of many, and a cycle of a caller."""
-    sim_class = importlib.import_module(f"{library}.sim").Sim
-    mesh = {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
-    sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control=control, freq=500, **mesh)
-    sim.reset()
-    sim.data = sim.data.replace(
-        states=sim.data.states.replace(pos=sim.data.states.pos.at[..., 2].set(100.0))
+def flying(
+    library: str, n_worlds: int, control: str, dynamics: str = "first_principles", **options: Any
+) -> Any:
+    """Return a `Sim` of drones that are high above the floor and have a command."""
+    sim = importlib.import_module(f"{library}.sim").Sim(
+        n_worlds=n_worlds,
+        drone="cf2x_L250",
+        dynamics=dynamics,
+        control=control,
+        freq=500,
+        **options,
     )
-    numbers, set_command = command(control, n_worlds), getattr(sim, f"{control}_control")
-    set_command(numbers)
-    ticks = {1: 500, 1024: 500, 16384: 100}.get(n_worlds, 20)
+    sim.reset()
+    pos = sim.data.states.pos.at[..., 2].set(100.0)
+    sim.data = sim.data.replace(states=sim.data.states.replace(pos=pos))
+    getattr(sim, f"{control}_control")(command(control, n_worlds))
+    return sim
 
-    def finish() -> None:
-        jax.block_until_ready(sim.data.states.pos)
+
+def finish(sim: Any) -> None:
+    """Wait for the steps of a simulation."""
+    jax.block_until_ready(sim.data.states.pos)
+
+
+def seconds_per_tick(sim: Any, n_worlds: int) -> float:
+    """Return the time of a tick of all worlds in a call of many."""
+    n = TICKS.get(n_worlds, 20)
+    return seconds_per_call(lambda: sim.step(n), lambda: finish(sim)) / n
+
+
+def least(sim: Any, n_ticks: float, n_worlds: int, n_numbers: int) -> dict[str, float]:
+    """Return the least time of a cycle of ours: its ticks alone, and one copy of what it handles.
+
+    Args:
+        sim: The simulation; that of Crazyflow is not measured.
+        n_ticks: Ticks of a cycle.
+        n_worlds: Number of worlds.
+        n_numbers: Numbers that a cycle reads and writes in each world.
+    """
+    if not type(sim).__module__.startswith("crazyflow_ros"):
+        return {}
+    source = np.ones((n_worlds, n_numbers), np.float32)
+    target = source.copy()
+    copying = seconds_per_call(lambda: np.copyto(target, source))
+    return {"least": n_ticks * seconds_per_tick(sim, n_worlds) + copying}
+
+
+def measure_policy(library: str, n_worlds: int) -> dict[str, float]:
+    """Measure a cycle of a linear policy in a compiled loop."""
+    functional = importlib.import_module(f"{library}.sim.functional")
+    sim = flying(library, n_worlds, "attitude")
+    step = sim.build_step_fn()
+    gains = jnp.asarray(1e-4 * np.random.default_rng(0).normal(size=(13, 4)), jnp.float32)
+    hover = jnp.asarray(command("attitude", 1))
+
+    def cycle(data: Any, _: None) -> tuple[Any, None]:
+        seen = jnp.concatenate([getattr(data.states, x) for x in OBSERVED], axis=-1)
+        return step(functional.attitude_control(data, seen @ gains + hover), PER_CYCLE), None
+
+    run = jax.jit(lambda data: jax.lax.scan(cycle, data, None, length=CYCLES[n_worlds])[0])
+    data = sim.data
+    seconds = seconds_per_call(lambda: jax.block_until_ready(run(data))) / CYCLES[n_worlds]
+    return {"s": seconds, **least(sim, PER_CYCLE, n_worlds, 13 + 4)}
+
+
+def measure_environment(library: str, n_worlds: int) -> dict[str, float]:
+    """Measure a step of a vector environment, of one tick."""
+    gymnasium = importlib.import_module("gymnasium")
+    importlib.import_module(f"{library}.envs")
+    name, options = {
+        "crazyflow_ros": ("crazyflow_ros/Reach-v0", {"action_freq": 500}),
+        "crazyflow": ("DroneReachPos-v0", {}),
+    }[library]
+    env = gymnasium.make_vec(name, num_envs=n_worlds, dynamics="so_rpy", freq=500, **options)
+    env.reset(seed=0)
+    action = env.action_space.sample()
+    seconds = seconds_per_call(lambda: jax.block_until_ready(env.step(action)))
+    alone = flying(library, n_worlds, "attitude", "so_rpy")
+    # Action, observation, reward, and three flags of a byte
+    return {"s": seconds, **least(alone, 1, n_worlds, 4 + 13 + 1 + 1)}
+
+
+def measure_gradient(library: str, n_worlds: int) -> dict[str, Any]:
+    """Measure the gradient of a loss of the final position with respect to a command."""
+    functional = importlib.import_module(f"{library}.sim.functional")
+    sim = flying(library, n_worlds, "attitude", "so_rpy")
+    step, start = sim.build_step_fn(), sim.data.states.pos
+    offset = 0.05 * np.random.default_rng(0).normal(size=(n_worlds, 1, 4))
+    cmd = jnp.asarray(command("attitude", n_worlds) + offset, jnp.float32)
+
+    def loss(cmd: jax.Array, data: Any) -> jax.Array:
+        moved = step(functional.attitude_control(data, cmd), OF_GRADIENT).states.pos - start
+        return ((moved - 1.0) ** 2).sum()
+
+    run, data = jax.jit(jax.value_and_grad(loss)), sim.data
+    return {
+        "s": seconds_per_call(lambda: jax.block_until_ready(run(cmd, data))),
+        **least(sim, REVERSE * OF_GRADIENT, n_worlds, 4 + 4),
+        "gradient": np.asarray(run(cmd, data)[1]).ravel().tolist(),
+    }
+
+
+def measure_python(library: str, n_worlds: int, control: str) -> dict[str, float]:
+    """Measure a cycle of a caller: command, some ticks, and the state as NumPy arrays."""
+    sim = flying(library, n_worlds, control)
+    numbers, set_command = command(control, n_worlds), getattr(sim, f"{control}_control")
 
     def cycle() -> None:
         set_command(numbers)
-        sim.step(5)
-        states = sim.data.states
-        for array in (states.pos, states.quat, states.vel, states.ang_vel):
-            np.asarray(array)
+        sim.step(PER_CYCLE)
+        for name in OBSERVED:
+            np.asarray(getattr(sim.data.states, name))
 
+    seconds = seconds_per_call(cycle)
+    return {"s": seconds, **least(sim, PER_CYCLE, n_worlds, 13 + numbers.shape[-1])}
+
+
+def measure_steps(library: str, n_worlds: int, control: str) -> dict[str, float]:
+    """Measure a call of one tick and a call of many, on all devices."""
+    devices = jax.device_count()
+    mesh: Any = {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
+    sim = flying(library, n_worlds, control, **mesh)
+    calling = seconds_per_call(lambda: sim.step(1), lambda: finish(sim))
     return {
         **(work(control) if library == "crazyflow_ros" else {}),
-        "library": library,
-        "n_worlds": n_worlds,
-        "control": control,
-        "us_per_call": 1e6 * seconds_per_call(lambda: sim.step(1), finish),
-        "us_per_cycle": 1e6 * seconds_per_call(cycle, finish),
-        "steps_per_s": n_worlds * ticks / seconds_per_call(lambda: sim.step(ticks), finish),
+        "us_per_call": 1e6 * calling,
+        "steps_per_s": n_worlds / seconds_per_tick(sim, n_worlds),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
-def measure_limits(n_cores: int) -> dict[str, float]:
+def measure_limits(_: str, n_cores: int) -> dict[str, float]:
     """Measure the limits of the first cores: floating-point operations and memory bandwidth."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n_cores])  # before JAX starts threads
     side, numbers = 2048, np.ones(1 << 26, np.float32)
@@ -110,10 +213,10 @@ def work(control: str) -> dict[str, float]:
     The bytes are the command, read once, and the state, read and written.
     """
     sim = importlib.import_module("crazyflow_ros.sim").Sim(drone="cf2x_L250", control=control)
-    step = importlib.import_module("crazyflow_ros.sim.compile.stepping").tick_of(sim.step_pipeline)
     states = sim.data.states
     moving = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
-    cost: Any = jax.jit(step).lower(sim.data).cost_analysis()
+    tick = jax.jit(lambda data: reduce(lambda x, stage: stage(x), sim.step_pipeline, data))
+    cost: Any = tick.lower(sim.data).cost_analysis()
     return {
         "flops_per_step": cost["flops"],
         "bytes_per_step": 2 * sum(x.nbytes for x in moving) + command(control, 1).nbytes,
@@ -128,8 +231,8 @@ def measure_first(library: str, control: str) -> dict[str, float]:
     sim = sim_class(n_worlds=n_worlds, drone="cf2x_L250", control=control)
     sim.reset()
     getattr(sim, f"{control}_control")(command(control, n_worlds))
-    sim.step(5)
-    jax.block_until_ready(sim.data.states.pos)
+    sim.step(PER_CYCLE)
+    finish(sim)
     return {"s": time.perf_counter() - start, "s_of_cpu": time.process_time() - busy}
 
 
@@ -140,25 +243,27 @@ def measure_contacts(library: str) -> dict[str, Any]:
     times = []
     for _ in range(500):
         sim.step(1)
-        jax.block_until_ready(sim.data.states.pos)
+        finish(sim)
         start = time.perf_counter()
         np.asarray(sim.contacts())
         times.append(time.perf_counter() - start)
-    return {"library": library, "us_per_contacts": 1e6 * median(times)}
+    return {"us_per_contacts": 1e6 * median(times)}
+
+
+MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
+    "policy": measure_policy,
+    "environment": measure_environment,
+    "gradient": measure_gradient,
+    "python": measure_python,
+    "steps": measure_steps,
+    "limits": measure_limits,
+    "first": measure_first,
+    "contacts": measure_contacts,
+}
+"""By the first word of a row; the others, separated by colons, are arguments."""
 
 
 if __name__ == "__main__":
-    on_devices = int(sys.argv[2])
-    if on_devices > 1:
-        jax.config.update("jax_num_cpu_devices", on_devices)
-    for row in sys.argv[3:]:
-        worlds, mode = row.split(":")
-        if mode == "contacts":
-            found = measure_contacts(sys.argv[1])
-        elif worlds == "first":
-            found = measure_first(sys.argv[1], mode)
-        elif mode == "limits":
-            found = measure_limits(on_devices)
-        else:
-            found = measure(sys.argv[1], on_devices, int(worlds), mode)
-        print(json.dumps(found), flush=True)
+    name, *words = sys.argv[2].split(":")
+    arguments = [int(word) if word.isdecimal() else word for word in words]
+    print(json.dumps(MEASURES[name](sys.argv[1], *arguments)), flush=True)

@@ -11,24 +11,22 @@ in the second run everything is in it.
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
 from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import SpawnEntity
 
+from benchmark.processes import ros
 from benchmark.services import Caller
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
@@ -94,22 +92,10 @@ def spawner(caller: Caller, name: str, x: float, resource: Resource) -> Callable
     return spawn
 
 
-@contextmanager
-def cache(folder: Path) -> Iterator[None]:
-    """Set the simulator's compilation cache."""
-    before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ["XDG_CACHE_HOME"]
-        if before is not None:
-            os.environ["XDG_CACHE_HOME"] = before
-
-
 def measure(folder: Path, seconds: float) -> list[tuple[str, float, float]]:
     """Return each action with the longest gap and its duration [s]."""
-    with cache(folder), SimulatorProcess(PARAMETERS, folder / "simulator.log") as simulator:
+    environment = {"XDG_CACHE_HOME": str(folder)}
+    with SimulatorProcess(PARAMETERS, folder / "simulator.log", environment) as simulator:
         watch, caller = Watch(), Caller(rclpy.create_node("caller"))
         try:
             deadline = time.monotonic() + READY_TIMEOUT
@@ -134,17 +120,14 @@ def measure(folder: Path, seconds: float) -> list[tuple[str, float, float]]:
 
 def main(seconds: float = 5.0) -> None:
     """Measure, first for a wall time [s] without spawning."""
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     print(
         "| spawned | compiled before | longest gap of /clock [ms] | until it is there [s] |\n"
         "|---|---|---:|---:|"
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with ros(), tempfile.TemporaryDirectory() as folder:
         for before in ("no", "yes"):
             for name, gap, took in measure(Path(folder), seconds):
                 print(f"| {name} | {before} | {1e3 * gap:.0f} | {took:.1f} |", flush=True)
-    rclpy.shutdown()
 
 
 if __name__ == "__main__":

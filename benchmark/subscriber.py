@@ -1,8 +1,10 @@
 """Count messages on topics of a simulator, and print the results as JSON.
 
-    python -m benchmark.subscriber 10 clock cf0/odom    # for ten seconds
+    python -m benchmark.subscriber 10 FILE hover clock cf0/odom    # for ten seconds
 
-It first commands all drones to hold their positions, so that those in the air fly.
+FILE gets the latest messages, for bare_publisher.cpp. The program first commands all drones to hold
+their positions (hover), or to fly circles on trajectories of polynomials that change every 0.75 s,
+at different times for each drone (fly).
 """
 
 from __future__ import annotations
@@ -10,27 +12,36 @@ from __future__ import annotations
 import ctypes
 import importlib
 import json
+import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import rclpy
-from geometry_msgs.msg import TwistStamped
+from geometry_msgs.msg import Transform, Twist, TwistStamped
+from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import MultiDOFJointState
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 SETTLE = 2.0  # s of wall time between take-off and measurement
 TIMEOUT = 60.0  # s
 
+RADIUS, HEIGHT = 0.3, 1.0  # m
+POINTS, PERIOD = 8, 6.0  # per circle; s
+JOIN = 3.0  # s for a drone to join its circle
+MOST_POINTS = 1000  # of a trajectory
+SLOWEST = 0.2  # m/s, lower limit for a flying drone; the nominal speed is 0.31
+
 _CLOCK = "/clock"
-_SWARM = "/crazyflow/odometry"
 _SWEEP_PERIOD = 2e-3  # s
 _DEPTH = 100  # of each queue, enough for a sweep at 500 times real time
 
@@ -135,18 +146,35 @@ class Subscriber:
             raw=True,
         )
 
+    def record(self, topics: Sequence[str], file: Path) -> None:
+        """Write the latest messages: topic, package, type and bytes in hexadecimal, a line each."""
+        kinds = dict(self._node.get_topic_names_and_types())
+        lines = []
+        for topic in (f"/{name}" for name in topics):
+            package, _, name = kinds[topic][0].split("/")
+            lines.append(f"{topic} {package} {name} {self._latest[topic].hex()}\n")
+        file.write_text("".join(lines))
+
     def hover(self) -> None:
         """Command all drones to hold their positions."""
+        self._command("/cmd_vel", TwistStamped, lambda _: TwistStamped())
+
+    def fly(self) -> None:
+        """Command all drones to fly circles for 750 s."""
+        self._command("/cmd_trajectory", MultiDOFJointTrajectory, circles)
+
+    def _command(self, ending: str, kind: Any, message_of: Callable[[int], Any]) -> None:
+        """Publish a message on the topics with an ending; those of drones end with a number."""
         deadline = time.monotonic() + TIMEOUT
         for topic, _ in self._node.get_topic_names_and_types():
-            if not topic.endswith("/cmd_vel"):
+            if not topic.endswith(ending):
                 continue
-            publisher = self._node.create_publisher(TwistStamped, topic, 1)
+            publisher = self._node.create_publisher(kind, topic, 1)
             while not publisher.get_subscription_count():
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"nobody listens to {topic} after {TIMEOUT:g} s")
                 self.spin(0.02)
-            publisher.publish(TwistStamped())
+            publisher.publish(message_of(int("".join(filter(str.isdecimal, topic)))))
             self._publishers.append(publisher)
 
     def clock(self) -> tuple[float, float]:
@@ -161,9 +189,17 @@ class Subscriber:
         stamp = deserialize_message(self._latest[_CLOCK], Clock).clock
         return float(stamp.sec + 1e-9 * stamp.nanosec)
 
-    def latest_swarm(self) -> MultiDOFJointState:
-        """Return the latest message on /crazyflow/odometry."""
-        return deserialize_message(self._latest[_SWARM], MultiDOFJointState)
+    def check_speeds(self) -> None:
+        """Check that all drones fly whose odometry is subscribed.
+
+        Raises:
+            RuntimeError: One does not.
+        """
+        for topic, message in self._latest.items():
+            if topic.endswith("/odom"):
+                vel = deserialize_message(message, Odometry).twist.twist.linear
+                if math.hypot(vel.x, vel.y, vel.z) < SLOWEST:
+                    raise RuntimeError(f"{topic} has {vel}, not at least {SLOWEST} m/s")
 
     def measure(self, seconds: float) -> dict[str, float]:
         """Return the simulated and wall time of an interval, and the received messages."""
@@ -175,15 +211,41 @@ class Subscriber:
         return {"simulated": later - simulated, "wall": ended - began, "received": received}
 
 
+def circles(number: int) -> MultiDOFJointTrajectory:
+    """Return circles around the place of a drone, as many as fit into a trajectory."""
+    message = MultiDOFJointTrajectory()
+    y, x = divmod(number, 10)
+    rate = 2 * np.pi / PERIOD
+    for k in range(MOST_POINTS):
+        angle = 2 * np.pi * k / POINTS
+        ahead, left = np.cos(angle), np.sin(angle)
+        place, vel, acc = Transform(), Twist(), Twist()
+        place.translation.x, place.translation.y = x + RADIUS * ahead, y + RADIUS * left
+        place.translation.z = HEIGHT
+        vel.linear.x, vel.linear.y = -RADIUS * rate * left, RADIUS * rate * ahead
+        acc.linear.x, acc.linear.y = -RADIUS * rate**2 * ahead, -RADIUS * rate**2 * left
+        point = MultiDOFJointTrajectoryPoint(
+            transforms=[place], velocities=[vel], accelerations=[acc]
+        )
+        seconds = JOIN + k * PERIOD / POINTS
+        point.time_from_start.sec = int(seconds)
+        point.time_from_start.nanosec = round(seconds % 1 * 1e9)
+        message.points.append(point)
+    return message
+
+
 def main() -> None:
     """Measure for the seconds and topics of the command line."""
-    seconds, *topics = sys.argv[1:]
+    seconds, file, mode, *topics = sys.argv[1:]
     rclpy.init()
     subscriber = Subscriber(rclpy.create_node("subscriber"))
     subscriber.subscribe(topics)
-    subscriber.hover()
+    subscriber.fly() if mode == "fly" else subscriber.hover()
     subscriber.spin(SETTLE)
     print(json.dumps(subscriber.measure(float(seconds))), flush=True)
+    if mode == "fly":
+        subscriber.check_speeds()
+    subscriber.record(topics, Path(file))
     rclpy.try_shutdown()
 
 

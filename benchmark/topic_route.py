@@ -6,7 +6,6 @@ is counted from the state that is answered with a new speed to the first state w
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,9 +15,9 @@ import numpy as np
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import qos_profile_sensor_data
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
+from benchmark.processes import ros
 from crazyflow_ros.demo.simulator import SimulatorProcess
 
 FREQ = 500
@@ -72,11 +71,6 @@ def measure(factor: float, seconds: float = 5.0) -> tuple[float, float]:
         factor: Real-time factor of the simulator, 0 for as fast as possible.
         seconds: Wall time of the measurement [s].
     """
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    executor = SingleThreadedExecutor()
-    controller = Controller()
-    executor.add_node(controller.node)
 
     def until(condition: Callable[[], object], timeout: float) -> None:
         deadline = time.monotonic() + timeout
@@ -87,19 +81,18 @@ def measure(factor: float, seconds: float = 5.0) -> tuple[float, float]:
             executor.spin_once(timeout_sec=0.1)
 
     parameters = PARAMETERS | {"real_time_factor": str(float(factor))}
-    try:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            SimulatorProcess(parameters, Path(folder) / "simulator.log") as simulator,
-        ):
-            until(lambda: controller.delays, READY_TIMEOUT)
-            controller.delays.clear()
-            answers, began = controller.answers, time.monotonic()
-            until(lambda: time.monotonic() > began + seconds, seconds + 1.0)
-            until(lambda: controller.delays, READY_TIMEOUT)
-            period = (time.monotonic() - began) / (controller.answers - answers)
-    finally:
+    with (
+        ros(),
+        tempfile.TemporaryDirectory() as folder,
+        SimulatorProcess(parameters, Path(folder) / "simulator.log") as simulator,
+    ):
+        executor, controller = SingleThreadedExecutor(), Controller()
+        executor.add_node(controller.node)
+        until(lambda: controller.delays, READY_TIMEOUT)
+        controller.delays.clear()
+        answers, began = controller.answers, time.monotonic()
+        until(lambda: time.monotonic() > began + seconds, seconds + 1.0)
+        until(lambda: controller.delays, READY_TIMEOUT)
+        period = (time.monotonic() - began) / (controller.answers - answers)
         executor.shutdown()
-        controller.node.destroy_node()
-        rclpy.shutdown()
     return period, float(np.median(controller.delays))
