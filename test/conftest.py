@@ -2,7 +2,8 @@
 
 import itertools
 import os
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
+from crazyflow_ros.engine import compiled_world
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.ros.code_cache import ENTRIES, CodeCache, cache_folder
+from crazyflow_ros.sim.compile.packing import MovingLeaves
 from crazyflow_ros.sim.leaves import layout
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
@@ -44,6 +47,9 @@ _LONGEST = (
     "test_streamed",
     "test_rates",
     "test_client",
+    "test_physics_thread",
+    "test_checkpoint_file",
+    "test_levels",
 )
 
 # As the node sets it; for small calls it is faster, and the tests run what the node runs.
@@ -90,32 +96,43 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def traced_once() -> Any:
-    """Let simulations of the same kind share what is compiled for the first of them.
+    """Let simulations of the same kind share what is traced and compiled for the first of them.
 
     The folder of compiled code saves XLA's work, and not that of tracing the same functions.
     """
     programs: dict[Hashable, Any] = {}
+    splits: dict[Hashable, MovingLeaves[Any]] = {}
+    kind: ContextVar[Hashable] = ContextVar("kind of the world that is being made")
+    init, compile_anew = CompiledWorld.__init__, CompiledWorld._compiled
+
+    def noting(
+        world: Any,
+        config: SimulationConfig,
+        n_drones: int,
+        *,
+        levels: bool = False,
+        gusts: bool = False,
+    ) -> None:
+        same = {"real_time_factor": 1.0, "start_paused": False, "initial_poses": None}
+        same_code = repr(replace(config, **same, watchdog_timeout=1.0, max_drones=0))
+        world.kind = same_code, n_drones, levels, gusts, jax.config.jax_enable_x64
+        kind.set(world.kind)
+        init(world, config, n_drones, levels=levels, gusts=gusts)
+
+    def moving_leaves(fn: Callable[[Any], Any], tree: Any) -> MovingLeaves[Any]:
+        key = kind.get(), layout(tree)
+        if key not in splits:
+            splits[key] = MovingLeaves(fn, tree)
+        return splits[key]
+
+    def compiled(world: Any, obstacles: Any) -> Any:
+        key = world.kind, layout(obstacles)
+        if key not in programs:
+            programs[key] = compile_anew(world, obstacles)
+        return programs[key]
+
     with pytest.MonkeyPatch.context() as patch:
-        init = CompiledWorld.__init__
-
-        def noting(
-            world: CompiledWorld, config: SimulationConfig, n_drones: int, **options: Any
-        ) -> None:
-            init(world, config, n_drones, **options)
-            same = {"real_time_factor": 1.0, "start_paused": False, "initial_poses": None}
-            kind = replace(config, **same, watchdog_timeout=1.0, max_drones=0)
-            same_code = repr(kind), n_drones, world._levels, world.gusts
-            world.kind = *same_code, world.inputs.dtype.name  # type: ignore[attr-defined]
-
-        compile_anew = CompiledWorld._compiled
-
-        @wraps(compile_anew)
-        def compiled(world: Any, obstacles: Any) -> Any:
-            key = world.kind, layout(obstacles)
-            if key not in programs:
-                programs[key] = compile_anew(world, obstacles)
-            return programs[key]
-
-        patch.setattr(CompiledWorld, "__init__", noting)
-        patch.setattr(CompiledWorld, "_compiled", compiled)
+        patch.setattr(CompiledWorld, "__init__", wraps(init)(noting))
+        patch.setattr(CompiledWorld, "_compiled", wraps(compile_anew)(compiled))
+        patch.setattr(compiled_world, "MovingLeaves", moving_leaves)
         yield
