@@ -111,19 +111,20 @@ stop_gradient sub tan tanh transpose unstack while xor
 _IN_PLACE = frozenset(_NAMES.split())
 
 
-_LARGEST_REDUCTION = 2048  # numbers; XLA hands larger ones to a library
+_LARGEST_REDUCTION = 2048  # numbers; XLA hands more to a library
 
 
 def fits_one_kernel(jaxpr: Jaxpr) -> bool:
     """Return whether `one_kernel` can compile a computation."""
-    return all(
-        eqn.primitive.name in _IN_PLACE
-        and not (
-            eqn.primitive.name.startswith("reduce_") and eqn.invars[0].aval.size > _LARGEST_REDUCTION
-        )
-        and all(fits_one_kernel(inner) for value in eqn.params.values() for inner in _jaxprs(value))
-        for eqn in jaxpr.eqns
-    )
+
+    def fits(eqn: Any) -> bool:
+        name = eqn.primitive.name
+        if name.startswith("reduce_") and eqn.invars[0].aval.size > _LARGEST_REDUCTION:
+            return False
+        inner = (jaxpr for value in eqn.params.values() for jaxpr in _jaxprs(value))
+        return name in _IN_PLACE and all(map(fits_one_kernel, inner))
+
+    return all(map(fits, jaxpr.eqns))
 
 
 def _jaxprs(value: Any) -> list[Jaxpr]:

@@ -4,8 +4,9 @@
 
 The ROS wheels on PyPI contain a complete prefix (headers, CMake exports, generators), but not every
 message package. Each package here is configured, compiled and installed into the environment
-itself, so it needs no environment variables afterwards. Installed packages are skipped. `--check`
-only checks for the required tools.
+itself, so it needs no environment variables afterwards. Only the code for C and Python is built,
+see less_to_compile.cmake. Installed packages are skipped. `--check` only checks for the required
+tools.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def build(package: Path, cmake: str) -> None:
         "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG",
         "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
         "-DBUILD_TESTING=OFF",
-        f"-DCMAKE_PROJECT_INCLUDE={INTERFACES / 'together.cmake'}",
+        f"-DCMAKE_PROJECT_INCLUDE={INTERFACES / 'less_to_compile.cmake'}",
     )
     _run(folder, cmake, "--build", folder, "--parallel", str(os.cpu_count() or 1))
     marker(package).parent.mkdir(parents=True, exist_ok=True)
