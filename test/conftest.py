@@ -2,10 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Callable, Hashable
-from contextvars import ContextVar
-from dataclasses import replace
-from functools import wraps
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +11,8 @@ import pytest
 from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
-from crazyflow_ros.engine import compiled_world
-from crazyflow_ros.engine.compiled_world import CompiledWorld
-from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros import kept
 from crazyflow_ros.ros.code_cache import ENTRIES, CodeCache, cache_folder
-from crazyflow_ros.sim.compile.packing import MovingLeaves
-from crazyflow_ros.sim.leaves import layout
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
 _LARGEST_CACHE = 2 << 30  # bytes
@@ -100,39 +93,28 @@ def traced_once() -> Any:
 
     The folder of compiled code saves XLA's work, and not that of tracing the same functions.
     """
-    programs: dict[Hashable, Any] = {}
-    splits: dict[Hashable, MovingLeaves[Any]] = {}
-    kind: ContextVar[Hashable] = ContextVar("kind of the world that is being made")
-    init, compile_anew = CompiledWorld.__init__, CompiledWorld._compiled
+    memory: dict[str, Any] = {}
 
-    def noting(
-        world: Any,
-        config: SimulationConfig,
-        n_drones: int,
-        *,
-        levels: bool = False,
-        gusts: bool = False,
-    ) -> None:
-        same = {"real_time_factor": 1.0, "start_paused": False, "initial_poses": None}
-        same_code = repr(replace(config, **same, watchdog_timeout=1.0, max_drones=0))
-        world.kind = same_code, n_drones, levels, gusts, jax.config.jax_enable_x64
-        kind.set(world.kind)
-        init(world, config, n_drones, levels=levels, gusts=gusts)
+    def key(what: tuple[object, ...]) -> str:
+        return repr((what, jax.config.jax_enable_x64))
 
-    def moving_leaves(fn: Callable[[Any], Any], tree: Any) -> MovingLeaves[Any]:
-        key = kind.get(), layout(tree)
-        if key not in splits:
-            splits[key] = MovingLeaves(fn, tree)
-        return splits[key]
+    def find(*what: object) -> Any:
+        return found(*what) if kept._store else memory.get(key(what))
 
-    def compiled(world: Any, obstacles: Any) -> Any:
-        key = world.kind, layout(obstacles)
-        if key not in programs:
-            programs[key] = compile_anew(world, obstacles)
-        return programs[key]
+    def keep(result: object, *what: object) -> None:
+        memory[key(what)] = result
+        kept_before(result, *what)
 
+    def compiled(make: Callable[[], Any], *what: object) -> Any:
+        if kept._store:
+            return compiled_before(make, *what)
+        if key(what) not in memory:
+            memory[key(what)] = make()
+        return memory[key(what)]
+
+    found, kept_before, compiled_before = kept.find, kept.keep, kept.compiled
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompiledWorld, "__init__", wraps(init)(noting))
-        patch.setattr(CompiledWorld, "_compiled", wraps(compile_anew)(compiled))
-        patch.setattr(compiled_world, "MovingLeaves", moving_leaves)
+        patch.setattr(kept, "find", find)
+        patch.setattr(kept, "keep", keep)
+        patch.setattr(kept, "compiled", compiled)
         yield

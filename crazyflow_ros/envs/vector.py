@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import pi
 from typing import Any, NamedTuple
@@ -21,18 +20,41 @@ from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone
 from crazyflow_ros.envs.tasks import Flight, Task, Verdict
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import whole
-from crazyflow_ros.sim.compile.stepping import StepFn
+from crazyflow_ros.sim.compile.blocks import each_world
+from crazyflow_ros.sim.compile.stepping import Composed, StepFn
 from crazyflow_ros.sim.functional import attitude_control
+from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.reset import ResetFn
+from crazyflow_ros.sim.stages import Stage
 
 _GOAL = "goal"
 
 
 class _Built(NamedTuple):
-    """A compiled function, and the pipelines from which it was built."""
+    """A step of the environment, and the pipelines from which it was built."""
 
     pipelines: tuple[tuple[Any, ...], ...]
-    advance: Callable[..., tuple[SimData, tuple[Array, ...]]]
+    step: Composed
+
+
+class _Motion(NamedTuple):
+    """What observations and tasks read of the data, world by world."""
+
+    pos: Array
+    quat: Array
+    vel: Array
+    ang_vel: Array
+    origin: Array
+    """(N, 3) of the goal, see `Task`."""
+    steps: Array
+    """(N, 1) ticks since the beginning of the episode."""
+
+    @classmethod
+    def of(cls, data: SimData) -> _Motion:
+        """Return the motion of the only drone of each world."""
+        fields = (data.states.pos, data.states.quat, data.states.vel, data.states.ang_vel)
+        pos, quat, vel, ang_vel, origin = (x[:, 0] for x in (*fields, data.plugins[_GOAL]))
+        return cls(pos, quat, vel, ang_vel, origin, data.core.steps)
 
 
 class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -118,7 +140,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._scale = np.array([max_tilt, max_tilt, pi, thrust_range * hover], np.float32)
         self._offset = np.array([0, 0, 0, hover], np.float32)
         self._built: _Built | None = None
-        self._observed = jax.jit(self._observation)
+        self._observed = jax.jit(lambda data: self._observation(_Motion.of(data)))
         self._ended: np.ndarray | None = None
 
     def reset(
@@ -168,13 +190,11 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if not np.isfinite(actions).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(actions))[0])
             raise ValueError(f"actions hold {actions[where]} at index {where}")
-        command = np.clip(actions, -1, 1) * self._scale + self._offset
         ended = self._ended
-        data, results = self._of_present_pipelines()(
-            self.sim.data, self.sim.default_data, command[:, None], ended, self._ticks
+        results = self.sim.run(
+            self._step_of_present_pipelines(), self.sim.default_data, actions, ended
         )
-        self.sim.data = data
-        obs, reward, terminated, truncated, success = map(np.array, results)
+        obs, reward, terminated, truncated, success = map(np.asarray, results)
         self._ended = terminated | truncated
         return obs, reward, terminated, truncated, {"is_success": success, "_is_success": ~ended}
 
@@ -203,27 +223,27 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             core=data.core.replace(rng_key=key),
         )
 
-    def _flight(self, data: SimData) -> tuple[Flight, Array]:
-        """Return the motion of the drones, and the velocities of their goals."""
-        states = data.states
-        goal, vel = self.task.goal(data.plugins[_GOAL][:, 0], data.core.steps / data.core.freq)
-        pos = states.pos[:, 0]
-        return Flight(pos, states.vel[:, 0], goal - pos), vel
+    def _flight(self, motion: _Motion) -> tuple[Flight, Array]:
+        """Return the flight for the task, and the velocities of the goals."""
+        goal, vel = self.task.goal(motion.origin, motion.steps / self.sim.freq)
+        return Flight(motion.pos, motion.vel, goal - motion.pos), vel
 
-    def _observation(self, data: SimData) -> Array:
-        flight, vel = self._flight(data)
-        rest = (data.states.quat[:, 0], data.states.ang_vel[:, 0])
-        return jnp.concatenate([flight.error, vel - flight.vel, *rest], axis=-1)
+    def _observation(self, motion: _Motion) -> Array:
+        flight, vel = self._flight(motion)
+        errors = (flight.error, vel - flight.vel)
+        return jnp.concatenate([*errors, motion.quat, motion.ang_vel], axis=-1)
 
-    def _of_present_pipelines(self) -> Callable[..., tuple[SimData, tuple[Array, ...]]]:
-        """Return `_advance`, compiled again if a pipeline of the simulation has changed."""
+    def _step_of_present_pipelines(self) -> Composed:
+        """Return `_advance`, built again if a pipeline of the simulation has changed."""
         pipelines = (self.sim.step_pipeline, self.sim.reset_pipeline)
         built = self._built
         if built is None or any(now is not then for now, then in zip(pipelines, built.pipelines)):
-            fly, reset = self.sim.build_step_fn(), self.sim.build_reset_fn()
-            # A new function each time, because JAX caches traces by function.
-            built = self._built = _Built(pipelines, jax.jit(partial(self._advance, fly, reset)))
-        return built.advance
+            # A reset of no world gives parameters the shape that stages of the reset give them.
+            self.sim.reset(np.zeros(self.num_envs, bool))
+            fly, reset = self.sim.build_step_fn(False), self.sim.build_reset_fn(False)
+            step = Composed(partial(self._advance, fly, reset))
+            built = self._built = _Built(pipelines, step)
+        return built.step
 
     def _advance(
         self,
@@ -231,20 +251,51 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         reset: ResetFn,
         data: SimData,
         default: SimData,
-        command: Array,
+        actions: Array,
         ended: Array,
-        ticks: Array,
     ) -> tuple[SimData, tuple[Array, ...]]:
-        before, _ = self._flight(data)
-        flown = fly(attitude_control(data, command), ticks)
-        verdict = Verdict(*self.task.judge(before, self._flight(flown)[0]))
-        late = flown.core.steps[:, 0] >= round(self.task.seconds * data.core.freq)
-        data = reset(flown, default, ended)
-        results = (
-            self._observation(data),
+        before = _Motion.of(data)
+        command = jnp.clip(actions, -1, 1) * self._scale + self._offset
+        flown = fly(attitude_control(data, command[:, None]), self._ticks)
+        after = _if(ended.any(), lambda data: reset(data, default, ended), flown)
+        motions = (before, _Motion.of(flown), _Motion.of(after))
+        return after, each_world(self._results, motions, ended)
+
+    def _results(
+        self, motions: tuple[_Motion, _Motion, _Motion], ended: Array
+    ) -> tuple[Array, ...]:
+        """Return the results of a step.
+
+        Args:
+            motions: Before the step, after it, and after the reset of worlds that had ended.
+            ended: (num_envs,) bool, these worlds.
+        """
+        before, flown, after = motions
+        verdict = Verdict(*self.task.judge(self._flight(before)[0], self._flight(flown)[0]))
+        late = flown.steps[:, 0] >= round(self.task.seconds * self.sim.freq)
+        return (
+            self._observation(after),
             jnp.where(ended, 0.0, verdict.reward),
             verdict.terminated & ~ended,
             late & ~ended,
             verdict.success & ~ended,
         )
-        return data, results
+
+
+def _if(needed: Array, stage: Stage, data: SimData) -> SimData:
+    """Return the data after a stage, or where it is not needed, before it.
+
+    In most steps of few worlds, none has ended.
+    """
+    before, treedef = jax.tree.flatten(data)
+    changed = [i for i, flag in enumerate(changed_leaves(traced(stage, data))) if flag]
+
+    def after() -> list[Array]:
+        leaves = jax.tree.leaves(stage(data))
+        return [leaves[i] for i in changed]
+
+    values = jax.lax.cond(needed, after, lambda: [before[i] for i in changed])
+    for i, value in zip(changed, values):
+        before[i] = value
+    new: SimData = jax.tree.unflatten(treedef, before)
+    return new

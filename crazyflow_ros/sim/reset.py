@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +18,11 @@ from crazyflow_ros.sim.worlds import Worlds
 ResetFn = Callable[[SimData, SimData, Array | np.ndarray | None], SimData]
 
 
-def reset_fn(pipeline: tuple[ResetStage, ...], derivative: Derivative, worlds: Worlds) -> ResetFn:
-    """Return a pure, compiled function of data, default data and mask, (n_worlds,) bool or None."""
+def restoring(pipeline: tuple[ResetStage, ...], worlds: Worlds) -> ResetFn:
+    """Return a pure function of data, default data and mask that leaves `states_deriv` as it is."""
 
-    @jax.jit
-    def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:
-        key = data.core.rng_key
+    def reset(data: SimData, default_data: SimData, mask: Any) -> SimData:
+        key, rate = data.core.rng_key, data.states_deriv
         if mask is None:
             data = default_data
         else:
@@ -32,10 +32,23 @@ def reset_fn(pipeline: tuple[ResetStage, ...], derivative: Derivative, worlds: W
                 return jnp.where(where, default, now) if own else now
 
             owned = jax.tree.unflatten(jax.tree.structure(data), worlds.owned(data))
+            data = data.replace(states_deriv=default_data.states_deriv)  # which is not read
             data = jax.tree.map(restore, owned, data, default_data)
         data = data.replace(core=data.core.replace(rng_key=key))
         for stage in pipeline:
             data = stage(data, default_data, mask)
+        return data.replace(states_deriv=rate)
+
+    return reset
+
+
+def reset_fn(pipeline: tuple[ResetStage, ...], derivative: Derivative, worlds: Worlds) -> ResetFn:
+    """Return a pure, compiled function of data, default data and mask, (n_worlds,) bool or None."""
+    restore = restoring(pipeline, worlds)
+
+    @jax.jit
+    def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:
+        data = restore(data, default_data, mask)
         return worlds.placed(finishing(derivative)(data))
 
     return reset

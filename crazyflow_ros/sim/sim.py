@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,16 @@ from crazyflow_ros.sim.arguments import (
     whole,
 )
 from crazyflow_ros.sim.cascade import control_stages, levels
-from crazyflow_ros.sim.compile.stepping import PackedData, PackedStep, StepFn, step_fn, tick_of
+from crazyflow_ros.sim.compile.stepping import (
+    PackedData,
+    PackedStep,
+    Program,
+    StepFn,
+    Stepping,
+    count,
+    step_fn,
+    tick_of,
+)
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.leaves import layout
@@ -46,7 +55,7 @@ from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx
 from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.randomize import ResetStage
-from crazyflow_ros.sim.reset import ResetFn, reset_fn
+from crazyflow_ros.sim.reset import ResetFn, reset_fn, restoring
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
 
@@ -165,7 +174,8 @@ class Sim(SimScene):
         if mesh is None and self._data.states.pos.devices() != {jax.local_devices()[0]}:
             # Stay on the present default device, even if it changes later.
             self._data = jax.device_put(self._data, self._data.states.pos.sharding)
-        self._steps: dict[object, PackedStep] = {}
+        self._programs: dict[object, PackedStep] = {}
+        self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
         self.build_default_data()
         super().__init__(scene)
@@ -210,7 +220,7 @@ class Sim(SimScene):
         before = (self.data, self.default_data)
         self._memories, after = self._memories.following(pipeline, before)
         self.data, self.default_data = map(self._worlds.placed, after)
-        self._step_pipeline, self._steps = pipeline, {}
+        self._step_pipeline, self._stepping, self._programs = pipeline, None, {}
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:
@@ -228,18 +238,34 @@ class Sim(SimScene):
             ValueError: `n_steps` is not an integer from 1 to `MAX_STEPS`.
             RuntimeError: Another thread is working on this simulation.
         """
-        n_steps = steps_of(n_steps)
+        if self._stepping is None:
+            self._stepping = Stepping(tick_of(self._step_pipeline))
+        self.run(self._stepping, count(steps_of(n_steps)))
+
+    def run(self, program: Program, *inputs: Any) -> Any:
+        """Advance the data by a program of one's own, e.g. `Composed(fn)`, and return its results.
+
+        Data stay packed while the same program runs, so this costs less than to call a compiled
+        function of `data`, and to assign its result.
+
+        Args:
+            program: Compiled when it runs for the first time.
+            *inputs: Its arguments, pytrees of arrays.
+
+        Raises:
+            RuntimeError: Another thread is working on this simulation.
+        """
         with self._one_thread:
-            if self._flown is None:
-                data = jax.tree.map(lambda x: x, self._data)  # all of it, even if not unpacked
+            if self._flown is None or not self._flown.runs(program):
+                data = self._data if self._flown is None else self._flown.data
+                data = jax.tree.map(lambda x: x, data)  # all of it, even if not unpacked
                 data = self._worlds.placed(_unsynced(data))
-                key = layout(data)
-                if key not in self._steps:
-                    self._steps[key] = PackedStep(
-                        tick_of(self._step_pipeline), self.derivative, data, self._worlds
-                    )
-                self._flown = PackedData(self._steps[key], data)
-            self._flown.advance(n_steps)
+                key = id(program), layout(data)
+                if key not in self._programs:
+                    step = PackedStep(program, self.derivative, data, self._worlds, inputs)
+                    self._programs[key] = step  # which keeps the program, and so its id
+                self._data, self._flown = data, PackedData(self._programs[key], data)
+            return self._flown.run(*inputs)
 
     def reset(self, mask: ArrayLike | None = None) -> None:
         """Reset worlds to `default_data`.
@@ -348,18 +374,29 @@ class Sim(SimScene):
         torque = transform(rotation_matrix(state.quat), transform(matrix_rows(params.J), turned))
         return stack((*force, *torque))
 
-    def build_step_fn(self) -> StepFn:
+    def build_step_fn(self, derivative: bool = True) -> StepFn:
         """Return the present pipeline as a pure function of data and number of ticks.
 
         A plain call is compiled, once for all numbers of ticks. Inside `jax.jit`, `jax.vmap` or
         `jax.grad` the function becomes part of the transformed one; `jax.grad` needs an int as the
         number of ticks.
-        """
-        return step_fn(tick_of(self._step_pipeline), self.derivative, self._worlds)
 
-    def build_reset_fn(self) -> ResetFn:
-        """Return the reset pipeline as a pure, compiled function of data, default data and mask."""
-        return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
+        Args:
+            derivative: Whether to evaluate `states_deriv` at the end, which takes about as long as
+                a tick.
+        """
+        tick = tick_of(self._step_pipeline)
+        return step_fn(tick, self.derivative if derivative else None, self._worlds)
+
+    def build_reset_fn(self, derivative: bool = True) -> ResetFn:
+        """Return the reset pipeline as a pure function of data, default data and mask.
+
+        Args:
+            derivative: Whether to evaluate `states_deriv`; if so, the function is compiled.
+        """
+        if derivative:
+            return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
+        return restoring(self._reset_pipeline, self._worlds)
 
 
 def _unsynced(data: SimData) -> SimData:

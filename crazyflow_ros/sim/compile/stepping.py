@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -50,17 +51,20 @@ def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
     return lambda data: tick(data, separation())
 
 
-def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
-    """Return a function of data and number of ticks, compiled unless within a transformation."""
+def step_fn(tick: Stage, derivative: Derivative | None, worlds: Worlds) -> StepFn:
+    """Return a function of data and number of ticks, compiled unless within a transformation.
+
+    Without `derivative`, it leaves `states_deriv` as it is.
+    """
     known: dict[object, Ticks] = {}
 
-    def derive(data: SimData) -> SimData:
-        return data.replace(states_deriv=derivative(data))
+    def last(data: SimData) -> SimData:
+        return data.replace(states_deriv=derivative(data)) if derivative else data
 
     def pure(data: SimData, n_steps: Array | int = 1) -> SimData:
         key = layout(data)
         if key not in known:
-            known[key] = Ticks(tick, derive, data, worlds.owned(data), together=False)
+            known[key] = Ticks(tick, last, data, worlds.owned(data), together=False)
         ticks = known[key]
         flown = ticks.unpack(advance(ticks, ticks.pack(data), n_steps, worlds))
         leaves, treedef = jax.tree.flatten(unsynced(data))
@@ -75,11 +79,52 @@ def step_fn(tick: Stage, derivative: Derivative, worlds: Worlds) -> StepFn:
             n_steps = steps_of(n_steps)
         if any(isinstance(x, jax.core.Tracer) for x in (n_steps, *jax.tree.leaves(data))):
             return pure(data, n_steps)
-        return compiled(
-            data, np.int32(n_steps)
-        )  # an array, so that another number compiles nothing
+        return compiled(data, np.int32(n_steps))  # so that another number compiles nothing
 
     return step
+
+
+class Program(Protocol):
+    """A function of data and other arguments that is compiled on packed data."""
+
+    def stage(self, data: SimData, *inputs: Any) -> SimData:
+        """Return data after it, to see what it reads and changes."""
+        ...
+
+    def run(self, ticks: Ticks, packed: Packed, worlds: Worlds, *inputs: Any) -> tuple[Packed, Any]:
+        """Return packed data after it, and results."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Stepping:
+    """Ticks; the argument is their number."""
+
+    tick: Stage
+
+    def stage(self, data: SimData, _: Array) -> SimData:
+        """See `Program`."""
+        return self.tick(data)
+
+    def run(self, ticks: Ticks, packed: Packed, worlds: Worlds, n: Array) -> tuple[Packed, Any]:
+        """See `Program`."""
+        return advance(ticks, packed, n, worlds), None
+
+
+@dataclass(frozen=True, eq=False)
+class Composed:
+    """Any function of data and arguments that returns data and results."""
+
+    fn: Callable[..., tuple[SimData, Any]]
+
+    def stage(self, data: SimData, *inputs: Any) -> SimData:
+        """See `Program`."""
+        return self.fn(data, *inputs)[0]
+
+    def run(self, ticks: Ticks, packed: Packed, _: Worlds, *inputs: Any) -> tuple[Packed, Any]:
+        """See `Program`."""
+        data, results = self.fn(ticks.whole(packed), *inputs)
+        return ticks.pack(data), results
 
 
 class PackedStep:
@@ -89,8 +134,18 @@ class PackedStep:
     few. A call costs 20 us or more, so a step of few worlds also returns their states.
     """
 
-    def __init__(self, tick: Stage, derivative: Derivative, data: SimData, worlds: Worlds) -> None:
-        ticks = Ticks(tick, lambda data: data, data, worlds.owned(data), together=True)
+    def __init__(
+        self,
+        program: Program,
+        derivative: Derivative,
+        data: SimData,
+        worlds: Worlds,
+        inputs: tuple[Any, ...],
+    ) -> None:
+        def stage(data: SimData) -> SimData:
+            return program.stage(data, *inputs)
+
+        ticks = Ticks(stage, lambda data: data, data, worlds.owned(data), together=True)
         leaves = jax.tree.leaves_with_path(data)
         fields = [path[0].name for path, _ in leaves]
         on_mesh = worlds.mesh is not None
@@ -118,31 +173,34 @@ class PackedStep:
         states = [i for i in ticks.changed if few and fields[i] == "states"]
 
         @partial(jax.jit, donate_argnums=(0, 3), compiler_options=known_options(_COMPILER_OPTIONS))
-        def fly(
+        def run(
             moving: list[Array],
             fixed: list[Array],
             shared: list[Array],
             common: list[Array],
-            n_steps: Array,
-        ) -> tuple[list[Array], list[Array], list[Array]]:
-            packed = advance(ticks, Packed(moving, fixed, shared, common), n_steps, worlds)
+            *inputs: Any,
+        ) -> tuple[list[Array], list[Array], list[Array], Any]:
+            packed = Packed(moving, fixed, shared, common)
+            check_precision(ticks.whole(packed))
+            packed, results = program.run(ticks, packed, worlds, *inputs)
             leaves = ticks.unpack(packed)
-            return packed.moving, packed.common, [leaves[i] for i in states]
+            return packed.moving, packed.common, [leaves[i] for i in states], results
 
         self.pack = jax.jit(ticks.pack)
         self.reads_derivative = any(
             ticks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
         )
-        self._derive, self._fly, self.commanded = derive, fly, ticks.commanded
+        self._derive, self._run, self.commanded = derive, run, ticks.commanded
+        self.program = program
         self._state_names = [leaves[i][0][1].name for i in states]
 
-    def __call__(self, packed: Packed, n_steps: int) -> tuple[Packed, list[Array]]:
-        """Return packed data after `n_steps` ticks, and the states for `field`.
+    def __call__(self, packed: Packed, *inputs: Any) -> tuple[Packed, list[Array], Any]:
+        """Return packed data after the program, the states for `field`, and the results.
 
-        Donates the arrays that ticks change.
+        Donates the arrays that change.
         """
-        moving, common, states = self._fly(*packed, np.int32(n_steps))
-        return packed._replace(moving=moving, common=common), states
+        moving, common, states, results = self._run(*packed, *inputs)
+        return packed._replace(moving=moving, common=common), states, results
 
     def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:
         """Return a field of the data.
@@ -190,12 +248,17 @@ class PackedData:
             self._view = weakref.ref(view)
         return SimData.lazy(view)
 
-    def advance(self, n_steps: int) -> None:
-        """Advance by `n_steps` ticks."""
+    def runs(self, program: Program) -> bool:
+        """Return whether these data are packed for a program."""
+        return self._step.program is program
+
+    def run(self, *inputs: Any) -> Any:
+        """Advance the data, and return the results."""
         if self._step.reads_derivative:
             self._before = jax.tree.map(lambda x: x, self.data)
             self._packed = self._step.pack(self._before)
-        self._packed, self._states = self._step(self._parted(), n_steps)
+        self._packed, self._states, results = self._step(self._parted(), *inputs)
+        return results
 
     def command(self, value: Array | np.ndarray) -> None:
         """Change the command in force, (worlds, drones, k)."""
@@ -243,6 +306,13 @@ def _nobody() -> None:
 @jax.jit
 def _copied(arrays: list[Array]) -> list[Array]:
     return [jnp.copy(array) for array in arrays]
+
+
+@lru_cache(maxsize=64)
+def count(n: int) -> Array:
+    """Return a number as an array, which compiled functions accept in a third of the time."""
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(n, jnp.int32)
 
 
 def unsynced(data: SimData) -> SimData:

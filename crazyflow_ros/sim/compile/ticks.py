@@ -118,6 +118,11 @@ class Ticks:
             shared = list(self._packing.pack(shared))
         return Packed(moving, fixed, shared, [leaves[i] for i in self.common])
 
+    def whole(self, packed: Packed) -> SimData:
+        """Return the data. Leaves that nothing reads are zero."""
+        own = [tuple(rows) for rows in (*packed.moving, *packed.fixed)]
+        return self._data([*own, *packed.shared, *packed.common])
+
     def unpack(self, packed: Packed) -> dict[int, Array]:
         """Return the leaves that ticks or commands change, by their index."""
         leaves = dict(zip(self.common, packed.common))
