@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -120,8 +121,7 @@ class Ticks:
 
     def whole(self, packed: Packed) -> SimData:
         """Return the data. Leaves that nothing reads are zero."""
-        own = [tuple(rows) for rows in (*packed.moving, *packed.fixed)]
-        return self._data([*own, *packed.shared, *packed.common])
+        return self._data([*packed.moving, *packed.fixed, *packed.shared, *packed.common])
 
     def unpack(self, packed: Packed) -> dict[int, Array]:
         """Return the leaves that ticks or commands change, by their index."""
@@ -197,7 +197,11 @@ class Ticks:
         return replaced(args, places, [value(i) for i in places])
 
     def _data(self, args: Sequence[Any]) -> SimData:
-        """Return the data. Leaves that nothing reads are zero."""
+        """Return the data. Leaves that nothing reads are zero.
+
+        Args:
+            args: The arguments, with arrays (rows, worlds, drones) or tuples of their rows.
+        """
         n_worlds = args[0][0].shape[0]
         n_common = len(self.common)
         shared = args[self.n_own : self.n_arguments - n_common]
@@ -206,7 +210,12 @@ class Ticks:
         leaves |= zip(self.common, args[self.n_arguments - n_common :])
         for group, array in zip([*self.moving, *self.fixed], args):
             for i, rows in self._rows_of_each(group):
-                leaves[i] = stack(array[rows]).reshape(n_worlds, *self._shapes[i].shape[1:])
+                join = (
+                    stack
+                    if isinstance(array, tuple)
+                    else partial(jnp.moveaxis, source=0, destination=-1)
+                )
+                leaves[i] = join(array[rows]).reshape(n_worlds, *self._shapes[i].shape[1:])
         for i, (x, own) in enumerate(zip(self._shapes, self._owned)):
             if i not in leaves:
                 leaves[i] = jnp.zeros((n_worlds, *x.shape[1:]) if own else x.shape, x.dtype)
