@@ -82,6 +82,12 @@ def flying(
     return sim
 
 
+def on_all_devices() -> dict[str, Any]:
+    """Return the arguments of a `Sim` whose worlds are divided among all devices."""
+    devices = jax.device_count()
+    return {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
+
+
 def finish(sim: Any) -> None:
     """Wait for the steps of a simulation."""
     jax.block_until_ready(sim.data.states.pos)
@@ -111,9 +117,9 @@ def least(sim: Any, n_ticks: float, n_worlds: int, n_numbers: int) -> dict[str, 
 
 
 def measure_policy(library: str, n_worlds: int) -> dict[str, float]:
-    """Measure a cycle of a linear policy in a compiled loop."""
+    """Measure a cycle of a linear policy in a compiled loop, on all devices."""
     functional = importlib.import_module(f"{library}.sim.functional")
-    sim = flying(library, n_worlds, "attitude")
+    sim = flying(library, n_worlds, "attitude", **on_all_devices())
     step = sim.build_step_fn()
     gains = jnp.asarray(1e-4 * np.random.default_rng(0).normal(size=(13, 4)), jnp.float32)
     hover = jnp.asarray(command("attitude", 1))
@@ -182,9 +188,7 @@ def measure_python(library: str, n_worlds: int, control: str) -> dict[str, float
 
 def measure_steps(library: str, n_worlds: int, control: str) -> dict[str, float]:
     """Measure a call of one tick and a call of many, on all devices."""
-    devices = jax.device_count()
-    mesh: Any = {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
-    sim = flying(library, n_worlds, control, **mesh)
+    sim = flying(library, n_worlds, control, **on_all_devices())
     calling = seconds_per_call(lambda: sim.step(1), lambda: finish(sim))
     return {
         **(work(control) if library == "crazyflow_ros" else {}),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros import compiler
+from crazyflow_ros.dynamics.components import total
 from crazyflow_ros.kernels import (
     apart,
     fits_one_kernel,
@@ -160,6 +161,28 @@ def test_what_the_compiler_has_lost_is_one_warning_and_right_results(
         np.testing.assert_allclose(flown(), expected, rtol=1e-4, atol=1e-5)
     (record,) = caplog.records
     assert what in record.getMessage() and f"jax {jax.__version__}" in record.getMessage()
+
+
+@pytest.mark.parametrize("sum_of", [lambda x: x.sum(-2), total], ids=["library", "by halves"])
+def test_a_kernel_calls_no_library_for_a_large_sum(
+    sum_of: Callable[[jax.Array], jax.Array],
+) -> None:
+    def differences(x: jax.Array) -> jax.Array:
+        return sum_of(jnp.exp(x[..., :, None] - x[..., None, :]))
+
+    x = jnp.linspace(0, 1, 101)[None]
+    fits = fits_one_kernel(jax.make_jaxpr(differences)(x).jaxpr)
+    assert fits is (sum_of is total)
+    if fits:
+        expected = np.exp(x[0, :, None] - x[0, None, :]).sum(0)
+        kernel = one_kernel(lambda x: differences(x + zero(x)))
+        np.testing.assert_allclose(jax.jit(kernel)(x)[0], expected, rtol=1e-5)
+
+
+def test_a_kernel_takes_large_constants() -> None:
+    table = jnp.linspace(0, 1, 5_000)
+    kernel = one_kernel(lambda x, y: x * y + zero((x, y)))
+    np.testing.assert_array_equal(jax.jit(lambda x: kernel(x, table))(table), table * table)
 
 
 def test_computation_is_not_pruned_without_the_function_of_jax(

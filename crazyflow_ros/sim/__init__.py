@@ -1,7 +1,8 @@
 """Batched, differentiable quadrotor simulation in JAX."""
 
+from crazyflow_ros.sim.compile.stepping import Composed
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.sim import Sim
 
-__all__ = ["Integrator", "Sim", "SimData"]
+__all__ = ["Composed", "Integrator", "Sim", "SimData"]

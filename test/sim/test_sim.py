@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from crazyflow_ros.sim import Sim, SimData, functional
+from crazyflow_ros.sim import Composed, Sim, SimData, functional
 
 N, M = 3, 2
 
@@ -536,3 +536,31 @@ def test_a_command_of_other_things_than_numbers_is_refused(
     if isinstance(command, np.ndarray) and command.dtype.kind == "c":
         with pytest.raises(ValueError, match=message):
             jax.jit(functional.rotor_vel_control)(sim.data, command)
+
+
+def test_a_function_of_ones_own_runs_on_packed_data_as_it_does_by_itself() -> None:
+    sims = [Sim(5, 2, control="rotor_vel") for _ in range(2)]
+    fly = sims[0].build_step_fn()
+
+    def hover(data: SimData, gain: jax.Array) -> tuple[SimData, jax.Array]:
+        key, subkey = jax.random.split(data.core.rng_key)
+        speeds = 15_000 - gain * data.states.vel[..., 2:] + jax.random.normal(subkey, (5, 2, 4))
+        data = functional.rotor_vel_control(data, speeds)
+        data = data.replace(core=data.core.replace(rng_key=key))
+        return fly(data, 3), data.states.pos[..., 2]
+
+    program, plain, gain = Composed(hover), jax.jit(hover), jnp.float32(100.0)
+    for _ in range(3):  # between steps and commands of the simulation
+        heights = sims[0].run(program, gain)
+        sims[1].data, expected = plain(sims[1].data, gain)
+        np.testing.assert_array_equal(heights, expected)
+        for sim in sims:
+            sim.step(2)
+            sim.rotor_vel_control(np.full((5, 2, 4), 16_000.0))
+    assert_equal(sims[0].data, sims[1].data)
+    heights = sims[0].run(program, gain)  # twice without anything in between
+    sims[0].run(program, gain)
+    for _ in range(2):
+        sims[1].data, expected = plain(sims[1].data, gain)
+    assert_equal(sims[0].data.states, sims[1].data.states)
+    assert sims[0].data.core.steps.tolist() == [[21]] * 5

@@ -212,7 +212,8 @@ class PackedStep:
             before: The data before packing, for leaves that neither ticks nor commands change.
         """
         if name == "states_deriv":
-            changes = {field: self.field(field, packed, states, before) for field in self._unpack}
+            others = self._unpack.keys() - {name}
+            changes = {field: self.field(field, packed, states, before) for field in others}
             with jax.ensure_compile_time_eval():
                 return self._derive(before.replace(**changes))
         if name not in self._unpack:
