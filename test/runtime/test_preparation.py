@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from physics_helpers import hover, until
 
-from crazyflow_ros import limits
+from crazyflow_ros import kept, limits
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.runtime import InvalidState, PhysicsThread, ResetScope, SimulationConfig
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
@@ -244,7 +243,7 @@ def test_a_scene_whose_file_has_changed_since_it_was_loaded_is_checked_again(phy
 def test_code_that_is_not_needed_any_more_is_freed(own, monkeypatch):
     physics, device = own, jax.devices()[0].client
     # Not shared with other tests, which would keep it.
-    monkeypatch.setattr(CompiledWorld, "_compiled", CompiledWorld._compiled.__wrapped__)
+    monkeypatch.setattr(kept, "compiled", lambda make, *_: make())
 
     shapes = {
         slots: Obstacles.create(["box"], [[0.1] * 3], [[5.0, 5.0, 1.0]], slots=slots)
