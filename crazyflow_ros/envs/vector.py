@@ -22,6 +22,7 @@ from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.compile.blocks import each_world
 from crazyflow_ros.sim.compile.stepping import Composed, StepFn
+from crazyflow_ros.sim.compile.ticks import replaced
 from crazyflow_ros.sim.functional import attitude_control
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.reset import ResetFn
@@ -295,7 +296,5 @@ def _if(needed: Array, stage: Stage, data: SimData) -> SimData:
         return [leaves[i] for i in changed]
 
     values = jax.lax.cond(needed, after, lambda: [before[i] for i in changed])
-    for i, value in zip(changed, values):
-        before[i] = value
-    new: SimData = jax.tree.unflatten(treedef, before)
+    new: SimData = jax.tree.unflatten(treedef, replaced(before, changed, values))
     return new

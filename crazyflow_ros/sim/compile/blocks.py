@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.kernels import apart, fits_one_kernel, one_kernel, separate_kernels, zero
 
 LANES = 128  # drones in a block
@@ -130,9 +131,9 @@ def each_world(fn: Callable[..., Any], *args: Any) -> Any:
 
     def block(own: list[Rows], _: list[Array]) -> Results:
         shapes = [x.shape[1:] for x in leaves]
-        parts = [jnp.stack(rows, axis=-1).reshape(-1, *s) for rows, s in zip(own, shapes)]
+        parts = [stack(rows).reshape(-1, *s) for rows, s in zip(own, shapes)]
         new = jax.tree.leaves(fn(*jax.tree.unflatten(treedef, parts)))
-        return [tuple(jnp.unstack(x.reshape(x.shape[0], 1, -1), axis=-1)) for x in new], []
+        return [split(x.reshape(x.shape[0], 1, -1)) for x in new], []
 
     own = [rows_of(x.reshape(n_worlds, 1, -1)) for x in leaves]
     shapes, structure = jax.tree.flatten(results)

@@ -18,7 +18,7 @@ from crazyflow_ros.kernels import separate_kernels, separation
 from crazyflow_ros.sim.arguments import steps_of
 from crazyflow_ros.sim.compile.advance import advance
 from crazyflow_ros.sim.compile.blocks import LANES
-from crazyflow_ros.sim.compile.ticks import Packed, Ticks
+from crazyflow_ros.sim.compile.ticks import Packed, Ticks, replaced
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.stages import Stage
@@ -57,9 +57,7 @@ def step_fn(tick: Stage, derivative: Derivative | None, worlds: Worlds) -> StepF
     Without `derivative`, it leaves `states_deriv` as it is.
     """
     known: dict[object, Ticks] = {}
-
-    def last(data: SimData) -> SimData:
-        return data.replace(states_deriv=derivative(data)) if derivative else data
+    last = derivative and _deriving(derivative)
 
     def pure(data: SimData, n_steps: Array | int = 1) -> SimData:
         key = layout(data)
@@ -68,9 +66,7 @@ def step_fn(tick: Stage, derivative: Derivative | None, worlds: Worlds) -> StepF
         ticks = known[key]
         flown = ticks.unpack(advance(ticks, ticks.pack(data), n_steps, worlds))
         leaves, treedef = jax.tree.flatten(unsynced(data))
-        for i, leaf in flown.items():
-            leaves[i] = leaf
-        return jax.tree.unflatten(treedef, leaves)
+        return jax.tree.unflatten(treedef, replaced(leaves, list(flown), list(flown.values())))
 
     compiled = jax.jit(pure)
 
@@ -145,7 +141,7 @@ class PackedStep:
         def stage(data: SimData) -> SimData:
             return program.stage(data, *inputs)
 
-        ticks = Ticks(stage, lambda data: data, data, worlds.owned(data), together=True)
+        ticks = Ticks(stage, None, data, worlds.owned(data), together=True)
         leaves = jax.tree.leaves_with_path(data)
         fields = [path[0].name for path, _ in leaves]
         on_mesh = worlds.mesh is not None
@@ -223,9 +219,7 @@ class PackedStep:
             return before.states.replace(**dict(zip(self._state_names, states)))
         leaves, treedef = jax.tree.flatten(getattr(before, name))
         with jax.ensure_compile_time_eval():  # the caller may be within a transformation
-            for i, leaf in zip(places, unpack(packed)):
-                leaves[i] = leaf
-        return jax.tree.unflatten(treedef, leaves)
+            return jax.tree.unflatten(treedef, replaced(leaves, places, unpack(packed)))
 
 
 class PackedData:
@@ -322,6 +316,11 @@ def unsynced(data: SimData) -> SimData:
     return data.replace(core=core)
 
 
+def _deriving(derivative: Derivative) -> Stage:
+    return lambda data: data.replace(states_deriv=derivative(data))
+
+
 def finishing(derivative: Derivative) -> Stage:
     """Return the stage after a step or reset: derivatives, and MJX data marked out of date."""
-    return lambda data: unsynced(data.replace(states_deriv=derivative(data)))
+    derive = _deriving(derivative)
+    return lambda data: unsynced(derive(data))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -57,13 +56,13 @@ class Ticks:
     """
 
     def __init__(
-        self, tick: Stage, last: Stage, data: SimData, owned: list[bool], together: bool
+        self, tick: Stage, last: Stage | None, data: SimData, owned: list[bool], together: bool
     ) -> None:
         """Lay out `data`.
 
         Args:
             tick: Advances the data by one tick.
-            last: Comes after all ticks.
+            last: Comes after all ticks, if there is anything.
             data: Gives structure, shapes and dtypes.
             owned: For each leaf, whether its first axis is that of the worlds.
             together: Put leaves of one dtype into one array: fewer arrays cost less in each call
@@ -72,8 +71,10 @@ class Ticks:
         leaves, self._treedef = jax.tree.flatten(data)
         self._shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
         self._tick, self._last, self._owned = tick, last, owned
-        in_tick = changed_leaves(traced(tick, data))
-        jaxpr = traced(lambda data: last(tick(data)), data)
+        jaxpr = traced(tick, data)
+        in_tick = changed_leaves(jaxpr)
+        if last:
+            jaxpr = traced(lambda data: last(tick(data)), data)
         moves, reads = changed_leaves(jaxpr), read_leaves(jaxpr)
         stored = stored_command(data)
         command = next(i for i, leaf in enumerate(leaves) if leaf is stored)
@@ -181,8 +182,10 @@ class Ticks:
 
     def last(self, args: Sequence[Any]) -> list[Any]:
         """Return the arguments after what comes after all ticks."""
+        if self._last is None:
+            return list(args)
         others = [i for i in range(len(self.moving)) if i not in self.state]
-        return self._after(self._last, args, others) if others else list(args)
+        return self._after(self._last, args, others)
 
     def _after(self, stage: Stage, args: Sequence[Any], places: list[int]) -> list[Any]:
         """Return the arguments, those at `places` as they are after a stage."""
@@ -210,12 +213,9 @@ class Ticks:
         leaves |= zip(self.common, args[self.n_arguments - n_common :])
         for group, array in zip([*self.moving, *self.fixed], args):
             for i, rows in self._rows_of_each(group):
-                join = (
-                    stack
-                    if isinstance(array, tuple)
-                    else partial(jnp.moveaxis, source=0, destination=-1)
-                )
-                leaves[i] = join(array[rows]).reshape(n_worlds, *self._shapes[i].shape[1:])
+                part, shape = array[rows], self._shapes[i].shape
+                is_rows = isinstance(part, tuple)
+                leaves[i] = stack(part).reshape(-1, *shape[1:]) if is_rows else leaf_of(part, shape)
         for i, (x, own) in enumerate(zip(self._shapes, self._owned)):
             if i not in leaves:
                 leaves[i] = jnp.zeros((n_worlds, *x.shape[1:]) if own else x.shape, x.dtype)
