@@ -87,7 +87,7 @@ class Commands:
         self.level, self.values = np.full(n, float(Level.held)), np.zeros((n, 4))
         self.most = np.zeros((n, 4))
         self.refused = 0
-        self._refusing = np.zeros(n, bool)  # whether the last command was refused, and logged
+        self._why = np.full(n, "", object)  # why the last command was refused, if that was logged
         self._said = np.full(n, -np.inf)  # time of that log entry
 
     def forget(self, which: np.ndarray | slice = slice(None)) -> None:
@@ -96,11 +96,11 @@ class Commands:
 
     def take(self, which: np.ndarray | int, level: np.ndarray | Level, values: np.ndarray) -> None:
         """Put commands into force for some drones, given by a mask or an index."""
-        self.level[which], self.values[which], self._refusing[which] = level, values, False
+        self.level[which], self.values[which], self._why[which] = level, values, ""
         self.most[which] = _MOST[np.asarray(level, int)]
 
     def refuse(self, drone: int, what: str, why: str, *, lost: bool = False) -> None:
-        """Refuse a command; log it at most once a second, and only if the last one was not refused.
+        """Refuse a command; log it at most once a second, and only if the reason is new.
 
         Args:
             drone: Index of the drone.
@@ -110,8 +110,8 @@ class Commands:
         """
         self.refused += 1
         now = time.monotonic()
-        if not self._refusing[drone] and now >= self._said[drone] + _LOG_PERIOD:
-            self._refusing[drone], self._said[drone] = True, now
+        if self._why[drone] != why and now >= self._said[drone] + _LOG_PERIOD:
+            self._why[drone], self._said[drone] = why, now
             then = _THEN[self._on_loss if lost else OnLoss.keep]
             self._logger.warning(f"{self._drones[drone]}: {what} is refused: {why}; {then}")
         if lost:
