@@ -10,11 +10,21 @@ from crazyflow_ros.flight.pose_and_velocity import Goal, Pose, Velocity
 from crazyflow_ros.flight.raw import Raw
 from crazyflow_ros.flight.setpoint import Brake, Setpoint
 from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsStop, SetGroups, Stop
-from crazyflow_ros.flight.streamed import AttitudeThrust, FullState, Hover, HoverOn, LevelOut
+from crazyflow_ros.flight.streamed import (
+    AltitudeHold,
+    AttitudeThrust,
+    FullState,
+    Hover,
+    HoverOn,
+    LevelOut,
+    Position,
+    VelocityWorld,
+)
 from crazyflow_ros.flight.supervisor import FlightEvent, Observation, Supervisor
 from crazyflow_ros.flight.trajectory import Trajectory
 
 __all__ = [
+    "AltitudeHold",
     "Arm",
     "AttitudeThrust",
     "Brake",
@@ -39,6 +49,7 @@ __all__ = [
     "Plan",
     "PolynomialTrajectory",
     "Pose",
+    "Position",
     "Raw",
     "Reference",
     "Rules",
@@ -50,4 +61,5 @@ __all__ = [
     "Takeoff",
     "Trajectory",
     "Velocity",
+    "VelocityWorld",
 ]

@@ -14,7 +14,14 @@ from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.pose_and_velocity import Pose, Velocity
 from crazyflow_ros.flight.setpoint import Brake, Setpoint
 from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsStop, SetGroups, Stop
-from crazyflow_ros.flight.streamed import HIGH_LEVEL, Hover, Streamed
+from crazyflow_ros.flight.streamed import (
+    HIGH_LEVEL,
+    AltitudeHold,
+    Hover,
+    Position,
+    Streamed,
+    VelocityWorld,
+)
 
 _NS = 1_000_000_000
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
@@ -164,10 +171,10 @@ class Commander:
         if float(away @ away) <= _MAX_DEVIATION**2:
             return False
         setpoint = order.setpoint
-        if isinstance(setpoint, Velocity | Hover):
+        if isinstance(setpoint, Velocity | Hover | AltitudeHold | VelocityWorld):
             # Continuing would extend its time-out; the next velocity arrives soon.
             setpoint = setpoint.lapsed(self.rules)
-        elif not isinstance(setpoint, Pose | Land | Brake):
+        elif not isinstance(setpoint, Pose | Position | Land | Brake):
             end = order.plan.course.at(order.plan.course.end).pos
             setpoint = Pose(end[:3], float(end[3]))
         state = FlightState.flying if self.state is FlightState.landing else self.state

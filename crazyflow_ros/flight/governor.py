@@ -47,6 +47,8 @@ def at_velocity(
     duration: float,
     envelope: Envelope,
     z: Profile | None = None,
+    *,
+    in_world: bool = False,
 ) -> Course:
     """Reach a velocity and a yaw rate, and keep them.
 
@@ -57,21 +59,23 @@ def at_velocity(
         duration: Duration of the course [s]; the drone still moves at its end.
         envelope: Bounds to which the velocities are reduced.
         z: Vertical motion that replaces the vertical velocity.
+        in_world: The velocity is in the world frame, and does not turn.
     """
     ahead, left = _shortened(vel[:2], envelope.speed)
-    # The velocity turns with the heading, so a fast drone must turn slowly.
-    speed = max(hypot(ahead, left), float(np.hypot(*start.vel[:2])))
-    fastest = min(envelope.yaw_rate, _CENTRIPETAL * envelope.acceleration / max(speed, _SLOW))
+    fastest = envelope.yaw_rate
+    if not in_world:  # a drone whose velocity turns with it must turn slowly when it is fast
+        speed = max(hypot(ahead, left), float(np.hypot(*start.vel[:2])))
+        fastest = min(fastest, _CENTRIPETAL * envelope.acceleration / max(speed, _SLOW))
     rate = min(max(-fastest, yaw_rate), fastest)
     turn = to_velocity(start.axis(3), rate, _turning(envelope))
     if z is None:
         climb = min(max(-envelope.climb, vel[2]), envelope.climb)
         z = to_velocity(start.axis(2), climb, _upright(envelope))
     yaw = start.axis(3)
-    if rate or yaw.vel or yaw.acc:
+    if not in_world and (rate or yaw.vel or yaw.acc):
         level = _curve(start, (ahead, left), turn, duration, envelope)
     else:
-        c, s = cos(yaw.pos), sin(yaw.pos)
+        c, s = (1.0, 0.0) if in_world else (cos(yaw.pos), sin(yaw.pos))
         goal = (c * ahead - s * left, s * ahead + c * left)
         level = [
             _lasting(start.axis(i), profile, duration)

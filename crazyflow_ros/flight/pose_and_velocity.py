@@ -19,6 +19,7 @@ from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, StateSetpoint, n
 LAPSE_MARGIN = 0.1
 """Time [s] for which a course at a velocity continues after it has lapsed."""
 _TAKEOFF_TOLERANCE = 0.01  # m below the height of a takeoff, at which it is complete
+_ABOVE = 0.01  # m and m/s across, within which a drone is above its goal
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,16 @@ class Pose(StateSetpoint):
         yaw = float(reference.pos[3]) if isnan(self.yaw) else self.yaw
         clear = rules.rest_height + CLEARANCE
         lands = z < rules.rest_height + TOUCHDOWN
-        course = to_pose(reference, (x, y, max(z, clear)), yaw, envelope)
-        if start.state.stands or reference.pos[2] < clear:
+        # A drone that is above its goal already goes on down when the pose is repeated.
+        above = not start.state.stands and _is_above(reference, x, y)
+        lowest = rules.rest_height if above else clear
+        course = to_pose(reference, (x, y, max(z, lowest)), yaw, envelope)
+        if not above and (start.state.stands or reference.pos[2] < clear):
             course = _after_lifting(course, clear)
-        if z < clear:
-            above = Reference.at_rest((x, y, clear), float(course.at(course.end).pos[3]))
+        if z < clear and not above:
+            there = Reference.at_rest((x, y, clear), float(course.at(course.end).pos[3]))
             goal = (x, y, max(z, rules.rest_height))
-            course = course.then(to_pose(above, goal, yaw, envelope))
+            course = course.then(to_pose(there, goal, yaw, envelope))
         return Plan(
             course,
             during=FlightState.taking_off if start.state.stands else FlightState.flying,
@@ -140,6 +144,12 @@ class Velocity(StateSetpoint):
         timeout = rules.velocity_timeout
         course = at_velocity(at, vel, self.yaw_rate, timeout + LAPSE_MARGIN, rules.envelope, z)
         return Plan(course, timeout=timeout)
+
+
+def _is_above(reference: Reference, x: float, y: float) -> bool:
+    """Return whether a drone moves straight up or down at a place."""
+    away = max(abs(float(reference.pos[0]) - x), abs(float(reference.pos[1]) - y))
+    return away < _ABOVE and float(np.abs(reference.vel[:2]).max()) < _ABOVE
 
 
 def _after_lifting(course: Course, clear: float) -> Course:

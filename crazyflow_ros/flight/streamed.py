@@ -2,14 +2,14 @@
 
 A program sends them many times a second. The first one stops the planner, whose commands are
 refused until `NotifySetpointsStop` ends the stream. A drone that receives no more setpoints levels
-out and then stops its rotors; one that hovers continues to hover.
+out and then stops its rotors; one that holds its height continues to hover.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import remainder, tau
+from dataclasses import dataclass, replace
+from math import isnan, nan, pi, remainder, tan, tau
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
 from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
+from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN, Pose, Velocity
 from crazyflow_ros.flight.setpoint import (
     CLEARANCE,
     TOUCHDOWN,
@@ -35,6 +35,8 @@ LEVEL_TIMEOUT = 0.5
 """Time [s] without a streamed setpoint after which a drone levels out."""
 STOP_TIMEOUT = 2.0
 """Time [s] without a streamed setpoint after which its rotors stop."""
+_GRAVITY = 9.81  # m/s^2
+_NO_DRAG = 1e-6  # 1/s
 HIGH_LEVEL = (Takeoff, Land, GoTo, FlyTrajectory)
 """Setpoints that are refused while a drone follows streamed setpoints."""
 
@@ -92,8 +94,116 @@ class Hover(StateSetpoint, Streamed):
 
 
 @dataclass(frozen=True)
+class AltitudeHold(StateSetpoint, Streamed):
+    """Tilt, and hold a height or a climb rate; hover if it is not repeated in time.
+
+    The drone flies at the speed at which drag balances the tilt, within its envelope.
+    """
+
+    roll: float
+    """rad, positive to the right."""
+    pitch: float
+    """rad, positive is forward."""
+    yaw_rate: float
+    """rad/s, counter-clockwise."""
+    height: float = nan
+    """Height of the centre of mass above the floor z = 0 [m]; NaN flies at `climb` instead."""
+    climb: float = 0.0
+    """m/s, upwards."""
+
+    def __post_init__(self) -> None:
+        for name in ("roll", "pitch"):
+            if abs(limits.number(name, getattr(self, name), limits.ANGLE)) >= pi / 2:
+                raise ValueError(f"{name} must be within 1.57 rad, got {getattr(self, name):g}")
+        limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
+        limits.number("climb", self.climb, limits.VELOCITY)
+        if not isnan(self.height):
+            limits.number("height", self.height, limits.POSITION)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan as for `Hover` or `Velocity`."""
+        fastest = rules.envelope.speed
+        vel = [
+            min(max(_GRAVITY * tan(tilt) / max(float(drag), _NO_DRAG), -fastest), fastest)
+            for tilt, drag in ((self.pitch, rules.drag[0]), (-self.roll, rules.drag[1]))
+        ]
+        if isnan(self.height):
+            return Velocity((*vel, self.climb), self.yaw_rate).plan(start, rules)
+        return Hover(vel, self.yaw_rate, self.height).plan(start, rules)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Hover where the drone comes to rest."""
+        del rules
+        return HoverOn()
+
+
+@dataclass(frozen=True)
 class HoverOn(Brake, Streamed):
-    """Come to rest, and wait there for the next streamed setpoint; follows a lapsed `Hover`."""
+    """Come to rest, and wait there for the next streamed setpoint; follows what holds a height."""
+
+
+@dataclass(frozen=True)
+class Position(StateSetpoint, Streamed):
+    """Fly to a position and heading as for `Pose`; level out if it is not repeated in time."""
+
+    pos: ArrayLike
+    """(3,) m, world frame. The drone lands if it is on the floor."""
+    yaw: float
+    """rad."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pos", limits.vector("position", self.pos, (3,), limits.POSITION))
+        limits.number("yaw", self.yaw, limits.ANGLE)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan as for `Pose`; a drone that stands at the floor stays there."""
+        pos = np.asarray(self.pos)
+        if start.state.stands and pos[2] < rules.rest_height + TOUCHDOWN:
+            return no_motion(start, start.state)
+        return replace(Pose(pos, self.yaw).plan(start, rules), timeout=LEVEL_TIMEOUT)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Level out, with the thrust that balances gravity."""
+        return LevelOut(rules.weight)
+
+
+@dataclass(frozen=True)
+class VelocityWorld(StateSetpoint, Streamed):
+    """Fly at a velocity in the world frame; level out if it is not repeated in time.
+
+    A drone on the floor lifts off if the velocity points up; one that descends to the floor lands.
+    """
+
+    vel: ArrayLike
+    """(3,) m/s, world frame."""
+    yaw_rate: float
+    """rad/s."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vel", limits.vector("velocity", self.vel, (3,), limits.VELOCITY))
+        limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan a course at the velocity, which lapses; near the floor it is vertical."""
+        at, envelope, stands = start.reference, rules.envelope, start.state.stands
+        vx, vy, vz = np.asarray(self.vel).tolist()
+        if stands and vz <= 0:
+            return no_motion(start, start.state)
+        if vz < 0 and at.pos[2] < rules.rest_height + TOUCHDOWN:
+            course = to_rest(at, envelope)
+            return Plan(course, during=FlightState.landing, after=FlightState.landed)
+        clear = at.pos[2] >= rules.rest_height + CLEARANCE
+        vel, yaw_rate = ((vx, vy, vz), self.yaw_rate) if clear else ((0.0, 0.0, vz), 0.0)
+        down = descent(at, rules.rest_height, vz, envelope) if vz < 0 else None
+        duration = LEVEL_TIMEOUT + LAPSE_MARGIN
+        course = at_velocity(at, vel, yaw_rate, duration, envelope, down, in_world=True)
+        rises = not clear and (stands or start.state is FlightState.taking_off)
+        during = FlightState.taking_off if rises else FlightState.flying
+        return Plan(course, during=during, timeout=LEVEL_TIMEOUT)
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Level out, with the thrust that balances gravity."""
+        return LevelOut(rules.weight)
 
 
 @dataclass(frozen=True)
@@ -176,8 +286,10 @@ class AttitudeThrust(AttitudeSetpoint):
         _check_thrust(self.thrust)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """Plan to hold the attitude; it lapses."""
+        """Plan to hold the attitude; it lapses. Without thrust, a drone on the floor stays idle."""
         del rules
+        if start.state.stands and self.thrust == 0:
+            return no_motion(start, start.state)
         yaw = _within_a_turn(start.reference)
         attitude = Attitude(self.roll, self.pitch, yaw, self.yaw_rate, self.thrust)
         return Plan(attitude=attitude, bounded=False, timeout=LEVEL_TIMEOUT)

@@ -13,6 +13,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight import (
+    AltitudeHold,
     Arm,
     AttitudeThrust,
     Brake,
@@ -31,6 +32,7 @@ from crazyflow_ros.flight import (
     Order,
     PolynomialTrajectory,
     Pose,
+    Position,
     Raw,
     Reference,
     Rules,
@@ -41,6 +43,7 @@ from crazyflow_ros.flight import (
     Takeoff,
     Trajectory,
     Velocity,
+    VelocityWorld,
 )
 from crazyflow_ros.flight.course import AXES
 from crazyflow_ros.limits import shown
@@ -69,6 +72,9 @@ _SETPOINTS = (
     FullState,
     AttitudeThrust,
     LevelOut,
+    Position,
+    VelocityWorld,
+    AltitudeHold,
 )
 _OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.flight import (
+    AltitudeHold,
     AttitudeThrust,
     FlightConfig,
     FlightEvent,
@@ -23,11 +24,13 @@ from crazyflow_ros.flight import (
     LevelOut,
     NotifySetpointsStop,
     Pose,
+    Position,
     Raw,
     Rules,
     Setpoint,
     Start,
     Takeoff,
+    VelocityWorld,
 )
 from crazyflow_ros.flight.plan import Attitude
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
@@ -128,6 +131,13 @@ def test_a_height_on_the_floor_lands(height: float) -> None:
         (lambda: AttitudeThrust(0.0, 0.0, 0.0, -0.1), "thrust must not be negative, got -0.1 N"),
         (lambda: AttitudeThrust(0.0, 0.0, 0.0, 2e3), "thrust must be within 1000 N, got 2000"),
         (lambda: LevelOut(-1.0), "thrust must not be negative, got -1 N"),
+        (lambda: Position((0, 0), 0.0), "position must be 3 finite numbers"),
+        (lambda: Position(ZEROS, np.nan), "yaw must be finite, got nan"),
+        (lambda: VelocityWorld((0, 0, 2e3), 0.0), "velocity must be within 1000 m/s"),
+        (lambda: VelocityWorld(ZEROS, 2e3), "yaw rate must be within 1000 rad/s"),
+        (lambda: AltitudeHold(1.6, 0.0, 0.0, 1.0), "roll must be within 1.57 rad, got 1.6"),
+        (lambda: AltitudeHold(0.0, np.nan, 0.0, 1.0), "pitch must be finite, got nan"),
+        (lambda: AltitudeHold(0.0, 0.0, 0.0, 1e5), "height must be within 10000 m, got 100000"),
     ],
 )
 def test_unusable_setpoints_are_refused(make: Callable[[], object], message: str) -> None:
@@ -236,6 +246,8 @@ def test_attitudes_are_followed_as_in_attitude_control() -> None:
     [
         (AttitudeThrust(0.2, 0.0, 1.0, 1.1 * RULES.weight), 1.1 * RULES.weight),
         (FullState((-0.4, -0.5, 1.0), (0.2, 0, 0), ZEROS, 0.0), RULES.weight),
+        (Position((0.0, -0.5, 1.0), 0.0), RULES.weight),
+        (VelocityWorld((0.1, 0.0, 0.0), 0.0), RULES.weight),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -300,6 +312,49 @@ def test_a_full_state_that_is_streamed_is_followed(physics: PhysicsThread) -> No
     now = fly(physics, FullState((x + 0.2, y, 1.1), ZEROS, ZEROS, 0.5), 4.0)
     np.testing.assert_allclose(now.pos[0], (x + 0.2, y, 1.1), atol=0.03)
     assert yaw(now.quat[0]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_position_is_flown_to_and_landed_at_however_often_it_is_repeated(
+    physics: PhysicsThread,
+) -> None:
+    """Steps of more than a metre, which flip a drone with the bare position controller."""
+    now = fly(physics, Position((1.5, -1.0, 1.4), 1.0), 5.0)
+    np.testing.assert_allclose(now.pos[0], (1.5, -1.0, 1.4), atol=0.03)
+    assert yaw(now.quat[0]) == pytest.approx(1.0, abs=0.02)
+    heights = [fly(physics, Position((1.5, -1.0, 0.0), 0.0), 0.1).pos[0, 2] for _ in range(50)]
+    assert np.diff(heights).max() < 0.02  # it settles, but never climbs again
+    assert physics.flight_states["cf0"] == "landed" and heights[-1] < REST + 0.03
+    assert np.ptp(heights[-10:]) < 1e-3
+
+
+def test_a_velocity_in_the_world_does_not_turn_with_the_drone(physics: PhysicsThread) -> None:
+    before = physics.snapshot.pos[0]
+    now = fly(physics, VelocityWorld((0.4, -0.3, 0.1), 1.5), 4.0)
+    np.testing.assert_allclose(now.vel[0], (0.4, -0.3, 0.1), atol=0.03)
+    assert abs(now.ang_vel[0, 2] - 1.5) < 0.05
+    away = (now.pos[0] - before)[:2]
+    assert away @ (0.3, 0.4) == pytest.approx(0.0, abs=0.05)
+    now = fly(physics, VelocityWorld((0.0, 0.0, -0.5), 0.0), 5.0)
+    assert physics.flight_states["cf0"] == "landed" and now.pos[0, 2] < REST + 0.03
+    assert fly(physics, VelocityWorld((0.4, 0.0, 0.0), 0.0), 0.2).rotor_vel[0].max() < 300
+    assert fly(physics, VelocityWorld((0.4, 0.0, 0.4), 0.0), 2.0).pos[0, 2] > 0.5
+
+
+def test_a_tilt_at_a_height_moves_the_drone_its_way(physics: PhysicsThread) -> None:
+    start = physics.snapshot.pos[0]
+    now = fly(physics, AltitudeHold(0.0, 0.02, 0.0, 1.2), 3.0)
+    balance = 9.81 * np.tan(0.02) / RULES.drag[0]  # of the tilt and drag
+    assert now.vel[0, 0] == pytest.approx(min(balance, RULES.envelope.speed), rel=0.05)
+    assert now.pos[0, 2] == pytest.approx(1.2, abs=0.03) and abs(now.pos[0, 1] - start[1]) < 0.02
+    now = fly(physics, AltitudeHold(0.02, 0.0, 0.0, climb=0.2), 3.0)
+    assert now.vel[0, 1] < -0.2 and now.vel[0, 2] == pytest.approx(0.2, abs=0.02)
+
+
+def test_no_thrust_leaves_a_drone_on_the_floor_alone(physics: PhysicsThread) -> None:
+    physics.reset().result(T)
+    fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 0.0), 0.1)
+    assert physics.flight_states.get("cf0", "idle") == "idle"
+    assert not physics.fly({"cf0": Takeoff(1.0)}).result(T).refused
 
 
 @pytest.mark.parametrize("n_ticks", [1, 7, 100])

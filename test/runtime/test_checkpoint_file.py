@@ -23,6 +23,7 @@ import pytest
 from crazyflow_ros.control import Control
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import (
+    AltitudeHold,
     Arm,
     AttitudeThrust,
     Brake,
@@ -36,11 +37,13 @@ from crazyflow_ros.flight import (
     Land,
     LevelOut,
     PolynomialTrajectory,
+    Position,
     Raw,
     Rules,
     Setpoint,
     Stop,
     Takeoff,
+    VelocityWorld,
 )
 from crazyflow_ros.runtime import (
     Checkpoint,
@@ -235,6 +238,7 @@ KEPT = (
     *(FlyTrajectory(PIECE, 2.0, reversed=True), Arm(False), Emergency()),
     *(Hover((0.1, 0.2), 0.3, 1.0), HoverOn(), AttitudeThrust(0.1, 0.2, 0.3, 0.4), LevelOut(0.4)),
     FullState((1, 2, 3), (4, 5, 6), (7, 8, 9), 0.5, (0.1, 0.2, 0.3)),
+    *(Position((1, 2, 3), 0.4), VelocityWorld((1, 2, 3), 0.4), AltitudeHold(0.1, 0.2, 0.3, 1.0)),
 )
 
 
