@@ -55,7 +55,11 @@ setup(
             optional=True,
         )
     ],
-    package_data={"": ["py.typed"], f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"]},
+    package_data={
+        "": ["py.typed"],
+        f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],
+        f"{name}.crazyflie": ["*.toml"],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),
         (share, ["package.xml", "LICENSE", "NOTICE"]),

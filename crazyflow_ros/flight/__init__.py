@@ -1,6 +1,6 @@
 """The flight commander: takeoff, landing, bounded courses, flight states, crashes. No ROS."""
 
-from crazyflow_ros.flight.commander import Commander, Order
+from crazyflow_ros.flight.commander import Commander, Flight, Order
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
@@ -32,6 +32,7 @@ __all__ = [
     "Course",
     "Emergency",
     "Envelope",
+    "Flight",
     "FlightConfig",
     "FlightEvent",
     "FlightState",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,6 +67,15 @@ class Order:
         return self.plan.course.at(self.seconds(time_ns))
 
 
+class Flight(NamedTuple):
+    """How a drone flies at one instant."""
+
+    state: FlightState
+    order: Order | None
+    armed: bool
+    auto_arm: bool
+
+
 class Commander:
     """The flight state of one drone, and the setpoint that it follows.
 
@@ -91,6 +101,11 @@ class Commander:
         self.why = ""
         self.reported: set[str] = set()
         self.stuck_ns: int | None = None
+
+    @property
+    def flight(self) -> Flight:
+        """How the drone flies now."""
+        return Flight(self.state, self.order, self.armed, self.rules.auto_arm)
 
     def command(self, setpoint: Setpoint, now: Start) -> Plan | None:
         """Put a setpoint into force.

@@ -56,6 +56,7 @@ _FEATURES = (
     "topics.reset_event",
     "commands.command_topics",
     "commands.flight_services",
+    "crazyflie_link",
     "sensors.sensor_threads",
     "services.time_control",
     "services.disturbances",

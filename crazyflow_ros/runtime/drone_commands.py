@@ -15,6 +15,7 @@ from crazyflow_ros.engine.attitudes import as_state_command
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import (
     Commander,
+    Flight,
     FlightEvent,
     FlightState,
     Observation,
@@ -77,6 +78,12 @@ class DroneCommands:
     def moving(self) -> bool:
         """Whether some command changes with time."""
         return bool(self._courses.names)
+
+    def flights(self, names: Sequence[str]) -> list[Flight]:
+        """Return how drones fly now."""
+        idle = Commander(self._rules).flight
+        found = map(self._commanders.get, names)
+        return [idle if commander is None else commander.flight for commander in found]
 
     def post(self, name: str, setpoint: Setpoint) -> None:
         """Post a setpoint; the latest one wins. From any thread."""

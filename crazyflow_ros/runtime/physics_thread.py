@@ -16,7 +16,7 @@ from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
-from crazyflow_ros.flight import FlightState, Setpoint
+from crazyflow_ros.flight import Flight, FlightState, Setpoint
 from crazyflow_ros.runtime.changes import (
     Changes,
     DisturbanceCallback,
@@ -160,6 +160,10 @@ class PhysicsThread:
     def flight_states(self) -> Mapping[str, FlightState]:
         """States of the drones that were commanded; the others are idle."""
         return self._simulation.commands.states
+
+    def flights(self) -> list[Flight]:
+        """Return how the drones of `snapshot` fly. Physics thread only."""
+        return self._simulation.commands.flights(self.snapshot.names)
 
     @property
     def obstacles(self) -> Obstacles | None:

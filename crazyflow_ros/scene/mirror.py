@@ -144,6 +144,14 @@ class Mirror:
         self._work_out()
         return self._mirrored.rangefinder.read(self._front)
 
+    def ranges(self) -> np.ndarray:
+        """Return distances to the front, back, left, right, top and bottom [m], shape (M, 6).
+
+        Physics thread only, as `range`.
+        """
+        down = self.range()
+        return np.column_stack((self._mirrored.rangefinder.read_around(self._front), down))
+
     def staged_controls(self) -> Controls | None:
         """Return the controls staged since the last call, see `apply_control_data`.
 

@@ -16,6 +16,8 @@ FIELD_OF_VIEW = 0.471
 
 Source: datasheet DocID031281, revision 3, page 1."""
 
+_AROUND = np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1)], float)
+"""Directions of a Multi-ranger deck in body axes: front, back, left, right, up."""
 _DRAWINGS = 2  # geom group of visual geoms; rays hit collision geoms
 
 
@@ -43,10 +45,26 @@ class Rangefinder:
         # for the ray.
         origins = data.site_xpos[self._sites]
         axes = data.site_xmat.reshape(-1, 3, 3)[self._sites, :, 0]
+        return self._cast(data, origins, axes, self._bodies)
+
+    def read_around(self, data: mujoco.MjData) -> np.ndarray:
+        """Return distances [m] to the front, back, left, right and top, (M, 5), as `read` does.
+
+        These rays start at the centre of mass.
+        """
+        turns = data.xmat.reshape(-1, 3, 3)[self._bodies]
+        axes = np.ascontiguousarray(np.einsum("mij,kj->mki", turns, _AROUND).reshape(-1, 3))
+        origins = np.repeat(data.xpos[self._bodies], len(_AROUND), axis=0)
+        bodies = np.repeat(self._bodies, len(_AROUND)).tolist()
+        return self._cast(data, origins, axes, bodies).reshape(-1, len(_AROUND))
+
+    def _cast(
+        self, data: mujoco.MjData, origins: np.ndarray, axes: np.ndarray, bodies: Sequence[int]
+    ) -> np.ndarray:
         distances = np.array(
             [
                 mujoco.mj_ray(self._model, data, origin, axis, self._groups, 1, body, None)
-                for origin, axis, body in zip(origins, axes, self._bodies)
+                for origin, axis, body in zip(origins, axes, bodies)
             ]
         )
         distances[(distances < 0) | (distances > MAX_RANGE)] = np.inf

@@ -10,6 +10,7 @@ import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control
+from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
@@ -23,6 +24,7 @@ from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
 
 _MAX_RATE = 100_000  # Hz
+_LEAST_PORT = 1024  # lower ones belong to the system
 _LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
 _WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
 _WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # models with known battery
@@ -107,6 +109,35 @@ class FlightParameters:
         float, Spec("Height of automatic take-offs by cmd_vel and goal_pose [m]", 0.2, 100.0)
     ] = 0.5
     auto_arm: Annotated[bool, Spec("Commands arm a drone; if false, call <drone>/arm first")] = True
+
+
+def _check_port(port: int) -> None:
+    if 0 < port < _LEAST_PORT:
+        raise ValueError(f"expected 0 or at least {_LEAST_PORT}, got {port}")
+
+
+@dataclass(frozen=True)
+class CrazyflieLink:
+    """Connection of cflib and cfclient to the drones, by CRTP over UDP."""
+
+    port: Annotated[
+        int,
+        Spec(
+            "UDP port of the first drone; the others follow; 0: off; cflib looks from 19850 on",
+            0,
+            65535,
+            check=_check_port,
+        ),
+    ] = 0
+    address: Annotated[
+        str, Spec("Address of the network interface to listen on; 0.0.0.0: all of them")
+    ] = "127.0.0.1"
+    decks: Annotated[Names, Spec(f"Expansion decks of each drone, of {', '.join(DECKS)}")] = (
+        "bcFlow2",
+        "bcMultiranger",
+    )
+    loss: Annotated[float, Spec("Share of packets that get lost, each way", 0.0, 0.99)] = 0.0
+    latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
 
 
 @dataclass(frozen=True)
@@ -211,6 +242,7 @@ class Parameters:
     publish_rates: PublishRates = PublishRates()
     flight: FlightParameters = FlightParameters()
     ros2_control: Ros2Control = Ros2Control()
+    crazyflie: CrazyflieLink = CrazyflieLink()
 
     def __post_init__(self) -> None:
         """Check combinations of parameters and the names of the drones.
@@ -222,6 +254,9 @@ class Parameters:
         """
         self._check_dynamics()
         self._check_ros2_control()
+        for deck in self.crazyflie.decks:
+            if deck not in DECKS:
+                raise ParameterError("crazyflie.decks", f"some of {', '.join(DECKS)}", deck)
         self._check_names()
 
     def _check_dynamics(self) -> None:

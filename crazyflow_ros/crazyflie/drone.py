@@ -1,0 +1,292 @@
+"""One Crazyflie: what its firmware answers to packets, and what they make the drone do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Protocol
+
+import numpy as np
+
+from crazyflow_ros import flight, limits
+from crazyflow_ros.crazyflie.log_blocks import LogBlocks
+from crazyflow_ros.crazyflie.memories import Memories
+from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
+from crazyflow_ros.crazyflie.parameters import Number, Parameters
+from crazyflow_ros.crazyflie.setpoints import Decoder
+from crazyflow_ros.crazyflie.variables import External
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.runtime.drone_commands import Response
+
+_PROTOCOL = 12  # version of CRTP, as of the firmware in 2026
+_FIRMWARE = b"2026.08"
+_DEVICE = b"CF21"
+_MAGIC = b"Bitcraze Crazyflie"
+_KALMAN, _MELLINGER = 2, 2
+_WATCHDOG_MS = 1000  # of the emergency stop
+_REFUSED = 1  # status of a command that the drone cannot follow
+_INFO, _COMMAND = 0, 1  # channels of the supervisor
+_BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
+_ANSWER = 0x80
+_EFFECTIVE = (  # parameters that do something besides keeping their values
+    *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
+    *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
+    *("flightmode.", "cppm.", "kalman.resetEstimation", "memTst.resetW", "system.testLogParam"),
+    *("led.", "ring.", "usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
+)
+
+Send = Callable[[Packet], None]
+
+
+class Pilot(Protocol):
+    """Whoever makes the drone fly; a `PhysicsThread` for the drone of a name."""
+
+    def command(self, setpoint: Setpoint) -> None:
+        """Command the drone from the next tick on; the latest setpoint wins."""
+
+    def ask(self, setpoint: Setpoint) -> Future[Response]:
+        """Command the drone; the result says whether it refused."""
+
+
+class Crazyflie:
+    """The firmware of one drone. Not thread-safe, except for `parameters.get`.
+
+    Args:
+        number: Last byte of its radio address.
+        model: Drone model.
+        decks: Names of its decks, see `memories.DECKS`.
+        pilot: Makes it fly.
+        report: Logs and shows on the console what is refused, and why.
+
+    Attributes:
+        parameters: Its parameters.
+        memories: Its memories.
+        external: The latest pose from outside.
+        watchdog_ms: Simulated time at which it stops unless it is told not to; None without.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        model: str,
+        decks: Sequence[str],
+        pilot: Pilot,
+        report: Callable[[str], None],
+    ) -> None:
+        self._number, self._pilot, self._report = number, pilot, report
+        self.memories = Memories(number, decks)
+        values: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
+        self.parameters = Parameters(values, self._on_set, report)
+        self.external = External()
+        self.watchdog_ms: int | None = None
+        self._noted: set[str] = set()
+        most = 4 * float(load_drone(model)["thrust_max"])
+        self._decoder = Decoder(self.parameters.get, most, self.memories.trajectories)
+
+    def receive(
+        self, packet: Packet, blocks: LogBlocks, bits: int, time_ms: int, send: Send
+    ) -> None:
+        """Do what a packet says, and answer it.
+
+        Args:
+            packet: The packet.
+            blocks: Log blocks of the client that has sent it.
+            bits: The supervisor's bits, see `variables.supervisor_info`.
+            time_ms: Simulated time.
+            send: Sends an answer; from any thread, perhaps later.
+
+        Raises:
+            ValueError: The packet is malformed, or what it asks for is impossible.
+        """
+        answer: Packet | None = None
+        if packet.port == Port.link:
+            answer = self._link(packet)
+        elif packet.port == Port.platform:
+            answer = self._platform(packet, bits, send)
+        elif packet.port == Port.parameters:
+            answer = self.parameters.answer(packet)
+        elif packet.port == Port.log:
+            answer = blocks.answer(packet)
+        elif packet.port == Port.memory:
+            answer = self.memories.answer(packet)
+        elif packet.port == Port.attitude_setpoint:
+            self._pilot.command(self._decoder.attitude(packet))
+        elif packet.port == Port.setpoint:
+            self._stream(self._decoder.generic(packet))
+        elif packet.port == Port.high_level:
+            self._high_level(packet, send)
+        elif packet.port == Port.localisation:
+            answer = self._localisation(packet, time_ms)
+        elif packet.port == Port.supervisor:
+            answer = self._supervisor(packet, bits, time_ms, send)
+        else:
+            raise ValueError(f"there is no port {packet.port}")
+        if answer is not None:
+            send(answer)
+
+    def _stream(self, setpoint: Setpoint) -> None:
+        """Follow a streamed setpoint; what ends a stream must not be lost to a later setpoint."""
+        if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop):
+            self._ask(setpoint)
+        else:
+            self._pilot.command(setpoint)
+
+    def _high_level(self, packet: Packet, send: Send) -> None:
+        try:
+            setpoint = self._decoder.high_level(packet)
+        except ValueError:
+            send(_status(packet, _REFUSED))
+            raise
+        if setpoint is None:
+            send(_status(packet, 0))
+        else:
+            self._ask(setpoint, lambda done: send(_status(packet, 0 if done else _REFUSED)))
+
+    def _ask(self, setpoint: Setpoint, then: Callable[[bool], None] | None = None) -> None:
+        """Command the drone; report a refusal, and call `then` with whether it has accepted."""
+
+        def finish(future: Future[Response]) -> None:
+            refused = [str(future.exception())] if future.exception() else future.result().refused
+            for text in refused:
+                self._report(text)
+            if then is not None:
+                then(not refused)
+
+        self._pilot.ask(setpoint).add_done_callback(finish)
+
+    def _link(self, packet: Packet) -> Packet | None:
+        """Echo, source and sink."""
+        if packet.channel == 1:
+            return packet._replace(data=_MAGIC.ljust(DATA_SIZE, b"\0"))
+        return packet if packet.channel == 0 else None
+
+    def _platform(self, packet: Packet, bits: int, send: Send) -> Packet | None:
+        command, values = packet.data[:1], packet.data[1:]
+        if packet.channel == 1:
+            found = {0: _PROTOCOL.to_bytes(4, "little"), 1: _FIRMWARE, 2: _DEVICE}
+            if command and command[0] in found:
+                return packet._replace(data=command + found[command[0]])
+        if packet.channel == 0 and command == b"\x01" and values:
+            self._arm(packet, bool(values[0]), send)
+            return None
+        if packet.channel == 0 and command == b"\x02":
+            return packet._replace(data=command + self._recovered(bits))
+        if packet.channel == 0 and command == b"\x03":  # a light or a sound
+            return None
+        raise ValueError(f"unknown request to the platform, {packet.data.hex() or 'empty'}")
+
+    def _supervisor(self, packet: Packet, bits: int, time_ms: int, send: Send) -> Packet | None:
+        if not packet.data:
+            raise ValueError("an empty request to the supervisor")
+        command = packet.data[0]
+        head = bytes([command | _ANSWER])
+        if packet.channel == _INFO and 1 <= command <= _BITFIELD:
+            value = bits.to_bytes(2, "little")
+            if command != _BITFIELD:
+                value = bytes([bits >> (command - 1) & 1])
+            return packet._replace(data=head + value)
+        if packet.channel == _COMMAND and command == _ARM and len(packet.data) > 1:
+            self._arm(packet._replace(data=head), bool(packet.data[1]), send)
+        elif packet.channel == _COMMAND and command == _RECOVER:
+            return packet._replace(data=head + self._recovered(bits))
+        elif packet.channel == _COMMAND and command == _STOP:
+            self._ask(flight.Emergency())
+        elif packet.channel == _COMMAND and command == _WATCHDOG:
+            self.watchdog_ms = time_ms + _WATCHDOG_MS
+        else:
+            raise ValueError(f"unknown request to the supervisor, {packet.data.hex()}")
+        return None
+
+    def _arm(self, packet: Packet, armed: bool, send: Send) -> None:
+        head = packet.data[:1]
+
+        def answer(done: bool) -> None:
+            send(packet._replace(data=head + bytes([done, armed if done else not armed])))
+
+        self._ask(flight.Arm(armed), answer)
+
+    def _recovered(self, bits: int) -> bytes:
+        """Answer a request to recover from a crash."""
+        crashed = bool(bits >> 7 & 1)
+        if crashed:
+            self._report("a crashed drone recovers by a reset of the simulation")
+        return bytes([not crashed, not crashed])
+
+    def check_watchdog(self, time_ms: int) -> None:
+        """Stop the drone if nobody has told it for a second that all is well."""
+        if self.watchdog_ms is not None and time_ms > self.watchdog_ms:
+            self.watchdog_ms = None
+            self._report("the watchdog of the emergency stop was not reset for 1 s: locked")
+            self._ask(flight.Emergency())
+
+    def _localisation(self, packet: Packet, time_ms: int) -> Packet | None:
+        data, kind = packet.data, packet.data[:1]
+        if packet.channel == 0:
+            self._external(np.frombuffer(_exactly(data, 12), "<f4"), None, time_ms)
+        elif packet.channel == 1 and kind == b"\x08":
+            numbers = np.frombuffer(_exactly(data[1:], 28), "<f4")
+            self._external(numbers[:3], numbers[3:], time_ms)
+        elif packet.channel == 1 and kind == b"\x09":
+            self._packed(data[1:], 11, time_ms)
+        elif packet.channel == 2:
+            self._packed(data, 7, time_ms)
+        elif packet.channel == 1 and kind == b"\x03":
+            self._ask(flight.Emergency())
+        elif packet.channel == 1 and kind == b"\x04":
+            self.watchdog_ms = time_ms + _WATCHDOG_MS
+        elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
+            return packet._replace(data=data[:2] + b"\0")
+        elif packet.channel == 1 and kind == b"\x0b":  # data of lighthouse stations to store
+            return packet._replace(data=kind + b"\0")
+        else:
+            raise ValueError(f"unknown packet to the localisation, {data.hex() or 'empty'}")
+        return None
+
+    def _packed(self, data: bytes, size: int, time_ms: int) -> None:
+        """Take note of the position, or pose, of this one among those of several Crazyflies."""
+        for start in range(0, len(data) - size + 1, size):
+            if data[start] != self._number:
+                continue
+            pos = np.frombuffer(data[start + 1 : start + 7], "<i2") / 1e3
+            quat = data[start + 7 : start + size]
+            rotation = decompressed(int.from_bytes(quat, "little")) if quat else None
+            self._external(pos, rotation, time_ms)
+
+    def _external(self, pos: np.ndarray, quat: np.ndarray | None, time_ms: int) -> None:
+        checked = limits.vector("external position", pos, (3,), limits.POSITION)
+        rotation = self.external.quat
+        if quat is not None:
+            rotation = limits.unit_quaternion("external attitude", quat)
+        self.external = External(checked, rotation, time_ms)
+
+    def _on_set(self, name: str, value: Number) -> None:
+        """Let a parameter have its effect.
+
+        Raises:
+            ValueError: The simulator cannot do what the value asks for.
+        """
+        if name == "stabilizer.controller" and value not in (0, _MELLINGER):
+            raise ValueError(f"{name} must be {_MELLINGER} (Mellinger), got {value}")
+        if name == "stabilizer.estimator" and value not in (0, _KALMAN):
+            raise ValueError(f"{name} must be {_KALMAN} (Kalman; it knows the state), got {value}")
+        if name == "stabilizer.stop" and value:
+            self._ask(flight.Emergency())
+        elif name == "hlCommander.groupmask":
+            self._ask(flight.SetGroups(int(value)))
+        elif name == "memTst.resetW" and value:
+            self.memories.tester.errors = 0
+        if not name.startswith(_EFFECTIVE) and name not in self._noted:
+            self._noted.add(name)
+            self._report(f"parameter {name} is kept, and has no effect in the simulator")
+
+
+def _status(packet: Packet, status: int) -> Packet:
+    """Return the answer to a high-level command."""
+    return packet._replace(data=packet.data[:3].ljust(3, b"\0") + bytes([status]))
+
+
+def _exactly(data: bytes, size: int) -> bytes:
+    if len(data) != size:
+        raise ValueError(f"expected {size} bytes of data, got {len(data)}")
+    return data

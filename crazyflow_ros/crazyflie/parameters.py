@@ -1,0 +1,234 @@
+"""Parameters of the firmware: their table, their values, and the port to read and write them."""
+
+from __future__ import annotations
+
+import errno
+import struct
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from crazyflow_ros.crazyflie.contents import Contents
+from crazyflow_ros.crazyflie.packets import CTYPES, Packet
+
+Number = int | float
+
+_CONTENTS, _READ, _WRITE, _OTHER = range(4)  # channels
+_SET_BY_NAME, _EXTENDED, _STORE, _STATE, _CLEAR, _DEFAULT, _EXTENDED_2, _DEFAULT_2 = (
+    *(0, 2, 3, 4, 5, 6),
+    *(7, 8),
+)
+_READ_ONLY_BIT, _EXTENDED_BIT = 0x40, 0x10
+_PERSISTENT = b"\x01"  # the only extended type
+_NOT_STORED, _STORED = b"\x00", b"\x01"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An entry of the table."""
+
+    group: str
+    name: str
+    ctype: str
+    default: Number
+    read_only: bool = False
+    persistent: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Group and name, separated by a dot."""
+        return f"{self.group}.{self.name}"
+
+    @property
+    def format(self) -> str:
+        """Format of its value, see `struct`."""
+        return "<" + CTYPES[self.ctype].format
+
+    def checked(self, value: Number) -> Number:
+        """Return a value as the firmware stores it.
+
+        Raises:
+            ValueError: Its type cannot hold the value.
+        """
+        try:
+            kind = float if self.ctype == "float" else int
+            (stored,) = struct.unpack(self.format, struct.pack(self.format, kind(value)))
+        except (struct.error, OverflowError, ValueError):
+            raise ValueError(f"{self.full_name} is a {self.ctype}, got {value}") from None
+        number: Number = stored
+        return number
+
+
+@cache
+def table() -> tuple[Parameter, ...]:
+    """Return the firmware's parameters, in the order of their numbers."""
+    text = resources.files(__package__).joinpath("parameters.toml").read_text(encoding="utf-8")
+    return tuple(
+        Parameter(group, name, ctype, default, "read-only" in flags, "persistent" in flags)
+        for group, entries in tomllib.loads(text).items()
+        for name, (ctype, default, *flags) in entries.items()
+    )
+
+
+class Parameters:
+    """The parameters of one Crazyflie.
+
+    Args:
+        defaults: Values of this Crazyflie that differ from the firmware's, by full name.
+        on_set: Called with full name and value before a value is set; may raise ValueError to
+            refuse it.
+        report: Called with the reason when a client's value is refused.
+    """
+
+    def __init__(
+        self,
+        defaults: Mapping[str, Number],
+        on_set: Callable[[str, Number], None],
+        report: Callable[[str], None],
+    ) -> None:
+        self._on_set, self._report = on_set, report
+        self._table = table()
+        self._number = {entry.full_name: i for i, entry in enumerate(self._table)}
+        self._defaults = [defaults.get(entry.full_name, entry.default) for entry in self._table]
+        self._values = [entry.checked(value) for entry, value in zip(self._table, self._defaults)]
+        self._stored: dict[int, Number] = {}
+        self._contents = Contents(
+            [
+                (
+                    CTYPES[entry.ctype].parameter
+                    | entry.read_only * _READ_ONLY_BIT
+                    | entry.persistent * _EXTENDED_BIT,
+                    (entry.group, entry.name),
+                )
+                for entry in self._table
+            ]
+        )
+
+    @property
+    def table(self) -> tuple[Parameter, ...]:
+        """All parameters."""
+        return self._table
+
+    def get(self, name: str) -> Number:
+        """Return the value of a parameter, given by its full name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self._values[self._number[name]]
+
+    def set(self, name: str, value: Number) -> None:
+        """Set a parameter.
+
+        Raises:
+            KeyError: There is none.
+            ValueError: It is read-only, or does not take this value.
+        """
+        number = self._number[name]
+        if self._table[number].read_only:
+            raise ValueError(f"{name} is read-only")
+        self._set(number, value)
+
+    def reboot(self) -> None:
+        """Return to the defaults and to what was stored, as the firmware does when it starts."""
+        for number, value in enumerate(self._defaults):
+            self._values[number] = self._stored.get(number, value)
+
+    def answer(self, packet: Packet) -> Packet | None:
+        """Return the answer to a packet of this port; None if it needs none.
+
+        Raises:
+            ValueError: It is malformed.
+        """
+        if packet.channel == _CONTENTS:
+            return self._contents.answer(packet)
+        if packet.channel == _OTHER:
+            return self._answer_other(packet)
+        if len(packet.data) < 2:
+            raise ValueError(f"a parameter's number has 2 bytes, got {len(packet.data)}")
+        number = int.from_bytes(packet.data[:2], "little")
+        if number >= len(self._table):
+            return packet._replace(data=packet.data[:2] + bytes([errno.ENOENT]))
+        if packet.channel == _READ:
+            return packet._replace(data=packet.data[:2] + b"\0" + self._raw(number))
+        self._try_to_write(number, packet.data[2:])
+        # Clients wait for an answer; the value in it is the one in force.
+        return packet._replace(data=packet.data[:2] + self._raw(number))
+
+    def _answer_other(self, packet: Packet) -> Packet | None:
+        command = packet.data[0] if packet.data else -1
+        if command == _SET_BY_NAME:
+            return self._set_by_name(packet)
+        if len(packet.data) < 3:
+            raise ValueError(f"a command of parameters has 3 bytes, got {len(packet.data)}")
+        number = int.from_bytes(packet.data[1:3], "little")
+        if number >= len(self._table):
+            answer: bytes | None = bytes([errno.ENOENT])
+        else:
+            answer = self._carry_out(command, number)
+        return None if answer is None else packet._replace(data=packet.data[:3] + answer)
+
+    def _carry_out(self, command: int, number: int) -> bytes | None:
+        """Return what answers a command after the parameter's number; None if it is unknown."""
+        entry, missing = self._table[number], bytes([errno.ENOENT])
+        default = struct.pack(entry.format, self._defaults[number])
+        if command in (_EXTENDED, _EXTENDED_2):
+            if not entry.persistent:
+                return missing
+            return _PERSISTENT if command == _EXTENDED else b"\0" + _PERSISTENT
+        if command in (_DEFAULT, _DEFAULT_2):
+            if entry.read_only:
+                return missing
+            return default if command == _DEFAULT else b"\0" + default
+        if command == _STATE:
+            if number in self._stored:
+                return _STORED + default + struct.pack(entry.format, self._stored[number])
+            return _NOT_STORED + default
+        if command == _STORE and entry.persistent:
+            self._stored[number] = self._values[number]
+            return b"\0"
+        if command == _CLEAR and number in self._stored:
+            del self._stored[number]
+            return b"\0"
+        return missing if command in (_STORE, _CLEAR) else None
+
+    def _set_by_name(self, packet: Packet) -> Packet:
+        parts = packet.data[1:].split(b"\0", 2)
+        if len(parts) < 3 or not parts[2]:
+            raise ValueError("a parameter set by name needs group, name, type and value")
+        (group, name), (kind, *_) = parts[:2], parts[2]
+        number = self._number.get(f"{group.decode('latin-1')}.{name.decode('latin-1')}")
+        status = 0
+        if number is None:
+            status = errno.ENOENT
+        elif CTYPES[self._table[number].ctype].parameter != kind:
+            status = errno.EINVAL
+        elif self._table[number].read_only:
+            status = errno.EACCES
+        elif not self._try_to_write(number, parts[2][1:]):
+            status = errno.EINVAL
+        return packet._replace(data=packet.data[: 3 + len(group) + len(name)] + bytes([status]))
+
+    def _try_to_write(self, number: int, raw: bytes) -> bool:
+        entry = self._table[number]
+        size = struct.calcsize(entry.format)
+        try:
+            if entry.read_only:
+                raise ValueError(f"{entry.full_name} is read-only")
+            if len(raw) != size:
+                raise ValueError(f"{entry.full_name} has {size} bytes, got {len(raw)}")
+            self._set(number, struct.unpack(entry.format, raw)[0])
+        except ValueError as error:
+            self._report(str(error))
+            return False
+        return True
+
+    def _set(self, number: int, value: Number) -> None:
+        stored = self._table[number].checked(value)
+        self._on_set(self._table[number].full_name, stored)
+        self._values[number] = stored
+
+    def _raw(self, number: int) -> bytes:
+        return struct.pack(self._table[number].format, self._values[number])

@@ -1,0 +1,452 @@
+"""Crazyflies on UDP: each drone of a simulation is one, with a port of its own.
+
+One thread receives all packets, and sends the values of log blocks. The physics thread only hands
+over its state. Whatever a packet holds, it changes nothing but the drone that it is for.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from math import gcd
+
+import numpy as np
+
+from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.log_blocks import LogBlocks
+from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.variables import Telemetry, supervisor_info
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.flight import Flight, FlightEvent, Setpoint
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime.drone_commands import Response
+from crazyflow_ros.runtime.health import Logger
+
+FIRST_PORT = 19850
+"""Port of the first drone; cflib looks for drones on ten ports from here on."""
+
+_LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
+_MAX_CLIENTS = 16  # of a drone
+_SILENCE = 5.0  # s of wall time after which a client is gone; connected ones send ten a second
+_CHECK_PERIOD = 1.0  # s of wall time between two looks for such clients
+_REPORT_PERIOD = 1.0  # s of wall time
+_MAX_REPORTS = 5  # different ones about a drone in that time
+_BURST = 64  # packets of one drone that are read before those of the others
+_MAX_WAITING = 64  # snapshots of which values are still to be sent
+_MAX_DELAYED = 10_000  # packets
+_RECEIVE_SIZE = 64  # bytes, more than any packet
+
+
+@dataclass(frozen=True)
+class LinkConfig:
+    """The link between the Crazyflies and their clients."""
+
+    address: str = "127.0.0.1"
+    """Address of the network interface; 0.0.0.0 for all."""
+    port: int = FIRST_PORT
+    """Port of the first drone; the others follow."""
+    decks: Sequence[str] = ("bcFlow2", "bcMultiranger")
+    """Expansion decks of each drone, see `memories.DECKS`."""
+    loss: float = 0.0
+    """Share of packets that get lost, each way."""
+    latency: float = 0.0
+    """Delay of packets [s of wall time], each way."""
+    seed: int = 0
+    """Seed of the losses."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ValueError: One is out of range, or a deck is unknown.
+        """
+        if not 1 <= self.port <= 65535:
+            raise ValueError(f"port must be from 1 to 65535, got {self.port}")
+        if not 0 <= self.loss < 1:
+            raise ValueError(f"loss must be from 0 to less than 1, got {self.loss:g}")
+        if not 0 <= self.latency <= 10:
+            raise ValueError(f"latency must be from 0 to 10 s, got {self.latency:g}")
+        for deck in self.decks:
+            if deck not in DECKS:
+                raise ValueError(f"unknown deck {deck!r}, have {', '.join(DECKS)}")
+
+
+@dataclass
+class _Client:
+    blocks: LogBlocks = field(default_factory=LogBlocks)
+    heard: float = 0.0  # wall time of its latest packet
+
+
+@dataclass(frozen=True)
+class _Pilot:
+    """Commands the drone of a name."""
+
+    physics: PhysicsThread
+    name: str
+
+    def command(self, setpoint: Setpoint) -> None:
+        self.physics.command(self.name, setpoint)
+
+    def ask(self, setpoint: Setpoint) -> Future[Response]:
+        return self.physics.fly({self.name: setpoint})
+
+
+@dataclass
+class _Station:
+    """A drone on its port."""
+
+    name: str
+    port: int
+    socket: socket.socket
+    firmware: Crazyflie
+    clients: dict[tuple[str, int], _Client] = field(default_factory=dict)
+
+
+class CrazyflieServer:
+    """Serves the drones of a simulation as Crazyflies.
+
+    Args:
+        physics: The simulation, before its start.
+        config: The link.
+        model: Drone model.
+        logger: Logs what is refused.
+
+    Attributes:
+        malformed: Packets that were refused so far.
+        lost: Packets lost on purpose so far.
+        skipped: Times at which values of log blocks were not sent, because the computer is busy.
+    """
+
+    def __init__(
+        self, physics: PhysicsThread, config: LinkConfig, model: str, logger: Logger
+    ) -> None:
+        self._physics, self._config, self._model, self._logger = physics, config, model, logger
+        self.malformed = self.lost = self.skipped = 0
+        figures = load_drone(model)
+        self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
+        self._most_thrust = float(figures["thrust_max"])
+        self._stations: dict[str, _Station] = {}
+        self._selector = selectors.DefaultSelector()
+        self._wakes, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._selector.register(self._wakes, selectors.EVENT_READ)
+        self._lock = threading.Lock()  # guards the three below
+        self._waiting: list[tuple[Snapshot, list[Flight], np.ndarray | None]] = []
+        self._delayed: list[tuple[float, int, Callable[[], None]]] = []
+        self._console: list[tuple[str, str]] = []
+        self._latest = physics.snapshot, physics.flights()
+        self._reported: dict[str, tuple[float, set[str]]] = {}
+        self._order, self._random = count(), np.random.default_rng(config.seed)
+        self._logging = self._ranging = False  # read by the physics thread
+        self._ending = False
+        self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
+        self._follow(physics.names)
+        rate = gcd(physics.freq, _LOG_RATE)
+        physics.every(rate, self._observe, "the Crazyflie server", observes=True)
+        physics.on_flight_event(self._show_event)
+
+    @property
+    def uris(self) -> dict[str, str]:
+        """Addresses of the drones for cflib, by name."""
+        host = self._config.address
+        return {name: f"udp://{host}:{station.port}" for name, station in self._stations.items()}
+
+    def start(self) -> None:
+        """Start to serve."""
+        self._thread.start()
+
+    def close(self, timeout: float = 1.0) -> None:
+        """Stop to serve, and close all ports.
+
+        Raises:
+            TimeoutError: The thread did not end within `timeout` [s].
+        """
+        self._ending = True
+        if self._thread.ident is not None:
+            self._wake()
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                raise TimeoutError(f"the Crazyflie server did not end within {timeout} s")
+        for station in self._stations.values():
+            station.socket.close()
+
+    # In the physics thread.
+
+    def _observe(self, snapshot: Snapshot) -> None:
+        """Hand the state over."""
+        flights = self._physics.flights()
+        before, self._latest = self._latest, (snapshot, flights)
+        if self._logging:
+            ranges = self._physics.mirror.ranges() if self._ranging else None
+            with self._lock:
+                self._waiting.append((snapshot, flights, ranges))
+                if len(self._waiting) > _MAX_WAITING:
+                    del self._waiting[0]
+                    self.skipped += 1
+            self._wake()
+        elif before[0].names != snapshot.names:
+            self._wake()
+
+    def _show_event(self, event: FlightEvent) -> None:
+        """Show an event of a drone on its console."""
+        with self._lock:
+            self._console.append((event.drone, event.text))
+        self._wake()
+
+    # From any thread.
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):  # it is awake already
+            os.write(self._waker, b"\0")
+
+    def _report(self, name: str, text: str) -> None:
+        """Log what is refused, and show it on the drone's console."""
+        now = time.monotonic()
+        with self._lock:
+            since, texts = self._reported.get(name, (-_REPORT_PERIOD, set[str]()))
+            if now - since >= _REPORT_PERIOD:
+                since, texts = now, set()
+            if text in texts or len(texts) >= _MAX_REPORTS:
+                return
+            self._reported[name] = since, texts | {text}
+            self._console.append((name, text))
+        self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}")
+        self._wake()
+
+    def _send(self, station: _Station, to: tuple[str, int], packet: Packet) -> None:
+        """Send a packet, unless it gets lost."""
+        self._pass_on(partial(self._put, station, to, bytes(packet)))
+
+    def _put(self, station: _Station, to: tuple[str, int], datagram: bytes) -> None:
+        with suppress(OSError):  # the client is gone, or too slow
+            station.socket.sendto(datagram, to)
+
+    def _pass_on(self, deliver: Callable[[], None]) -> None:
+        """Deliver a packet: at once, later, or never."""
+        with self._lock:
+            if self._config.loss and self._random.random() < self._config.loss:
+                self.lost += 1
+                return
+        if not self._config.latency:
+            deliver()
+        else:
+            with self._lock:
+                if len(self._delayed) >= _MAX_DELAYED:
+                    self.lost += 1
+                    return
+                due = time.monotonic() + self._config.latency
+                heapq.heappush(self._delayed, (due, next(self._order), deliver))
+            self._wake()
+
+    # In the server's thread.
+
+    def _main(self) -> None:
+        next_check = time.monotonic()
+        while not self._ending:
+            for key, _ in self._selector.select(self._patience(next_check)):
+                if key.data is None:
+                    os.read(self._wakes, 4096)
+                else:
+                    self._receive(key.data)
+            self._deliver_delayed()
+            self._show_console()
+            self._send_logs()
+            now = time.monotonic()
+            if now >= next_check:
+                next_check = now + _CHECK_PERIOD
+                self._forget_silent(now)
+            snapshot, _ = self._latest
+            if snapshot.names != self._followed:
+                try:
+                    self._follow(snapshot.names)
+                except OSError as error:
+                    self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
+            for station in self._stations.values():
+                station.firmware.check_watchdog(snapshot.time_ns // 1_000_000)
+        self._selector.close()
+
+    def _patience(self, next_check: float) -> float:
+        """Return how long to wait for packets [s]."""
+        due = next_check
+        with self._lock:
+            if self._waiting or self._console:
+                return 0.0
+            if self._delayed:
+                due = min(due, self._delayed[0][0])
+        if any(station.firmware.watchdog_ms is not None for station in self._stations.values()):
+            due = min(due, time.monotonic() + 0.1)
+        return max(0.0, due - time.monotonic())
+
+    def _follow(self, names: Sequence[str]) -> None:
+        """Open ports for new drones, and close those of drones that are gone."""
+        self._followed = tuple(names)
+        for name in self._stations.keys() - set(names):
+            station = self._stations.pop(name)
+            self._selector.unregister(station.socket)
+            station.socket.close()
+        for name in names:
+            if name not in self._stations:
+                self._stations[name] = self._open(name)
+        self._stations = {name: self._stations[name] for name in names}
+
+    def _open(self, name: str) -> _Station:
+        """Open the lowest port that no drone has.
+
+        Raises:
+            OSError: Another program has it.
+        """
+        taken = {station.port for station in self._stations.values()}
+        port = next(port for port in count(self._config.port) if port not in taken)
+        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        opened.setblocking(False)
+        try:
+            opened.bind((self._config.address, port))
+        except (OSError, OverflowError) as error:
+            opened.close()
+            raise OSError(f"udp://{self._config.address}:{port}: {error}") from None
+        firmware = Crazyflie(
+            int(f"{port % 100:02}", 16),  # as crazyswarm2 takes it from an address
+            self._model,
+            self._config.decks,
+            _Pilot(self._physics, name),
+            partial(self._report, name),
+        )
+        station = _Station(name, port, opened, firmware)
+        self._selector.register(opened, selectors.EVENT_READ, station)
+        return station
+
+    def _receive(self, station: _Station) -> None:
+        for _ in range(_BURST):
+            try:
+                datagram, client = station.socket.recvfrom(_RECEIVE_SIZE)
+            except BlockingIOError:
+                return
+            except OSError:  # an answer to a client that is gone came back
+                continue
+            self._pass_on(partial(self._take, station, client, datagram))
+
+    def _take(self, station: _Station, sender: tuple[str, int], datagram: bytes) -> None:
+        """Let a drone do what a datagram says."""
+        if datagram in NULL_PACKETS:
+            if datagram == NULL_PACKETS[0] and sender not in station.clients:
+                self._pass_on(partial(self._put, station, sender, datagram))
+            return
+        try:
+            packet = Packet.parse(datagram)
+            client = self._client(station, sender)
+            snapshot, flights = self._latest
+            bits = 0
+            if station.name in snapshot.names:
+                i = snapshot.names.index(station.name)
+                tumbled = 1 - 2 * float(snapshot.quat[i, :2] @ snapshot.quat[i, :2]) < 0.5
+                bits = supervisor_info(flights[i], tumbled, snapshot.time_ns)
+            send = partial(self._send, station, sender)
+            time_ms = snapshot.time_ns // 1_000_000
+            station.firmware.receive(packet, client.blocks, bits, time_ms, send)
+        except ValueError as error:
+            self.malformed += 1
+            self._report(station.name, str(error))
+        except Exception as error:  # of this packet alone
+            self.malformed += 1
+            self._logger.error(f"{station.name}: packet {datagram.hex()} failed: {error!r}")
+        self._note_blocks()
+
+    def _client(self, station: _Station, sender: tuple[str, int]) -> _Client:
+        """Return what is known of a client.
+
+        Raises:
+            ValueError: The drone has too many.
+        """
+        client = station.clients.get(sender)
+        if client is None:
+            if len(station.clients) >= _MAX_CLIENTS:
+                raise ValueError(f"it has {_MAX_CLIENTS} clients already")
+            client = station.clients[sender] = _Client()
+        client.heard = time.monotonic()
+        return client
+
+    def _note_blocks(self) -> None:
+        """Tell the physics thread what the log blocks need."""
+        blocks = [c.blocks for s in self._stations.values() for c in s.clients.values()]
+        self._logging = any(block.running for block in blocks)
+        self._ranging = any(block.need_ranges for block in blocks)
+
+    def _forget_silent(self, now: float) -> None:
+        for station in self._stations.values():
+            station.clients = {
+                address: client
+                for address, client in station.clients.items()
+                if now - client.heard < _SILENCE
+            }
+        self._note_blocks()
+
+    def _deliver_delayed(self) -> None:
+        while True:
+            with self._lock:
+                if not self._delayed or self._delayed[0][0] > time.monotonic():
+                    return
+                _, _, deliver = heapq.heappop(self._delayed)
+            deliver()
+
+    def _show_console(self) -> None:
+        with self._lock:
+            texts, self._console = self._console, []
+        for name, text in texts:
+            station = self._stations.get(name)
+            if station is None:
+                continue
+            line = f"{text}\n".encode("ascii", "replace")
+            for start in range(0, len(line), DATA_SIZE):
+                packet = Packet(Port.console, 0, line[start : start + DATA_SIZE])
+                for client in station.clients:
+                    self._send(station, client, packet)
+
+    def _send_logs(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for snapshot, flights, ranges in waiting:
+            time_ms = snapshot.time_ns // 1_000_000
+            for i, (name, flight) in enumerate(zip(snapshot.names, flights)):
+                station = self._stations.get(name)
+                if station is None:
+                    continue
+                due = [c for c in station.clients.items() if c[1].blocks.due(time_ms)]
+                if due:
+                    row = None if ranges is None else ranges[i]
+                    telemetry = self._telemetry(station, snapshot, i, flight, row)
+                    for address, client in due:
+                        for packet in client.blocks.packets(telemetry):
+                            self._send(station, address, packet)
+
+    def _telemetry(
+        self, station: _Station, snapshot: Snapshot, i: int, flight: Flight, row: np.ndarray | None
+    ) -> Telemetry:
+        firmware = station.firmware
+        return Telemetry(
+            time_ns=snapshot.time_ns,
+            pos=snapshot.pos[i],
+            quat=snapshot.quat[i],
+            vel=snapshot.vel[i],
+            acc=snapshot.acc[i],
+            ang_vel=snapshot.ang_vel[i],
+            specific_force=snapshot.specific_force[i],
+            thrusts=self._thrust(snapshot.rotor_vel[i] / RPM) / self._most_thrust,
+            battery=None if snapshot.battery is None else snapshot.battery[i],
+            flight=flight,
+            external=firmware.external,
+            ranges=row,
+            test_value=int(firmware.parameters.get("system.testLogParam")),
+            write_errors=firmware.memories.tester.errors,
+        )

@@ -1,0 +1,242 @@
+"""Packets with setpoints, and the setpoints of the flight commander that they mean.
+
+In packets, angles are in degrees and a pitch forward is negative. The old types have yaw rates that
+are positive clockwise.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from crazyflow_ros import flight
+from crazyflow_ros.crazyflie.memories import Trajectories
+from crazyflow_ros.crazyflie.packets import Packet, decompressed
+from crazyflow_ros.crazyflie.parameters import Number
+from crazyflow_ros.crazyflie.variables import PWM
+
+_LEAST_THRUST, _MOST_THRUST = 1000, 60000  # PWM
+_STREAM, _META = 0, 1  # channels of the setpoint port
+_ALT_HOLD_CENTRE = 32767.0  # thrust that holds the height
+_TILT_TO_SPEED = 1 / 30.0  # m/s for a degree, of flightmode.poshold
+_STICK_CENTRE, _STICK = 1500.0, 500.0  # of a remote control [us]
+_NO_RATES = "setpoints of roll and pitch rates are not supported: send angles"
+
+
+def _yaw(degrees: float) -> float:
+    return math.radians(degrees)
+
+
+@dataclass
+class Decoder:
+    """Decodes the setpoints of one Crazyflie.
+
+    Args:
+        parameter: Returns the value of a parameter.
+        most_thrust: Collective thrust at full PWM [N].
+        trajectories: The memory for trajectories.
+    """
+
+    parameter: Callable[[str], Number]
+    most_thrust: float
+    trajectories: Trajectories
+    _locked: bool = field(default=True, init=False)  # until a setpoint without thrust
+
+    def attitude(self, packet: Packet) -> flight.Setpoint:
+        """Decode roll, pitch, yaw rate and thrust, with the modes of the group `flightmode`.
+
+        Raises:
+            ValueError: The packet is malformed, or its thrust is locked.
+        """
+        roll, pitch, yaw, thrust = _unpacked("<fffH", packet.data)
+        turn = -_yaw(yaw)
+        if not thrust:
+            self._locked = False
+        if self.parameter("flightmode.posSet") and thrust:
+            return flight.Position((-pitch, roll, thrust / 1e3), _yaw(yaw))
+        if self.parameter("flightmode.althold"):
+            climb = (thrust - _ALT_HOLD_CENTRE) / _ALT_HOLD_CENTRE
+            if self.parameter("flightmode.poshold"):
+                return flight.Velocity((pitch * _TILT_TO_SPEED, roll * _TILT_TO_SPEED, climb), turn)
+            return flight.AltitudeHold(math.radians(roll), -math.radians(pitch), turn, climb=climb)
+        if not all(self.parameter(f"flightmode.stabMode{name}") for name in ("Roll", "Pitch")):
+            raise ValueError(_NO_RATES)
+        if self.parameter("flightmode.stabModeYaw"):
+            raise ValueError("setpoints of absolute yaw are not supported: send yaw rates")
+        if self._locked:
+            raise ValueError("thrust is locked: send a setpoint with thrust 0 first")
+        return self._attitude(roll, pitch, turn, thrust)
+
+    def generic(self, packet: Packet) -> flight.Setpoint:
+        """Decode a setpoint of the generic commander, or the end of a stream.
+
+        Raises:
+            ValueError: The packet is malformed, or of an unknown type.
+        """
+        if not packet.data or packet.channel not in (_STREAM, _META):
+            raise ValueError(f"unknown setpoint on channel {packet.channel}")
+        kind, data = packet.data[0], packet.data[1:]
+        if packet.channel == _META:
+            if kind:
+                raise ValueError(f"unknown meta command {kind}, expected 0")
+            return flight.NotifySetpointsStop()
+        decode = _GENERIC.get(kind)
+        if decode is None:
+            raise ValueError(f"unknown type of setpoint {kind}, expected 0 to 11")
+        return decode(self, data)
+
+    def high_level(self, packet: Packet) -> flight.Setpoint | None:
+        """Decode a command of the high-level commander; None if it concerns no motion.
+
+        Raises:
+            ValueError: The packet is malformed, or of an unknown type.
+        """
+        if not packet.data:
+            raise ValueError("an empty high-level command")
+        kind, data = packet.data[0], packet.data[1:]
+        decode = _HIGH_LEVEL.get(kind)
+        if decode is None:
+            raise ValueError(f"unknown high-level command {kind}, expected 0 to 13")
+        return decode(self, data)
+
+    def _attitude(self, roll: float, pitch: float, turn: float, thrust: float) -> flight.Setpoint:
+        pwm = 0.0 if thrust < _LEAST_THRUST else min(thrust, _MOST_THRUST)
+        force = pwm / PWM * self.most_thrust
+        return flight.AttitudeThrust(math.radians(roll), -math.radians(pitch), turn, force)
+
+    # Generic setpoints.
+
+    def _velocity(self, data: bytes, sense: int = 1) -> flight.Setpoint:
+        vx, vy, vz, rate = _unpacked("<ffff", data)
+        return flight.VelocityWorld((vx, vy, vz), sense * _yaw(rate))
+
+    def _z_distance(self, data: bytes, sense: int = 1) -> flight.Setpoint:
+        roll, pitch, rate, z = _unpacked("<ffff", data)
+        return flight.AltitudeHold(
+            math.radians(roll), -math.radians(pitch), sense * _yaw(rate), height=z
+        )
+
+    def _alt_hold(self, data: bytes) -> flight.Setpoint:
+        roll, pitch, rate, climb = _unpacked("<ffff", data)
+        return flight.AltitudeHold(
+            math.radians(roll), -math.radians(pitch), _yaw(rate), climb=climb
+        )
+
+    def _hover(self, data: bytes, sense: int = 1) -> flight.Setpoint:
+        vx, vy, rate, z = _unpacked("<ffff", data)
+        return flight.Hover((vx, vy), sense * _yaw(rate), z)
+
+    def _full_state(self, data: bytes) -> flight.Setpoint:
+        numbers = _unpacked("<hhhhhhhhhIhhh", data)
+        pos, vel, acc = np.array(numbers[:9]).reshape(3, 3) / 1e3  # mm to m
+        rates = np.array(numbers[10:]) / 1e3  # mrad/s
+        return flight.FullState(pos, vel, acc, decompressed(int(numbers[9])), rates)
+
+    def _position(self, data: bytes) -> flight.Setpoint:
+        x, y, z, yaw = _unpacked("<ffff", data)
+        return flight.Position((x, y, z), _yaw(yaw))
+
+    def _manual(self, data: bytes) -> flight.Setpoint:
+        roll, pitch, rate, thrust, are_rates = _unpacked("<fffHB", data)
+        if are_rates:
+            raise ValueError(_NO_RATES)
+        return self._attitude(roll, pitch, _yaw(rate), thrust)
+
+    def _remote_control(self, data: bytes) -> flight.Setpoint:
+        """Decode sticks of a remote control; the first auxiliary switch must not ask for rates."""
+        n_others = data[0] & 0x0F if data else 0
+        _, roll, pitch, yaw, thrust, *others = _unpacked(f"<B4H{n_others}H", data)
+        if others and others[0] < _STICK_CENTRE:
+            raise ValueError(_NO_RATES)
+        tilts = [
+            -(stick - _STICK_CENTRE) / _STICK * float(self.parameter(f"cppm.{most}"))
+            for stick, most in ((roll, "angRoll"), (pitch, "angPitch"), (yaw, "rateYaw"))
+        ]
+        pwm = max(0.0, (thrust - 1000.0) / 1000.0) * PWM
+        return self._attitude(tilts[0], tilts[1], _yaw(tilts[2]), pwm)
+
+    # Commands of the high-level commander.
+
+    def _groups(self, data: bytes) -> flight.Setpoint:
+        return flight.SetGroups(int(_unpacked("<B", data)[0]))
+
+    def _takeoff(self, data: bytes) -> flight.Setpoint:
+        group, height, duration = _unpacked("<Bff", data)
+        return flight.Takeoff(height, duration, 0.0, int(group))
+
+    def _land(self, data: bytes) -> flight.Setpoint:
+        group, height, duration = _unpacked("<Bff", data)
+        return flight.Land(height, duration, 0.0, int(group))
+
+    def _takeoff_2(self, data: bytes) -> flight.Setpoint:
+        group, height, yaw, keeps_yaw, duration = _unpacked("<Bff?f", data)
+        return flight.Takeoff(height, duration, math.nan if keeps_yaw else yaw, int(group))
+
+    def _land_2(self, data: bytes) -> flight.Setpoint:
+        group, height, yaw, keeps_yaw, duration = _unpacked("<Bff?f", data)
+        return flight.Land(height, duration, math.nan if keeps_yaw else yaw, int(group))
+
+    def _stop(self, data: bytes) -> flight.Setpoint:
+        return flight.Stop(int(_unpacked("<B", data)[0]))
+
+    def _go_to(self, data: bytes) -> flight.Setpoint:
+        group, relative, x, y, z, yaw, duration = _unpacked("<B?fffff", data)
+        return flight.GoTo((x, y, z), yaw, duration, bool(relative), int(group))
+
+    def _trajectory(self, data: bytes) -> flight.Setpoint:
+        group, relative, backwards, number, scale = _unpacked("<B??Bf", data)
+        return flight.FlyTrajectory(
+            self.trajectories.trajectory(int(number)),
+            timescale=scale,
+            reversed=bool(backwards),
+            relative=bool(relative),
+            group_mask=int(group),
+        )
+
+    def _define(self, data: bytes) -> None:
+        number, location, kind, offset, n_pieces = map(int, _unpacked("<BBBIB", data))
+        if location != 1:
+            raise ValueError(f"trajectory {number} is at the unknown location {location}")
+        self.trajectories.define(number, kind, offset, n_pieces)
+
+
+def _unpacked(form: str, data: bytes) -> tuple[float, ...]:
+    """Unpack all of a packet's data.
+
+    Raises:
+        ValueError: It has another length.
+    """
+    if len(data) != struct.calcsize(form):
+        raise ValueError(f"expected {struct.calcsize(form)} bytes of data, got {len(data)}")
+    return struct.unpack(form, data)
+
+
+_GENERIC: dict[int, Callable[[Decoder, bytes], flight.Setpoint]] = {
+    0: lambda *_: flight.Stop(),
+    1: lambda decoder, data: decoder._velocity(data, -1),
+    2: lambda decoder, data: decoder._z_distance(data, -1),
+    3: Decoder._remote_control,
+    4: Decoder._alt_hold,
+    5: lambda decoder, data: decoder._hover(data, -1),
+    6: Decoder._full_state,
+    7: Decoder._position,
+    8: Decoder._velocity,
+    9: Decoder._z_distance,
+    10: Decoder._hover,
+    11: Decoder._manual,
+}
+_HIGH_LEVEL: dict[int, Callable[[Decoder, bytes], flight.Setpoint | None]] = {
+    0: Decoder._groups,
+    1: Decoder._takeoff,
+    2: Decoder._land,
+    3: Decoder._stop,
+    4: Decoder._go_to,
+    5: Decoder._trajectory,
+    6: Decoder._define,
+    7: Decoder._takeoff_2,
+    8: Decoder._land_2,
+}

@@ -1,0 +1,285 @@
+"""Log variables of the firmware, computed from the state of a drone.
+
+Units and signs are those of the firmware: degrees, pitch with the sign that it has had since the
+first Crazyflie (negative is forward), accelerations in units of g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import degrees, inf, isfinite
+
+import numpy as np
+
+from crazyflow_ros.crazyflie.packets import compressed
+from crazyflow_ros.flight import Flight, FlightState, Reference
+from crazyflow_ros.flight.supervisor import EMPTY
+from crazyflow_ros.scene.frames import rpy, world_to_body
+
+GRAVITY = 9.81  # m/s^2
+PWM = 65535.0
+"""Full thrust."""
+FULL = 4.2
+"""Voltage of a full battery [V]; also that of drones without a battery model."""
+
+_OUT_OF_RANGE = 32767  # mm, for a range sensor that sees nothing
+_SEA_LEVEL = 1013.25  # hPa
+_ROOM = 25.0  # degrees Celsius
+_EXACT = 1e-6  # variance of an estimate that is the true state
+_TUMBLED = 0.5  # cosine of the tilt of a drone on its side
+_RANGES = ("front", "back", "left", "right", "up", "zrange")
+
+
+@dataclass
+class External:
+    """The latest pose from outside, as from motion capture."""
+
+    pos: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    """(3,) m."""
+    quat: np.ndarray = field(default_factory=lambda: np.zeros(4))
+    """(4,) xyzw."""
+    time_ms: int = 0
+    """Simulated time at which it came."""
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """What the log variables of one drone are computed from."""
+
+    time_ns: int
+    pos: np.ndarray
+    """(3,) m, world frame, as velocity and acceleration."""
+    quat: np.ndarray
+    """(4,) xyzw."""
+    vel: np.ndarray
+    acc: np.ndarray
+    ang_vel: np.ndarray
+    """(3,) rad/s, body frame."""
+    specific_force: np.ndarray
+    """(3,) m/s^2, body frame."""
+    thrusts: np.ndarray
+    """(4,) of the rotors, as shares of full thrust."""
+    battery: np.ndarray | None
+    """(3,) voltage [V], current [A], charge drawn [A h]; None without a battery model."""
+    flight: Flight
+    external: External
+    ranges: np.ndarray | None = None
+    """(6,) m: front, back, left, right, up, down; None where nobody asked for them."""
+    test_value: int = 0
+    """Value of the parameter system.testLogParam."""
+    write_errors: int = 0
+    """Bytes that were written wrong to the memory for tests."""
+
+    @property
+    def reference(self) -> Reference | None:
+        """The motion that the drone should have."""
+        order = self.flight.order
+        return None if order is None else order.reference(self.time_ns)
+
+    @property
+    def voltage(self) -> float:
+        """Of the battery [V]."""
+        return FULL if self.battery is None else float(self.battery[0])
+
+    @property
+    def rpy(self) -> np.ndarray:
+        """Roll, pitch, yaw [rad]."""
+        return rpy(self.quat)
+
+    @property
+    def info(self) -> int:
+        """Bits of the supervisor."""
+        return supervisor_info(self.flight, self.upright < _TUMBLED, self.time_ns)
+
+    @property
+    def upright(self) -> float:
+        """Cosine of the tilt."""
+        return float(1 - 2 * (self.quat[0] ** 2 + self.quat[1] ** 2))
+
+
+def supervisor_info(flight: Flight, tumbled: bool, time_ns: int) -> int:
+    """Return the supervisor's bits, from "can be armed" to "the planned flight is over".
+
+    Args:
+        flight: Flight state and order.
+        tumbled: Whether the drone lies on its side or upside down.
+        time_ns: Simulated time.
+    """
+    state, order = flight.state, flight.order
+    planned = order is not None and not order.is_streamed and order.plan.course is not None
+    over = order is None or (
+        planned
+        and order.plan.course is not None
+        and order.seconds(time_ns) >= order.plan.course.end
+    )
+    bits = (
+        state.stands and not flight.armed,
+        flight.armed and not state.needs_reset,
+        flight.auto_arm,
+        flight.armed and not state.needs_reset,
+        not state.stands and not state.needs_reset,
+        tumbled,
+        state is FlightState.locked,
+        state is FlightState.crashed,
+        planned,
+        over,
+    )
+    return sum(bool(bit) << i for i, bit in enumerate(bits))
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A log variable."""
+
+    ctype: str
+    value: Callable[[Telemetry], float]
+
+
+def _vector(
+    group: str, names: str, value: Callable[[Telemetry], np.ndarray], ctype: str = "float"
+) -> dict[str, Variable]:
+    """Return the components of a vector as variables."""
+
+    def component(i: int) -> Callable[[Telemetry], float]:
+        return lambda t: float(value(t)[i])
+
+    return {
+        f"{group}.{name}": Variable(ctype, component(i)) for i, name in enumerate(names.split())
+    }
+
+
+def _one(
+    name: str, value: Callable[[Telemetry], float], ctype: str = "float"
+) -> dict[str, Variable]:
+    return {name: Variable(ctype, value)}
+
+
+def _attitude(t: Telemetry) -> np.ndarray:
+    """Roll, pitch, yaw [degrees], with the firmware's sign of the pitch."""
+    return np.degrees(t.rpy) * (1, -1, 1)
+
+
+def _lift(t: Telemetry) -> np.ndarray:
+    """Acceleration [m/s^2] (3,), with what balances gravity."""
+    return t.acc + np.array([0.0, 0.0, GRAVITY])
+
+
+def _rates(t: Telemetry) -> np.ndarray:
+    """Body rates [mrad/s] (3,), with the firmware's sign of the pitch."""
+    return t.ang_vel * (1e3, -1e3, 1e3)
+
+
+def _thrusts(t: Telemetry) -> np.ndarray:
+    """Thrusts of the motors as PWM (4,)."""
+    return np.clip(t.thrusts, 0.0, 1.0) * PWM
+
+
+def _target(i: int) -> Callable[[Telemetry], np.ndarray]:
+    """Position, velocity or acceleration of the reference (3,); zero without one."""
+    return lambda t: np.zeros(3) if t.reference is None else t.reference[i][:3]
+
+
+def _distances(t: Telemetry) -> np.ndarray:
+    """Readings of the range sensors [mm] (6,)."""
+    ranges = np.full(6, inf) if t.ranges is None else t.ranges
+    return np.where(np.isfinite(ranges), ranges * 1e3, _OUT_OF_RANGE)
+
+
+def _height(t: Telemetry) -> float:
+    return float(t.pos[2])
+
+
+def _pressure(t: Telemetry) -> float:
+    """Pressure [hPa] of the standard atmosphere (ISO 2533) near sea level."""
+    return _SEA_LEVEL * (1 - _height(t) / 44_331.5) ** 5.25588
+
+
+def _charge(t: Telemetry) -> float:
+    """Charge of the battery [percent], from its voltage in steps of ten as in the firmware."""
+    return float(np.clip((t.voltage - EMPTY) / (FULL - EMPTY) * 10, 0, 10) // 1 * 10)
+
+
+def _battery_state(t: Telemetry) -> float:
+    """0 on battery, 3 low."""
+    return 3.0 if t.voltage < EMPTY + 0.2 else 0.0
+
+
+def _yaw_rate(t: Telemetry) -> float:
+    return 0.0 if t.reference is None else degrees(float(t.reference.vel[3]))
+
+
+def _millimetres(value: Callable[[Telemetry], np.ndarray]) -> Callable[[Telemetry], np.ndarray]:
+    return lambda t: value(t) * 1e3
+
+
+_VARIANCES = np.full(9, _EXACT)
+_XYZ, _V, _A = "x y z", "vx vy vz", "ax ay az"
+
+VARIABLES: dict[str, Variable] = {
+    **_vector("stateEstimate", _XYZ, lambda t: t.pos),
+    **_vector("stateEstimate", _V, lambda t: t.vel),
+    **_vector("stateEstimate", _A, lambda t: t.acc / GRAVITY),
+    **_vector("stateEstimate", "roll pitch yaw", _attitude),
+    **_vector("stateEstimate", "qx qy qz qw", lambda t: t.quat),
+    **_vector("stateEstimateZ", _XYZ, _millimetres(lambda t: t.pos), "int16"),
+    **_vector("stateEstimateZ", _V, _millimetres(lambda t: t.vel), "int16"),
+    **_vector("stateEstimateZ", _A, _millimetres(_lift), "int16"),
+    **_one("stateEstimateZ.quat", lambda t: compressed(t.quat), "uint32"),
+    **_vector("stateEstimateZ", "rateRoll ratePitch rateYaw", _rates, "int16"),
+    **_vector("stabilizer", "roll pitch yaw", _attitude),
+    **_one("stabilizer.thrust", lambda t: float(_thrusts(t).mean())),
+    **_vector("ctrltarget", _XYZ, _target(0)),
+    **_vector("ctrltarget", _V, _target(1)),
+    **_vector("ctrltarget", _A, _target(2)),
+    **_one("ctrltarget.yaw", _yaw_rate),
+    **_vector("ctrltargetZ", _XYZ, _millimetres(_target(0)), "int16"),
+    **_vector("ctrltargetZ", _V, _millimetres(_target(1)), "int16"),
+    **_vector("ctrltargetZ", _A, _millimetres(_target(2)), "int16"),
+    **_vector("gyro", _XYZ, lambda t: np.degrees(t.ang_vel)),
+    **_vector("acc", _XYZ, lambda t: t.specific_force / GRAVITY),
+    **_one("baro.asl", _height),
+    **_one("baro.temp", lambda _: _ROOM),
+    **_one("baro.pressure", _pressure),
+    **_vector("motor", "m1 m2 m3 m4", _thrusts, "uint16"),
+    **_vector("motor", "m1req m2req m3req m4req", _thrusts, "int32"),
+    **_one("pm.vbat", lambda t: t.voltage),
+    **_one("pm.vbatMV", lambda t: t.voltage * 1e3, "uint16"),
+    **_one("pm.state", _battery_state, "int8"),
+    **_one("pm.batteryLevel", _charge, "uint8"),
+    **_vector("range", " ".join(_RANGES), _distances, "uint16"),
+    **_one("sys.canfly", lambda t: t.info >> 3 & 1, "uint8"),
+    **_one("sys.isFlying", lambda t: t.info >> 4 & 1, "uint8"),
+    **_one("sys.isTumbled", lambda t: t.info >> 5 & 1, "uint8"),
+    **_one("sys.testLogParam", lambda t: t.test_value, "int8"),
+    **_one("supervisor.info", lambda t: t.info, "uint16"),
+    **_one("supervisor.accNorm", lambda t: float(np.linalg.norm(t.specific_force)) / GRAVITY),
+    **_vector("kalman", "stateX stateY stateZ", lambda t: t.pos),
+    **_vector("kalman", "statePX statePY statePZ", lambda t: world_to_body(t.quat, t.vel)),
+    **_vector("kalman", "varX varY varZ varPX varPY varPZ varD0 varD1 varD2", lambda _: _VARIANCES),
+    **_vector("kalman", "q0 q1 q2 q3", lambda t: np.roll(t.quat, 1)),
+    **_vector("ext_pos", "X Y Z", lambda t: t.external.pos),
+    **_vector("locSrv", _XYZ, lambda t: t.external.pos),
+    **_vector("locSrv", "qx qy qz qw", lambda t: t.external.quat),
+    **_one("locSrvZ.tick", lambda t: t.external.time_ms % 65536, "uint16"),
+    **_one("radio.rssi", lambda _: 0.0, "uint8"),
+    **_one("radio.isConnected", lambda _: 1.0, "uint8"),
+    **_one("memTst.errCntW", lambda t: t.write_errors, "uint32"),
+}
+"""The log variables by full name, in the order of their numbers."""
+
+RANGES = tuple(f"range.{name}" for name in _RANGES)
+"""Variables that need `Telemetry.ranges`."""
+
+_INTEGERS = {
+    name: (np.iinfo(name).min, np.iinfo(name).max)
+    for name in ("uint8", "uint16", "uint32", "int8", "int16", "int32")
+}
+
+
+def as_ctype(value: float, ctype: str) -> float | int:
+    """Return a number in the range of a type; integers are cut off towards zero, as in C."""
+    if ctype == "float":
+        return float(value)
+    low, high = _INTEGERS[ctype]
+    return min(max(int(value), low), high) if isfinite(value) else 0

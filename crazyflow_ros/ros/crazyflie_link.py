@@ -1,0 +1,32 @@
+"""The drones as Crazyflies on UDP, for cflib and cfclient; off without a port."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
+from crazyflow_ros.plain_values import ParameterError
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Serve the drones.
+
+    Raises:
+        ParameterError: A port cannot be opened.
+    """
+    p = simulator.parameters
+    if not p.crazyflie.port:
+        return
+    config, logger = LinkConfig(**vars(p.crazyflie), seed=p.seed), simulator.get_logger()
+    try:
+        server = CrazyflieServer(simulator.physics, config, p.drone_model, logger)
+    except OSError as error:
+        expected = f"the first of {len(simulator.drones)} free UDP ports ({error})"
+        raise ParameterError("crazyflie.port", expected, p.crazyflie.port) from None
+    simulator.on_close(server.close)
+    server.start()
+    uris = list(server.uris.values())
+    logger.info(f"Crazyflies for cflib: {uris[0]}{f' to {uris[-1]}' if len(uris) > 1 else ''}")
