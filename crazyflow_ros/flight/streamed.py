@@ -18,7 +18,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
-from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
+from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
 from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
 from crazyflow_ros.flight.setpoint import (
@@ -35,7 +35,7 @@ LEVEL_TIMEOUT = 0.5
 """Time [s] without a streamed setpoint after which a drone levels out."""
 STOP_TIMEOUT = 2.0
 """Time [s] without a streamed setpoint after which its rotors stop."""
-HIGH_LEVEL = (Takeoff, Land, GoTo, FlyTrajectory)
+HIGH_LEVEL = (Takeoff, Land, GoTo, Spiral, FlyTrajectory)
 """Setpoints that are refused while a drone follows streamed setpoints."""
 
 
