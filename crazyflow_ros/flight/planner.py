@@ -24,7 +24,7 @@ _ROUNDS = 8  # of lengthening a segment; from rest to rest one is enough
 _LONGER = 1.001
 _MIN_DURATION = 0.05  # s
 _UP = np.array([0.0, 0.0, 9.81])  # m/s^2, balances gravity
-_MIN_THRUST = 1.0  # m/s^2, below which the attitude is undefined
+_NO_THRUST = 1e-9  # m/s^2
 
 
 def _segment_matrix() -> np.ndarray:
@@ -67,7 +67,7 @@ def to_rest_at(
     if all(np.array_equal(a, b) for a, b in zip(start, end)):
         return Course.of_pieces([[(duration, (x,))] for x in end.pos], end.pos.tolist())
     thrust = start.acc[:3] + _UP
-    upright = float(thrust[2] / max(np.linalg.norm(thrust), _MIN_THRUST))
+    upright = float(thrust[2] / max(np.linalg.norm(thrust), _NO_THRUST))
     start = Reference(start.pos, start.vel * (1, 1, 1, upright), start.acc * (1, 1, 1, 0))
     return lengthened(partial(segment, start, end), duration, envelope)
 
