@@ -180,6 +180,22 @@ class Decoder:
         group, height, yaw, keeps_yaw, duration = _unpacked("<Bff?f", data)
         return flight.Land(height, duration, math.nan if keeps_yaw else yaw, int(group))
 
+    def _takeoff_at_velocity(self, data: bytes) -> flight.Setpoint:
+        group, height, relative, yaw, keeps_yaw, velocity = _unpacked("<Bf?f?f", data)
+        heading = math.nan if keeps_yaw else yaw
+        velocity = velocity if velocity > 0 else float(self.parameter("hlCommander.vtoff"))
+        return flight.Takeoff(
+            height, 0.0, heading, int(group), velocity=velocity, relative=bool(relative)
+        )
+
+    def _land_at_velocity(self, data: bytes) -> flight.Setpoint:
+        group, height, relative, yaw, keeps_yaw, velocity = _unpacked("<Bf?f?f", data)
+        heading = math.nan if keeps_yaw else yaw
+        velocity = velocity if velocity > 0 else float(self.parameter("hlCommander.vland"))
+        return flight.Land(
+            height, 0.0, heading, int(group), velocity=velocity, relative=bool(relative)
+        )
+
     def _stop(self, data: bytes) -> flight.Setpoint:
         return flight.Stop(int(_unpacked("<B", data)[0]))
 
@@ -187,14 +203,38 @@ class Decoder:
         group, relative, x, y, z, yaw, duration = _unpacked("<B?fffff", data)
         return flight.GoTo((x, y, z), yaw, duration, bool(relative), int(group))
 
+    def _go_to_2(self, data: bytes) -> flight.Setpoint:
+        group, relative, linear, x, y, z, yaw, duration = _unpacked("<B??fffff", data)
+        return flight.GoTo(
+            (x, y, z), yaw, duration, bool(relative), int(group), linear=bool(linear)
+        )
+
+    def _spiral(self, data: bytes) -> flight.Setpoint:
+        group, sideways, clockwise, angle, begin, end, ascent, time = _unpacked("<B??fffff", data)
+        return flight.Spiral(
+            angle, begin, end, ascent, time, bool(sideways), bool(clockwise), int(group)
+        )
+
     def _trajectory(self, data: bytes) -> flight.Setpoint:
         group, relative, backwards, number, scale = _unpacked("<B??Bf", data)
+        return self._flown(int(number), scale, bool(backwards), bool(relative), False, int(group))
+
+    def _trajectory_2(self, data: bytes) -> flight.Setpoint:
+        group, relative, turned, backwards, number, scale = _unpacked("<B???Bf", data)
+        return self._flown(
+            int(number), scale, bool(backwards), bool(relative), bool(turned), int(group)
+        )
+
+    def _flown(
+        self, number: int, scale: float, backwards: bool, relative: bool, turned: bool, group: int
+    ) -> flight.Setpoint:
         return flight.FlyTrajectory(
-            self.trajectories.trajectory(int(number)),
+            self.trajectories.trajectory(number),
             timescale=scale,
-            reversed=bool(backwards),
-            relative=bool(relative),
-            group_mask=int(group),
+            reversed=backwards,
+            relative=relative,
+            group_mask=group,
+            relative_yaw=turned,
         )
 
     def _define(self, data: bytes) -> None:
@@ -239,4 +279,9 @@ _HIGH_LEVEL: dict[int, Callable[[Decoder, bytes], flight.Setpoint | None]] = {
     6: Decoder._define,
     7: Decoder._takeoff_2,
     8: Decoder._land_2,
+    9: Decoder._takeoff_at_velocity,
+    10: Decoder._land_at_velocity,
+    11: Decoder._spiral,
+    12: Decoder._go_to_2,
+    13: Decoder._trajectory_2,
 }

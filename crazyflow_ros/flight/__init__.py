@@ -3,9 +3,9 @@
 from crazyflow_ros.flight.commander import Commander, Flight, Order
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope
-from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
+from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
 from crazyflow_ros.flight.plan import FlightConfig, FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.planner import PolynomialTrajectory
+from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
 from crazyflow_ros.flight.pose_and_velocity import Goal, Pose, Velocity
 from crazyflow_ros.flight.raw import Raw
 from crazyflow_ros.flight.setpoint import Brake, Setpoint
@@ -56,6 +56,7 @@ __all__ = [
     "Rules",
     "SetGroups",
     "Setpoint",
+    "Spiral",
     "Start",
     "Stop",
     "Supervisor",

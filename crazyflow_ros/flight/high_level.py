@@ -1,17 +1,21 @@
-"""Setpoints of the Crazyflie's high-level commander: takeoff, land, go_to, trajectories."""
+"""Setpoints of the Crazyflie's high-level commander: takeoff, land, go_to, spiral, trajectories."""
 
 from __future__ import annotations
 
+from cmath import exp
 from dataclasses import dataclass, replace
-from math import isnan
+from functools import partial
+from math import isnan, tau
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
+from crazyflow_ros.flight.course import Course
 from crazyflow_ros.flight.governor import to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
-from crazyflow_ros.flight.planner import PolynomialTrajectory, checked_timescale, to_rest_at
+from crazyflow_ros.flight.planner import check_world, lengthened, spiral, straight_to, to_rest_at
+from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory, checked_timescale
 from crazyflow_ros.flight.setpoint import CLEARANCE, StateSetpoint, check_group
 
 _DURATION = limits.Limit(1e3, "s")
@@ -30,18 +34,25 @@ class Takeoff(StateSetpoint):
     yaw: float = float("nan")
     """rad; NaN keeps the heading."""
     group_mask: int = 0
+    velocity: float = 0.0
+    """Mean climb rate [m/s] that sets the duration, unless it is 0."""
+    relative: bool = False
+    """Whether the height counts from the present one."""
 
     def __post_init__(self) -> None:
         height = limits.number("height", self.height, limits.POSITION)
         if height < _MIN_TAKEOFF_HEIGHT:
             raise ValueError(f"height must be at least {_MIN_TAKEOFF_HEIGHT:g} m, got {height:g}")
         _check_high_level(self.duration, self.yaw, self.group_mask)
+        _check_velocity(self.velocity, self.duration)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan a polynomial of degree 7, from the floor."""
         if not start.state.stands:
             raise ValueError(f"takeoff needs a drone that stands on the floor, it is {start.state}")
-        plan = _to_rest_at(start, rules, (*start.reference.pos[:2], self.height), self)
+        x, y, z, _ = start.reference.pos.tolist()
+        height = self.height + z if self.relative else self.height
+        plan = _to_rest_at(start, rules, (x, y, height), self)
         return replace(plan, during=FlightState.taking_off)
 
 
@@ -56,10 +67,15 @@ class Land(StateSetpoint):
     yaw: float = float("nan")
     """rad; NaN keeps the heading."""
     group_mask: int = 0
+    velocity: float = 0.0
+    """Mean rate of descent [m/s] that sets the duration, unless it is 0."""
+    relative: bool = False
+    """Whether the height counts down from the present one."""
 
     def __post_init__(self) -> None:
         limits.number("height", self.height, limits.POSITION)
         _check_high_level(self.duration, self.yaw, self.group_mask)
+        _check_velocity(self.velocity, self.duration)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan a polynomial of degree 7."""
@@ -67,12 +83,12 @@ class Land(StateSetpoint):
             raise ValueError(f"land needs a drone in the air, it is {start.state}")
         if start.state is FlightState.landing:
             raise ValueError("it is landing already")
-        height = max(self.height, rules.rest_height)
         reference = start.reference
+        height = float(reference.pos[2]) - self.height if self.relative else self.height
         moves = bool(np.any(reference.vel[:2]) or np.any(reference.acc[:2]))
         stopped = to_rest(reference, rules.envelope) if moves else None
         place = reference.pos if stopped is None else stopped.at(stopped.end).pos
-        plan = _to_rest_at(start, rules, (*place[:2], height), self)
+        plan = _to_rest_at(start, rules, (*place[:2], max(height, rules.rest_height)), self)
         return replace(plan, during=FlightState.landing, after=FlightState.landed)
 
 
@@ -89,24 +105,75 @@ class GoTo(StateSetpoint):
     relative: bool = False
     """Whether to add position and yaw to the present reference."""
     group_mask: int = 0
+    linear: bool = False
+    """Whether to move at a constant velocity, which starts and ends with a jolt."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pos", limits.vector("position", self.pos, (3,), limits.POSITION))
         _check_high_level(self.duration, self.yaw, self.group_mask)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """Plan a polynomial of degree 7 that ends clear of the floor."""
+        """Plan a polynomial of degree 7, or a straight line, that ends clear of the floor."""
         if start.state.stands:
             raise ValueError(f"go_to needs a drone in the air, it is {start.state}: takeoff first")
         at = start.reference.pos
         shift = at if self.relative else np.zeros(4)
         pos, yaw = np.asarray(self.pos) + shift[:3], self.yaw + float(shift[3])
         limits.vector("position", pos, (3,), limits.POSITION)
-        lowest = rules.rest_height + CLEARANCE
-        note = f"go_to stays at {lowest:.2f} m, clear of the floor; " if pos[2] < lowest else ""
-        goal = (pos[0], pos[1], max(pos[2], lowest))
-        plan = _to_rest_at(start, rules, goal, replace(self, yaw=yaw))
-        return replace(plan, note=note + plan.note)
+        pos[2], note = _clear(float(pos[2]), rules)
+        way = straight_to if self.linear else to_rest_at
+        yaw = float(at[3]) if isnan(yaw) else yaw
+        course = way(start.reference, pos, yaw, self.duration, rules.envelope)
+        return _plan(course, self.duration, note)
+
+
+@dataclass(frozen=True)
+class Spiral(StateSetpoint):
+    """Fly around a point beside the drone within a time, from one radius to another.
+
+    Position, velocity and acceleration at both ends are those of a spiral, with a polynomial of
+    degree 7 in between; as in the firmware, it begins and ends with a jolt.
+    """
+
+    angle: float
+    """rad, at most one turn, by which the drone also yaws; a negative one is flown backwards."""
+    radius: float
+    """Distance of the point [m]; it is to the left, or to the right if `clockwise`."""
+    end_radius: float
+    """m."""
+    ascent: float = 0.0
+    """m."""
+    duration: float = 0.0
+    """s; longer if the drone cannot fly so fast."""
+    sideways: bool = False
+    """Whether the point is behind the drone instead, or ahead of it if `clockwise`."""
+    clockwise: bool = False
+    group_mask: int = 0
+
+    def __post_init__(self) -> None:
+        limits.number("angle", self.angle, limits.ANGLE)
+        limits.number("radius", self.radius, limits.POSITION)
+        limits.number("end radius", self.end_radius, limits.POSITION)
+        limits.number("ascent", self.ascent, limits.POSITION)
+        _check_high_level(self.duration, 0.0, self.group_mask)
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan a polynomial of degree 7 that ends clear of the floor."""
+        if start.state.stands:
+            raise ValueError(f"spiral needs a drone in the air, it is {start.state}: takeoff first")
+        at = start.reference.pos.tolist()
+        angle = min(max(self.angle, -tau), tau)
+        radii = max(self.radius, 0.0), max(self.end_radius, 0.0)
+        height, note = _clear(at[2] + self.ascent, rules)
+        limited = ""
+        if (angle, *radii) != (self.angle, self.radius, self.end_radius):
+            limited = f"turns by {angle:.2f} rad at radii of {radii[0]:g} to {radii[1]:g} m"
+        side = 1 if self.clockwise else -1
+        outward = side * exp(1j * at[3]) * (-1 if self.sideways else 1j)
+        piece = partial(spiral, at, outward, radii, -side * angle, height - at[2])
+        course = lengthened(piece, self.duration, rules.envelope)
+        check_world(np.array([course.end]), piece(course.end)[None])
+        return _plan(course, self.duration, limited, note)
 
 
 @dataclass(frozen=True)
@@ -115,9 +182,14 @@ class FlyTrajectory(StateSetpoint):
 
     trajectory: PolynomialTrajectory
     timescale: float = 1.0
+    """2 takes twice as long."""
     reversed: bool = False
+    """Whether to fly from the end to the start."""
     relative: bool = True
+    """Whether to shift the trajectory to start at the drone's reference position."""
     group_mask: int = 0
+    relative_yaw: bool = False
+    """Whether to turn a relative trajectory about its origin to start at the drone's heading."""
 
     def __post_init__(self) -> None:
         checked_timescale(self.timescale)
@@ -133,14 +205,22 @@ class FlyTrajectory(StateSetpoint):
             timescale=self.timescale,
             reversed=self.reversed,
             relative=self.relative,
+            relative_yaw=self.relative_yaw,
         )
         away = float(np.linalg.norm(course.at(0.0).pos[:3] - start.reference.pos[:3]))
         if away > _MAX_JUMP:
+            remedy = "go_to its start first, or fly it relative"
+            if self.relative:
+                remedy = "relative_yaw turns it about its origin, where it has to start"
             raise ValueError(
                 f"the trajectory starts {away:.2f} m from the reference position, expected at "
-                f"most {_MAX_JUMP:g} m: go_to its start first, or fly it relative"
+                f"most {_MAX_JUMP:g} m: {remedy}"
             )
-        return Plan(course, bounded=False)
+        turns = self.relative and not self.reversed
+        note = ""
+        if self.relative_yaw and not turns:
+            note = "ignores relative_yaw: the trajectory is reversed or not relative"
+        return Plan(course, bounded=False, note=note)
 
 
 def _check_high_level(duration: float, yaw: float, group_mask: int) -> None:
@@ -151,13 +231,37 @@ def _check_high_level(duration: float, yaw: float, group_mask: int) -> None:
     check_group(group_mask)
 
 
+def _check_velocity(velocity: float, duration: float) -> None:
+    if limits.number("velocity", velocity, limits.VELOCITY) < 0:
+        raise ValueError(f"velocity must not be negative, got {velocity:g} m/s")
+    if velocity and duration:
+        raise ValueError(f"give a duration or a velocity, got {duration:g} s and {velocity:g} m/s")
+
+
+def _clear(height: float, rules: Rules) -> tuple[float, str]:
+    """Return a height clear of the floor, and a note if it is another one."""
+    lowest = rules.rest_height + CLEARANCE
+    note = f"stays at {lowest:.2f} m, clear of the floor" if height < lowest else ""
+    return max(height, lowest), note
+
+
 def _to_rest_at(
-    start: Start, rules: Rules, pos: ArrayLike, setpoint: Takeoff | Land | GoTo
+    start: Start, rules: Rules, pos: tuple[float, float, float], setpoint: Takeoff | Land
 ) -> Plan:
     reference = start.reference
+    limits.vector("position", pos, (3,), limits.POSITION)
     yaw = float(reference.pos[3]) if isnan(setpoint.yaw) else setpoint.yaw
-    course = to_rest_at(reference, pos, yaw, setpoint.duration, rules.envelope)
-    note = ""
-    if course.end > setpoint.duration > 0:
-        note = f"takes {course.end:.2f} s instead of {setpoint.duration:g} s, the fastest allowed"
-    return Plan(course, note=note)
+    duration = setpoint.duration
+    if setpoint.velocity:
+        duration = abs(pos[2] - float(reference.pos[2])) / setpoint.velocity
+        limits.number("duration", duration, _DURATION)
+    course = to_rest_at(reference, pos, yaw, duration, rules.envelope)
+    return _plan(course, duration)
+
+
+def _plan(course: Course, duration: float, *notes: str) -> Plan:
+    """Plan a course, with notes that are not empty, and one if it takes longer than it should."""
+    longer = ""
+    if course.end > duration > 0:
+        longer = f"takes {course.end:.2f} s instead of {duration:g} s, the fastest allowed"
+    return Plan(course, note="; ".join(filter(None, (*notes, longer))))

@@ -1,14 +1,14 @@
 """The polynomials of the Crazyflie's high-level commander.
 
 Segments of degree 7 with given position, velocity and acceleration at both ends, where the jerk is
-zero; and trajectories of such pieces that users upload. Written from the mathematics, with the
-semantics of the firmware's planner.
+zero. Written from the mathematics, with the semantics of the firmware's planner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from cmath import exp
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,17 +18,13 @@ from crazyflow_ros.flight.course import AXES, ORDER, Course, Reference, evaluate
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import shortest_turn
 
-MAX_PIECES = 31
-"""Maximum number of pieces of all trajectories of a drone: 4096 bytes of 132 each, as in the
-firmware."""
-MAX_TRAJECTORIES = 31
-
-_COEFFICIENT = limits.Limit(1e6, "")
-_TIMESCALE = limits.Limit(100.0, "")
-_MIN_TIMESCALE = 0.01
-_SAMPLES = 65  # of a segment, to find its maximum speed
+# (3, 8, 65) value and derivatives of each power along a segment, to find its maximum speed
+_SAMPLES = evaluate(np.eye(ORDER)[:, None], np.linspace(0.0, 1.0, 65))[:3]
 _ROUNDS = 8  # of lengthening a segment; from rest to rest one is enough
 _LONGER = 1.001
+_MIN_DURATION = 0.05  # s
+_UP = np.array([0.0, 0.0, 9.81])  # m/s^2, balances gravity
+_NO_THRUST = 1e-9  # m/s^2
 
 
 def _segment_matrix() -> np.ndarray:
@@ -60,110 +56,139 @@ def to_rest_at(
     """Come to rest at a position after a time, or later if the envelope requires it.
 
     Args:
-        start: Present motion.
+        start: Present motion. As in the firmware, a turn continues at the body rate about z, which
+            is less than the yaw rate of a tilted drone, and without acceleration.
         pos: (3,) m, world frame.
         yaw: rad; the drone turns the short way.
         duration: s; 0 is as fast as the envelope allows.
         envelope: Bounds.
     """
-    end = Reference.at_rest(np.asarray(pos, float), shortest_turn(float(start.pos[3]), yaw))
+    end = _end(start, pos, yaw)
     if all(np.array_equal(a, b) for a, b in zip(start, end)):
         return Course.of_pieces([[(duration, (x,))] for x in end.pos], end.pos.tolist())
-    duration = max(duration, 0.05)
+    thrust = start.acc[:3] + _UP
+    upright = float(thrust[2] / max(np.linalg.norm(thrust), _NO_THRUST))
+    start = Reference(start.pos, start.vel * (1, 1, 1, upright), start.acc * (1, 1, 1, 0))
+    return lengthened(partial(segment, start, end), duration, envelope)
+
+
+def straight_to(
+    start: Reference, pos: ArrayLike, yaw: float, duration: float, envelope: Envelope
+) -> Course:
+    """Move to a position at a constant velocity, whatever the present one, and stop at once.
+
+    Args:
+        start: Present motion.
+        pos: (3,) m, world frame.
+        yaw: rad; the drone turns the short way, at a constant rate.
+        duration: s; longer if the envelope requires it.
+        envelope: Bounds.
+    """
+    way = _end(start, pos, yaw).pos - start.pos
+
+    def piece(duration: float) -> np.ndarray:
+        return np.column_stack((start.pos, way / duration, np.zeros((AXES, ORDER - 2))))
+
+    return lengthened(piece, duration, envelope)
+
+
+def spiral(
+    start: Sequence[float],
+    outward: complex,
+    radii: tuple[float, float],
+    turn: float,
+    climb: float,
+    duration: float,
+) -> np.ndarray:
+    """Return the (4, 8) coefficients of a segment whose ends are those of a spiral.
+
+    Args:
+        start: (4,) position [m, world frame] and yaw [rad] at the start.
+        outward: Horizontal direction x + iy from the centre to the start.
+        radii: Distances from the centre at start and end [m].
+        turn: Angle around the centre, by which the drone yaws as well [rad].
+        climb: m.
+        duration: s.
+    """
+    x, y, z, yaw = start
+    rate, growth, rise = turn / duration, (radii[1] - radii[0]) / duration, climb / duration
+    centre = complex(x, y) - radii[0] * outward
+
+    def motion(radius: float, angle: float, height: float) -> Reference:
+        """Return position and its derivatives, in polar coordinates."""
+        there = outward * exp(1j * angle)
+        pos = centre + radius * there
+        vel = (growth + 1j * rate * radius) * there
+        acc = (2j * rate * growth - rate**2 * radius) * there
+        return Reference(
+            np.array([pos.real, pos.imag, height, yaw + angle]),
+            np.array([vel.real, vel.imag, rise, rate]),
+            np.array([acc.real, acc.imag, 0.0, 0.0]),
+        )
+
+    return segment(motion(radii[0], 0.0, z), motion(radii[1], turn, z + climb), duration)
+
+
+def lengthened(piece: Callable[[float], np.ndarray], duration: float, envelope: Envelope) -> Course:
+    """Return the course of a piece, as long as the envelope requires.
+
+    Args:
+        piece: Returns (4, 8) coefficients for a duration [s].
+        duration: Minimum duration [s].
+        envelope: Bounds of velocity and acceleration along the piece.
+    """
+    duration = max(duration, _MIN_DURATION)
     for _ in range(_ROUNDS):
-        ratio = _excess(segment(start, end, duration)[None], [duration], envelope)
+        ratio = _excess(piece(duration), duration, envelope)
         if ratio <= 1:
             break
         duration *= ratio * _LONGER
-    return Course.of_polynomials([duration], segment(start, end, duration)[None])
+    return Course.of_polynomials([duration], piece(duration)[None])
 
 
-def _excess(pieces: np.ndarray, durations: Sequence[float], envelope: Envelope) -> float:
+def check_world(durations: np.ndarray, pieces: np.ndarray) -> None:
+    """Raise ValueError if polynomials leave the world or are faster than the physics can compute.
+
+    Args:
+        durations: (K,) s.
+        pieces: (K, 4, 8) coefficients.
+    """
+    quantities = (
+        ("positions", limits.POSITION),
+        ("velocities", limits.VELOCITY),
+        ("accelerations", limits.ACCELERATION),
+    )
+    for values, (name, limit) in zip(_sampled(pieces[:, :3], durations), quantities):
+        limits.vector(name, values, values.shape, limit)
+
+
+def _end(start: Reference, pos: ArrayLike, yaw: float) -> Reference:
+    return Reference.at_rest(np.asarray(pos, float), shortest_turn(float(start.pos[3]), yaw))
+
+
+def _sampled(pieces: np.ndarray, durations: ArrayLike) -> np.ndarray:
+    """Return position, velocity and acceleration at equal intervals along polynomials.
+
+    Args:
+        pieces: (..., m, 8) coefficients of m axes.
+        durations: (...) s.
+
+    Returns:
+        (3, ..., m, n).
+    """
+    scale = np.asarray(durations)[..., None, None]
+    unit = pieces * scale ** np.arange(ORDER)  # of the time in units of the duration
+    return np.stack([unit @ samples / scale**k for k, samples in enumerate(_SAMPLES)])
+
+
+def _excess(piece: np.ndarray, duration: float, envelope: Envelope) -> float:
     """Return the factor by which to stretch polynomials in time to stay within an envelope."""
-    ratio = 0.0
-    for piece, duration in zip(pieces, durations):
-        times = np.linspace(0.0, duration, _SAMPLES)[:, None]
-        _, vel, acc, _ = evaluate(piece, times)
-        ratio = max(
-            ratio,
-            float(np.hypot(vel[:, 0], vel[:, 1]).max()) / envelope.speed,
-            float(np.abs(vel[:, 2]).max()) / envelope.climb,
-            float(np.abs(vel[:, 3]).max()) / envelope.yaw_rate,
-            float(np.hypot(acc[:, 0], acc[:, 1]).max() / envelope.acceleration) ** 0.5,
-            float(np.abs(acc[:, 2]).max() / envelope.lift) ** 0.5,
-            float(np.abs(acc[:, 3]).max() / envelope.yaw_acceleration) ** 0.5,
-        )
-    return ratio
-
-
-@dataclass(frozen=True)
-class PolynomialTrajectory:
-    """An uploaded trajectory: pieces of degree 7, in a frame of its own."""
-
-    durations: ArrayLike
-    """(K,) s, positive."""
-    coefficients: ArrayLike
-    """(K, 4, 8) of x, y, z [m], yaw [rad]; rising powers of the seconds since each piece began."""
-
-    def __post_init__(self) -> None:
-        n = np.size(self.durations)
-        if not 0 < n <= MAX_PIECES:
-            raise ValueError(f"a trajectory has 1 to {MAX_PIECES} pieces, got {n}")
-        durations = limits.vector("durations", self.durations, (n,), limits.Limit(1e3, "s"))
-        if (durations < 1e-3).any():
-            raise ValueError(f"durations must be at least 0.001 s, got {limits.shown(durations)}")
-        shape = (n, AXES, ORDER)
-        values = limits.vector("coefficients", self.coefficients, shape, _COEFFICIENT)
-        object.__setattr__(self, "durations", durations)
-        object.__setattr__(self, "coefficients", values)
-
-    def course(
-        self, start: Reference, *, timescale: float, reversed: bool, relative: bool
-    ) -> Course:
-        """Return the course of the trajectory.
-
-        Args:
-            start: Reference of the drone when the trajectory begins.
-            timescale: 2 takes twice as long.
-            reversed: Fly from the end to the start.
-            relative: Shift the trajectory to start at the drone's reference position; otherwise the
-                drone must already be at its start.
-
-        Raises:
-            ValueError: The time scale is out of range, or the trajectory leaves the world.
-        """
-        scale = checked_timescale(timescale)
-        durations = np.asarray(self.durations) * scale
-        pieces = np.asarray(self.coefficients) / scale ** np.arange(ORDER)
-        if reversed:
-            pieces = np.array([_reflected(p, d) for p, d in zip(pieces, durations)])[::-1]
-            durations = durations[::-1]
-        if relative:
-            pieces = pieces.copy()
-            pieces[:, :3, 0] += start.pos[:3] - pieces[0, :3, 0]
-        course = Course.of_polynomials(durations.tolist(), pieces)
-        for piece, duration in zip(pieces, durations.tolist()):
-            there, vel, acc, _ = evaluate(piece, np.linspace(0.0, duration, _SAMPLES)[:, None])
-            limits.vector("positions", there[:, :3], (_SAMPLES, 3), limits.POSITION)
-            limits.vector("velocities", vel[:, :3], (_SAMPLES, 3), limits.VELOCITY)
-            limits.vector("accelerations", acc[:, :3], (_SAMPLES, 3), limits.ACCELERATION)
-        return course
-
-
-def checked_timescale(timescale: float) -> float:
-    """Return the time scale; raise ValueError if it is out of range."""
-    scale = limits.number("timescale", timescale, _TIMESCALE)
-    if scale < _MIN_TIMESCALE:
-        raise ValueError(f"timescale must be at least {_MIN_TIMESCALE:g}, got {scale:g}")
-    return scale
-
-
-def _reflected(piece: np.ndarray, duration: float) -> np.ndarray:
-    """Return the (4, 8) same polynomials, reversed in time."""
-    from_end = np.zeros((ORDER, ORDER))  # powers of (duration - t)
-    for power in range(ORDER):
-        row = np.array([1.0])
-        for _ in range(power):
-            row = np.convolve(row, (duration, -1.0))
-        from_end[power, : len(row)] = row
-    return piece @ from_end
+    _, vel, acc = _sampled(piece, duration)
+    return max(
+        float(np.hypot(vel[0], vel[1]).max()) / envelope.speed,
+        float(np.abs(vel[2]).max()) / envelope.climb,
+        float(np.abs(vel[3]).max()) / envelope.yaw_rate,
+        float(np.hypot(acc[0], acc[1]).max() / envelope.acceleration) ** 0.5,
+        float(np.abs(acc[2]).max() / envelope.lift) ** 0.5,
+        float(np.abs(acc[3]).max() / envelope.yaw_acceleration) ** 0.5,
+    )

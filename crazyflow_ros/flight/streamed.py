@@ -18,7 +18,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
-from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Takeoff
+from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
 from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN, Pose, Velocity
 from crazyflow_ros.flight.setpoint import (
@@ -37,7 +37,7 @@ STOP_TIMEOUT = 2.0
 """Time [s] without a streamed setpoint after which its rotors stop."""
 _GRAVITY = 9.81  # m/s^2
 _NO_DRAG = 1e-6  # 1/s
-HIGH_LEVEL = (Takeoff, Land, GoTo, FlyTrajectory)
+HIGH_LEVEL = (Takeoff, Land, GoTo, Spiral, FlyTrajectory)
 """Setpoints that are refused while a drone follows streamed setpoints."""
 
 

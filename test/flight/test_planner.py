@@ -118,7 +118,7 @@ def test_go_to_is_relative_to_where_the_drone_was_to_be() -> None:
 
 def test_go_to_stays_clear_of_the_floor() -> None:
     plan = GoTo((0.0, 0.0, 0.0), 0.0, 5.0).plan(airborne((0.0, 0.0, 1.0)), RULES)
-    assert "go_to stays at 0.16 m, clear of the floor" in plan.note
+    assert plan.note == "stays at 0.16 m, clear of the floor"
     assert course_of(plan).at(5.0).pos[2] == pytest.approx(RULES.rest_height + 0.15)
 
 

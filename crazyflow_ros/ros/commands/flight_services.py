@@ -27,7 +27,7 @@ from std_srvs.srv import Empty
 
 from crazyflow_ros import flight, limits
 from crazyflow_ros.flight.course import AXES, ORDER
-from crazyflow_ros.flight.planner import MAX_PIECES, MAX_TRAJECTORIES
+from crazyflow_ros.flight.polynomial_trajectory import MAX_PIECES, MAX_TRAJECTORIES
 from crazyflow_ros.runtime import Setpoint
 
 if TYPE_CHECKING:
