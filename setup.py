@@ -109,6 +109,7 @@ setup(
             "xacro",
             "mcap-ros2-support",
             "hypothesis",
+            "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             *(package for packages in features.values() for package in packages),
         ],
     },

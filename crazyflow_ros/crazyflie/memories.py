@@ -13,7 +13,7 @@ import numpy as np
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet
 from crazyflow_ros.flight import PolynomialTrajectory
 from crazyflow_ros.flight.course import AXES, ORDER
-from crazyflow_ros.flight.planner import MAX_TRAJECTORIES
+from crazyflow_ros.flight.polynomial_trajectory import MAX_TRAJECTORIES
 
 _INFO, _READ, _WRITE = range(3)  # channels
 _COUNT, _DETAILS = 1, 2  # commands

@@ -1,0 +1,392 @@
+"""cflib against our Crazyflies: its own tests of devices, a swarm, what its examples leave out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from crazyflie_helpers import Crazyflies, crazyflies
+
+from crazyflow_ros.flight import FlightState, Takeoff
+from crazyflow_ros.runtime import Snapshot
+
+pytest.importorskip("cflib", reason="cflib is not installed")
+
+import cflib.crtp
+from cflib.crazyflie import Crazyflie
+from cflib.crazyflie.log import LogConfig
+from cflib.crazyflie.mem import CompressedSegment, CompressedStart, MemoryElement
+from cflib.crazyflie.swarm import CachedCfFactory, Swarm
+from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+from cflib.crazyflie.syncLogger import SyncLogger
+from cflib.utils.encoding import compress_quaternion, decompress_quaternion
+from cflib.utils.multiranger import Multiranger
+
+from crazyflow_ros.crazyflie.packets import compressed, decompressed
+
+N = 10  # drones, as many as cflib's own tests use
+T = 60.0  # s
+SEEN: list[Snapshot] = []
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Crazyflies]:
+    cflib.crtp.init_drivers()
+    with crazyflies(N, watch=SEEN.append, wind=(1.0, 0.6, 0.0)) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def calm(served: Crazyflies) -> None:
+    """All drones stand, and follow nobody."""
+    served.physics.reset().result(T)
+    SEEN.clear()
+
+
+@contextmanager
+def connected(served: Crazyflies, tmp_path: Path, i: int = 0) -> Iterator[Crazyflie]:
+    with SyncCrazyflie(served.uris[i], cf=Crazyflie(rw_cache=str(tmp_path / "cache"))) as scf:
+        scf.wait_for_params()
+        yield scf.cf
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + T
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {T} s"
+        time.sleep(0.02)
+
+
+def state(served: Crazyflies, i: int = 0) -> FlightState:
+    return served.physics.flight_states.get(f"cf{i}", FlightState.idle)
+
+
+def flown(served: Crazyflies, height: float = 1.0) -> None:
+    """Let all drones hover."""
+    names = served.physics.names
+    assert not served.physics.fly({name: Takeoff(height) for name in names}).result(T).refused
+    until(lambda: served.physics.snapshot.pos[:, 2].min() > 0.95 * height, "in the air")
+
+
+RIG = """
+import sys, unittest
+from sys_test.swarm_test_rig import rig_support
+rig_support.RigSupport.__init__ = lambda self: setattr(self, "all_uris", sys.argv[2:])
+rig_support.RigSupport.restart_devices = lambda self, uris: None
+unittest.main(f"sys_test.swarm_test_rig.test_{sys.argv[1]}", argv=sys.argv[:1])
+"""
+
+
+@pytest.mark.parametrize("name", ["logging", "memory_map", "connection", "response_time"])
+def test_its_own_tests_of_devices_pass(served: Crazyflies, tmp_path: Path, name: str) -> None:
+    """With the addresses of our drones; they hover in wind, so that their roll is never zero."""
+    flown(served)
+    command = [sys.executable, "-c", RIG, name, *served.uris]
+    for _ in range(3 if name == "response_time" else 1):  # 10 ms, on a computer that may be busy
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=4 * T)
+        if not done.returncode:
+            break
+    assert done.returncode == 0, done.stderr
+    assert "OK" in done.stderr
+
+
+def test_it_finds_the_drones(served: Crazyflies, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = int(served.uris[0].rpartition(":")[2])
+    monkeypatch.setattr("cflib.crtp.udpdriver._BASE_PORT", first)
+    assert [uri for uri, _ in cflib.crtp.scan_interfaces()] == served.uris
+
+
+def test_a_swarm_flies(served: Crazyflies, tmp_path: Path) -> None:
+    """Eight drones at once, with the positions that the swarm reads."""
+    with Swarm(served.uris[:8], factory=CachedCfFactory(rw_cache=str(tmp_path))) as swarm:
+        swarm.reset_estimators()
+        swarm.parallel_safe(lambda scf: scf.cf.high_level_commander.takeoff(0.6, 1.0))
+        until(lambda: served.physics.snapshot.pos[:8, 2].min() > 0.57, "takeoff of eight")
+        read = swarm.get_estimated_positions()
+        now = served.physics.snapshot.pos
+        for i, uri in enumerate(served.uris[:8]):
+            np.testing.assert_allclose((read[uri].x, read[uri].y, read[uri].z), now[i], atol=0.05)
+        swarm.parallel_safe(lambda scf: scf.cf.high_level_commander.land(0.0, 1.0))
+        until(lambda: {state(served, i) for i in range(8)} == {FlightState.landed}, "landing")
+    assert state(served, 8) is FlightState.idle
+
+
+def test_logs_are_the_state(served: Crazyflies, tmp_path: Path) -> None:
+    """At the instants of their stamps, in the firmware's units and signs."""
+    flown(served)
+    names = {
+        "stateEstimate.x": lambda s: s.pos[0, 0],
+        "stateEstimate.z": lambda s: s.pos[0, 2],
+        "stateEstimate.vx": lambda s: s.vel[0, 0],
+        "stabilizer.pitch": lambda s: -np.degrees(2 * (s.quat[0, 3] * s.quat[0, 1])),
+        "gyro.y": lambda s: np.degrees(s.ang_vel[0, 1]),
+        "acc.z": lambda s: s.specific_force[0, 2] / 9.81,
+    }
+    config = LogConfig("state", 20)
+    for name in names:
+        config.add_variable(name, "float")
+    with connected(served, tmp_path) as cf:
+        cf.high_level_commander.go_to(0.5, 0.0, 1.0, 0.0, 1.0)
+        with SyncLogger(cf, config) as logger:
+            entries = [entry for entry, _ in zip(logger, range(60))]
+    by_time = {s.time_ns // 1_000_000: s for s in list(SEEN)}
+    compared = 0
+    for stamp, values, _ in entries:
+        if stamp in by_time:
+            compared += 1
+            for name, value in names.items():
+                expected = value(by_time[stamp])
+                # The pitch is nearly twice the product above where the roll is small.
+                assert values[name] == pytest.approx(expected, abs=0.05, rel=0.02), name
+    assert compared > 40
+    assert {b[0] - a[0] for a, b in pairwise(entries)} <= {20, 40, 60}
+
+
+def test_integers_compressed_values_and_half_precision(served: Crazyflies, tmp_path: Path) -> None:
+    config = LogConfig("mixed", 100)
+    for name, kind in (
+        ("stateEstimateZ.z", "int16_t"),
+        ("stateEstimateZ.quat", "uint32_t"),
+        ("stateEstimate.z", "FP16"),
+        ("supervisor.info", "uint16_t"),
+        ("pm.batteryLevel", "uint8_t"),
+        ("range.up", "uint16_t"),
+    ):
+        config.add_variable(name, kind)
+    with connected(served, tmp_path) as cf, SyncLogger(cf, config) as logger:
+        _, values, _ = next(logger)
+    height = served.physics.snapshot.pos[0, 2]
+    assert values["stateEstimateZ.z"] == int(height * 1000)
+    assert values["stateEstimate.z"] == pytest.approx(height, rel=1e-3)
+    quat = decompress_quaternion(values["stateEstimateZ.quat"])
+    np.testing.assert_allclose(quat, (0, 0, 0, 1), atol=2e-3)
+    assert values["supervisor.info"] & 0b1111111 == 0b0001110  # armed by itself, can fly
+    assert values["pm.batteryLevel"] == 100 and values["range.up"] == 32767
+
+
+def test_quaternions_are_compressed_as_in_cflib() -> None:
+    for quat in np.random.default_rng(3).normal(size=(500, 4)):
+        quat /= np.linalg.norm(quat)
+        assert compressed(quat) == compress_quaternion(quat)
+        back = decompressed(compressed(quat))
+        np.testing.assert_allclose(back, decompress_quaternion(compressed(quat)), atol=2e-3)
+        assert abs(back @ quat) > 0.99999
+
+
+def test_a_compressed_trajectory_flies(served: Crazyflies, tmp_path: Path) -> None:
+    flown(served)
+    x, y, _ = served.physics.snapshot.pos[0]
+    with connected(served, tmp_path) as cf:
+        memory = cf.mem.get_mems(MemoryElement.TYPE_TRAJ)[0]
+        memory.trajectory = [
+            CompressedStart(x, y, 1.0, 0.0),
+            CompressedSegment(2.0, [x, x + 0.5, x + 0.5], [], [1.0, 1.4, 1.4], []),
+        ]
+        assert memory.write_data_sync()
+        kind = cf.high_level_commander.TRAJECTORY_TYPE_POLY4D_COMPRESSED
+        cf.high_level_commander.define_trajectory(3, 0, 1, kind)
+        cf.high_level_commander.start_trajectory(3)
+        until(
+            lambda: np.linalg.norm(served.physics.snapshot.pos[0] - (x + 0.5, y, 1.4)) < 0.05,
+            "end of the trajectory",
+        )
+
+
+def test_the_supervisor_tells_how_it_flies(served: Crazyflies, tmp_path: Path) -> None:
+    with connected(served, tmp_path) as cf:
+        until(lambda: cf.supervisor.can_fly, "can fly")
+        assert cf.supervisor.is_armed and not cf.supervisor.is_flying
+        cf.high_level_commander.takeoff(0.5, 1.0)
+        until(lambda: cf.supervisor.is_flying and cf.supervisor.hl_control_active, "flying")
+        until(lambda: cf.supervisor.hl_traj_finished, "end of the takeoff")
+        cf.supervisor.send_emergency_stop()
+        until(lambda: cf.supervisor.is_locked, "locked")
+        assert not cf.supervisor.can_fly and state(served) is FlightState.locked
+        text = []
+        cf.console.receivedChar.add_callback(text.append)
+        cf.high_level_commander.takeoff(0.5, 1.0)
+        until(lambda: "cf0: it is locked: reset it first" in "".join(text), "a word on the console")
+
+
+def test_the_watchdog_stops_a_drone_that_nobody_watches(served: Crazyflies, tmp_path: Path) -> None:
+    flown(served)
+    with connected(served, tmp_path) as cf:
+        cf.supervisor.send_emergency_stop_watchdog()
+        until(lambda: state(served) is FlightState.locked, "locked")
+    assert state(served, 1) is FlightState.flying
+
+
+def test_thrust_is_locked_until_it_was_zero(tmp_path: Path) -> None:
+    with crazyflies() as served, connected(served, tmp_path) as cf:
+        stop, thrust = threading.Event(), [50000]
+
+        def stream() -> None:
+            while not stop.wait(0.02):
+                cf.commander.send_setpoint(0.0, 10.0, 0.0, thrust[0])
+
+        thread = threading.Thread(target=stream)
+        thread.start()
+        try:
+            locked = "cf0: thrust is locked: send a setpoint with thrust 0 first"
+            until(lambda: locked in served.log, "a refusal")
+            thrust[0] = 0
+            until(lambda: cf.supervisor.can_fly, "can fly")
+            assert served.physics.snapshot.pos[0, 2] < 0.05
+            thrust[0] = 50000
+            until(lambda: served.physics.snapshot.pos[0, 2] > 0.3, "in the air")
+            until(lambda: served.physics.snapshot.pos[0, 0] > 0.3, "forward")
+        finally:
+            stop.set()
+            thread.join(T)
+
+
+def test_setpoints_of_all_kinds_are_followed(served: Crazyflies, tmp_path: Path) -> None:
+    flown(served)
+    x, y, _ = served.physics.snapshot.pos[0]
+
+    def stream(send: Callable[[], None], reached: Callable[[Snapshot], bool], what: str) -> None:
+        def arrived() -> bool:
+            send()
+            return reached(served.physics.snapshot)
+
+        until(arrived, what)
+
+    with connected(served, tmp_path) as cf:
+        told = cf.commander
+        stream(
+            lambda: told.send_position_setpoint(x, y, 1.5, 90.0),
+            lambda s: abs(s.pos[0, 2] - 1.5) < 0.03 and abs(s.quat[0, 2] - np.sqrt(0.5)) < 0.02,
+            "a position and a heading",
+        )
+        stream(
+            lambda: told.send_velocity_world_setpoint(0.3, 0.0, 0.0, 0.0),
+            lambda s: abs(s.vel[0, 0] - 0.3) < 0.03 and abs(s.vel[0, 1]) < 0.05,
+            "a velocity in the world",
+        )
+        stream(
+            lambda: told.send_hover_setpoint(0.3, 0.0, 0.0, 1.0),
+            lambda s: abs(s.vel[0, 1] - 0.3) < 0.03 and abs(s.pos[0, 2] - 1.0) < 0.03,
+            "a velocity ahead, which is to the left of the world",
+        )
+        stream(
+            lambda: told.send_hover_setpoint(0.0, 0.0, 60.0, 1.0),
+            lambda s: abs(s.ang_vel[0, 2] - np.radians(60)) < 0.05,
+            "turning counter-clockwise",
+        )
+        stream(
+            lambda: told.send_zdistance_setpoint(0.0, -3.0, 0.0, 0.8),
+            lambda s: abs(s.pos[0, 2] - 0.8) < 0.03 and np.hypot(*s.vel[0, :2]) > 0.5,
+            "a tilt at a height",
+        )
+        at = served.physics.snapshot.pos[0]
+        goal = (at[0], at[1], 0.8)
+        stream(
+            lambda: told.send_position_setpoint(*goal, 0.0),
+            lambda s: bool(np.linalg.norm(s.pos[0] - goal) < 0.03 and abs(s.quat[0, 2]) < 0.02),
+            "back to rest",
+        )
+        near = (goal[0] + 0.2, goal[1], 0.9)
+        still = [0.0, 0.0, 0.0]
+        stream(
+            lambda: told.send_full_state_setpoint(
+                near, still, still, [0.0, 0.0, 0.0, 1.0], 0.0, 0.0, 0.0
+            ),
+            lambda s: bool(np.linalg.norm(s.pos[0] - near) < 0.05),
+            "a full state",
+        )
+        cf.high_level_commander.land(0.0, 1.0)
+        waits = "cf0: it follows streamed setpoints: call notify_setpoints_stop first"
+        until(lambda: waits in served.log, "a refusal")
+        told.send_notify_setpoint_stop()
+        cf.high_level_commander.land(0.0, 1.0)
+        until(lambda: state(served) is FlightState.landed, "landing")
+
+
+def test_poses_from_outside_are_logged(served: Crazyflies, tmp_path: Path) -> None:
+    config = LogConfig("outside", 100)
+    for name in ("ext_pos.X", "locSrv.z", "locSrv.qw"):
+        config.add_variable(name, "float")
+    with connected(served, tmp_path) as cf, SyncLogger(cf, config) as logger:
+        cf.extpos.send_extpose(1.0, 2.0, 3.0, 0.0, 0.0, 0.6, 0.8)
+        values = {}
+        for _, values, _ in logger:
+            if values["locSrv.z"]:
+                break
+    assert values == pytest.approx({"ext_pos.X": 1.0, "locSrv.z": 3.0, "locSrv.qw": 0.8})
+
+
+ROOM_OF_BOXES = """
+<mujoco><worldbody>
+  <geom type="plane" size="5 5 0.1"/>
+  <geom type="box" size="0.1 3 3" pos="2.1 0 0"/>
+  <geom type="box" size="0.1 3 3" pos="-1.6 0 0"/>
+  <geom type="box" size="3 0.1 3" pos="0 1.1 0"/>
+  <geom type="box" size="3 3 0.1" pos="0 0 2.6"/>
+</worldbody></mujoco>
+"""
+
+
+def test_a_multiranger_sees_walls(tmp_path: Path) -> None:
+    """At known distances; to the right there is none."""
+    scene = tmp_path / "room.xml"
+    scene.write_text(ROOM_OF_BOXES)
+    poses = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]])
+    with (
+        crazyflies(scene=str(scene), initial_poses=poses, start_paused=True) as served,
+        connected(served, tmp_path) as cf,
+        Multiranger(cf, rate_ms=10) as ranger,
+    ):
+        served.physics.step(20).result(T)
+        until(lambda: served.physics.step(5).result(T) and ranger.front, "readings")
+        height = served.physics.snapshot.pos[0, 2]
+        read = (ranger.front, ranger.back, ranger.left, ranger.up, ranger.down)
+        expected = (2.0, 1.5, 1.0, 2.5 - height, height)
+        np.testing.assert_allclose(read, expected, atol=0.03)
+        assert ranger.right is None
+
+
+def test_groups_are_set_by_a_parameter(served: Crazyflies, tmp_path: Path) -> None:
+    with connected(served, tmp_path) as cf:
+        cf.param.set_value("hlCommander.groupmask", 4)
+        until(lambda: cf.param.get_value("hlCommander.groupmask") == "4", "the group")
+        cf.high_level_commander.takeoff(0.5, 1.0, group_mask=2)
+        cf.high_level_commander.takeoff(0.7, 1.0, group_mask=6)
+        until(lambda: served.physics.snapshot.pos[0, 2] > 0.66, "takeoff of the group")
+
+
+def test_parameters_have_limits(served: Crazyflies, tmp_path: Path) -> None:
+    with connected(served, tmp_path) as cf:
+        cf.param.set_value("stabilizer.controller", 3)
+        refused = "cf0: stabilizer.controller must be 2 (Mellinger), got 3"
+        until(lambda: refused in served.log, "a refusal")
+        until(lambda: cf.param.get_value("stabilizer.controller") == "2", "the value in force")
+        found = threading.Event()
+        defaults = []
+        cf.param.get_default_value(
+            "ring.effect", lambda _, value: (defaults.append(value), found.set())
+        )
+        assert found.wait(T) and defaults == [6]
+        cf.param.set_value_raw("led.bitmask", 0x08, 7)
+        cf.param.request_param_update("led.bitmask")
+        until(lambda: cf.param.get_value("led.bitmask") == "7", "a parameter set by name")
+
+
+def test_memories_say_which_decks_there_are(served: Crazyflies, tmp_path: Path) -> None:
+    with connected(served, tmp_path) as cf:
+        decks = cf.mem.get_mems(MemoryElement.TYPE_1W)
+        assert all(deck.valid for deck in decks)
+        names = [deck.elements["Board name"] for deck in decks]
+        assert names == ["bcFlow2", "bcMultiranger"]
+        (eeprom,) = cf.mem.get_mems(MemoryElement.TYPE_I2C)
+        done = threading.Event()
+        eeprom.update(lambda _: done.set())
+        assert done.wait(T) and eeprom.valid
+        assert eeprom.elements["radio_address"] >> 8 == 0xE7E7E7E7

@@ -1,0 +1,159 @@
+"""The examples of cflib, unmodified, from its wheel: they fly as on a real Crazyflie.
+
+They run at the same time, each with a drone of its own, because they sleep most of the time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from crazyflie_helpers import Crazyflies, crazyflies
+
+from crazyflow_ros.runtime import Snapshot
+
+_FOUND = find_spec("cflib")
+pytestmark = pytest.mark.skipif(_FOUND is None, reason="cflib is not installed")
+_EXAMPLES = Path() if _FOUND is None or _FOUND.origin is None else Path(_FOUND.origin).parents[1]
+_EXAMPLES = _EXAMPLES / "examples"
+_TIMEOUT = 240.0  # s
+
+FLYING = (
+    "autonomy/autonomous_sequence.py",
+    "autonomy/autonomous_sequence_high_level.py",
+    "autonomy/motion_commander_demo.py",
+    "step-by-step/sbs_motion_commander.py",
+)
+OTHERS = (
+    "logging/basiclog.py",
+    "logging/basiclog_sync.py",
+    "parameters/basicparam.py",
+    "parameters/persistent_params.py",
+    "parameters/persistent_params_from_file.py",
+    "step-by-step/sbs_connect_log_param.py",
+)
+SWARM = "step-by-step/sbs_swarm.py"
+ALL = (*FLYING, *OTHERS, SWARM)
+
+
+class Run:
+    """What the programs wrote, and where the drones were."""
+
+    def __init__(self) -> None:
+        self.output: dict[str, str] = {}
+        self.codes: dict[str, int] = {}
+        self.log: list[str] = []
+        self.states: dict[str, str] = {}
+        self.seen: list[np.ndarray] = []
+
+    def watch(self, snapshot: Snapshot) -> None:
+        self.seen.append(snapshot.pos.copy())
+
+    def way(self, name: str) -> np.ndarray:
+        """Positions of the drone of a program (n, 3)."""
+        return np.array(self.seen)[:, ALL.index(name)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    done = Run()
+    with crazyflies(len(ALL) + 3, watch=done.watch) as served:
+        programs = {}
+        for i, name in enumerate(ALL):
+            own = tmp_path_factory.mktemp("cflib")
+            programs[name] = served.run(_program(name, served, own), served.uris[i], own)
+        for name, program in programs.items():
+            try:
+                done.output[name] = program.communicate(timeout=_TIMEOUT)[0]
+            except subprocess.TimeoutExpired:
+                program.kill()
+                done.output[name] = f"killed after {_TIMEOUT} s\n" + program.communicate()[0]
+            done.codes[name] = program.returncode
+        done.log = list(served.log)
+        done.states = {name: str(state) for name, state in served.physics.flight_states.items()}
+    return done
+
+
+def _program(name: str, served: Crazyflies, folder: Path) -> Path:
+    """Return the program; the one of a swarm has addresses of its own, which are replaced."""
+    path = _EXAMPLES / name
+    if name != SWARM:
+        return path
+    text = path.read_text()
+    for i in range(4):
+        text = text.replace(f"radio://0/20/2M/E7E7E7E70{i + 1}", served.uris[len(ALL) - 1 + i])
+    copy = folder / path.name
+    copy.write_text(text)
+    return copy
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_runs_to_its_end(run: Run, name: str) -> None:
+    assert run.codes[name] == 0, run.output[name]
+    assert "Traceback" not in run.output[name], run.output[name]
+
+
+def test_nothing_fell_and_all_have_landed(run: Run) -> None:
+    assert not [line for line in run.log if "crashed" in line or "lost" in line], run.log
+    flew = [*(ALL.index(name) for name in FLYING), *range(len(ALL) - 1, len(ALL) + 3)]
+    assert {run.states[f"cf{i}"] for i in flew} == {"landed"}, run.states
+
+
+def test_a_sequence_of_positions_is_visited(run: Run) -> None:
+    way = run.way("autonomy/autonomous_sequence.py")
+    for point in (
+        *((0.0, 0.0, 0.4), (0.0, 0.0, 1.2), (0.5, -0.5, 1.2)),
+        *((0.5, 0.5, 1.2), (-0.5, 0.5, 1.2), (-0.5, -0.5, 1.2)),
+    ):
+        assert np.linalg.norm(way - point, axis=1).min() < 0.03, point
+
+
+def test_an_uploaded_figure_of_eight_is_flown(run: Run) -> None:
+    way = run.way("autonomy/autonomous_sequence_high_level.py")
+    flown = way[way[:, 2] > 0.95] - way[0]
+    # The extremes of the polynomials in the program.
+    assert flown[:, 0].max() == pytest.approx(1.0, abs=0.08)
+    assert flown[:, 0].min() == pytest.approx(-1.0, abs=0.08)
+    assert np.ptp(flown[:, 1]) == pytest.approx(1.0, abs=0.15)
+    assert np.linalg.norm((way[-1] - way[0])[:2]) < 0.1
+
+
+def test_a_motion_commander_moves_as_far_as_it_is_told(run: Run) -> None:
+    way = run.way("autonomy/motion_commander_demo.py")
+    away = way - way[0]
+    assert away[:, 0].max() == pytest.approx(0.8, abs=0.15)  # forward(0.8)
+    assert away[:, 2].max() == pytest.approx(0.3 + 0.5, abs=0.15)  # default height, up(0.5)
+    hover = run.way("step-by-step/sbs_motion_commander.py")
+    assert hover[:, 2].max() == pytest.approx(0.5, abs=0.05)
+
+
+def test_logs_and_parameters_are_those_of_the_drone(run: Run) -> None:
+    logged = run.output["logging/basiclog.py"]
+    assert "stateEstimate.z: 0.01" in logged
+    assert "pm.vbat: 4.199" in logged  # 4.2 in half precision
+    stamps = [
+        int(line[1 : line.index("]")])
+        for line in run.output["logging/basiclog_sync.py"].splitlines()
+        if line.startswith("[")
+    ]
+    assert len(stamps) > 500 and set(np.diff(stamps)) <= {10, 20, 30}
+    assert "pid_attitude.pitch_kd=0.1234" in run.output["parameters/basicparam.py"]
+    kept = run.output["parameters/persistent_params.py"]
+    assert (
+        "ring.effect: PersistentParamState(is_stored=True, default_value=6, stored_value=10)"
+        in kept
+    )
+    assert kept.rstrip().endswith("stored_value=None)")
+
+
+def test_refusals_are_in_the_log(run: Run) -> None:
+    """The program asks for the complementary estimator, and would set gains that nobody reads."""
+    i = ALL.index("step-by-step/sbs_connect_log_param.py")
+    refused = f"cf{i}: stabilizer.estimator must be 2 (Kalman; it knows the state), got 1"
+    assert refused in run.log
+    i = ALL.index("parameters/basicparam.py")
+    told = f"cf{i}: parameter pid_attitude.pitch_kd is kept, and has no effect in the simulator"
+    assert told in run.log

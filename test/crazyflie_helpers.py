@@ -1,0 +1,91 @@
+"""Simulations that are served as Crazyflies, and programs that fly them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
+
+MODEL = "cf2x_L250"
+
+
+class Crazyflies:
+    """A running simulation with its server."""
+
+    def __init__(self, physics: PhysicsThread, server: CrazyflieServer, log: list[str]) -> None:
+        self.physics, self.server, self.log = physics, server, log
+        self.uris = list(server.uris.values())
+
+    def run(self, program: Path, uri: str, folder: Path) -> subprocess.Popen[str]:
+        """Start a program of cflib that takes its address from the environment."""
+        return subprocess.Popen(
+            [sys.executable, str(program)],
+            cwd=folder,
+            env={**os.environ, "CFLIB_URI": uri},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+
+def _free_port(n: int) -> int:
+    """The first of n ports that nobody has."""
+    for first in range(20000 + os.getpid() % 100 * 100, 60000, 100):
+        opened = []
+        try:
+            for port in range(first, first + n):
+                opened.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                opened[-1].bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        finally:
+            for one in opened:
+                one.close()
+        return first
+    raise RuntimeError("there are no free ports")
+
+
+class _Log(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@contextmanager
+def crazyflies(
+    n: int = 1,
+    link: LinkConfig | None = None,
+    watch: Callable[[Snapshot], None] | None = None,
+    **config: object,
+) -> Iterator[Crazyflies]:
+    """Serve n drones, 1 m apart from one another, at real time; `watch` sees 50 states a second."""
+    names = [f"cf{i}" for i in range(n)]
+    handler, logger = _Log(), logging.getLogger("crazyflies")
+    logger.addHandler(handler)
+    logger.propagate = False
+    usual = {"true_mass": True, "drone_model": MODEL}
+    physics = PhysicsThread(SimulationConfig(**{**usual, **config}), names, logger=logger)  # type: ignore[arg-type]
+    link = link or LinkConfig(port=_free_port(len(names)))
+    if watch is not None:
+        physics.every(50, watch, "watch", observes=True)
+    server = CrazyflieServer(physics, link, MODEL, logger)
+    physics.start()
+    server.start()
+    try:
+        yield Crazyflies(physics, server, handler.lines)
+    finally:
+        server.close()
+        physics.stop()
+        logger.removeHandler(handler)
+    assert physics.failed is None and not physics.statistics().failures
