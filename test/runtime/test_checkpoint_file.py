@@ -39,6 +39,7 @@ from crazyflow_ros.flight import (
     Raw,
     Rules,
     Setpoint,
+    Spiral,
     Stop,
     Takeoff,
 )
@@ -232,7 +233,14 @@ KEPT = (
         Land(0.1, 2.0, 0.5),
         GoTo((1, 2, 3), 0.4, 5.0, relative=True, group_mask=3),
     ),
-    *(FlyTrajectory(PIECE, 2.0, reversed=True), Arm(False), Emergency()),
+    *(
+        Takeoff(0.5, velocity=0.3, relative=True),
+        GoTo((1, 2, 3), 0.4, linear=True),
+        Spiral(1.0, 0.5, 0.2, 0.1, 3.0, sideways=True, clockwise=True, group_mask=2),
+        FlyTrajectory(PIECE, 2.0, reversed=True),
+        FlyTrajectory(PIECE, relative_yaw=True),
+    ),
+    *(Arm(False), Emergency()),
     *(Hover((0.1, 0.2), 0.3, 1.0), HoverOn(), AttitudeThrust(0.1, 0.2, 0.3, 0.4), LevelOut(0.4)),
     FullState((1, 2, 3), (4, 5, 6), (7, 8, 9), 0.5, (0.1, 0.2, 0.3)),
 )
