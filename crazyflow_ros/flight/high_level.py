@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
-from crazyflow_ros.flight.course import Course
+from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.governor import to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.planner import check_world, lengthened, spiral, straight_to, to_rest_at
@@ -20,6 +20,8 @@ from crazyflow_ros.flight.setpoint import CLEARANCE, StateSetpoint, check_group
 
 _DURATION = limits.Limit(1e3, "s")
 _MIN_TAKEOFF_HEIGHT = 0.1  # m above the floor
+_UP = np.array([0.0, 0.0, 9.81])  # m/s^2, balances gravity
+_NO_THRUST = 1e-9  # m/s^2
 _MAX_JUMP = 0.5  # m, a step of the position that the slowest drone survives
 
 
@@ -121,9 +123,9 @@ class GoTo(StateSetpoint):
         pos, yaw = np.asarray(self.pos) + shift[:3], self.yaw + float(shift[3])
         limits.vector("position", pos, (3,), limits.POSITION)
         pos[2], note = _clear(float(pos[2]), rules)
-        way = straight_to if self.linear else to_rest_at
         yaw = float(at[3]) if isnan(yaw) else yaw
-        course = way(start.reference, pos, yaw, self.duration, rules.envelope)
+        way = straight_to if self.linear else to_rest_at
+        course = way(_turning(start.reference), pos, yaw, self.duration, rules.envelope)
         return _plan(course, self.duration, note)
 
 
@@ -236,6 +238,17 @@ def _check_velocity(velocity: float, duration: float) -> None:
         raise ValueError(f"velocity must not be negative, got {velocity:g} m/s")
     if velocity and duration:
         raise ValueError(f"give a duration or a velocity, got {duration:g} s and {velocity:g} m/s")
+
+
+def _turning(start: Reference) -> Reference:
+    """Return a motion whose turn goes on as in the firmware.
+
+    It takes the body rate about z for the yaw rate, which is larger if the drone is tilted, and no
+    acceleration.
+    """
+    thrust = start.acc[:3] + _UP
+    upright = float(thrust[2] / max(np.linalg.norm(thrust), _NO_THRUST))
+    return Reference(start.pos, start.vel * (1, 1, 1, upright), start.acc * (1, 1, 1, 0))
 
 
 def _clear(height: float, rules: Rules) -> tuple[float, str]:

@@ -23,8 +23,6 @@ _SAMPLES = evaluate(np.eye(ORDER)[:, None], np.linspace(0.0, 1.0, 65))[:3]
 _ROUNDS = 8  # of lengthening a segment; from rest to rest one is enough
 _LONGER = 1.001
 _MIN_DURATION = 0.05  # s
-_UP = np.array([0.0, 0.0, 9.81])  # m/s^2, balances gravity
-_NO_THRUST = 1e-9  # m/s^2
 
 
 def _segment_matrix() -> np.ndarray:
@@ -56,8 +54,7 @@ def to_rest_at(
     """Come to rest at a position after a time, or later if the envelope requires it.
 
     Args:
-        start: Present motion. As in the firmware, a turn continues at the body rate about z, which
-            is less than the yaw rate of a tilted drone, and without acceleration.
+        start: Present motion.
         pos: (3,) m, world frame.
         yaw: rad; the drone turns the short way.
         duration: s; 0 is as fast as the envelope allows.
@@ -66,9 +63,6 @@ def to_rest_at(
     end = _end(start, pos, yaw)
     if all(np.array_equal(a, b) for a, b in zip(start, end)):
         return Course.of_pieces([[(duration, (x,))] for x in end.pos], end.pos.tolist())
-    thrust = start.acc[:3] + _UP
-    upright = float(thrust[2] / max(np.linalg.norm(thrust), _NO_THRUST))
-    start = Reference(start.pos, start.vel * (1, 1, 1, upright), start.acc * (1, 1, 1, 0))
     return lengthened(partial(segment, start, end), duration, envelope)
 
 

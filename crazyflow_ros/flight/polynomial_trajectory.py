@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.flight.course import AXES, ORDER, Course, Reference
-from crazyflow_ros.flight.governor import shortest_turn
 from crazyflow_ros.flight.planner import check_world
 
 MAX_PIECES = 31
@@ -21,7 +20,7 @@ firmware."""
 MAX_TRAJECTORIES = 31
 
 _MAX_COMPRESSED = 1361  # pieces in 4096 bytes: 8 of the start, 3 of each piece, 3 of the end
-_COEFFICIENT = limits.Limit(1e6, "")
+_COEFFICIENT = limits.Limit(1e30, "")  # pieces of some milliseconds have large ones
 _TIMESCALE = limits.Limit(100.0, "")
 _MIN_TIMESCALE = 0.01
 _DEGREES = (0, 1, 3, 7)  # of the Bezier curves, by their number in a compressed piece
@@ -128,9 +127,7 @@ class PolynomialTrajectory:
             durations = durations[::-1]
         if relative:
             x, y, z, yaw = pieces[0, :, 0].tolist()
-            turn = 0.0
-            if relative_yaw and not reversed:
-                turn = shortest_turn(yaw, float(start.pos[3])) - yaw
+            turn = float(start.pos[3]) - yaw if relative_yaw and not reversed else 0.0
             c, s = cos(turn), sin(turn)
             pieces = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]) @ pieces
             pieces[:, :, 0] += (*(start.pos[:3] - (x, y, z)), turn)

@@ -1,6 +1,9 @@
-"""Polynomials of the high-level commander: closed forms, scaled, reversed and relative."""
+"""Polynomials of the high-level commander: closed forms, spirals, trajectories in all ways."""
 
 from __future__ import annotations
+
+import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +21,8 @@ from crazyflow_ros.flight import (
     PolynomialTrajectory,
     Reference,
     Rules,
+    Setpoint,
+    Spiral,
     Start,
     Takeoff,
 )
@@ -122,6 +127,122 @@ def test_go_to_stays_clear_of_the_floor() -> None:
     assert course_of(plan).at(5.0).pos[2] == pytest.approx(RULES.rest_height + 0.15)
 
 
+def test_a_turn_goes_on_as_in_the_firmware_when_go_to_interrupts_it() -> None:
+    """The body rate about z of a tilted drone is less than its yaw rate."""
+    tilted = Reference(np.array([0, 0, 2, 0.3]), np.array([0, 0, 0, 0.5]), np.array([3, 4, 0, 1.0]))
+    now = course_of(GoTo((1, 0, 2), 0.0, 5.0).plan(Start(0, tilted), RULES)).at(0.0)
+    upright = 9.81 / np.hypot(9.81, 5.0)
+    np.testing.assert_allclose(now.vel, (0, 0, 0, 0.5 * upright), atol=1e-12)
+    np.testing.assert_allclose(now.acc, (3, 4, 0, 0), atol=1e-12)
+
+
+def test_linear_go_to_is_a_straight_line_at_a_constant_velocity() -> None:
+    start = airborne((1.0, 2.0, 3.0), 3.0)
+    course = course_of(GoTo((2.0, 0.0, 4.0), -3.0, 4.0, linear=True).plan(start, RULES))
+    turn = 2 * np.pi - 6.0  # the short way
+    for time in (0.0, 1.3, 3.999):
+        now = course.at(time)
+        expected = np.array([1.0, 2.0, 3.0, 3.0]) + np.array([1.0, -2.0, 1.0, turn]) * time / 4
+        np.testing.assert_allclose(now.pos, expected, atol=1e-12)
+        np.testing.assert_allclose(now.vel, np.array([1.0, -2.0, 1.0, turn]) / 4, atol=1e-12)
+        assert not now.acc.any()
+    assert course.end == 4.0 and not course.at(4.0).vel.any()
+    fast = GoTo((9.0, 2.0, 3.0), 3.0, 1.0, linear=True).plan(start, RULES)
+    assert course_of(fast).end == pytest.approx(8.0 / ENVELOPE.speed, rel=2e-3)
+    assert fast.note == f"takes {course_of(fast).end:.2f} s instead of 1 s, the fastest allowed"
+    low = GoTo((1.0, 2.0, -1.0), 3.0, linear=True).plan(start, RULES)
+    assert course_of(low).at(60.0).pos[2] == pytest.approx(RULES.rest_height + 0.15)
+
+
+@pytest.mark.parametrize("height", [0.6, 2.0])
+def test_takeoff_and_landing_take_as_long_as_their_mean_velocity_says(height: float) -> None:
+    floor = Start(0, Reference.at_rest((0.0, 0.0, RULES.rest_height), 0.4), FlightState.idle)
+    rise = course_of(Takeoff(height, velocity=0.2).plan(floor, RULES))
+    assert rise.end == pytest.approx((height - RULES.rest_height) / 0.2)
+    rise = course_of(Takeoff(height, velocity=0.2, relative=True).plan(floor, RULES))
+    assert rise.end == pytest.approx(height / 0.2)
+    assert rise.at(rise.end).pos[2] == pytest.approx(RULES.rest_height + height)
+    sink = course_of(Land(0.1, velocity=0.2).plan(airborne((1, 1, height)), RULES))
+    assert sink.end == pytest.approx((height - 0.1) / 0.2)
+    sink = course_of(Land(0.4, velocity=0.2, relative=True).plan(airborne((1, 1, height)), RULES))
+    assert sink.end == pytest.approx(2.0)
+    assert sink.at(sink.end).pos[2] == pytest.approx(height - 0.4)
+    plan = Takeoff(height, velocity=50.0).plan(floor, RULES)
+    assert "the fastest allowed" in plan.note
+    with pytest.raises(ValueError, match="duration must be within 1000 s"):
+        Takeoff(height, velocity=1e-9).plan(floor, RULES)
+    with pytest.raises(ValueError, match="position must be within 10000 m"):
+        Takeoff(1e4, relative=True).plan(floor, RULES)
+
+
+@pytest.mark.parametrize("sideways", [False, True])
+@pytest.mark.parametrize("clockwise", [False, True])
+@pytest.mark.parametrize("angle", [1.4, -1.4])
+def test_the_ends_of_a_spiral_are_those_of_one(
+    sideways: bool, clockwise: bool, angle: float
+) -> None:
+    """With derivatives by differences of r(t) and the angle."""
+    start, yaw, radii, ascent, duration = (1.0, 2.0, 3.0), 0.3, (0.8, 0.5), -0.4, 6.0
+    spiral = Spiral(angle, *radii, ascent, duration, sideways, clockwise)
+    course = course_of(spiral.plan(airborne(start, yaw), RULES))
+    assert course.end == duration
+    # The centre, as seen from the drone: left, right, behind or ahead.
+    to_centre = (
+        yaw
+        + {
+            (False, False): np.pi / 2,
+            (False, True): -np.pi / 2,
+            (True, False): np.pi,
+            (True, True): 0.0,
+        }[sideways, clockwise]
+    )
+    centre = np.array(start[:2]) + radii[0] * np.array([np.cos(to_centre), np.sin(to_centre)])
+    turn = -angle if clockwise else angle
+
+    def place(time: float) -> np.ndarray:
+        share = time / duration
+        radius = radii[0] + (radii[1] - radii[0]) * share
+        direction = to_centre + np.pi + turn * share
+        x, y = centre + radius * np.array([np.cos(direction), np.sin(direction)])
+        return np.array([x, y, start[2] + ascent * share, yaw + turn * share])
+
+    h = 1e-4
+    for time, now in ((0.0, course.at(0.0)), (duration, course.at(duration - 1e-9))):
+        before, here, after = place(time - h), place(time), place(time + h)
+        np.testing.assert_allclose(now.pos, here, atol=1e-7)
+        np.testing.assert_allclose(now.vel, (after - before) / (2 * h), atol=1e-6)
+        np.testing.assert_allclose(now.acc, (after - 2 * here + before) / h**2, atol=1e-5)
+    if not sideways:  # it flies ahead, or backwards
+        vel = course.at(0.0).vel
+        assert (vel[0] * np.cos(yaw) + vel[1] * np.sin(yaw)) * angle > 0
+    away = [np.hypot(*(course.at(t).pos[:2] - centre)) for t in np.linspace(0, duration, 30)]
+    np.testing.assert_allclose(away, np.linspace(*radii, 30), atol=0.02)
+
+
+def test_a_spiral_is_kept_within_what_the_firmware_and_the_drone_can_fly() -> None:
+    start = airborne((0.0, 0.0, 1.0))
+    plan = Spiral(9.0, 0.5, -1.0, duration=20.0).plan(start, RULES)
+    assert plan.note == "turns by 6.28 rad at radii of 0.5 to 0 m"
+    assert course_of(plan).at(19.999999).pos[3] == pytest.approx(2 * np.pi, abs=1e-5)
+    plan = Spiral(-3.0, 1.0, 1.0, -5.0, 0.1).plan(start, RULES)
+    assert plan.note.startswith("stays at 0.16 m, clear of the floor; takes ")
+    course = course_of(plan)
+    assert course.at(course.end).pos[2] == pytest.approx(RULES.rest_height + 0.15)
+    _, (_, vel, acc) = sampled(course, beyond=0.0)
+    assert np.hypot(*vel[:, :2].T).max() <= 1.01 * ENVELOPE.speed
+    assert np.abs(vel[:, 3]).max() <= 1.01 * ENVELOPE.yaw_rate
+    assert np.hypot(*acc[:, :2].T).max() <= 1.01 * ENVELOPE.acceleration
+    with pytest.raises(ValueError, match="positions must be within 10000 m"):
+        Spiral(3.0, 9e3, 9e3).plan(start, RULES)
+
+
+@pytest.mark.parametrize("setpoint", [GoTo((0, 0, 1), 0.0, linear=True), Spiral(1.0, 1.0, 1.0)])
+def test_they_need_a_drone_in_the_air(setpoint: Setpoint) -> None:
+    floor = Start(0, Reference.at_rest((0.0, 0.0, RULES.rest_height), 0.4), FlightState.idle)
+    with pytest.raises(ValueError, match="needs a drone in the air, it is idle: takeoff first"):
+        setpoint.plan(floor, RULES)
+
+
 # Trajectories.
 
 DURATIONS = np.array([1.0, 0.5, 2.0])
@@ -176,6 +297,77 @@ def test_trajectories_scaled_reversed_and_relative(
     assert not last.vel.any() and not last.acc.any()
     goal = expected(coefficients, 0.0 if backwards else total)[0]
     np.testing.assert_allclose(last.pos, goal + shift, atol=1e-9)
+
+
+def test_a_relative_yaw_turns_a_trajectory_about_its_origin() -> None:
+    coefficients = pieces()
+    coefficients[:, :3, 0] -= coefficients[0, :3, 0]
+    trajectory = PolynomialTrajectory(DURATIONS, coefficients)
+    start, begin = airborne((3.0, 2.0, 9.0), 2.5), float(coefficients[0, 3, 0])
+    turned = course_of(FlyTrajectory(trajectory, relative_yaw=True).plan(start, RULES))
+    c, s = np.cos(2.5 - begin), np.sin(2.5 - begin)
+    for time in np.linspace(0.0, 3.4, 20):
+        (x, y, z, yaw), _ = expected(coefficients, time)
+        pos = (3 + c * x - s * y, 2 + s * x + c * y, 9 + z, yaw + 2.5 - begin)
+        np.testing.assert_allclose(turned.at(time).pos, pos, atol=1e-9)
+    for plain in (
+        FlyTrajectory(trajectory, reversed=True),
+        FlyTrajectory(trajectory, relative=False),
+    ):
+        near = airborne((0.0, 0.0, 0.0), 2.5)
+        plan = replace(plain, relative_yaw=True).plan(near, RULES)
+        assert plan.note == "ignores relative_yaw: the trajectory is reversed or not relative"
+        same = plain.plan(near, RULES)
+        np.testing.assert_array_equal(course_of(plan).at(1.2).pos, course_of(same).at(1.2).pos)
+    far = np.array(coefficients)
+    far[:, 0, 0] += 1.0
+    with pytest.raises(ValueError, match="turns it about its origin, where it has to start"):
+        FlyTrajectory(PolynomialTrajectory(DURATIONS, far), relative_yaw=True).plan(start, RULES)
+
+
+def bezier(points: np.ndarray, share: float) -> float:
+    """A point of a Bezier curve, by de Casteljau's algorithm."""
+    while len(points) > 1:
+        points = points[:-1] + share * np.diff(points)
+    return float(points[0])
+
+
+def test_compressed_trajectories_are_bezier_curves() -> None:
+    rng = np.random.default_rng(3)
+    at, unit = np.array([1500, -700, 2000, -900]), np.array([1e-3, 1e-3, 1e-3, np.pi / 1800])
+    data, curves = b"\x55" * 7 + at.astype("<i2").tobytes(), []
+    for kinds, milliseconds in (((1, 2, 3, 0), 700), ((0, 0, 0, 3), 65535), ((3, 3, 2, 1), 40)):
+        data += struct.pack("<BH", int(np.dot(kinds, (1, 4, 16, 64))), milliseconds)
+        for axis, kind in enumerate(kinds):
+            points = rng.integers(at[axis] - 9, at[axis] + 9, (0, 1, 3, 7)[kind])
+            data += points.astype("<i2").tobytes()
+            curves.append(np.append(at[axis], points) * unit[axis])
+            at[axis] = (at[axis], *points)[-1]
+    data += b"\xff\0\0 what follows in the memory"
+    trajectory = PolynomialTrajectory.of_compressed(data, 7)
+    np.testing.assert_allclose(trajectory.durations, (0.7, 65.535, 0.04))
+    for k, duration in enumerate((0.7, 65.535, 0.04)):
+        for axis in range(4):
+            polynomial = Polynomial(np.asarray(trajectory.coefficients)[k, axis])
+            for share in (0.0, 0.3, 1.0):
+                value = bezier(curves[4 * k + axis], share)
+                assert polynomial(share * duration) == pytest.approx(value, abs=1e-9)
+    for offset in (-1, len(data) - 7, 10**9):
+        with pytest.raises(ValueError, match=f"expected . bytes at {offset}, got {len(data)}"):
+            PolynomialTrajectory.of_compressed(data, offset)
+    with pytest.raises(ValueError, match=r"compressed trajectory: expected 2 bytes at 11, got 12"):
+        PolynomialTrajectory.of_compressed(bytes(8) + b"\x01\1\0\0")
+    with pytest.raises(ValueError, match="a trajectory has 1 to 1361 pieces, got 0"):
+        PolynomialTrajectory.of_compressed(bytes(11))
+
+
+def test_the_longest_compressed_trajectory_fills_the_memory() -> None:
+    data = bytes(8) + b"\0\1\0" * 1361 + bytes(3)
+    assert 4096 - 3 < len(data) <= 4096
+    trajectory = PolynomialTrajectory.of_compressed(data)
+    assert course_of(FlyTrajectory(trajectory).plan(airborne((0, 0, 1)), RULES)).end == (
+        pytest.approx(1.361)
+    )
 
 
 def test_trajectories_that_cannot_be_flown_are_refused() -> None:
