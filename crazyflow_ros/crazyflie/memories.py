@@ -122,6 +122,10 @@ class Trajectories(Bytes):
             raise ValueError(f"trajectory {number} is of the unknown type {kind}")
         self._defined[number] = kind, offset, n_pieces
 
+    def is_compressed(self, number: int) -> bool:
+        """Whether a trajectory is a compressed one."""
+        return self._defined.get(number, (0,))[0] == 1
+
     def trajectory(self, number: int) -> PolynomialTrajectory:
         """Return a trajectory.
 

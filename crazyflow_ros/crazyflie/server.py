@@ -124,6 +124,7 @@ class CrazyflieServer:
         logger: Logs what is refused.
 
     Attributes:
+        config: As given.
         malformed: Packets that were refused so far.
         lost: Packets lost on purpose so far.
         skipped: Times at which values of log blocks were not sent, because the computer is busy.
@@ -132,7 +133,7 @@ class CrazyflieServer:
     def __init__(
         self, physics: PhysicsThread, config: LinkConfig, model: str, logger: Logger
     ) -> None:
-        self._physics, self._config, self._model, self._logger = physics, config, model, logger
+        self._physics, self.config, self._model, self._logger = physics, config, model, logger
         self.malformed = self.lost = self.skipped = 0
         figures = load_drone(model)
         self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
@@ -160,7 +161,7 @@ class CrazyflieServer:
     @property
     def uris(self) -> dict[str, str]:
         """Addresses of the drones for cflib, by name."""
-        host = self._config.address
+        host = self.config.address
         return {name: f"udp://{host}:{station.port}" for name, station in self._stations.items()}
 
     def start(self) -> None:
@@ -236,17 +237,17 @@ class CrazyflieServer:
     def _pass_on(self, deliver: Callable[[], None]) -> None:
         """Deliver a packet: at once, later, or never."""
         with self._lock:
-            if self._config.loss and self._random.random() < self._config.loss:
+            if self.config.loss and self._random.random() < self.config.loss:
                 self.lost += 1
                 return
-        if not self._config.latency:
+        if not self.config.latency:
             deliver()
         else:
             with self._lock:
                 if len(self._delayed) >= _MAX_DELAYED:
                     self.lost += 1
                     return
-                due = time.monotonic() + self._config.latency
+                due = time.monotonic() + self.config.latency
                 heapq.heappush(self._delayed, (due, next(self._order), deliver))
             self._wake()
 
@@ -308,18 +309,18 @@ class CrazyflieServer:
             OSError: Another program has it.
         """
         taken = {station.port for station in self._stations.values()}
-        port = next(port for port in count(self._config.port) if port not in taken)
+        port = next(port for port in count(self.config.port) if port not in taken)
         opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         opened.setblocking(False)
         try:
-            opened.bind((self._config.address, port))
+            opened.bind((self.config.address, port))
         except (OSError, OverflowError) as error:
             opened.close()
-            raise OSError(f"udp://{self._config.address}:{port}: {error}") from None
+            raise OSError(f"udp://{self.config.address}:{port}: {error}") from None
         firmware = Crazyflie(
             int(f"{port % 100:02}", 16),  # as crazyswarm2 takes it from an address
             self._model,
-            self._config.decks,
+            self.config.decks,
             _Pilot(self._physics, name),
             partial(self._report, name),
         )

@@ -228,6 +228,10 @@ class Decoder:
     def _flown(
         self, number: int, scale: float, backwards: bool, relative: bool, turned: bool, group: int
     ) -> flight.Setpoint:
+        if self.trajectories.is_compressed(number):
+            if scale != 1 or backwards:
+                raise ValueError("a compressed trajectory is flown forwards, with time scale 1")
+            turned = False
         return flight.FlyTrajectory(
             self.trajectories.trajectory(number),
             timescale=scale,

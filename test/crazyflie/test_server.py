@@ -1,0 +1,265 @@
+"""The server, packet by packet: what is refused, who is heard, and that nothing stops it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from crazyflie_helpers import Crazyflies, crazyflies
+
+from crazyflow_ros.crazyflie import LinkConfig
+from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port
+from crazyflow_ros.flight import FlightState, Takeoff
+
+T = 60.0  # s
+ECHO = Packet(Port.link, 0, b"here")
+
+
+class Link:
+    """A client on a socket of its own."""
+
+    def __init__(self, uri: str) -> None:
+        host, port = uri.removeprefix("udp://").split(":")
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect((host, int(port)))
+        self._socket.settimeout(T)
+
+    def send(self, packet: Packet | bytes) -> None:
+        self._socket.send(bytes(packet))
+
+    def receive(self, port: int, channel: int | None = None) -> Packet:
+        """The next packet of a port."""
+        while True:
+            packet = Packet.parse(self._socket.recv(100))
+            if packet.port == port and channel in (None, packet.channel):
+                return packet
+
+    def ask(self, packet: Packet) -> Packet:
+        self.send(packet)
+        return self.receive(packet.port, packet.channel)
+
+    def answers(self, timeout: float) -> bool:
+        """Whether it hears its own echo within a time [s]."""
+        self._socket.settimeout(timeout)
+        try:
+            return self.ask(ECHO) == ECHO
+        except TimeoutError:
+            return False
+        finally:
+            self._socket.settimeout(T)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Crazyflies]:
+    with crazyflies(2, max_drones=3) as found:
+        yield found
+
+
+@pytest.fixture
+def link(served: Crazyflies) -> Link:
+    served.physics.reset().result(T)
+    return Link(served.uris[0])
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + T
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {T} s"
+        time.sleep(0.02)
+
+
+def test_a_probe_is_answered_and_makes_no_client(link: Link) -> None:
+    link.send(b"\xff")
+    assert bytes(link.receive(15, 3)) == b"\xff"
+
+
+def test_links_echo_and_name_themselves(link: Link) -> None:
+    assert link.ask(ECHO) == ECHO
+    assert link.ask(Packet(Port.link, 1, b"\0")).data.startswith(b"Bitcraze Crazyflie\0")
+    assert link.ask(Packet(Port.platform, 1, b"\0")).data == b"\0\x0c\0\0\0"  # protocol 12
+    assert link.ask(Packet(Port.platform, 1, b"\2")).data == b"\2CF21"
+
+
+BAD = {
+    "an empty setpoint": Packet(Port.setpoint, 0, b""),
+    "an unknown type of setpoint": Packet(Port.setpoint, 0, b"\x0c"),
+    "a position without yaw": Packet(Port.setpoint, 0, struct.pack("<Bfff", 7, 0, 0, 1)),
+    "a position at NaN": Packet(Port.setpoint, 0, struct.pack("<Bffff", 7, np.nan, 0, 1, 0)),
+    "an infinite velocity": Packet(Port.setpoint, 0, struct.pack("<Bffff", 8, 0, np.inf, 0, 0)),
+    "body rates": Packet(Port.setpoint, 0, struct.pack("<BfffHB", 11, 0, 0, 0, 30000, 1)),
+    "an unknown command": Packet(Port.high_level, 0, b"\x63"),
+    "a takeoff that is too short": Packet(Port.high_level, 0, b"\x07\0"),
+    "an undefined trajectory": Packet(
+        Port.high_level, 0, struct.pack("<BBBBBBf", 13, 0, 1, 0, 0, 9, 1.0)
+    ),
+    "a trajectory beyond the memory": Packet(
+        Port.high_level, 0, struct.pack("<BBBBIB", 6, 31, 1, 0, 0, 1)
+    ),
+    "a memory that does not exist": Packet(Port.memory, 1, b"\x63\0\0\0\0\x10"),
+    "an unknown request": Packet(Port.supervisor, 1, b"\x77"),
+    "half a position from outside": Packet(Port.localisation, 0, b"123456"),
+    "a position from outside at NaN": Packet(
+        Port.localisation, 0, struct.pack("<fff", np.nan, 0, 0)
+    ),
+    "a port that does not exist": Packet(11, 0, b"\0"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_packets_are_counted_and_named(served: Crazyflies, link: Link, what: str) -> None:
+    before, lines = served.server.malformed, len(served.log)
+    link.send(BAD[what])
+    assert link.ask(ECHO) == ECHO
+    assert served.server.malformed == before + 1
+    until(lambda: served.log[lines:], "a line in the log")
+    assert served.log[lines].startswith("cf0: ")
+    assert served.physics.flight_states.get("cf0", FlightState.idle) is FlightState.idle
+    time.sleep(1.0)  # so that no line of the next one is left out
+
+
+def test_packets_that_are_too_long_are_refused(served: Crazyflies, link: Link) -> None:
+    before = served.server.malformed
+    link.send(bytes(DATA_SIZE + 2))
+    assert link.ask(ECHO) == ECHO
+    assert served.server.malformed == before + 1
+
+
+def test_each_client_has_log_blocks_of_its_own(served: Crazyflies, link: Link) -> None:
+    other = Link(served.uris[0])
+    create = Packet(Port.log, 1, bytes([6, 1]) + struct.pack("<BH", 7, 2))
+    assert link.ask(create).data == b"\x06\x01\x00"
+    assert link.ask(create).data == b"\x06\x01\x11"  # it exists
+    assert other.ask(create).data == b"\x06\x01\x00"
+    assert link.ask(Packet(Port.log, 1, bytes([3, 1, 2]))).data == b"\x03\x01\x00"
+    stamps = [int.from_bytes(link.receive(Port.log, 2).data[1:4], "little") for _ in range(5)]
+    assert all(stamp % 20 == 0 for stamp in stamps) and stamps == sorted(set(stamps))
+    assert other.ask(Packet(Port.log, 1, bytes([3, 9, 2]))).data == b"\x03\x09\x02"  # no such block
+    other.send(Packet(Port.log, 1, bytes([5])))
+    assert other.receive(Port.log).data == b"\x05\x00\x00"
+
+
+def test_blocks_have_limits(link: Link) -> None:
+    link.ask(Packet(Port.log, 1, bytes([5])))
+    one = struct.pack("<BH", 7, 0)
+    assert link.ask(Packet(Port.log, 1, bytes([6, 0]) + 7 * one)).data[2] == 7  # too long
+    unknown = struct.pack("<BH", 7, 5000)
+    assert link.ask(Packet(Port.log, 1, bytes([6, 1]) + unknown)).data[2] == 2
+    for number in range(2, 16):
+        assert link.ask(Packet(Port.log, 1, bytes([6, number]) + one)).data[2] == 0
+    assert link.ask(Packet(Port.log, 1, bytes([6, 99]) + one)).data[2] == 12  # no more
+    link.ask(Packet(Port.log, 1, bytes([5])))
+
+
+def test_a_drone_has_at_most_so_many_clients(served: Crazyflies) -> None:
+    links = [Link(served.uris[1]) for _ in range(16)]
+    assert all(link.ask(ECHO) == ECHO for link in links)
+    late = Link(served.uris[1])
+    late.send(ECHO)
+    until(lambda: "cf1: it has 16 clients already" in served.log, "a refusal")
+    # The silent ones are forgotten.
+    until(lambda: late.answers(0.5), "room for another client")
+
+
+def test_memory_for_tests_counts_errors(link: Link) -> None:
+    count = link.ask(Packet(Port.memory, 0, b"\x01")).data[1]
+    tester = next(
+        i for i in range(count) if link.ask(Packet(Port.memory, 0, bytes([2, i]))).data[2] == 0x15
+    )
+    address = struct.pack("<BI", tester, 250)
+    read = link.ask(Packet(Port.memory, 1, address + bytes([10]))).data
+    assert read == address + b"\0" + bytes([250, 251, 252, 253, 254, 255, 0, 1, 2, 3])
+    assert link.ask(Packet(Port.memory, 2, address + b"\xfa\xfb")).data == address + b"\0"
+    too_long = link.ask(Packet(Port.memory, 1, address + bytes([25]))).data
+    assert too_long == address + b"\x05"
+
+
+def test_a_drone_that_is_added_is_a_crazyflie_too(served: Crazyflies, link: Link) -> None:
+    served.physics.spawn("late", np.array([0.0, 3.0, 0.02, 0, 0, 0, 1])).result(T)
+    until(lambda: "late" in served.server.uris, "a port")
+    uri = served.server.uris["late"]
+    assert Link(uri).ask(ECHO) == ECHO
+    served.physics.despawn("late").result(T)
+    until(lambda: "late" not in served.server.uris, "a port closed")
+    assert link.ask(ECHO) == ECHO
+
+
+def test_packets_get_lost_and_are_late() -> None:
+    with crazyflies(1) as served:
+        config = served.server.config
+    lossy = LinkConfig(port=config.port, loss=0.5, seed=1)
+    with crazyflies(1, lossy) as served:
+        link = Link(served.uris[0])
+        heard = sum(link.answers(0.1) for _ in range(100))
+        assert 5 < heard < 50  # a quarter of the echoes come back
+        assert served.server.lost > 50
+    late = LinkConfig(port=config.port, latency=0.15)
+    with crazyflies(1, late) as served:
+        link = Link(served.uris[0])
+        began = time.monotonic()
+        assert link.ask(ECHO) == ECHO
+        assert time.monotonic() - began >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"port": 0}, "port must be from 1 to 65535, got 0"),
+        ({"loss": 1.0}, "loss must be from 0 to less than 1, got 1"),
+        ({"latency": -0.1}, "latency must be from 0 to 10 s, got -0.1"),
+        ({"decks": ("bcNone",)}, "unknown deck 'bcNone', have bcLedRing"),
+    ],
+)
+def test_links_have_limits(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LinkConfig(**values)  # type: ignore[arg-type]
+
+
+def test_a_port_that_is_taken_is_named(served: Crazyflies) -> None:
+    with (
+        pytest.raises(OSError, match=r"udp://127.0.0.1:\d+: .*in use"),
+        crazyflies(1, served.server.config),
+    ):
+        pass
+
+
+def test_noise_on_one_port_does_not_disturb_another_drone(served: Crazyflies) -> None:
+    """Random and mutated packets; `make soak` sends 100,000."""
+    hostile(served, 3000)
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_packets_stop_nothing(served: Crazyflies) -> None:
+    hostile(served, 100_000)
+
+
+def hostile(served: Crazyflies, n: int) -> None:
+    """Send packets to cf0 while cf1 hovers, and while a client of cf1 listens to it."""
+    served.physics.reset().result(T)
+    served.physics.fly({"cf1": Takeoff(1.0)}).result(T)
+    until(lambda: served.physics.flight_states.get("cf1") is FlightState.flying, "takeoff")
+    random = np.random.default_rng(5)
+    link, watcher = Link(served.uris[0]), Link(served.uris[1])
+    good = [bytes(packet) for packet in BAD.values()] + [bytes(ECHO), b"\xff", b""]
+    good += [bytes(Packet(port, ch, bytes(range(10)))) for port in range(16) for ch in range(4)]
+    for i in range(n):
+        if random.random() < 0.5:
+            datagram = random.bytes(int(random.integers(1, 40)))
+        else:
+            changed = bytearray(good[int(random.integers(len(good)))] or b"\0")
+            for _ in range(int(random.integers(1, 4))):
+                changed[int(random.integers(len(changed)))] = int(random.integers(256))
+            datagram = bytes(changed)
+        link.send(datagram)
+        if i % 200 == 0:
+            assert watcher.ask(ECHO) == ECHO
+    assert watcher.ask(ECHO) == ECHO
+    assert served.physics.failed is None
+    assert served.physics.flight_states["cf1"] is FlightState.flying
+    np.testing.assert_allclose(served.physics.snapshot.pos[1, 2], 1.0, atol=0.05)
+    again = Link(served.uris[0])
+    until(lambda: again.answers(0.5), "cf0 answers a new client")
+    assert not [line for line in served.log if "failed:" in line]
