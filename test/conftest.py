@@ -12,7 +12,7 @@ from hypothesis import settings
 
 import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what it draws with
 from crazyflow_ros import kept
-from crazyflow_ros.ros.code_cache import ENTRIES, CodeCache, cache_folder
+from crazyflow_ros.code_cache import ENTRIES, CodeCache, cache_folder
 
 _CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
 _LARGEST_CACHE = 2 << 30  # bytes

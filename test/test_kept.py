@@ -22,7 +22,7 @@ import jax, numpy as np
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.ros.code_cache import CodeCache
+from crazyflow_ros.code_cache import CodeCache
 
 folder, freq, shapes, model = pathlib.Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:5]
 cache = CodeCache(folder, lambda text: print("told:", text))

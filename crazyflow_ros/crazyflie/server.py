@@ -37,6 +37,7 @@ from crazyflow_ros.runtime.health import Logger
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
 
+_LEAST_PORT, _MOST_PORT = 1024, 65535  # lower ones belong to the system
 _LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
 _MAX_CLIENTS = 16  # of a drone
 _SILENCE = 5.0  # s of wall time after which a client is gone; connected ones send ten a second
@@ -72,8 +73,8 @@ class LinkConfig:
         Raises:
             ValueError: One is out of range, or a deck is unknown.
         """
-        if not 1 <= self.port <= 65535:
-            raise ValueError(f"port must be from 1 to 65535, got {self.port}")
+        if not _LEAST_PORT <= self.port <= _MOST_PORT:
+            raise ValueError(f"port must be from {_LEAST_PORT} to {_MOST_PORT}, got {self.port}")
         if not 0 <= self.loss < 1:
             raise ValueError(f"loss must be from 0 to less than 1, got {self.loss:g}")
         if not 0 <= self.latency <= 10:

@@ -20,7 +20,6 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.plain_values import ParameterError, declarations, values_of
-from crazyflow_ros.ros.code_cache import CodeCache, cache_folder
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
@@ -31,9 +30,9 @@ from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
 from crazyflow_ros.ros.services.waiting import Waiting
-from crazyflow_ros.ros.start_up import StartUp, process_age
 from crazyflow_ros.ros.topics.state_topics import StateSender
 from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.start_up import StartUp, process_age
 from crazyflow_ros.worker import Worker
 
 if TYPE_CHECKING:
@@ -383,15 +382,3 @@ class SimulatorNode(Node):
         for change in changes:
             if change.name == "real_time_factor":
                 self.physics.set_real_time_factor(change.value)
-
-
-def configure_jax(warn: Callable[[str], object]) -> CodeCache:
-    """Enable JAX's compilation cache, and disable asynchronous dispatch to other threads.
-
-    Args:
-        warn: Receives a warning if the cache cannot be used.
-    """
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
-    code_cache = CodeCache(cache_folder(), warn)
-    code_cache.keep_traces()
-    return code_cache

@@ -28,7 +28,7 @@ from rclpy.signals import SignalHandlerOptions
 from crazyflow_ros.ros.middleware import configure_middleware
 
 if TYPE_CHECKING:
-    from crazyflow_ros.ros.code_cache import CodeCache
+    from crazyflow_ros.code_cache import CodeCache
     from crazyflow_ros.ros.node import SimulatorNode
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
@@ -157,7 +157,8 @@ class _Process:
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
-            from crazyflow_ros.ros.node import SimulatorNode, configure_jax
+            from crazyflow_ros.code_cache import configure_jax
+            from crazyflow_ros.ros.node import SimulatorNode
 
             self._cache = configure_jax(get_logger("crazyflow").warning)
             try:

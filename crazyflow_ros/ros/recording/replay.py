@@ -307,7 +307,7 @@ def _main() -> int:
     )
     parser.add_argument("file", type=Path, help="MCAP file written with the parameter record")
     path = parser.parse_args().file
-    from crazyflow_ros.ros.node import configure_jax
+    from crazyflow_ros.code_cache import configure_jax
 
     cache = configure_jax(lambda text: print(f"replay: {text}", file=sys.stderr))
     try:

@@ -237,5 +237,6 @@ def test_the_file_has_all_parameters_with_their_defaults() -> None:
     assert given.pop("drones") == ["cf0", "cf1", "cf2", "cf3"]
     assert "# initial_poses:" in file.read_text()  # an empty list cannot be written
     del defaults["drones"], defaults["initial_poses"]
-    given["wind"] = tuple(given["wind"])
+    for name in ("wind", "crazyflie.decks"):
+        given[name] = tuple(given[name])
     assert given == defaults

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import jax
 
+from crazyflow_ros.code_cache import ENTRIES, Warn
 from crazyflow_ros.files import write_file
 from crazyflow_ros.limits import open_file
-from crazyflow_ros.ros.code_cache import ENTRIES, Warn
 
 _FILE = "start_up.json"
 _COLD = "cold"  # key of the latest compilation time

@@ -159,3 +159,15 @@ def _is_whole(entry: Path) -> bool:
     except Exception:
         return False
     return True
+
+
+def configure_jax(warn: Callable[[str], object]) -> CodeCache:
+    """Enable JAX's compilation cache, and disable asynchronous dispatch to other threads.
+
+    Args:
+        warn: Receives a warning if the cache cannot be used.
+    """
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    code_cache = CodeCache(cache_folder(), warn)
+    code_cache.keep_traces()
+    return code_cache

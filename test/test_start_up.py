@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from crazyflow_ros.ros.start_up import StartUp, process_age
+from crazyflow_ros.start_up import StartUp, process_age
 
 
 def start(folder: Path, *what: object, compiles: bool = False) -> str:

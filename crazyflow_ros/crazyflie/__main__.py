@@ -1,0 +1,105 @@
+"""`python -m crazyflow_ros.crazyflie`: simulated Crazyflies for cflib and cfclient, without ROS."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+from crazyflow_ros.code_cache import configure_jax
+from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.server import FIRST_PORT, CrazyflieServer, LinkConfig
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
+from crazyflow_ros.start_up import StartUp
+
+_MOST_DRONES = 100  # of which each has a port and an address of its own
+_WRONG_USAGE = 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    link, config = LinkConfig(), SimulationConfig()
+    program = argparse.ArgumentParser(
+        prog="python -m crazyflow_ros.crazyflie",
+        description="Simulates Crazyflies, for cflib and cfclient on udp://127.0.0.1:19850 ff.",
+        epilog="Then start a program of cflib: CFLIB_URI=udp://127.0.0.1:19850 python script.py",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    program.add_argument("drones", type=int, nargs="?", default=1, help="number of drones")
+    program.add_argument("--model", default=DEFAULT_DRONE, choices=list(Drone), help="drone model")
+    program.add_argument("--scene", default=config.scene, help="name, or path of an MJCF file")
+    program.add_argument(
+        "--real-time-factor", type=float, default=1.0, help="simulated seconds per second"
+    )
+    program.add_argument("--battery", action="store_true", help="let the batteries run down")
+    program.add_argument(
+        "--wind", type=float, nargs=3, default=config.wind, metavar=("X", "Y", "Z"), help="m/s"
+    )
+    program.add_argument("--port", type=int, default=FIRST_PORT, help="UDP port of the first drone")
+    program.add_argument("--address", default=link.address, help="interface; 0.0.0.0 for all")
+    program.add_argument("--decks", nargs="*", default=list(link.decks), choices=list(DECKS))
+    program.add_argument("--loss", type=float, default=0.0, help="share of packets lost, each way")
+    program.add_argument("--latency", type=float, default=0.0, help="of packets [s], each way")
+    return program
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Simulate until SIGINT or SIGTERM.
+
+    Args:
+        args: Command line, by default that of the process.
+
+    Returns:
+        Exit code: 0 after a signal, 1 if the simulation failed.
+    """
+    given = parser().parse_args(args)
+    logging.basicConfig(format="%(levelname)s: %(message)s")
+    logger = logging.getLogger("crazyflie")
+    logger.setLevel(logging.INFO)
+    code_cache = configure_jax(logger.warning)
+    kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+    start_up = StartUp(Path(kept) if kept else None, logger.info)
+    try:
+        if not 1 <= given.drones <= _MOST_DRONES:
+            raise ValueError(f"drones must be from 1 to {_MOST_DRONES}, got {given.drones}")
+        link = LinkConfig(given.address, given.port, tuple(given.decks), given.loss, given.latency)
+        config = SimulationConfig(
+            drone_model=given.model,
+            scene=given.scene,
+            true_mass=True,
+            battery=given.battery,
+            wind=tuple(given.wind),
+            real_time_factor=given.real_time_factor,
+            ground_effect=True,
+            downwash=True,
+        )
+        names = [f"cf{i}" for i in range(given.drones)]
+        with start_up.compiling(len(names), config):
+            physics = PhysicsThread(config, names, logger=logger)
+        server = CrazyflieServer(physics, link, given.model, logger)
+    except (ValueError, OSError) as error:
+        print(f"crazyflie: {error}", file=sys.stderr)
+        return _WRONG_USAGE
+    physics.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    signals = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # in all threads, for `sigwait`
+    physics.start()
+    server.start()
+    for name, uri in server.uris.items():
+        print(f"{name}: {uri}", flush=True)
+    signal.sigwait(signals)
+    server.close()
+    physics.stop()
+    code_cache.close()
+    return 0 if physics.failed is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
