@@ -1,5 +1,5 @@
-"""Onboard control in JAX: control modes and the Mellinger cascade."""
+"""Onboard control in JAX: control modes, and the controllers of the Crazyflie firmware."""
 
-from crazyflow_ros.control.modes import Control
+from crazyflow_ros.control.modes import Control, Controller
 
-__all__ = ["Control"]
+__all__ = ["Control", "Controller"]

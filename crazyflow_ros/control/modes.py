@@ -1,4 +1,4 @@
-"""The control modes."""
+"""The control modes, and the controllers that follow them."""
 
 from __future__ import annotations
 
@@ -26,3 +26,43 @@ class Control(StrEnum):
     def sizes(self) -> tuple[int, ...]:
         """Accepted lengths of a command, the stored one first."""
         return (16, 13) if self is Control.state else (4,)
+
+
+class Controller(StrEnum):
+    """Position and attitude controller of a drone, each in the module of its name."""
+
+    pid = "pid"
+    """Cascade of PID controllers, the firmware's default."""
+    mellinger = "mellinger"
+    """Geometric tracking controller."""
+    indi = "indi"
+    """Incremental nonlinear dynamic inversion."""
+    brescianini = "brescianini"
+    """Quaternion attitude controller with a linear position controller."""
+    default = "mellinger"
+
+    @property
+    def number(self) -> int:
+        """Value of the firmware's parameter `stabilizer.controller`."""
+        return _NUMBERS[self]
+
+    @classmethod
+    def of_number(cls, number: int) -> Controller:
+        """Return the controller with a `number`.
+
+        Raises:
+            ValueError: There is none; the message lists those there are.
+        """
+        for controller, own in _NUMBERS.items():
+            if number == own:
+                return controller
+        known = ", ".join(f"{own} {controller}" for controller, own in _NUMBERS.items())
+        raise ValueError(f"unknown controller {number}, have {known}")
+
+
+_NUMBERS = {
+    Controller.pid: 1,
+    Controller.mellinger: 2,
+    Controller.indi: 3,
+    Controller.brescianini: 4,
+}

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from crazyflow_ros import flight, limits
+from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
@@ -23,7 +24,7 @@ _PROTOCOL = 12  # version of CRTP, as of the firmware in 2026
 _FIRMWARE = b"2026.08"
 _DEVICE = b"CF21"
 _MAGIC = b"Bitcraze Crazyflie"
-_KALMAN, _MELLINGER = 2, 2
+_KALMAN = 2
 _WATCHDOG_MS = 1000  # of the emergency stop
 _REFUSED = 1  # status of a command that the drone cannot follow
 _INFO, _COMMAND = 0, 1  # channels of the supervisor
@@ -48,6 +49,9 @@ class Pilot(Protocol):
     def ask(self, setpoint: Setpoint) -> Future[Response]:
         """Command the drone; the result says whether it refused."""
 
+    def set_controller(self, controller: Controller) -> None:
+        """Fly with another controller, as all drones of the simulation do."""
+
 
 class Crazyflie:
     """The firmware of one drone. Not thread-safe, except for `parameters.get`.
@@ -56,6 +60,7 @@ class Crazyflie:
         number: Last byte of its radio address.
         model: Drone model.
         decks: Names of its decks, see `memories.DECKS`.
+        controller: With which it flies at first.
         pilot: Makes it fly.
         report: Logs and shows on the console what is refused, and why.
 
@@ -71,12 +76,14 @@ class Crazyflie:
         number: int,
         model: str,
         decks: Sequence[str],
+        controller: Controller,
         pilot: Pilot,
         report: Callable[[str], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
         self.memories = Memories(number, decks)
         values: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
+        values["stabilizer.controller"] = controller.number
         self.parameters = Parameters(values, self._on_set, report)
         self.external = External()
         self.watchdog_ms: int | None = None
@@ -266,8 +273,9 @@ class Crazyflie:
         Raises:
             ValueError: The simulator cannot do what the value asks for.
         """
-        if name == "stabilizer.controller" and value not in (0, _MELLINGER):
-            raise ValueError(f"{name} must be {_MELLINGER} (Mellinger), got {value}")
+        if name == "stabilizer.controller":
+            controller = Controller.of_number(int(value)) if value else Controller.default
+            self._pilot.set_controller(controller)
         if name == "stabilizer.estimator" and value not in (0, _KALMAN):
             raise ValueError(f"{name} must be {_KALMAN} (Kalman; it knows the state), got {value}")
         if name == "stabilizer.stop" and value:

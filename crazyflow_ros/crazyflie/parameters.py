@@ -131,10 +131,10 @@ class Parameters:
             raise ValueError(f"{name} is read-only")
         self._set(number, value)
 
-    def reboot(self) -> None:
-        """Return to the defaults and to what was stored, as the firmware does when it starts."""
-        for number, value in enumerate(self._defaults):
-            self._values[number] = self._stored.get(number, value)
+    def note(self, name: str, value: Number) -> None:
+        """Take over a value that something else has set."""
+        number = self._number[name]
+        self._values[number] = self._table[number].checked(value)
 
     def answer(self, packet: Packet) -> Packet | None:
         """Return the answer to a packet of this port; None if it needs none.

@@ -22,6 +22,7 @@ from math import gcd
 
 import numpy as np
 
+from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import DECKS
@@ -96,6 +97,7 @@ class _Pilot:
 
     physics: PhysicsThread
     name: str
+    set_controller: Callable[[Controller], None]
 
     def command(self, setpoint: Setpoint) -> None:
         self.physics.command(self.name, setpoint)
@@ -322,12 +324,25 @@ class CrazyflieServer:
             int(f"{port % 100:02}", 16),  # as crazyswarm2 takes it from an address
             self._model,
             self.config.decks,
-            _Pilot(self._physics, name),
+            Controller(self._physics.config.controller),
+            _Pilot(self._physics, name, partial(self._set_controller, name)),
             partial(self._report, name),
         )
         station = _Station(name, port, opened, firmware)
         self._selector.register(opened, selectors.EVENT_READ, station)
         return station
+
+    def _set_controller(self, name: str, controller: Controller) -> None:
+        """Let all drones fly with a controller."""
+
+        def finish(future: Future[Snapshot]) -> None:
+            error = future.exception()
+            text = f"all drones fly with the controller {controller} now"
+            self._report(name, text if error is None else str(error))
+
+        self._physics.set_controller(controller).add_done_callback(finish)
+        for station in self._stations.values():
+            station.firmware.parameters.note("stabilizer.controller", controller.number)
 
     def _receive(self, station: _Station) -> None:
         for _ in range(_BURST):

@@ -1,6 +1,13 @@
 """Drones as data: a folder each, with figures (`drone.toml`) and a drawing (MJCF)."""
 
-from crazyflow_ros.drones.figures import drawing_of, load_drone, load_mellinger, load_model
+from crazyflow_ros.drones.figures import (
+    drawing_of,
+    has_controller,
+    load_controller,
+    load_drone,
+    load_mellinger,
+    load_model,
+)
 from crazyflow_ros.drones.folders import DEFAULT_DRONE, AnyDrone, Drone, model_name, resolve
 
 __all__ = [
@@ -8,6 +15,8 @@ __all__ = [
     "AnyDrone",
     "Drone",
     "drawing_of",
+    "has_controller",
+    "load_controller",
     "load_drone",
     "load_mellinger",
     "load_model",

@@ -79,7 +79,43 @@ _FITTED = {
     "so_rpy_rotor_drag": (_FIT | _LAG, set(_LAG)),
 }
 """Figures of each fitted model, and those that its table has to have; others are so_rpy's."""
-_TABLES = {"geometry", *_FITTED, "mellinger", "drawing"}
+_CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
+    "pid": {
+        "state": {
+            **dict.fromkeys(("kp", "ki", "vel_max", "vel_kp", "vel_ki"), _GAINS),
+            "tilt_max": _POSITIVE,
+            **dict.fromkeys(
+                ("thrust_base", "thrust_min", "thrust_max"), _Figure(None, "0 or more")
+            ),
+        },
+        "attitude": {
+            **dict.fromkeys(("kp", "ki", "kd", "int_err_max"), _GAINS),
+            **dict.fromkeys(("rate_kp", "rate_ki", "rate_kd", "rate_int_err_max"), _GAINS),
+            "torque_max": _GAINS,
+        },
+    },
+    "indi": {
+        "state": {
+            **dict.fromkeys(("kp", "kd"), _GAINS),
+            "cutoff": _POSITIVE,
+            "tilt_max": _POSITIVE,
+        },
+        "attitude": {**dict.fromkeys(("kR", "kw", "torque_max"), _GAINS), "cutoff": _POSITIVE},
+    },
+    "brescianini": {
+        "state": {
+            **dict.fromkeys(("tau", "zeta"), _Figure(3, "positive")),
+            **dict.fromkeys(("thrust_min", "fairness"), _Figure(None, "0 or more")),
+            "thrust_max": _POSITIVE,
+        },
+        "attitude": {
+            "tau": _POSITIVE,
+            **dict.fromkeys(("rate_tau", "rate_max"), _Figure(3, "positive")),
+        },
+    },
+}
+"""Figures of the stages of each other controller; a drone's table has those that differ."""
+_TABLES = {"geometry", *_FITTED, "mellinger", *_CONTROLLERS, "drawing"}
 
 
 def load_drone(drone: AnyDrone) -> dict[str, Any]:
@@ -145,6 +181,34 @@ def load_mellinger(drone: AnyDrone, stage: str) -> dict[str, Any]:
     return shared | shared.get(stage, {}) | own | own.get(stage, {})
 
 
+def has_controller(drone: AnyDrone, controller: str) -> bool:
+    """Return whether a drone has figures of its own for a controller.
+
+    Args:
+        drone: Name of a drone of the package, or path of a drone's folder.
+        controller: Name of the table.
+
+    Raises:
+        ValueError: There is no such drone, or its file has a figure that cannot be.
+    """
+    return controller in _tables(folder_of(drone))
+
+
+def load_controller(drone: AnyDrone, controller: str, stage: str) -> dict[str, Any]:
+    """Read the figures of a controller other than Mellinger's.
+
+    Args:
+        drone: Name of a drone of the package, or path of a drone's folder.
+        controller: Name of the table.
+        stage: `state` or `attitude`.
+
+    Raises:
+        ValueError: There is no such drone, or its file has a figure that cannot be.
+    """
+    own = _tables(folder_of(drone)).get(controller, {}).get(stage, {})
+    return deepcopy(_common()[controller][stage] | own)
+
+
 def drawing_of(drone: AnyDrone) -> tuple[Path, dict[str, Any]]:
     """The MJCF file of a drone, and the figures that are filled in there, by name.
 
@@ -199,6 +263,9 @@ def _checked(tables: dict[str, Any]) -> dict[str, Any]:
             found[model] = _figures(f"{model}.", tables[model], known, needed)
     if "mellinger" in tables:
         found["mellinger"] = _mellinger(tables["mellinger"])
+    for controller, stages in _CONTROLLERS.items():
+        if controller in tables:
+            found[controller] = _staged(controller, tables[controller], stages)
     found["drawing"] = _drawing(tables.get("drawing", {}))
     return found
 
@@ -263,12 +330,26 @@ def _mellinger(table: Any) -> dict[str, Any]:
         raise ValueError(f"mellinger must be a table, got {shown(table)}")
     stages = {stage: table.pop(stage) for stage in _STAGES if stage in table}
     found = _figures("mellinger.", table, _MELLINGER, {"mass", "thrust2torque"})
-    for stage, gains in stages.items():
-        found[stage] = _figures(f"mellinger.{stage}.", gains, _STAGES[stage], set())
+    found |= _staged("mellinger", stages, _STAGES)
     least, most = ({**_common()["mellinger"], **found}[name] for name in ("pwm_min", "pwm_max"))
     if not least < most:
         raise ValueError(f"mellinger.pwm_min must be below pwm_max, {most:g}, got {least:g}")
     return found
+
+
+def _staged(
+    controller: str, table: Any, stages: Mapping[str, Mapping[str, _Figure]]
+) -> dict[str, Any]:
+    """The figures of a controller that differ from those that all drones share."""
+    if not isinstance(table, dict):
+        raise ValueError(f"{controller} must be a table, got {shown(table)}")
+    for stage in table.keys() - stages.keys():
+        known = ", ".join(f"[{controller}.{stage}]" for stage in stages)
+        raise ValueError(f"unknown figure {shown(f'{controller}.{stage}')!r}, have {known}")
+    return {
+        stage: _figures(f"{controller}.{stage}.", figures, stages[stage], set())
+        for stage, figures in table.items()
+    }
 
 
 def _drawing(table: Any) -> dict[str, Any]:

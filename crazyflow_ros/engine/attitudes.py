@@ -14,7 +14,7 @@ from jax import Array
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.sim import SimData
-from crazyflow_ros.sim.data import SimControls
+from crazyflow_ros.sim.data import CascadeState, SimControls
 from crazyflow_ros.sim.stages import position_controller, run_if_due
 
 _SIZE = Control.state.sizes[0]
@@ -50,12 +50,19 @@ def control_state_or_attitude(data: SimData) -> SimData:
             pairs = zip(attitude, split(other))
             return stack(tuple(jnp.where(is_attitude, x, y) for x, y in pairs))
 
+        def forgotten(memory: Array) -> Array:
+            """The controller that is not in force must not wind up."""
+            return chosen((0.0,) * memory.shape[-1], memory)
+
         state, attitude = controls.state, controls.attitude
         assert state is not None and attitude is not None
+        if isinstance(state, CascadeState):
+            memory = {name: forgotten(array) for name, array in state.memory.items()}
+            state = state.replace(memory=memory)
+        else:
+            state = state.replace(pos_err_i=forgotten(state.pos_err_i))
         return controls.replace(
-            # The controller that is not in force must not wind up.
-            state=state.replace(pos_err_i=chosen((0.0, 0.0, 0.0), state.pos_err_i)),
-            attitude=attitude.replace(cmd=chosen(numbers[:4], attitude.cmd)),
+            state=state, attitude=attitude.replace(cmd=chosen(numbers[:4], attitude.cmd))
         )
 
     return run_if_due(data, Control.state, controller)

@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros import kept
+from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import GUSTS, counted
@@ -24,6 +25,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Form, Leaves
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
+from crazyflow_ros.members import member
 from crazyflow_ros.sim.leaves import layout
 
 SHARED = f"plugins.{GUSTS}"
@@ -57,6 +59,7 @@ class CompiledWorld:
         freq: Ticks per second.
         control: Meaning of commands.
         control_period: Ticks between two runs of the outermost controller.
+        controller: Position and attitude controller.
         has_rotors: Whether the model has rotors that turn.
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
@@ -91,6 +94,7 @@ class CompiledWorld:
                 not divide `freq`.
         """
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
+        self.controller = member(Controller, config.controller)
         self._config, self._levels = config, levels
         self._form = form = self._found_form()
         self.control, self.control_period = form.control, form.control_period

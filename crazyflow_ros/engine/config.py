@@ -22,6 +22,7 @@ class SimulationConfig:
     scene: str = "floor"
     dynamics: str = "first_principles"
     control: str = "state"
+    controller: str = "mellinger"
     integrator: str = "euler"
     freq: int = 500
     state_freq: int = 100

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from crazyflow_ros.control import Controller
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import gust_period
@@ -22,6 +25,7 @@ from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.cascade import check_controller
 from crazyflow_ros.sim.wind import N_FILTERS
 
 Fields = Mapping[str, np.ndarray]
@@ -112,6 +116,11 @@ class Engine:
         return self._world
 
     @property
+    def config(self) -> SimulationConfig:
+        """The configuration, with the present controller."""
+        return replace(self._config, controller=self._world.controller.value)
+
+    @property
     def obstacles(self) -> Obstacles | None:
         """Obstacles that the drones collide with, besides the floor z = 0 and one another."""
         return self._world.obstacles
@@ -197,12 +206,16 @@ class Engine:
         """Change the order of the drones."""
         self._set_slots({name: self._slots[name] for name in names})
 
-    def other_world(self, n_slots: int, *, gusts: bool) -> CompiledWorld:
+    def other_world(self, n_slots: int, *, gusts: bool, controller: Controller) -> CompiledWorld:
         """Return a world with at least as many slots, for `move_to`. Thread-safe."""
-        return CompiledWorld(self._config, n_slots, levels=self._levels, gusts=gusts)
+        config = replace(self._config, controller=controller.value)
+        return CompiledWorld(config, n_slots, levels=self._levels, gusts=gusts)
 
     def move_to(self, world: CompiledWorld) -> None:
-        """Continue in another world; the state of the drones is copied."""
+        """Continue in another world; the state of the drones is copied.
+
+        If its controller is another one, that begins as in its first run.
+        """
         before, n_slots, leaves = self.n_slots, world.n_drones, self._world.leaves
         world.wind[:] = self._world.wind
         self._world = world
@@ -299,6 +312,14 @@ class Engine:
         if not (self._world.feels_wind or wind.is_calm):
             expected = "expected dynamics first_principles or so_rpy_rotor_drag"
             raise ValueError(f"wind has no effect: {expected}, got {self._config.dynamics}")
+
+    def check_controller(self, controller: Controller) -> None:
+        """Check that commands pass through a controller.
+
+        Raises:
+            ValueError: They do not, in this control mode or with these dynamics.
+        """
+        check_controller(controller, self.control, Dynamics(self._config.dynamics))
 
     def _blow(self, wind: Wind) -> None:
         self.check_wind(wind)

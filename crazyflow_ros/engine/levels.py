@@ -95,7 +95,7 @@ def control_by_level(data: SimData) -> SimData:
     assert isinstance(now, LevelControls) and now.force_torque is not None
     by_attitude, by_rate = control_attitude(data).controls, control_body_rate(data).controls
     attitude, body_rate = by_attitude.attitude, by_rate.body_rate
-    assert attitude is not None and body_rate is not None
+    assert isinstance(attitude, AttitudeControl) and body_rate is not None
     assert by_attitude.force_torque is not None and by_rate.force_torque is not None
     is_rate = now.level == Level.body_rate
     wrench = jnp.where(is_rate, by_rate.force_torque.cmd, by_attitude.force_torque.cmd)

@@ -62,6 +62,7 @@ class WorldFunction:
             drone=config.drone_model,
             dynamics=config.dynamics,
             control=Control.rotor_vel if levels else config.control,
+            controller=config.controller,
             integrator=config.integrator,
             freq=config.freq,
             state_freq=config.state_freq,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
+from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
@@ -249,6 +250,26 @@ class Changes:
 
         return RosterChange(self._roster, wanted, then)
 
+    def set_controller(self, controller: Controller) -> RosterChange:
+        """Let all drones fly with a controller, which needs a compilation.
+
+        The change raises ValueError if commands do not pass through it, and InvalidState if the
+        drones are commanded from outside.
+        """
+
+        def wanted() -> RosterPlan:
+            if self._source is not None:
+                raise InvalidState("drones that ros2_control flies keep their controller")
+            self._engine.check_controller(controller)
+            return replace(self._roster.plan(), controller=controller)
+
+        def then(prepared: PreparedRoster) -> Snapshot:
+            self._exchange_world(prepared)
+            self.show()
+            return self._simulation.snapshot
+
+        return RosterChange(self._roster, wanted, then)
+
     def to_checkpoint(
         self, gusts: bool, then: Callable[[PreparedRoster], Snapshot]
     ) -> RosterChange:
@@ -270,7 +291,7 @@ class Changes:
             ValueError: It is of other drones, or its content is impossible; nothing has changed.
         """
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
-        checkpoint.check(self._config, simulation.control, engine.names, engine.capture())
+        checkpoint.check(engine.config, simulation.control, engine.names, engine.capture())
         wind = Wind(**kept["wind"])
         engine.check_wind(wind)
         self._notify("restore callback", self.restore_callbacks, checkpoint)

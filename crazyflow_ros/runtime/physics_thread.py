@@ -10,13 +10,14 @@ from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.flight import Flight, FlightState, Setpoint
+from crazyflow_ros.members import member
 from crazyflow_ros.runtime.changes import (
     Changes,
     DisturbanceCallback,
@@ -171,6 +172,11 @@ class PhysicsThread:
         return self._simulation.obstacles
 
     @property
+    def controller(self) -> Controller:
+        """Position and attitude controller of all drones."""
+        return self._simulation.controller
+
+    @property
     def wind(self) -> Wind:
         """The present wind."""
         return self._simulation.wind
@@ -282,6 +288,23 @@ class PhysicsThread:
         The future raises ValueError if there is no such drone, or the disturbance has no effect.
         """
         return self._loop.preparation.put(self._changes.disturb(disturbance))
+
+    def set_controller(self, controller: str) -> Future[Snapshot]:
+        """Let all drones fly with a controller from the next tick on, as in its first run.
+
+        It takes some seconds to compile, in which the simulation flies on.
+
+        Args:
+            controller: A `Controller`.
+
+        Raises:
+            ValueError: There is no such controller.
+
+        The future raises ValueError if commands do not pass through the controller, and
+        `InvalidState` if ros2_control flies the drones.
+        """
+        change = self._changes.set_controller(member(Controller, controller))
+        return self._loop.preparation.put(change)
 
     # Time.
 

@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros import limits
+from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.compiled_world import CompiledWorld, Program
 from crazyflow_ros.engine.config import SimulationConfig
@@ -54,6 +55,8 @@ class RosterPlan:
     heeds_scene: bool = True
     gusts: bool = False
     """Whether the wind has gusts, or had."""
+    controller: Controller = Controller.default
+    """Position and attitude controller of all drones."""
 
     def is_like(self, other: RosterPlan) -> bool:
         """Whether a roster prepared for one plan fits the other."""
@@ -62,6 +65,7 @@ class RosterPlan:
             and self.scene is other.scene
             and self.obstacles is other.obstacles
             and (self.heeds_scene, self.gusts) == (other.heeds_scene, other.gusts)
+            and self.controller is other.controller
             and tuple(self.poses) == tuple(other.poses)
             and all(np.array_equal(pose, other.poses[name]) for name, pose in self.poses.items())
         )
@@ -105,7 +109,9 @@ class Roster:
         self._drone_model, self._engine, self._health = config.drone_model, engine, health
         self.retired: list[object] = []
         self._plan = RosterPlan(
-            0, self.poses(), SceneSource(config.scene), gusts=engine.world.gusts
+            *(0, self.poses(), SceneSource(config.scene)),
+            gusts=engine.world.gusts,
+            controller=engine.world.controller,
         )
         self.start = self._plan.poses
         model = self._compiled(self._plan)
@@ -131,7 +137,7 @@ class Roster:
         now, world = self._plan, self._engine.world
         if tuple(plan.poses) != self._engine.names or plan.scene is not now.scene:
             return None
-        if plan.gusts != world.gusts:
+        if (plan.gusts, plan.controller) != (world.gusts, world.controller):
             return None
         if plan.heeds_scene:
             stays = now.heeds_scene
@@ -188,14 +194,17 @@ class Roster:
         if n_drones > n_slots:
             n_slots = max(n_drones, 2 * n_slots)
             what = f"no room for {n_drones} drones: compiling for {n_slots}"
+        elif plan.controller is not engine.world.controller:
+            what = f"compiling the controller {plan.controller}"
         else:
             what = f"compiling for wind with{'' if plan.gusts else 'out'} gusts"
         for world in (engine.world, *([] if before is None else [before.world])):
-            if (world.n_drones, world.gusts) == (n_slots, plan.gusts):
+            wanted = n_slots, plan.gusts, plan.controller
+            if (world.n_drones, world.gusts, world.controller) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
         with short_collections():
-            return engine.other_world(n_slots, gusts=plan.gusts)
+            return engine.other_world(n_slots, gusts=plan.gusts, controller=plan.controller)
 
     def _program(
         self, world: CompiledWorld, obstacles: Obstacles | None, before: PreparedRoster | None

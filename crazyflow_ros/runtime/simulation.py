@@ -9,7 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
@@ -84,6 +84,11 @@ class Simulation:
     def obstacles(self) -> Obstacles | None:
         """Obstacles of the drones, besides the floor z = 0 and one another."""
         return self._engine.obstacles
+
+    @property
+    def controller(self) -> Controller:
+        """Position and attitude controller of all drones."""
+        return self._engine.world.controller
 
     @property
     def wind(self) -> Wind:
@@ -188,7 +193,7 @@ class Simulation:
         return Checkpoint(
             self._engine.capture(),
             about(
-                self._config,
+                self._engine.config,
                 self._engine.names,
                 tick=self.snapshot.tick,
                 epoch=self.epoch,

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.sim import stages
 from crazyflow_ros.sim.stages import Stage
+
+
+def modes_of(controller: Controller, dynamics: Dynamics) -> tuple[Control, ...]:
+    """Return the control modes whose commands pass through the controller.
+
+    Every mode has the default controller, also if the controller has nothing to do there.
+    """
+    if controller is Controller.default:
+        return tuple(Control)
+    # Fitted models include a controller of the attitude.
+    return (Control.state, Control.attitude) if dynamics.has_rotors else (Control.state,)
+
+
+def check_controller(controller: Controller, control: Control, dynamics: Dynamics) -> None:
+    """Check that commands of a control mode pass through the controller.
+
+    Raises:
+        ValueError: They do not.
+    """
+    if control not in (modes := modes_of(controller, dynamics)):
+        raise ValueError(
+            f"controller={controller} needs control={' or '.join(modes)} with dynamics={dynamics}, "
+            f"got {control}"
+        )
 
 
 def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:

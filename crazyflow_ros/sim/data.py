@@ -5,7 +5,9 @@ Shapes: N worlds, M drones per world. Units are SI, rotor speeds RPM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.control import Control, mellinger
+from crazyflow_ros.control import Control, Controller, mellinger
+from crazyflow_ros.control.cascades import CASCADES
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
@@ -135,6 +138,52 @@ class AttitudeControl(Struct):
         return AttitudeControl(cmd, zeros, zeros, zeros, zeros, params, freq)
 
 
+class CascadeState(Struct):
+    """Command and memory of the position controller of one of `CASCADES`."""
+
+    cmd: Array
+    """(N, M, 16) latest command, see `Control.state`. It takes effect when the controller runs."""
+    memory: dict[str, Array]
+    """(N, M, k) by name; zeros before the controller has run, see the module of the controller."""
+    params: dict[str, Array]
+    freq: int = static_field()
+    controller: Controller = static_field()
+
+    @staticmethod
+    def create(
+        controller: Controller, n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
+    ) -> CascadeState:
+        """Return a command to hover at the origin."""
+        cascade, size = CASCADES[controller], (n_worlds, n_drones)
+        cmd = filled(size, [*[0] * 12, 1, 0, 0, 0])
+        memory = {name: filled(size, k) for name, k in cascade.POSITION_MEMORY.items()}
+        return CascadeState(cmd, memory, cascade.load_params("state", drone), freq, controller)
+
+
+class CascadeAttitude(Struct):
+    """Command and memory of the attitude controller of one of `CASCADES`."""
+
+    cmd: Array
+    """(N, M, 4) latest command, see `Control.attitude`."""
+    ang_vel_des: Array
+    """(N, M, 3) desired body rates, rad/s; not zero only if the position controller sets them."""
+    memory: dict[str, Array]
+    """(N, M, k) by name; zeros before the controller has run, see the module of the controller."""
+    params: dict[str, Array]
+    freq: int = static_field()
+    controller: Controller = static_field()
+
+    @staticmethod
+    def create(
+        controller: Controller, n_worlds: int, n_drones: int, drone: str | Sequence[str], freq: int
+    ) -> CascadeAttitude:
+        """Return a command for a level attitude without thrust."""
+        cascade, size = CASCADES[controller], (n_worlds, n_drones)
+        memory = {name: filled(size, k) for name, k in cascade.ATTITUDE_MEMORY.items()}
+        params = cascade.load_params("attitude", drone)
+        return CascadeAttitude(filled(size, 4), filled(size, 3), memory, params, freq, controller)
+
+
 class BodyRateControl(Struct):
     """Command and memory of the body rate controller."""
 
@@ -179,8 +228,8 @@ class ForceTorqueControl(Struct):
 class SimControls(Struct):
     """Commands and controllers. Levels that the control mode does not use are None."""
 
-    state: StateControl | None
-    attitude: AttitudeControl | None
+    state: StateControl | CascadeState | None
+    attitude: AttitudeControl | CascadeAttitude | None
     body_rate: BodyRateControl | None
     force_torque: ForceTorqueControl | None
     rotor_vel: Array
@@ -230,6 +279,7 @@ class SimData(Struct):
         drone: str | Sequence[str],
         dynamics: Dynamics,
         control: Control,
+        controller: Controller,
         freq: int,
         control_freqs: dict[Control, int],
         seed: int,
@@ -237,26 +287,31 @@ class SimData(Struct):
     ) -> SimData:
         """Return initial data. `control_freqs` holds the levels that the control mode uses."""
         params = of_each(dynamics.params.create, drone)
-        create = {
+        create: dict[Control, Callable[..., Any]] = {
             Control.state: StateControl.create,
             Control.attitude: AttitudeControl.create,
             Control.body_rate: BodyRateControl.create,
             Control.force_torque: ForceTorqueControl.create,
         }
+        if controller in CASCADES:
+            create[Control.state] = partial(CascadeState.create, controller)
+            create[Control.attitude] = partial(CascadeAttitude.create, controller)
         levels = {
             str(level): make(n_worlds, n_drones, drone, control_freqs[level])
             if level in control_freqs
             else None
             for level, make in create.items()
         }
-        if true_mass and isinstance(state := levels["state"], StateControl):
-            own = mellinger.true_to_mass(state.params, params.hover_thrust)
+        if true_mass and (state := levels["state"]) is not None:
+            own = CASCADES.get(controller, mellinger).true_to_mass(
+                state.params, params.hover_thrust
+            )
             levels["state"] = state.replace(params=own)
         return SimData(
             states=SimState.create(n_worlds, n_drones),
             states_deriv=SimStateDeriv.create(n_worlds, n_drones),
             controls=SimControls(
-                **levels,  # type: ignore[arg-type]
+                **levels,
                 rotor_vel=filled((n_worlds, n_drones), 4),
                 rpy_thrust=None if dynamics.has_rotors else filled((n_worlds, n_drones), 4),
                 actuators=filled((n_worlds, n_drones), 4),

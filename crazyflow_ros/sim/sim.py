@@ -13,7 +13,7 @@ from jax import Array
 from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import AnyDrone, Drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import (
@@ -37,7 +37,7 @@ from crazyflow_ros.sim.arguments import (
     steps_of,
     whole,
 )
-from crazyflow_ros.sim.cascade import control_stages, levels
+from crazyflow_ros.sim.cascade import check_controller, control_stages, levels
 from crazyflow_ros.sim.compile.stepping import (
     PackedData,
     PackedStep,
@@ -92,6 +92,7 @@ class Sim(SimScene):
         true_mass: bool = False,
         obstacles: Obstacles | None = None,
         mesh: Mesh | None = None,
+        controller: str = Controller.default,
     ) -> None:
         """Build a simulation.
 
@@ -118,6 +119,8 @@ class Sim(SimScene):
                 `obstacle_contact` or such a force of your own. They are not rendered.
             mesh: Devices among which the worlds are divided, evenly and along all its axes, e.g.
                 `jax.make_mesh((jax.device_count(),), ("worlds",))`; None for one device.
+            controller: A `Controller`, of position and attitude; of attitude alone if commands are
+                attitudes. Other control modes have only the default one.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -133,6 +136,7 @@ class Sim(SimScene):
         self.drone = models[0] if isinstance(drone, str | os.PathLike) else models
         self.dynamics = member(Dynamics, dynamics)
         self.control = member(Control, control)
+        self.controller = member(Controller, controller)
         self.integrator = member(Integrator, integrator)
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
         self.forces = forces_of(() if forces is None else forces, models, freq)
@@ -144,6 +148,7 @@ class Sim(SimScene):
             Control.force_torque: force_torque_freq,
         }
         controllers = control_stages(self.dynamics, self.control)
+        check_controller(self.controller, self.control, self.dynamics)
         rates = rates_of(levels(self.control, self.dynamics), rates, freq)
 
         self._step_pipeline = (
@@ -160,6 +165,7 @@ class Sim(SimScene):
             drone=self.drone,
             dynamics=self.dynamics,
             control=self.control,
+            controller=self.controller,
             freq=freq,
             control_freqs=rates,
             seed=rng_key,

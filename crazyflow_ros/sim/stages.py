@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.control import Control, mellinger
+from crazyflow_ros.control.cascades import CASCADES
+from crazyflow_ros.control.memory import Memory
 from crazyflow_ros.dynamics import first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
@@ -25,7 +27,7 @@ from crazyflow_ros.dynamics.components import (
     stack,
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
-from crazyflow_ros.sim.data import SimControls, SimData
+from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls, SimData
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
@@ -100,6 +102,18 @@ def _change_of_error(
     return (x, y, z)
 
 
+def _components(memory: dict[str, Array]) -> Memory:
+    return {name: split(array) for name, array in memory.items()}
+
+
+def _stored(memory: Memory, runs: Array) -> dict[str, Array]:
+    """Return a memory as arrays, zeros where the controller does not run."""
+    return {
+        name: stack(tuple(jnp.where(runs, x, 0.0) for x in components))
+        for name, components in memory.items()
+    }
+
+
 def position_controller(data: SimData) -> SimControls:
     """Return the controls after a run of the position controller."""
     controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
@@ -107,6 +121,18 @@ def position_controller(data: SimData) -> SimControls:
     cmd = level.cmd
     setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
     body = data.states.components
+    if isinstance(level, CascadeState):
+        rpy, thrust, memory = CASCADES[level.controller].state2attitude(
+            body,
+            setpoint,  # type: ignore[arg-type]
+            _components(level.memory),
+            1 / level.freq,
+            level.params,
+        )
+        return controls.replace(
+            state=level.replace(memory=_stored(memory, controls.armed[..., 0])),
+            attitude=attitude.replace(cmd=stack((*rpy, thrust)), ang_vel_des=cmd[..., 13:16]),
+        )
     rpy, thrust, pos_err_i = mellinger.state2attitude(
         body.pos,
         body.quat,
@@ -133,6 +159,8 @@ def control_attitude(data: SimData) -> SimData:
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.attitude, data.controls.force_torque
         assert level is not None and mixer is not None
+        if isinstance(level, CascadeAttitude):
+            return _cascade_attitude(data, level)
         body = data.states.components
         des, prev_des = split(level.ang_vel_des), split(level.prev_ang_vel_des)
         change = _change_of_error(des, prev_des, body.ang_vel, split(level.prev_ang_vel))
@@ -156,6 +184,26 @@ def control_attitude(data: SimData) -> SimData:
         )
 
     return run_if_due(data, Control.attitude, controller)
+
+
+def _cascade_attitude(data: SimData, level: CascadeAttitude) -> SimControls:
+    """Return the controls after a run of the attitude controller of one of `CASCADES`."""
+    controls, mixer = data.controls, data.controls.force_torque
+    assert mixer is not None
+    roll, pitch, yaw, thrust = split(level.cmd)
+    force, torque, memory = CASCADES[level.controller].attitude2force_torque(
+        data.states.components,
+        ((roll, pitch, yaw), split(level.ang_vel_des), thrust),  # type: ignore[arg-type]
+        _components(level.memory),
+        1 / level.freq,
+        level.params,
+    )
+    runs = controls.armed[..., 0] & (thrust > 0)
+    tx, ty, tz = (jnp.where(runs, t, 0.0) for t in torque)
+    return controls.replace(
+        attitude=level.replace(memory=_stored(memory, runs)),
+        force_torque=mixer.replace(cmd=stack((force, tx, ty, tz))),
+    )
 
 
 def control_body_rate(data: SimData) -> SimData:

@@ -364,8 +364,9 @@ def test_groups_are_set_by_a_parameter(served: Crazyflies, tmp_path: Path) -> No
 
 def test_parameters_have_limits(served: Crazyflies, tmp_path: Path) -> None:
     with connected(served, tmp_path) as cf:
-        cf.param.set_value("stabilizer.controller", 3)
-        refused = "cf0: stabilizer.controller must be 2 (Mellinger), got 3"
+        cf.param.set_value("stabilizer.controller", 9)
+        known = "1 pid, 2 mellinger, 3 indi, 4 brescianini"
+        refused = f"cf0: unknown controller 9, have {known}"
         until(lambda: refused in served.log, "a refusal")
         until(lambda: cf.param.get_value("stabilizer.controller") == "2", "the value in force")
         found = threading.Event()
@@ -377,6 +378,18 @@ def test_parameters_have_limits(served: Crazyflies, tmp_path: Path) -> None:
         cf.param.set_value_raw("led.bitmask", 0x08, 7)
         cf.param.request_param_update("led.bitmask")
         until(lambda: cf.param.get_value("led.bitmask") == "7", "a parameter set by name")
+
+
+def test_a_drone_changes_its_controller_in_flight(tmp_path: Path) -> None:
+    with crazyflies() as served, connected(served, tmp_path) as cf:
+        cf.high_level_commander.takeoff(1.0, 2.0)
+        until(lambda: served.physics.snapshot.pos[0, 2] > 0.97, "takeoff")
+        cf.param.set_value("stabilizer.controller", 1)
+        until(lambda: "cf0: all drones fly with the controller pid now" in served.log, "the change")
+        assert cf.param.get_value("stabilizer.controller") == "1"
+        cf.high_level_commander.go_to(0.5, 0.0, 0.0, 0.0, 1.5, relative=True)
+        until(lambda: served.physics.snapshot.pos[0, 0] > 0.4, "a flight with it")
+        assert state(served) is FlightState.flying
 
 
 def test_memories_say_which_decks_there_are(served: Crazyflies, tmp_path: Path) -> None:

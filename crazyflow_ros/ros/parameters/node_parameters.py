@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from crazyflow_ros import limits
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
@@ -22,6 +22,7 @@ from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec
 from crazyflow_ros.runtime import OnLoss, SimulationConfig
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
+from crazyflow_ros.sim.cascade import modes_of
 
 _MAX_RATE = 100_000  # Hz
 _LEAST_PORT = 1024  # lower ones belong to the system
@@ -165,6 +166,10 @@ class Parameters:
     control: Annotated[str, Spec("Control mode of <drone>/command", choices=list(Control))] = (
         "state"
     )
+    controller: Annotated[
+        str,
+        Spec("Position and attitude controller, as in the firmware", choices=list(Controller)),
+    ] = "mellinger"
     integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = "euler"
     freq: Annotated[int, Spec("Physics ticks per simulated second", 1, _MAX_RATE)] = 500
     state_freq: Annotated[int, _rate("the position controller")] = 100
@@ -253,6 +258,7 @@ class Parameters:
                 dynamics or the drone model.
         """
         self._check_dynamics()
+        self._check_controller()
         self._check_ros2_control()
         for deck in self.crazyflie.decks:
             if deck not in DECKS:
@@ -270,6 +276,18 @@ class Parameters:
             if self.drone_model not in _WITH_BATTERY:
                 expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
                 raise ParameterError("drone_model", expected, self.drone_model)
+
+    def _check_controller(self) -> None:
+        mode = self.ros2_control.mode
+        if mode != "off" and self.controller != Controller.default:
+            expected = f"{Controller.default} in ros2_control.mode {mode}"
+            raise ParameterError("controller", expected, self.controller)
+        modes = modes_of(Controller(self.controller), Dynamics(self.dynamics))
+        if self.control not in modes:
+            expected = f"{' or '.join(modes)} with controller {self.controller}"
+            raise ParameterError(
+                "control", f"{expected} and dynamics {self.dynamics}", self.control
+            )
 
     def _check_ros2_control(self) -> None:
         memory = self.ros2_control.shared_memory

@@ -110,6 +110,11 @@ def test_values_of_the_user_win(declared: Any) -> None:
         ("drones", ["a", "a"], "drones: expected names that differ, got ['a', 'a']"),
         ("drone_model", "x", f"drone_model: expected one of {', '.join(Drone)}, got 'x'"),
         ("control", "fly", "control: expected one of state, attitude, "),
+        (
+            "controller",
+            "lee",
+            "controller: expected one of pid, mellinger, indi, brescianini, got 'lee'",
+        ),
         ("integrator", "rk5", "integrator: expected one of euler, symplectic_euler, rk4"),
         ("dynamics", "none", "dynamics: expected one of first_principles, so_rpy, "),
         ("freq", 0, "freq: expected a whole number from 1 to 100000, got 0"),
@@ -188,6 +193,32 @@ def test_ros2_control_needs_dynamics_with_rotors() -> None:
     message = "dynamics: expected first_principles in ros2_control.mode topic, got 'so_rpy_rotor'"
     with pytest.raises(ParameterError, match=message):
         Parameters(dynamics="so_rpy_rotor", ros2_control=Ros2Control(mode="topic"))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"control": "body_rate"},
+            "control: expected state or attitude with controller pid and dynamics "
+            "first_principles, got 'body_rate'",
+        ),
+        (
+            {"control": "attitude", "dynamics": "so_rpy"},
+            "control: expected state with controller pid and dynamics so_rpy, got 'attitude'",
+        ),
+        (
+            {"ros2_control": Ros2Control(mode="lock_step")},
+            "controller: expected mellinger in ros2_control.mode lock_step, got 'pid'",
+        ),
+    ],
+)
+def test_controllers_that_commands_do_not_pass_are_refused(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        Parameters(controller="pid", **values)
+    assert Parameters(controller="pid").simulation_config().controller == "pid"
 
 
 def test_no_initial_poses_leave_it_to_the_simulation() -> None:

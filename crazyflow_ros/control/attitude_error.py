@@ -1,0 +1,38 @@
+"""The rotation from an attitude to a desired one, without singularities."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from crazyflow_ros.dynamics.components import Vec3, Vec4, scale, sin_cos
+
+
+def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
+    """Return twice the vector part of the error quaternion, along the shorter rotation.
+
+    It is 2 sin(a / 2) times the axis of the rotation, where a is its angle: the rotation vector, if
+    the angle is small, with a greatest length of 2.
+
+    Args:
+        quat: Present attitude, xyzw.
+        rpy: Roll, pitch and yaw of the desired attitude [rad].
+
+    Returns:
+        The error in body axes.
+    """
+    (sr, cr), (sp, cp), (sy, cy) = (sin_cos(angle / 2) for angle in rpy)
+    u, v, w, s = (
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+        cr * cp * cy + sr * sp * sy,
+    )
+    x, y, z, q = quat
+    # The conjugate of the attitude times the desired attitude.
+    error = (
+        q * u - x * s - y * w + z * v,
+        q * v + x * w - y * s - z * u,
+        q * w - x * v + y * u - z * s,
+    )
+    real = q * s + x * u + y * v + z * w
+    return scale(error, jnp.where(real < 0, -2.0, 2.0))

@@ -1,0 +1,153 @@
+"""The controller of Brescianini, Hehn and D'Andrea, component by component.
+
+D. Brescianini, M. Hehn, R. D'Andrea, "Nonlinear quadrocopter attitude control", technical report,
+ETH Zurich 2013. The position error behaves like a spring with damper, the attitude error decays
+exponentially on the quaternions, the body rates follow with a time constant each. Gains are time
+constants, so they are those of the firmware for any drone; mass and inertia are the drone's own.
+
+The attitude is controlled in full: the report's reduced control, which leaves out the yaw, is off
+in the firmware, too. The firmware's rule for fast spins (over 12 rad/s) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.control.attitude_error import attitude_error
+from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
+from crazyflow_ros.dynamics.components import (
+    BodyState,
+    Vec3,
+    Vec4,
+    add,
+    cross,
+    dot,
+    heading,
+    matrix_rows,
+    normalize,
+    rpy_from_rotation_matrix,
+    scale,
+    subtract,
+    transform,
+    transpose,
+    vector,
+)
+from crazyflow_ros.dynamics.rigid_body import of_each
+from crazyflow_ros.kernels import apart
+
+Params = dict[str, Array]
+
+POSITION_MEMORY: dict[str, int] = {}
+ATTITUDE_MEMORY: dict[str, int] = {}
+
+_LEAST_COSINE = 0.01  # of the tilt, by which the lift is divided
+
+
+def load_params(stage: str, drone: str | Sequence[str]) -> Params:
+    """See `Cascade.load_params`."""
+    return of_each(partial(_load_params, stage), drone)
+
+
+def _load_params(stage: str, drone: str) -> Params:
+    figures = load_controller(drone, "brescianini", stage)
+    if stage == "state":
+        figures["mass"] = load_mellinger(drone, "state")["mass"]
+        figures["gravity_vec"] = load_drone(drone)["gravity_vec"]
+    else:
+        figures["J"] = load_drone(drone)["J"]
+    return {name: jnp.array(np.asarray(value, float)) for name, value in figures.items()}
+
+
+def true_to_mass(params: Params, hover_thrust: Array) -> Params:
+    """See `Cascade.true_to_mass`."""
+    return params | {"mass": -hover_thrust[..., 0] / params["gravity_vec"][..., 2]}
+
+
+def state2attitude(
+    body: BodyState,
+    setpoint: tuple[Vec3, Vec3, Vec3, Vec4],
+    memory: Memory,
+    dt: float,
+    params: Params,
+) -> tuple[Vec3, Array, Memory]:
+    """See `Cascade.state2attitude`."""
+    del dt
+    return *apart(_thrust_and_attitude, body, setpoint, params), memory
+
+
+def _thrust_and_attitude(
+    body: BodyState, setpoint: tuple[Vec3, Vec3, Vec3, Vec4], params: Params
+) -> tuple[Vec3, Array]:
+    pos_sp, vel_sp, acc_sp, quat_sp = setpoint
+    most, gravity = params["thrust_max"], -params["gravity_vec"][..., 2]
+    errors = zip(subtract(pos_sp, body.pos), subtract(vel_sp, body.vel))
+    wanted = []
+    for i, (pos, vel) in enumerate(errors):
+        tau, zeta = params["tau"][..., i], params["zeta"][..., i]
+        lift = acc_sp[i] + (gravity if i == 2 else 0.0)
+        wanted.append(jnp.clip(pos / tau**2 + vel * 2 * zeta / tau + lift, -most, most))
+    x, y, z = wanted
+
+    qx, qy, _, _ = body.quat
+    cosine = 1 - 2 * (qx * qx + qy * qy)  # of the tilt
+    cosine = jnp.where(cosine < 0, -1.0, 1.0) * jnp.maximum(jnp.abs(cosine), _LEAST_COSINE)
+    x, y, z = _attainable((x, y, z), jnp.abs(z / cosine) > most, params)
+    thrust = params["mass"] * jnp.clip(z / cosine, params["thrust_min"], most)
+
+    # The shortest rotation from the vertical to the thrust, after that to the heading.
+    up = jnp.zeros_like(z)
+    z_axis = normalize((x, y, z), (up, up, up + 1))
+    ahead = heading(quat_sp)
+    share = dot(ahead, z_axis) / jnp.maximum(1 + z_axis[2], 1e-6)
+    x_axis = subtract(ahead, scale(add(z_axis, (up, up, up + 1)), share))
+    axes = (x_axis, cross(z_axis, x_axis), z_axis)
+    return rpy_from_rotation_matrix(transpose(axes)), thrust
+
+
+def _attainable(acc: Vec3, is_beyond: Array, params: Params) -> Vec3:
+    """Reduce a mass-normalised thrust to the greatest one where it is beyond.
+
+    The part `fairness` of the vertical acceleration is reduced like the horizontal one; the rest is
+    kept.
+    """
+    x, y, z = acc
+    gravity, fair = -params["gravity_vec"][..., 2], params["fairness"]
+    reduced, kept = fair * (z - gravity), (1 - fair) * (z - gravity) + gravity
+    # |(r x, r y, r reduced + kept)| = thrust_max
+    a, b = x * x + y * y + reduced * reduced, reduced * kept
+    c = jnp.maximum(params["thrust_max"] ** 2 - kept * kept, 0.0)
+    is_small = a < 1e-6
+    root = jnp.sqrt(jnp.maximum(b * b + a * c, 1e-12))
+    ratio = (root - b) / jnp.where(is_small, 1.0, a)
+    ratio = jnp.where(is_beyond, jnp.where(is_small, 0.0, jnp.clip(ratio, 0, 1)), 1.0)
+    return ratio * x, ratio * y, ratio * reduced + kept
+
+
+def attitude2force_torque(
+    body: BodyState,
+    setpoint: tuple[Vec3, Vec3, Array],
+    memory: Memory,
+    dt: float,
+    params: Params,
+) -> tuple[Array, Vec3, Memory]:
+    """See `Cascade.attitude2force_torque`. Of the desired body rates, only the yaw rate is used."""
+    del dt
+    rpy, rates, thrust = setpoint
+    return thrust, apart(_torque, body.quat, body.ang_vel, rpy, rates[2], params), memory
+
+
+def _torque(quat: Vec4, ang_vel: Vec3, rpy: Vec3, yaw_rate: Array, params: Params) -> Vec3:
+    x, y, z = scale(attitude_error(quat, rpy), 1 / params["tau"])
+    wanted = (x, y, z + yaw_rate)
+    excess = [jnp.abs(w) / params["rate_max"][..., i] for i, w in enumerate(wanted)]
+    scaling = 1 / jnp.maximum(jnp.maximum(excess[0], excess[1]), jnp.maximum(excess[2], 1.0))
+    error = subtract(scale(wanted, scaling), ang_vel)
+    tau_x, tau_y, tau_z = vector(params["rate_tau"])
+    ang_acc = (error[0] / tau_x, error[1] / tau_y, error[2] / tau_z)
+    return transform(matrix_rows(params["J"]), ang_acc)

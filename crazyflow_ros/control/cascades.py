@@ -1,0 +1,102 @@
+"""The controllers besides Mellinger's, as modules of one form.
+
+Each consists of a position controller, from a state command to an attitude command, and an attitude
+controller, from there to force and torque. Both are pure functions. Their memory is a dictionary of
+component arrays by name, in which zeros mean that the controller has not run yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from jax import Array
+
+from crazyflow_ros.control import Controller, brescianini, indi, pid
+from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.dynamics.components import BodyState, Vec3, Vec4
+
+Params = dict[str, Array]
+
+
+class Cascade(Protocol):
+    """What the module of a controller contains."""
+
+    @property
+    def POSITION_MEMORY(self) -> Mapping[str, int]:
+        """Memory of the position controller: number of components by name."""
+
+    @property
+    def ATTITUDE_MEMORY(self) -> Mapping[str, int]:
+        """The same of the attitude controller."""
+
+    def load_params(self, stage: str, drone: str | Sequence[str]) -> Params:
+        """Load the parameters of one stage, shared by all worlds.
+
+        Args:
+            stage: `state` or `attitude`.
+            drone: Name of the drone, or path of its folder; or one of each drone, whose parameters
+                are then stacked.
+
+        Raises:
+            ValueError: There is no such drone, or it has no figures of the controller.
+        """
+
+    def true_to_mass(self, params: Params, hover_thrust: Array) -> Params:
+        """Return parameters of the position controller for the drone's true weight.
+
+        Args:
+            params: `load_params("state", ...)`.
+            hover_thrust: (..., 1) N, collective thrust that balances gravity.
+        """
+
+    def state2attitude(
+        self,
+        body: BodyState,
+        setpoint: tuple[Vec3, Vec3, Vec3, Vec4],
+        memory: Memory,
+        dt: float,
+        params: Params,
+    ) -> tuple[Vec3, Array, Memory]:
+        """Run the position controller.
+
+        Args:
+            body: Measured state.
+            setpoint: Position, velocity, acceleration (world frame, SI) and attitude, of which only
+                the yaw is used.
+            memory: Arrays of `POSITION_MEMORY`.
+            dt: Period of the controller, s.
+            params: `load_params("state", ...)`.
+
+        Returns:
+            Roll, pitch and yaw [rad], collective thrust [N], the new memory.
+        """
+
+    def attitude2force_torque(
+        self,
+        body: BodyState,
+        setpoint: tuple[Vec3, Vec3, Array],
+        memory: Memory,
+        dt: float,
+        params: Params,
+    ) -> tuple[Array, Vec3, Memory]:
+        """Run the attitude and body rate controller.
+
+        Args:
+            body: Measured state.
+            setpoint: Roll, pitch, yaw [rad], body rates [rad/s] and collective thrust [N].
+            memory: Arrays of `ATTITUDE_MEMORY`.
+            dt: Period of the controller, s.
+            params: `load_params("attitude", ...)`.
+
+        Returns:
+            Collective thrust [N], torque about the body axes [N m], the new memory.
+        """
+
+
+CASCADES: Mapping[Controller, Cascade] = {
+    Controller.pid: pid,
+    Controller.indi: indi,
+    Controller.brescianini: brescianini,
+}
+"""The modules by controller. Mellinger's, whose stages have a form of their own, is missing."""

@@ -1,0 +1,8 @@
+"""Memory of controllers."""
+
+from __future__ import annotations
+
+from jax import Array
+
+Memory = dict[str, tuple[Array, ...]]
+"""Component arrays of one shape by name."""

@@ -1,0 +1,260 @@
+"""All controllers in flight: hovering from random starts, disturbances, gradients, selection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from control_helpers import body, components, fresh, state_setpoint
+from quadrotor_reference import Quadrotor
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control.cascades import CASCADES
+from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.sim import Sim, SimData, functional
+
+DRONE = "cf2x_L250"
+OTHERS = [c for c in Controller if c is not Controller.default]
+
+
+def flying(controller: str, n: int = 1, drone: str = DRONE, **options) -> Sim:
+    """Drones near 1 m with rotors at hover speed, sent to (0, 0, 1)."""
+    sim = Sim(n, drone=drone, control="state", controller=controller, true_mass=True, **options)
+    rng, states = np.random.default_rng(0), sim.data.states
+    tilt, yaw = rng.uniform(-0.1, 0.1, (n, 2)), rng.uniform(-0.3, 0.3, n)
+    quat = Rotation.from_euler("xyz", np.column_stack((tilt, yaw))).as_quat()
+    sim.data = sim.data.replace(
+        states=states.replace(
+            pos=jnp.asarray(rng.uniform([-0.15, -0.15, 0.9], [0.15, 0.15, 1.1], (n, 3)))[:, None],
+            quat=jnp.asarray(quat)[:, None],
+            vel=jnp.asarray(rng.uniform(-0.15, 0.15, (n, 3)))[:, None],
+            rotor_vel=states.rotor_vel + Quadrotor(drone).hover_speed(),
+        )
+    )
+    sim.state_control(hover(n))
+    return sim
+
+
+def hover(n: int) -> np.ndarray:
+    command = np.zeros((n, 1, 13))
+    command[..., 2] = 1.0
+    return command
+
+
+def error(sim: Sim) -> np.ndarray:
+    """Distance from the commanded position, in each world."""
+    return np.linalg.norm(np.asarray(sim.data.states.pos)[:, 0] - [0, 0, 1], axis=-1)
+
+
+@pytest.mark.parametrize("controller", Controller)
+def test_hover_from_random_starts(controller: str) -> None:
+    sim, most = flying(controller, 64), 0.0
+    for _ in range(20):
+        sim.step(sim.freq // 2)
+        most = max(most, float(error(sim).max()))
+    assert most < 0.35
+    assert error(sim).max() < 0.01
+    assert np.abs(sim.data.states.ang_vel).max() < 1e-2
+    upright = Rotation.from_quat(np.asarray(sim.data.states.quat)[:, 0])
+    np.testing.assert_allclose(upright.as_euler("xyz"), 0, atol=0.02)
+
+
+@pytest.mark.parametrize("controller", OTHERS)
+@pytest.mark.parametrize("drone", [drone for drone in Drone if drone != DRONE])
+def test_every_drone_hovers(controller: str, drone: str) -> None:
+    sim = flying(controller, 8, drone)
+    sim.step(10 * sim.freq)
+    assert error(sim).max() < 0.01
+    assert np.abs(sim.data.states.ang_vel).max() < 0.02
+
+
+@pytest.mark.parametrize("controller", OTHERS)
+def test_fitted_models_follow_the_position_controllers(controller: str) -> None:
+    sim = flying(controller, 8, dynamics="so_rpy_rotor_drag")
+    states = sim.data.states
+    weight = load_drone(DRONE)["mass"] * 9.81
+    sim.data = sim.data.replace(states=states.replace(rotor_vel=0 * states.rotor_vel + weight))
+    sim.step(10 * sim.freq)
+    assert error(sim).max() < 0.01
+
+
+def test_what_a_constant_force_leaves() -> None:
+    """Integrals and increments remove it; Brescianini's spring gives by tau^2 F / m."""
+    force = np.array([0.02, -0.015, 0.03])
+    left = {}
+    for controller in Controller:
+        sim = flying(controller)
+        sim.data = sim.data.replace(
+            states=sim.data.states.replace(force=jnp.asarray(force, jnp.float32)[None, None])
+        )
+        sim.step(200 * sim.freq)
+        left[controller] = np.asarray(sim.data.states.pos)[0, 0] - [0, 0, 1]
+    spring = 0.3**2 * force / load_drone(DRONE)["mass"]
+    np.testing.assert_allclose(left[Controller.brescianini], spring, rtol=0.02)
+    np.testing.assert_allclose(left[Controller.indi], 0, atol=2e-3)
+    np.testing.assert_allclose(left[Controller.pid], 0, atol=2e-3)
+
+
+def test_what_a_constant_torque_leaves() -> None:
+    """INDI and PID turn back to the commanded attitude; Brescianini's is off by tau tau_r T / J."""
+    torque, figures = 2e-5, load_drone(DRONE)
+    left = {}
+    for controller in OTHERS:
+        sim = Sim(drone=DRONE, control="attitude", controller=controller)
+        states = sim.data.states
+        sim.data = sim.data.replace(
+            states=states.replace(
+                pos=states.pos + jnp.array([0, 0, 50.0]),
+                rotor_vel=states.rotor_vel + Quadrotor(DRONE).hover_speed(),
+                torque=states.torque + jnp.array([torque, 0, 0]),
+            )
+        )
+        sim.attitude_control([[[0.0, 0.0, 0.0, figures["mass"] * 9.81]]])
+        sim.step(5 * sim.freq)
+        left[controller] = Rotation.from_quat(sim.data.states.quat[0, 0]).as_euler("xyz")[0]
+    expected = 0.25 * 0.015 * torque / figures["J"][0, 0]
+    assert left[Controller.brescianini] == pytest.approx(expected, rel=0.05)
+    assert abs(left[Controller.indi]) < expected / 10
+    assert abs(left[Controller.pid]) < expected / 10
+
+
+@pytest.mark.parametrize("controller", Controller)
+def test_drones_of_a_batch_fly_as_each_would_alone(controller: str) -> None:
+    """Worlds and drones of a batch do not notice one another."""
+    batch = Sim(3, 2, control="state", controller=controller, true_mass=True)
+    command = np.zeros((3, 2, 13))
+    command[..., 2] = np.linspace(0.4, 0.9, 6).reshape(3, 2)
+    command[..., :2] = np.asarray(batch.data.states.pos)[..., :2] + 0.1
+    batch.state_control(command)
+    batch.step(500)
+    alone = Sim(control="state", controller=controller, true_mass=True)
+    pos = batch.default_data.states.pos[:1, 1:]
+    alone.data = alone.data.replace(states=alone.data.states.replace(pos=pos))
+    alone.state_control(command[2:, 1:])
+    alone.step(500)
+    np.testing.assert_allclose(alone.data.states.pos, batch.data.states.pos[2:, 1:], atol=1e-5)
+
+
+def assert_differentiable(fn: Callable[[jax.Array], jax.Array], x: jax.Array) -> None:
+    """The gradient is finite, not zero, and that of central differences."""
+    gradient, h = jax.jit(jax.grad(fn))(x), 1e-6
+    value, units = jax.jit(fn), jnp.eye(x.size)
+    differences = [(value(x + h * e) - value(x - h * e)) / (2 * h) for e in units]
+    assert np.isfinite(gradient).all() and (np.abs(gradient) > 0).all()
+    np.testing.assert_allclose(gradient, differences, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("controller", OTHERS)
+def test_a_controller_has_the_gradient_of_finite_differences(controller: str) -> None:
+    """Of its second run, by everything that is measured."""
+    with jax.enable_x64(True):
+        cascade = CASCADES[controller]
+        state, attitude = (cascade.load_params(stage, DRONE) for stage in ("state", "attitude"))
+        setpoint = state_setpoint((0.1, -0.1, 0.05), (0.1, 0.2, 0.1), (0.3, 0.1, 0.2))
+
+        def output(x: jax.Array) -> jax.Array:
+            pos, quat, vel, ang_vel = jnp.split(x, [3, 7, 10])
+            outer, inner = fresh(cascade.POSITION_MEMORY), fresh(cascade.ATTITUDE_MEMORY)
+            first = body(0.9 * pos, (0, 0, 0, 1), 0.5 * vel, 0.5 * ang_vel)
+            for drone in (first, body(pos, quat / jnp.linalg.norm(quat), vel, ang_vel)):
+                rpy, thrust, outer = cascade.state2attitude(drone, setpoint, outer, 0.01, state)
+                force, torque, inner = cascade.attitude2force_torque(
+                    drone, (rpy, components((0, 0, 0.1)), thrust), inner, 0.002, attitude
+                )
+            return force + 300 * torque[0] - 500 * torque[1] + 900 * torque[2]
+
+        x = np.random.default_rng(3).normal(0, 0.02, 13)
+        x[6] = 1.0  # the real part of the attitude
+        assert_differentiable(output, jnp.asarray(x))
+
+
+@pytest.mark.soak
+def test_a_flight_has_the_gradient_of_finite_differences() -> None:
+    with jax.enable_x64(True):
+        sim = flying("indi")
+        step = sim.build_step_fn(derivative=False)
+
+        def place(x: jax.Array) -> jax.Array:
+            """Of a drone after 20 ms, by setpoint, velocity and mass."""
+            data: SimData = sim.data
+            command = jnp.zeros((1, 1, 13)).at[..., :3].set(jnp.stack((x[0], 0.1, 1.0)))
+            data = functional.state_control(data, command)
+            data = data.replace(
+                states=data.states.replace(vel=data.states.vel + x[1]),
+                params=data.params.replace(mass=data.params.mass * x[2]),
+            )
+            pos = step(data, 10).states.pos[0, 0]
+            return 2 * pos[0] - pos[1] + 3 * pos[2]
+
+        assert_differentiable(place, jnp.array([0.05, 0.1, 1.0]))
+
+
+@pytest.mark.parametrize("controller", [Controller.pid, Controller.indi])
+def test_an_unarmed_drone_forgets(controller: str) -> None:
+    sim = flying(controller)
+    sim.step(50)
+
+    def memory(data: SimData) -> list[np.ndarray]:
+        controls = data.controls
+        return jax.tree.leaves((controls.state.memory, controls.attitude.memory))
+
+    assert all(np.any(x) for x in memory(sim.data))
+    controls = sim.data.controls
+    sim.data = sim.data.replace(controls=controls.replace(armed=~controls.armed))
+    sim.step(10)
+    for now in memory(sim.data):
+        np.testing.assert_array_equal(now, 0)
+
+
+def test_the_default_is_mellingers_to_the_bit() -> None:
+    default, named = Sim(control="state"), Sim(control="state", controller="mellinger")
+    assert default.controller is Controller.mellinger
+    for sim in (default, named):
+        sim.state_control(hover(1))
+        sim.step(100)
+    assert jax.tree.structure(default.data) == jax.tree.structure(named.data)
+    np.testing.assert_array_equal(default.data.states.pos, named.data.states.pos)
+
+
+def test_numbers_are_those_of_the_firmware() -> None:
+    assert {str(c): c.number for c in Controller} == {
+        "pid": 1,
+        "mellinger": 2,
+        "indi": 3,
+        "brescianini": 4,
+    }
+    assert [Controller.of_number(c.number) for c in Controller] == list(Controller)
+    expected = "unknown controller 5, have 1 pid, 2 mellinger, 3 indi, 4 brescianini"
+    with pytest.raises(ValueError, match=expected):
+        Controller.of_number(5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"controller": "lee"},
+            "unknown controller 'lee', have pid, mellinger, indi, brescianini",
+        ),
+        *(
+            (
+                {"controller": "pid", "control": control},
+                "controller=pid needs control=state or attitude with "
+                f"dynamics=first_principles, got {control}",
+            )
+            for control in (Control.body_rate, Control.force_torque, Control.rotor_vel)
+        ),
+        (
+            {"controller": "indi", "control": "attitude", "dynamics": "so_rpy"},
+            "controller=indi needs control=state with dynamics=so_rpy, got attitude",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Sim(**options)
