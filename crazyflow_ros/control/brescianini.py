@@ -40,6 +40,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
 from crazyflow_ros.kernels import apart
+from crazyflow_ros.on_device import on_device
 
 Params = dict[str, Array]
 
@@ -61,7 +62,7 @@ def _load_params(stage: str, drone: str) -> Params:
         figures["gravity_vec"] = load_drone(drone)["gravity_vec"]
     else:
         figures["J"] = load_drone(drone)["J"]
-    return {name: jnp.array(np.asarray(value, float)) for name, value in figures.items()}
+    return {name: on_device(np.asarray(value, float)) for name, value in figures.items()}
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:

@@ -49,6 +49,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
 from crazyflow_ros.kernels import apart
+from crazyflow_ros.on_device import on_device
 
 Params = dict[str, Array]
 
@@ -75,7 +76,7 @@ def _load_params(stage: str, drone: str) -> Params:
         levers = np.array([2 * own["L"], 2 * own["L"], 4 * shared["thrust2torque"]])
         figures["J"] = own["J"]
         figures["torque_max"] = figures["torque_max"] * levers * own["thrust_max"]
-    return {name: jnp.array(np.asarray(value, float)) for name, value in figures.items()}
+    return {name: on_device(np.asarray(value, float)) for name, value in figures.items()}
 
 
 def _rotor_tau(figures: dict[str, np.ndarray]) -> float:

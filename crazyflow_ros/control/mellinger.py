@@ -32,6 +32,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
 from crazyflow_ros.kernels import apart
+from crazyflow_ros.on_device import on_device
 
 Params = dict[str, Array]
 
@@ -58,7 +59,7 @@ def _load_params(stage: str, drone: str) -> Params:
         "thrust2torque mixing_matrix",
         "force_torque": "thrust_min thrust_max L rpm2thrust thrust2torque mixing_matrix",
     }[stage].split()
-    return {name: jnp.array(np.asarray(figures[name], float)) for name in names}
+    return {name: on_device(np.asarray(figures[name], float)) for name in names}
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:

@@ -35,6 +35,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
 from crazyflow_ros.kernels import apart
+from crazyflow_ros.on_device import on_device
 
 Params = dict[str, Array]
 
@@ -68,7 +69,7 @@ def _load_params(stage: str, drone: str) -> Params:
             heavier = np.diag(own["J"]) / np.diag(other["J"])
             for name in ("rate_kp", "rate_ki", "rate_kd", "torque_max"):
                 figures[name] *= heavier
-    return {name: jnp.array(np.asarray(value, float)) for name, value in figures.items()}
+    return {name: on_device(np.asarray(value, float)) for name, value in figures.items()}
 
 
 def _state_gains(drone: str) -> dict[str, np.ndarray]:

@@ -33,6 +33,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
 from crazyflow_ros.kernels import apart
+from crazyflow_ros.on_device import on_device
 
 RPM = 2 * pi / 60  # rad/s
 
@@ -72,15 +73,15 @@ class Params(RigidBody):
         limits = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust))) / (2 * k2)
         return cls(
             **body_figures(drone),
-            L=jnp.array([p["L"]]),
-            prop_inertia=jnp.array([p["prop_inertia"]]),
-            rpm2thrust=jnp.array(p["rpm2thrust"])[None],
-            rpm2torque=jnp.array(p["rpm2torque"])[None],
-            mixing_matrix=jnp.array(p["mixing_matrix"]),
-            drag_matrix=jnp.array(p["drag_matrix"]),
-            wind=jnp.zeros(3),
-            rotor_dyn_coef=jnp.array(p["rotor_dyn_coef"])[None],
-            rotor_vel_limits=jnp.array(limits),
+            L=on_device([p["L"]]),
+            prop_inertia=on_device([p["prop_inertia"]]),
+            rpm2thrust=on_device([p["rpm2thrust"]]),
+            rpm2torque=on_device([p["rpm2torque"]]),
+            mixing_matrix=on_device(p["mixing_matrix"]),
+            drag_matrix=on_device(p["drag_matrix"]),
+            wind=on_device([0.0] * 3),
+            rotor_dyn_coef=on_device([p["rotor_dyn_coef"]]),
+            rotor_vel_limits=on_device(limits),
         )
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:

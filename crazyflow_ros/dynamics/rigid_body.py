@@ -25,6 +25,7 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.on_device import on_device
 from crazyflow_ros.struct import Struct
 
 T = TypeVar("T")
@@ -95,8 +96,8 @@ def body_figures(drone: str) -> dict[str, Any]:
     """Return the fields of `RigidBody` for a drone, by its name or the path of its folder."""
     figures = load_drone(drone)
     return {
-        "mass": jnp.array([figures["mass"]]),
-        "gravity_vec": jnp.array(figures["gravity_vec"]),
-        "J": jnp.array(figures["J"]),
-        "J_inv": jnp.array(np.linalg.inv(figures["J"])),
+        "mass": on_device([figures["mass"]]),
+        "gravity_vec": on_device(figures["gravity_vec"]),
+        "J": on_device(figures["J"]),
+        "J_inv": on_device(np.linalg.inv(figures["J"])),
     }

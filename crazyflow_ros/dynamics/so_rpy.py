@@ -29,6 +29,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.components import matrix_rows as rows
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
+from crazyflow_ros.on_device import on_device
 
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
 # this, the cosine of the pitch is kept constant.
@@ -70,7 +71,7 @@ def fitted(drone: str, model: str) -> dict[str, Any]:
     """Load the fitted parameters of a drone, including those of `Params`."""
     p = load_model(drone, model)
     limits = [4 * p.pop("thrust_min"), 4 * p.pop("thrust_max")]
-    return {k: jnp.array(v) for k, v in p.items()} | {"thrust_limits": jnp.array(limits)}
+    return {k: on_device(v) for k, v in (p | {"thrust_limits": limits}).items()}
 
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Self
 
-import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics import so_rpy, so_rpy_rotor
@@ -22,6 +21,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import body_figures
+from crazyflow_ros.on_device import on_device
 
 
 class Params(so_rpy_rotor.Params):
@@ -36,7 +36,7 @@ class Params(so_rpy_rotor.Params):
     def create(cls, drone: str) -> Self:
         """Load the parameters of a drone, by its name or the path of its folder."""
         fitted = so_rpy.fitted(drone, "so_rpy_rotor_drag")
-        return cls(**body_figures(drone), **fitted, wind=jnp.zeros(3))
+        return cls(**body_figures(drone), **fitted, wind=on_device([0.0] * 3))
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""

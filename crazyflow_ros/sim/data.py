@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
@@ -20,6 +19,7 @@ from crazyflow_ros.control.cascades import CASCADES
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
+from crazyflow_ros.on_device import on_device
 from crazyflow_ros.struct import Struct, static_field
 
 
@@ -315,15 +315,15 @@ class SimData(Struct):
                 rotor_vel=filled((n_worlds, n_drones), 4),
                 rpy_thrust=None if dynamics.has_rotors else filled((n_worlds, n_drones), 4),
                 actuators=filled((n_worlds, n_drones), 4),
-                armed=jnp.asarray(np.ones((n_worlds, n_drones, 1), bool)),
+                armed=on_device(np.ones((n_worlds, n_drones, 1), bool)),
                 mode=control,
             ),
             params=params,
             core=SimCore(
-                steps=jnp.asarray(np.zeros((n_worlds, 1), np.int32)),
-                drone_mocap_ids=jnp.asarray(np.arange(n_drones, dtype=np.int32)),
+                steps=on_device(np.zeros((n_worlds, 1), np.int32)),
+                drone_mocap_ids=on_device(np.arange(n_drones, dtype=np.int32)),
                 rng_key=jax.random.key(seed),
-                mjx_synced=jnp.array(False),
+                mjx_synced=on_device(False),
                 freq=freq,
                 n_worlds=n_worlds,
                 n_drones=n_drones,
@@ -352,7 +352,7 @@ def filled(lead: tuple[int, int], values: int | ArrayLike) -> Array:
     Built with NumPy, because JAX would compile a function for each shape.
     """
     array = np.zeros(values) if isinstance(values, int) else np.asarray(values, float)
-    return jnp.asarray(np.broadcast_to(array, (*lead, array.shape[-1])))
+    return on_device(np.broadcast_to(array, (*lead, array.shape[-1])))
 
 
 def grid_2d(n: int, spacing: float = 1.0) -> np.ndarray:

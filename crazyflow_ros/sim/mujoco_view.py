@@ -11,6 +11,7 @@ from jax import Array
 from jax.sharding import NamedSharding, PartitionSpec
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.on_device import on_device
 from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene import frames
 from crazyflow_ros.sim.contacts import (
@@ -107,7 +108,7 @@ class SimScene:
         model = self.mj_model
         ids = [model.body(f"drone:{i}").mocapid.item() for i in range(self.n_drones)]
         data = self.data
-        core = data.core.replace(drone_mocap_ids=jnp.array(ids, jnp.int32))
+        core = data.core.replace(drone_mocap_ids=on_device(np.array(ids, np.int32)))
         self.data = data.replace(core=core)
 
     def sync(self) -> None:
