@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmark import (
+    controllers,
     governor,
     lock_step,
     node,
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "lock_step": lock_step.main,
     "sensors": sensors.main,
     "governor": governor.main,
+    "controllers": controllers.main,
 }
 
 

@@ -50,8 +50,9 @@ ATTITUDE_MEMORY: dict[str, int] = {}
 _LEAST_COSINE = 0.01  # of the tilt, by which the lift is divided
 
 
-def load_params(stage: str, drone: str | Sequence[str]) -> Params:
+def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
     """See `Cascade.load_params`."""
+    del freq
     return of_each(partial(_load_params, stage), drone)
 
 

@@ -30,16 +30,18 @@ class Cascade(Protocol):
     def ATTITUDE_MEMORY(self) -> Mapping[str, int]:
         """The same of the attitude controller."""
 
-    def load_params(self, stage: str, drone: str | Sequence[str]) -> Params:
+    def load_params(self, stage: str, drone: str | Sequence[str], freq: int) -> Params:
         """Load the parameters of one stage, shared by all worlds.
 
         Args:
             stage: `state` or `attitude`.
             drone: Name of the drone, or path of its folder; or one of each drone, whose parameters
                 are then stacked.
+            freq: Rate of the controller, Hz.
 
         Raises:
-            ValueError: There is no such drone, or it has no figures of the controller.
+            ValueError: There is no such drone, it has no figures of the controller, or the rate is
+                too low.
         """
 
     def true_to_mass(self, params: Params, hover_thrust: Array) -> Params:
@@ -65,7 +67,7 @@ class Cascade(Protocol):
             setpoint: Position, velocity, acceleration (world frame, SI) and attitude, of which only
                 the yaw is used.
             memory: Arrays of `POSITION_MEMORY`.
-            dt: Period of the controller, s.
+            dt: Period of the controller, s; that of `params`.
             params: `load_params("state", ...)`.
 
         Returns:
@@ -86,7 +88,7 @@ class Cascade(Protocol):
             body: Measured state.
             setpoint: Roll, pitch, yaw [rad], body rates [rad/s] and collective thrust [N].
             memory: Arrays of `ATTITUDE_MEMORY`.
-            dt: Period of the controller, s.
+            dt: Period of the controller, s; that of `params`.
             params: `load_params("attitude", ...)`.
 
         Returns:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import pi, sqrt, tan
 
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
+
+from crazyflow_ros.dynamics.components import split
+
+Pair = tuple[Array, Array]
 
 
 class LowPass:
@@ -14,24 +18,34 @@ class LowPass:
     It is in the transposed direct form II: two numbers of memory for each signal.
 
     Args:
-        cutoff: Frequency at which the gain is half of the power [Hz], below half the sampling rate.
-        dt: Sampling period [s].
+        coefficients: (..., 4) result of `coefficients`.
     """
 
-    def __init__(self, cutoff: Array, dt: float) -> None:
-        k = jnp.tan(pi * cutoff * dt)
-        norm = 1 / (k * k + sqrt(2) * k + 1)
-        self._b0, self._b1 = k * k * norm, 2 * k * k * norm
-        self._a1 = 2 * (k * k - 1) * norm
-        self._a2 = (k * k - sqrt(2) * k + 1) * norm
+    def __init__(self, coefficients: Array) -> None:
+        self._b0, self._b1, self._a1, self._a2 = split(coefficients)
 
-    def settled(self, signal: Array) -> tuple[Array, Array]:
+    @staticmethod
+    def coefficients(cutoff: float, freq: float) -> np.ndarray:
+        """Return the coefficients, (4,).
+
+        Args:
+            cutoff: Frequency at which half of the power passes [Hz], below half of `freq`.
+            freq: Sampling rate [Hz].
+
+        Raises:
+            ValueError: The cutoff is too high.
+        """
+        if cutoff >= freq / 2:
+            raise ValueError(f"cutoff must be below half of {freq:g} Hz, got {cutoff:g} Hz")
+        k = tan(pi * cutoff / freq)
+        norm = 1 + sqrt(2) * k + k * k
+        return np.array([k * k, 2 * k * k, 2 * (k * k - 1), 1 - sqrt(2) * k + k * k]) / norm
+
+    def settled(self, signal: Array) -> Pair:
         """Return the memory after the signal has been constant for long."""
         return (1 - self._b0) * signal, (self._b0 - self._a2) * signal
 
-    def __call__(
-        self, signal: Array, memory: tuple[Array, Array]
-    ) -> tuple[Array, tuple[Array, Array]]:
+    def __call__(self, signal: Array, memory: Pair) -> tuple[Array, Pair]:
         """Return the filtered signal and the new memory."""
         first, second = memory
         filtered = self._b0 * signal + first

@@ -21,8 +21,9 @@ and acceleration are ignored. Differences are:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from math import expm1
 
 import jax.numpy as jnp
 import numpy as np
@@ -60,14 +61,16 @@ ATTITUDE_MEMORY = {"ran": 1, "torque": 3, "rate_filter": 6, "rate": 3, "torque_f
 """The same with torque [N m] and body rates [rad/s]."""
 
 
-def load_params(stage: str, drone: str | Sequence[str]) -> Params:
+def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
     """See `Cascade.load_params`."""
-    return of_each(partial(_load_params, stage), drone)
+    return of_each(partial(_load_params, stage, freq), drone)
 
 
-def _load_params(stage: str, drone: str) -> Params:
+def _load_params(stage: str, freq: int, drone: str) -> Params:
     own, shared = load_drone(drone), load_mellinger(drone, "attitude")
-    figures = load_controller(drone, "indi", stage) | {"rotor_tau": _rotor_tau(own)}
+    figures = load_controller(drone, "indi", stage)
+    figures["low_pass"] = LowPass.coefficients(figures.pop("cutoff"), freq)
+    figures["rotor_share"] = -expm1(-1 / (freq * _rotor_tau(own)))  # of a change, in a period
     if stage == "state":
         figures |= {"mass": own["mass"], "gravity_vec": own["gravity_vec"]}
         figures |= {name: 4 * own[name] for name in ("thrust_min", "thrust_max")}
@@ -94,21 +97,24 @@ def true_to_mass(params: Params, hover_thrust: Array) -> Params:
 
 
 def _filtered(
-    low_pass: LowPass,
-    signal: Vec3,
-    memory: tuple[Array, ...],
-    start: Callable[[Array, Array], Array],
+    signal: Vec3, memory: tuple[Array, ...], is_first: Array, coefficients: Array
 ) -> tuple[Vec3, tuple[Array, ...]]:
     """Return a filtered vector and the new memory of its three filters."""
+    low_pass = LowPass(coefficients)
     outputs: list[Array] = []
     after: list[Array] = []
-    for i, value in enumerate(signal):
-        first, second = low_pass.settled(value)
-        before = start(first, memory[2 * i]), start(second, memory[2 * i + 1])
-        output, new = low_pass(value, before)
+    for value, old in zip(signal, zip(memory[::2], memory[1::2])):
+        first, second = (jnp.where(is_first, x, y) for x, y in zip(low_pass.settled(value), old))
+        output, new = low_pass(value, (first, second))
         outputs.append(output)
         after += new
     return (outputs[0], outputs[1], outputs[2]), tuple(after)
+
+
+def _change(now: Vec3, before: tuple[Array, ...], is_first: Array, dt: float) -> Vec3:
+    """Return the time derivative of a signal, zero in the first run."""
+    x, y, z = (jnp.where(is_first, 0.0, (a - b) / dt) for a, b in zip(now, before))
+    return (x, y, z)
 
 
 def state2attitude(
@@ -120,62 +126,50 @@ def state2attitude(
 ) -> tuple[Vec3, Array, Memory]:
     """See `Cascade.state2attitude`. Velocity and acceleration of the setpoint are ignored."""
     pos_sp, _, _, quat_sp = setpoint
-    return apart(
-        partial(_thrust_and_attitude, dt=dt),
-        *(body.pos, body.quat, body.vel, pos_sp, quat_sp, memory, params),
+    is_first = memory["ran"][0] == 0
+    low_pass, share = params["low_pass"], params["rotor_share"]
+    z_axis = transpose(rotation_matrix(body.quat))[2]
+    vel, vel_filter = apart(_filtered, body.vel, memory["vel_filter"], is_first, low_pass)
+    acc = _change(vel, memory["vel"], is_first, dt)
+    # At the start the drone is taken to hover.
+    weight = -params["mass"] * params["gravity_vec"][..., 2]
+    thrust = jnp.where(is_first, weight, memory["thrust"][0])
+    x, y, z = (thrust * up for up in z_axis)
+    still = jnp.zeros_like(x)
+    lift = (
+        jnp.where(is_first, still, x),
+        jnp.where(is_first, still, y),
+        jnp.where(is_first, thrust, z),
+    )
+    lift, lift_filter = apart(_filtered, lift, memory["lift_filter"], is_first, low_pass)
+
+    errors = zip(subtract(pos_sp, body.pos), body.vel, vector(params["kp"]), vector(params["kd"]))
+    x, y, z = (kd * (kp * error - v) for error, v, kp, kd in errors)
+    wanted = add(lift, scale(subtract((x, y, z), acc), params["mass"]))
+    rpy, command = apart(_attitude_and_thrust, wanted, z_axis, heading(quat_sp), params)
+    return (
+        rpy,
+        command,
+        {
+            "ran": (jnp.ones_like(command),),
+            "thrust": (thrust + share * (command - thrust),),
+            "vel_filter": vel_filter,
+            "vel": vel,
+            "lift_filter": lift_filter,
+        },
     )
 
 
-def _thrust_and_attitude(
-    pos: Vec3,
-    quat: Vec4,
-    vel: Vec3,
-    pos_sp: Vec3,
-    quat_sp: Vec4,
-    memory: Memory,
-    params: Params,
-    *,
-    dt: float,
-) -> tuple[Vec3, Array, Memory]:
-    is_first = memory["ran"][0] == 0
-
-    def start(first: Array, later: Array) -> Array:
-        return jnp.where(is_first, first, later)
-
-    mass, weight = params["mass"], -params["mass"] * params["gravity_vec"][..., 2]
-    low_pass = LowPass(params["cutoff"], dt)
-    zero = jnp.zeros_like(pos[2])
-    z_axis = transpose(rotation_matrix(quat))[2]
-    vel_f, vel_filter = _filtered(low_pass, vel, memory["vel_filter"], start)
-    acc_f = tuple((now - start(now, old)) / dt for now, old in zip(vel_f, memory["vel"]))
-    # At the start the drone is taken to hover.
-    thrust = start(weight, memory["thrust"][0])
-    x, y, z = (start(hover, thrust * up) for hover, up in zip((zero, zero, weight), z_axis))
-    lift_f, lift_filter = _filtered(low_pass, (x, y, z), memory["lift_filter"], start)
-
-    errors = zip(subtract(pos_sp, pos), vel, vector(params["kp"]), vector(params["kd"]))
-    x, y, z = (kd * (kp * error - v) for error, v, kp, kd in errors)
-    wanted = add(lift_f, scale(subtract((x, y, z), acc_f), mass))  # type: ignore[arg-type]
-
-    command = jnp.clip(dot(wanted, z_axis), params["thrust_min"], params["thrust_max"])
-    share = -jnp.expm1(-dt / params["rotor_tau"])
-    memory = {
-        "ran": (zero + 1,),
-        "thrust": (thrust + share * (command - thrust),),
-        "vel_filter": vel_filter,
-        "vel": vel_f,
-        "lift_filter": lift_filter,
-    }
-    return _tilted(wanted, heading(quat_sp), params), command, memory
-
-
-def _tilted(lift: Vec3, heading: Vec3, params: Params) -> Vec3:
-    """Return roll, pitch and yaw of a thrust, with limited roll and pitch."""
+def _attitude_and_thrust(
+    lift: Vec3, z_axis: Vec3, heading: Vec3, params: Params
+) -> tuple[Vec3, Array]:
+    """Return roll, pitch and yaw for a thrust vector, and its part along the present z axis."""
     c, s, _ = heading
     ahead, left, up = c * lift[0] + s * lift[1], c * lift[1] - s * lift[0], lift[2]
     roll = -jnp.arctan2(left, jnp.sqrt(ahead * ahead + up * up))
     pitch, most = jnp.arctan2(ahead, up), params["tilt_max"]
-    return jnp.clip(roll, -most, most), jnp.clip(pitch, -most, most), jnp.arctan2(s, c)
+    rpy = (jnp.clip(roll, -most, most), jnp.clip(pitch, -most, most), jnp.arctan2(s, c))
+    return rpy, jnp.clip(dot(lift, z_axis), params["thrust_min"], params["thrust_max"])
 
 
 def attitude2force_torque(
@@ -187,39 +181,31 @@ def attitude2force_torque(
 ) -> tuple[Array, Vec3, Memory]:
     """See `Cascade.attitude2force_torque`. The desired body rates are ignored."""
     rpy_sp, _, thrust = setpoint
-    torque, memory = apart(partial(_torque, dt=dt), body.quat, body.ang_vel, rpy_sp, memory, params)
-    return thrust, torque, memory
-
-
-def _torque(
-    quat: Vec4, ang_vel: Vec3, rpy_sp: Vec3, memory: Memory, params: Params, *, dt: float
-) -> tuple[Vec3, Memory]:
     is_first = memory["ran"][0] == 0
-
-    def start(first: Array, later: Array) -> Array:
-        return jnp.where(is_first, first, later)
-
-    low_pass = LowPass(params["cutoff"], dt)
-    rate_f, rate_filter = _filtered(low_pass, ang_vel, memory["rate_filter"], start)
-    acc_f = tuple((now - start(now, old)) / dt for now, old in zip(rate_f, memory["rate"]))
-    old = memory["torque"]
-    torque_f, torque_filter = _filtered(
-        low_pass, (old[0], old[1], old[2]), memory["torque_filter"], start
+    low_pass, share = params["low_pass"], params["rotor_share"]
+    rate, rate_filter = apart(_filtered, body.ang_vel, memory["rate_filter"], is_first, low_pass)
+    acc = _change(rate, memory["rate"], is_first, dt)
+    x, y, z = before = memory["torque"]
+    torque, torque_filter = apart(_filtered, (x, y, z), memory["torque_filter"], is_first, low_pass)
+    error = apart(attitude_error, body.quat, rpy_sp)
+    command = apart(_torque, error, body.ang_vel, acc, torque, params)
+    return (
+        thrust,
+        command,
+        {
+            "ran": (jnp.ones_like(x),),
+            "torque": tuple(old + share * (new - old) for old, new in zip(before, command)),
+            "rate_filter": rate_filter,
+            "rate": rate,
+            "torque_filter": torque_filter,
+        },
     )
 
-    error = attitude_error(quat, rpy_sp)
-    pairs = zip(error, ang_vel, vector(params["kR"]), vector(params["kw"]), acc_f)
-    x, y, z = (kw * (kR * e - w) - a for e, w, kR, kw, a in pairs)
-    wanted = add(torque_f, transform(matrix_rows(params["J"]), (x, y, z)))
-    tx, ty, tz = (jnp.clip(t, -m, m) for t, m in zip(wanted, vector(params["torque_max"])))
 
-    share = -jnp.expm1(-dt / params["rotor_tau"])
-    modelled = tuple(before + share * (t - before) for before, t in zip(old, (tx, ty, tz)))
-    memory = {
-        "ran": (jnp.ones_like(tx),),
-        "torque": modelled,
-        "rate_filter": rate_filter,
-        "rate": rate_f,
-        "torque_filter": torque_filter,
-    }
-    return (tx, ty, tz), memory
+def _torque(error: Vec3, ang_vel: Vec3, acc: Vec3, present: Vec3, params: Params) -> Vec3:
+    """Return the present torque plus what the angular acceleration lacks."""
+    terms = zip(error, ang_vel, acc, vector(params["kR"]), vector(params["kw"]))
+    x, y, z = (kw * (kR * e - w) - a for e, w, a, kR, kw in terms)
+    wanted = add(present, transform(matrix_rows(params["J"]), (x, y, z)))
+    x, y, z = (jnp.clip(t, -m, m) for t, m in zip(wanted, vector(params["torque_max"])))
+    return (x, y, z)

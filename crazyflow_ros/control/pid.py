@@ -49,8 +49,9 @@ _DEGREE = pi / 180
 _TILT = ("vel_kp", "vel_ki")  # degrees for the horizontal axes, thrust for the vertical one
 
 
-def load_params(stage: str, drone: str | Sequence[str]) -> Params:
+def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
     """See `Cascade.load_params`."""
+    del freq
     return of_each(partial(_load_params, stage), drone)
 
 
@@ -159,15 +160,7 @@ def attitude2force_torque(
 ) -> tuple[Array, Vec3, Memory]:
     """See `Cascade.attitude2force_torque`. The desired body rates are ignored."""
     rpy_sp, _, thrust = setpoint
-    torque, memory = apart(partial(_torque, dt=dt), body.quat, body.ang_vel, rpy_sp, memory, params)
-    return thrust, torque, memory
-
-
-def _torque(
-    quat: Vec4, ang_vel: Vec3, rpy_sp: Vec3, memory: Memory, params: Params, *, dt: float
-) -> tuple[Vec3, Memory]:
-    roll, pitch, yaw = subtract(rpy_sp, rpy_from_rotation_matrix(rotation_matrix(quat)))
-    rpy_err = (roll, pitch, yaw - 2 * pi * jnp.round(yaw / (2 * pi)))
+    rpy_err, ang_vel = apart(_angles_between, body.quat, rpy_sp), body.ang_vel
     rpy_err_i = _integrated(memory["rpy_err_i"], rpy_err, dt)
     rpy_err_i = _limited(rpy_err_i, vector(params["int_err_max"]))
     wanted = _pi(rpy_err, rpy_err_i, vector(params["kp"]), vector(params["ki"]))
@@ -180,4 +173,10 @@ def _torque(
     change = scale(subtract(ang_vel, (x, y, z)), 1 / dt)
     torque = subtract(torque, _times(vector(params["rate_kd"]), change))
     memory = {"rpy_err_i": rpy_err_i, "rate_err_i": rate_err_i, "prev_ang_vel": ang_vel}
-    return _limited(torque, vector(params["torque_max"])), memory
+    return thrust, _limited(torque, vector(params["torque_max"])), memory
+
+
+def _angles_between(quat: Vec4, rpy_sp: Vec3) -> Vec3:
+    """Return desired minus present roll, pitch and yaw, the yaw the shorter way."""
+    roll, pitch, yaw = subtract(rpy_sp, rpy_from_rotation_matrix(rotation_matrix(quat)))
+    return roll, pitch, yaw - 2 * pi * jnp.round(yaw / (2 * pi))

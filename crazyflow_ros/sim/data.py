@@ -157,7 +157,9 @@ class CascadeState(Struct):
         cascade, size = CASCADES[controller], (n_worlds, n_drones)
         cmd = filled(size, [*[0] * 12, 1, 0, 0, 0])
         memory = {name: filled(size, k) for name, k in cascade.POSITION_MEMORY.items()}
-        return CascadeState(cmd, memory, cascade.load_params("state", drone), freq, controller)
+        return CascadeState(
+            cmd, memory, cascade.load_params("state", drone, freq), freq, controller
+        )
 
 
 class CascadeAttitude(Struct):
@@ -180,7 +182,7 @@ class CascadeAttitude(Struct):
         """Return a command for a level attitude without thrust."""
         cascade, size = CASCADES[controller], (n_worlds, n_drones)
         memory = {name: filled(size, k) for name, k in cascade.ATTITUDE_MEMORY.items()}
-        params = cascade.load_params("attitude", drone)
+        params = cascade.load_params("attitude", drone, freq)
         return CascadeAttitude(filled(size, 4), filled(size, 3), memory, params, freq, controller)
 
 

@@ -28,14 +28,14 @@ def double_precision() -> Iterator[None]:
 
 
 def position(drone_body, setpoint):
-    params = brescianini.load_params("state", DRONE)
+    params = brescianini.load_params("state", DRONE, 100)
     rpy, thrust, memory = brescianini.state2attitude(drone_body, setpoint, {}, 0.01, params)
     assert memory == {}
     return array(rpy), np.asarray(thrust)
 
 
 def torque(drone_body, rpy, rates=(0, 0, 0), thrust=0.3):
-    params = brescianini.load_params("attitude", DRONE)
+    params = brescianini.load_params("attitude", DRONE, 500)
     setpoint = (components(rpy), components(rates), jnp.asarray(thrust))
     _, torque, _ = brescianini.attitude2force_torque(drone_body, setpoint, {}, 0.002, params)
     return torque
@@ -113,7 +113,7 @@ def test_a_point_that_accelerates_as_wanted_is_a_damped_oscillator() -> None:
         rpy, thrust, _ = brescianini.state2attitude(
             body(jnp.stack(pos), vel=jnp.stack(vel)),
             state_setpoint((0, 0, 0)),
-            *({}, dt, brescianini.load_params("state", DRONE)),
+            *({}, dt, brescianini.load_params("state", DRONE, 100)),
         )
         # The thrust is that of a level drone: it carries the vertical acceleration.
         lift = thrust / MASS

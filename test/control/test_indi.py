@@ -17,6 +17,7 @@ from crazyflow_ros.control import indi
 from crazyflow_ros.control.filters import LowPass
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import rotate_quat, rotation_matrix_from_rpy, transpose
+from crazyflow_ros.sim import Sim
 
 DRONE = "cf2x_L250"
 FIGURES = load_drone(DRONE)
@@ -31,14 +32,15 @@ def double_precision() -> Iterator[None]:
 
 
 def rotor_tau() -> float:
-    return float(indi.load_params("attitude", DRONE)["rotor_tau"])
+    share = indi.load_params("attitude", DRONE, 500)["rotor_share"]
+    return -0.002 / float(np.log1p(-share))
 
 
 def test_the_filter_is_the_one_of_scipy_and_starts_settled() -> None:
     signal = np.random.default_rng(0).normal(3.0, 1.0, 500)
     b, a = butter(2, 8.0, fs=500)
     expected, _ = lfilter(b, a, signal, zi=lfilter_zi(b, a) * signal[0])
-    low_pass = LowPass(jnp.asarray(8.0), 1 / 500)
+    low_pass = LowPass(jnp.asarray(LowPass.coefficients(8.0, 500)))
 
     def step(memory: Any, value: jax.Array) -> Any:
         output, memory = low_pass(value, memory)
@@ -48,9 +50,15 @@ def test_the_filter_is_the_one_of_scipy_and_starts_settled() -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-9)
 
 
+def test_a_cutoff_beyond_half_of_the_rate_is_refused() -> None:
+    with pytest.raises(ValueError, match="cutoff must be below half of 10 Hz, got 8 Hz"):
+        Sim(control="state", controller="indi", state_freq=10)
+
+
 def test_the_time_constant_is_that_of_small_changes_of_the_rotor_speeds() -> None:
     """Of a linear rotor exactly, of the Crazyflie's between that of rise and fall."""
-    assert float(indi.load_params("state", "hb_x500")["rotor_tau"]) == pytest.approx(1 / 60)
+    share = float(indi.load_params("state", "hb_x500", 100)["rotor_share"])
+    assert share == pytest.approx(1 - np.exp(-60 / 100))
     hover = 19_200.0  # RPM
     rise, _, _, fall = FIGURES["rotor_dyn_coef"]
     assert 1 / (2 * hover * fall) < rotor_tau() < 1 / rise
@@ -58,7 +66,7 @@ def test_the_time_constant_is_that_of_small_changes_of_the_rotor_speeds() -> Non
 
 def turned(inertia: float, load: float, goal: float, dt: float, n: int, every: int) -> np.ndarray:
     """Roll of a body with another inertia and an external torque, behind the modelled rotors."""
-    params, share = indi.load_params("attitude", DRONE), -np.expm1(-dt / rotor_tau())
+    params, share = indi.load_params("attitude", DRONE, 1 / dt), -np.expm1(-dt / rotor_tau())
 
     def step(carry: Any) -> Any:
         quat, rate, actual, memory = carry
@@ -96,7 +104,7 @@ def test_a_wrong_inertia_or_an_unknown_torque_leaves_no_error(inertia: float, lo
 
 
 def test_torques_are_limited_and_the_model_follows_what_is_left() -> None:
-    params, dt = indi.load_params("attitude", DRONE), 0.002
+    params, dt = indi.load_params("attitude", DRONE, 500), 0.002
     setpoint = (components((3.0, 0, 0)), components((0, 0, 0)), jnp.asarray(0.3))
     memory = fresh(indi.ATTITUDE_MEMORY)
     _, torque, memory = indi.attitude2force_torque(body(), setpoint, memory, dt, params)
@@ -113,11 +121,11 @@ def test_the_first_run_is_as_after_a_long_steady_flight() -> None:
     memory = fresh(indi.POSITION_MEMORY, (50,))
     level = np.tile(LEVEL, (50, 1))
     setpoint = state_setpoint(vel / KP, 0 * vel, 0 * vel, level)  # wants the present velocity
-    params = indi.load_params("state", DRONE)
+    params = indi.load_params("state", DRONE, 100)
     rpy, thrust, _ = indi.state2attitude(drone, setpoint, memory, 0.01, params)
     np.testing.assert_allclose(array(rpy), 0, atol=1e-9)
     np.testing.assert_allclose(thrust, MASS * 9.81, rtol=1e-9)
-    params = indi.load_params("attitude", DRONE)
+    params = indi.load_params("attitude", DRONE, 500)
     level = (components(np.zeros((50, 3))), components(np.zeros((50, 3))), jnp.full(50, 0.3))
     memory = fresh(indi.ATTITUDE_MEMORY, (50,))
     _, torque, _ = indi.attitude2force_torque(drone, level, memory, 0.002, params)
@@ -127,7 +135,7 @@ def test_the_first_run_is_as_after_a_long_steady_flight() -> None:
 
 def flown(force: np.ndarray, mass: float, goal: np.ndarray, dt: float, n: int, every: int):
     """A point of another mass with an external force, behind the modelled rotors."""
-    params, share = indi.load_params("state", DRONE), -np.expm1(-dt / rotor_tau())
+    params, share = indi.load_params("state", DRONE, 1 / dt), -np.expm1(-dt / rotor_tau())
 
     def step(carry: Any) -> Any:
         pos, vel, actual, quat, memory = carry
@@ -171,7 +179,7 @@ def test_unknown_forces_and_a_wrong_mass_leave_no_error(mass: float) -> None:
 
 
 def test_tilt_and_thrust_have_their_limits() -> None:
-    params, far = indi.load_params("state", DRONE), state_setpoint((50.0, -50.0, 50.0))
+    params, far = indi.load_params("state", DRONE, 100), state_setpoint((50.0, -50.0, 50.0))
     memory = fresh(indi.POSITION_MEMORY)
     rpy, thrust, _ = indi.state2attitude(body(), far, memory, 0.01, params)
     np.testing.assert_allclose(np.abs(array(rpy)), np.deg2rad([10, 10, 0]), atol=1e-9)
@@ -184,6 +192,6 @@ def test_the_thrust_is_tilted_along_the_heading() -> None:
     quat = Rotation.from_euler("z", 2.0)
     drone = body(quat=quat.as_quat())
     goal = state_setpoint(quat.apply([0.1, 0.0, 0.0]), quat=quat.as_quat())
-    params, memory = indi.load_params("state", DRONE), fresh(indi.POSITION_MEMORY)
+    params, memory = indi.load_params("state", DRONE, 100), fresh(indi.POSITION_MEMORY)
     rpy, _, _ = indi.state2attitude(drone, goal, memory, 0.01, params)
     np.testing.assert_allclose(array(rpy), [0, np.arctan2(0.5, 9.81), 2.0], atol=1e-9)

@@ -36,7 +36,7 @@ def double_precision() -> Iterator[None]:
 
 
 def position(drone_body, setpoint, memory=None, dt=0.01, drone=DRONE, **changes):
-    params = pid.load_params("state", drone) | changes
+    params = pid.load_params("state", drone, 100) | changes
     memory = fresh(pid.POSITION_MEMORY) if memory is None else memory
     return pid.state2attitude(drone_body, setpoint, memory, dt, params)
 
@@ -44,7 +44,7 @@ def position(drone_body, setpoint, memory=None, dt=0.01, drone=DRONE, **changes)
 def torque(drone_body, rpy, memory=None, dt=0.002):
     memory = fresh(pid.ATTITUDE_MEMORY, drone_body.pos[0].shape) if memory is None else memory
     setpoint = (components(rpy), components((9.0, 9.0, 9.0)), jnp.asarray(0.3))
-    params = pid.load_params("attitude", DRONE)
+    params = pid.load_params("attitude", DRONE, 500)
     return pid.attitude2force_torque(drone_body, setpoint, memory, dt, params)[1:]
 
 
@@ -157,13 +157,13 @@ def test_the_yaw_takes_the_shorter_way_and_the_setpoint_that_of_the_heading() ->
 
 def test_drones_without_gains_have_the_same_bandwidths() -> None:
     own, other = load_drone("hb_x500"), FIGURES
-    ours, theirs = (pid.load_params("attitude", drone) for drone in ("hb_x500", DRONE))
+    ours, theirs = (pid.load_params("attitude", drone, 500) for drone in ("hb_x500", DRONE))
     for name in ("rate_kp", "rate_ki", "rate_kd"):
         np.testing.assert_allclose(
             ours[name] / np.diag(own["J"]), theirs[name] / np.diag(other["J"]), rtol=1e-12
         )
     np.testing.assert_array_equal(ours["kp"], theirs["kp"])
-    ours, theirs = (pid.load_params("state", drone) for drone in ("hb_x500", DRONE))
+    ours, theirs = (pid.load_params("state", drone, 100) for drone in ("hb_x500", DRONE))
     for name in ("vel_kp", "vel_ki"):
         scale = [1, 1, own["mass"] / other["mass"]]
         np.testing.assert_allclose(ours[name], theirs[name] * np.array(scale), rtol=1e-12)
@@ -174,13 +174,13 @@ def test_crazyflies_have_the_gains_of_their_platform(drone: str) -> None:
     figures = load_drone(drone)
     pwm = figures["thrust_max"] / 65535
     brushless = drone.startswith("cf21B")
-    params = pid.load_params("attitude", drone)
+    params = pid.load_params("attitude", drone, 500)
     assert params["rate_kp"][0] == pytest.approx(
         (200 if brushless else 250) / DEGREE * pwm * 2 * figures["L"]
     )
     yaw = 4 * load_mellinger(drone, "attitude")["thrust2torque"]
     assert params["rate_kp"][2] == pytest.approx(120 / DEGREE * pwm * yaw)
-    base = pid.load_params("state", drone)["thrust_base"]
+    base = pid.load_params("state", drone, 100)["thrust_base"]
     assert base == pytest.approx((30000 if brushless else 36000) * 4 * pwm)
 
 
