@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def memory_name() -> str:
 def _add(controllers: dict[str, Any], name: str, like: str, parameters: dict[str, Any]) -> None:
     """A controller of the type of another one."""
     types = controllers["controller_manager"]["ros__parameters"]
-    types[name] = types[like]
+    types[name] = deepcopy(types[like])  # rcl reads no aliases
     controllers[name] = {"ros__parameters": parameters}
 
 

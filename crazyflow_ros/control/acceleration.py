@@ -6,33 +6,38 @@ A quadrotor's acceleration and heading determine its thrust and attitude (D. Mel
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Sequence
 
 GRAVITY = 9.81  # m/s^2
 _LEAST_LIFT = 0.1  # of the weight; with less upward thrust a drone would turn over
 
 
-def attitude_command(acc: np.ndarray, yaw: np.ndarray, quat: np.ndarray, mass: float) -> np.ndarray:
-    """Compute thrust and attitude for an acceleration; zero acceleration hovers.
+def attitude_command(
+    acc: Sequence[float], yaw: float, quat: Sequence[float], mass: float
+) -> tuple[float, float, float, float]:
+    """Compute thrust and attitude of a drone for an acceleration; zero acceleration hovers.
+
+    Plain numbers, because for a few drones they are several times faster than arrays.
 
     Args:
-        acc: Desired acceleration in the world [m/s^2], shape (M, 3). Downward acceleration is
+        acc: Desired acceleration in the world [m/s^2], three numbers. Downward acceleration is
             limited to nine tenths of free fall.
-        yaw: Desired heading [rad], shape (M,).
-        quat: Present attitude xyzw, shape (M, 4); the thrust acts along its z axis.
-        mass: Mass of a drone [kg].
+        yaw: Desired heading [rad].
+        quat: Present attitude xyzw; the thrust acts along its z axis.
+        mass: Mass of the drone [kg].
 
     Returns:
-        Collective thrust [N], roll, pitch and yaw [rad] of each drone, shape (M, 4).
+        Collective thrust [N], roll, pitch and yaw [rad].
     """
-    lift = np.maximum(acc[:, 2] + GRAVITY, _LEAST_LIFT * GRAVITY)
-    east, north = acc[:, 0], acc[:, 1]
-    x, y, z, w = quat.T
+    east, north, up = acc
+    lift = max(up + GRAVITY, _LEAST_LIFT * GRAVITY)
+    x, y, z, w = quat
     body_z = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
     thrust = mass * (east * body_z[0] + north * body_z[1] + lift * body_z[2])
     # In axes ahead, left and up, the z axis is (sin p cos r, -sin r, cos p cos r).
-    ahead = np.cos(yaw) * east + np.sin(yaw) * north
-    left = np.cos(yaw) * north - np.sin(yaw) * east
-    pitch = np.arctan2(ahead, lift)
-    roll = -np.arctan2(left, np.hypot(ahead, lift))
-    return np.stack((np.maximum(thrust, 0.0), roll, pitch, yaw), axis=1)
+    ahead = math.cos(yaw) * east + math.sin(yaw) * north
+    left = math.cos(yaw) * north - math.sin(yaw) * east
+    pitch = math.atan2(ahead, lift)
+    roll = -math.atan2(left, math.hypot(ahead, lift))
+    return max(thrust, 0.0), roll, pitch, yaw

@@ -55,7 +55,7 @@ def command(pose: Pose, twist: Twist, goal: np.ndarray, yaw: float, mass: float)
     vel = body_to_world(quat, _array(twist.linear))
     acc = STIFFNESS * (goal - _array(pose.position)) - DAMPING * vel
     acc = np.clip(acc, -MOST, MOST)
-    return attitude_command(acc[None], np.array([yaw]), quat[None], mass)[0]
+    return np.array(attitude_command(acc.tolist(), yaw, quat.tolist(), mass))
 
 
 class FlyTo(Node):

@@ -360,25 +360,21 @@ class Engine:
             self.command[:] = later[-1]
         rotor_vel = columns[:, :, 25:29] * RPM
         columns = columns[:, self.rows]
-        self._note_lost(tick + np.cumsum(stretches), columns)
-        n_ticks = np.array(stretches)[:, None, None]
-        before = np.concatenate((self._rotor_vel[None], rotor_vel[:-1]))
-        turned = (before + rotor_vel) * (n_ticks / self.freq / 2)
-        self._rotor_vel = rotor_vel[-1]
+        self._note_lost(tick, stretches, columns)
         snapshots = []
-        for n, rows, by, speeds in zip(stretches, columns, turned, rotor_vel):
+        for n, rows, speeds in zip(stretches, columns, rotor_vel):
             tick += n
-            # One by one, so that the result does not depend on the number of stretches
-            # per call.
-            self._rotor_angle = angle = (self._rotor_angle + by) % _TURN
+            turned = (self._rotor_vel + speeds) * (n / self.freq / 2)
+            self._rotor_angle = angle = (self._rotor_angle + turned) % _TURN
+            self._rotor_vel = speeds
             snapshots.append(self._snapshot(tick, epoch, rows, angle, speeds))
         return snapshots
 
-    def _note_lost(self, ticks: Iterable[int], columns: np.ndarray) -> None:
-        """Record which drones were lost by each tick; columns (n, M, 36)."""
+    def _note_lost(self, tick: int, stretches: Sequence[int], columns: np.ndarray) -> None:
+        """Record which drones were lost in each stretch after a tick; columns (n, M, 36)."""
         if np.count_nonzero(columns[:, :, LOST]):
-            for tick, row in zip(ticks, columns[:, :, LOST]):
-                self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(tick))
+            for end, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
+                self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
             self._set_slots(self._slots)
 
     def _snapshot(

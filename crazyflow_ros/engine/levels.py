@@ -60,11 +60,11 @@ def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: floa
         quat: (M, 4) present attitudes, xyzw.
         mass: Mass of a drone [kg].
     """
-    if Level.acceleration in level.tolist():
-        flown = level == Level.acceleration
-        acc, yaw = command[flown, :3].astype(float), command[flown, 3].astype(float)
-        thrust_rpy = attitude_command(acc, yaw, quat[flown], mass)
-        command[flown], level[flown] = np.roll(thrust_rpy, -1, axis=1), Level.attitude
+    for i, present in enumerate(level.tolist()):
+        if present == Level.acceleration:
+            *acc, yaw = command[i].tolist()
+            thrust, *angles = attitude_command(acc, yaw, quat[i].tolist(), mass)
+            command[i], level[i] = (*angles, thrust), Level.attitude
 
 
 class LevelControls(HoldableControls):

@@ -178,7 +178,7 @@ class Loop:
 
     def _advance(self) -> None:
         simulation = self._simulation
-        wait = self.pacer.wait(simulation.next_event())
+        wait = self.pacer.wait(simulation.next_event()) if self.pacer.factor else 0.0
         if wait > 0:
             self._health.doing = ""
             # At a small factor the next event may be hours away, longer than a thread can wait.

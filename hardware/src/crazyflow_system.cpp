@@ -58,6 +58,9 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_init(
   if (SystemInterface::on_init(params) != CallbackReturn::SUCCESS) {
     return CallbackReturn::ERROR;
   }
+  if (get_node() != nullptr) {  // its clock has no user, and would cost a thread
+    get_node()->set_parameter(rclcpp::Parameter("use_sim_time", false));
+  }
   try {
     read_parameters();
     find_drones();

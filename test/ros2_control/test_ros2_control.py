@@ -89,6 +89,12 @@ def test_all_interfaces_are_listed(flown: tuple[Flight, Manager]) -> None:
     assert claimed == {f"cf0_{axis}/acceleration" for axis in "xyz"}
 
 
+def test_of_the_manager_one_node_follows_the_clock(flown: tuple[Flight, Manager]) -> None:
+    flying, _ = flown
+    followers = flying.client.node.get_subscriptions_info_by_topic("/clock")
+    assert [follower.node_name for follower in followers] == ["controller_manager"]
+
+
 def by_stamp(messages: list[Any]) -> dict[int, Any]:
     return {time_ns(message.header.stamp): message for message in messages}
 
