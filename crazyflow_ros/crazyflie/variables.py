@@ -15,7 +15,7 @@ import numpy as np
 from crazyflow_ros.crazyflie.packets import compressed
 from crazyflow_ros.flight import Flight, FlightState, Reference
 from crazyflow_ros.flight.supervisor import EMPTY
-from crazyflow_ros.scene.frames import rpy, world_to_body
+from crazyflow_ros.scene.frames import heading_to_world, rpy, world_to_body, yaw
 
 GRAVITY = 9.81  # m/s^2
 PWM = 65535.0
@@ -180,6 +180,11 @@ def _target(i: int) -> Callable[[Telemetry], np.ndarray]:
     return lambda t: np.zeros(3) if t.reference is None else t.reference[i][:3]
 
 
+def _aligned_target(i: int) -> Callable[[Telemetry], np.ndarray]:
+    """As `_target`, along axes that turn with the heading, as the firmware's PID controller."""
+    return lambda t: heading_to_world(-yaw(t.quat), _target(i)(t))
+
+
 def _distances(t: Telemetry) -> np.ndarray:
     """Readings of the range sensors [mm] (6,)."""
     ranges = np.full(6, inf) if t.ranges is None else t.ranges
@@ -236,6 +241,8 @@ VARIABLES: dict[str, Variable] = {
     **_vector("ctrltargetZ", _XYZ, _millimetres(_target(0)), "int16"),
     **_vector("ctrltargetZ", _V, _millimetres(_target(1)), "int16"),
     **_vector("ctrltargetZ", _A, _millimetres(_target(2)), "int16"),
+    **_vector("posCtl", "targetX targetY targetZ", _aligned_target(0)),
+    **_vector("posCtl", "targetVX targetVY targetVZ", _aligned_target(1)),
     **_vector("gyro", _XYZ, lambda t: np.degrees(t.ang_vel)),
     **_vector("acc", _XYZ, lambda t: t.specific_force / GRAVITY),
     **_one("baro.asl", _height),

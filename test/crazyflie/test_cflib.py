@@ -150,6 +150,24 @@ def test_logs_are_the_state(served: Crazyflies, tmp_path: Path) -> None:
     assert {b[0] - a[0] for a, b in pairwise(entries)} <= {20, 40, 60}
 
 
+def test_targets_are_logged_along_axes_that_turn_with_the_heading(
+    served: Crazyflies, tmp_path: Path
+) -> None:
+    """As the firmware's PID controller has them; cfclient plots them."""
+    flown(served)
+    config = LogConfig("targets", 20)
+    for name in ("targetX", "targetY", "targetZ", "targetVX", "targetVY", "targetVZ"):
+        config.add_variable(f"posCtl.{name}", "float")
+    with connected(served, tmp_path) as cf, SyncLogger(cf, config) as logger:
+        cf.high_level_commander.go_to(0.5, 0.2, 1.0, np.pi / 2, 2.0)
+        expected = (0.2, -0.5, 1.0, 0.0, 0.0, 0.0)
+        deadline = time.monotonic() + T
+        for _, values, _ in logger:
+            if np.allclose(list(values.values()), expected, atol=0.02):
+                break
+            assert time.monotonic() < deadline, values
+
+
 def test_integers_compressed_values_and_half_precision(served: Crazyflies, tmp_path: Path) -> None:
     config = LogConfig("mixed", 100)
     for name, kind in (
