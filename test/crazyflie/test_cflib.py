@@ -79,17 +79,29 @@ def flown(served: Crazyflies, height: float = 1.0) -> None:
 RIG = """
 import sys, unittest
 from sys_test.swarm_test_rig import rig_support
-rig_support.RigSupport.__init__ = lambda self: setattr(self, "all_uris", sys.argv[2:])
+uris = sys.argv[2].split(",")
+rig_support.RigSupport.__init__ = lambda self: setattr(self, "all_uris", uris)
 rig_support.RigSupport.restart_devices = lambda self, uris: None
-unittest.main(f"sys_test.swarm_test_rig.test_{sys.argv[1]}", argv=sys.argv[:1])
+unittest.main(f"sys_test.swarm_test_rig.test_{sys.argv[1]}", argv=[sys.argv[0], *sys.argv[3:]])
 """
 
 
-@pytest.mark.parametrize("name", ["logging", "memory_map", "connection", "response_time"])
-def test_its_own_tests_of_devices_pass(served: Crazyflies, tmp_path: Path, name: str) -> None:
+_MEMORY = "memory_map TestMemoryMapping.test_memory_mapping_with"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *("logging", f"{_MEMORY}_one_cf", f"{_MEMORY}_all_cfs", "connection", "response_time"),
+        # It sleeps for two minutes.
+        pytest.param(f"{_MEMORY}_reuse_of_cf_object", marks=pytest.mark.soak),
+    ],
+)
+def test_its_own_tests_of_devices_pass(served: Crazyflies, tmp_path: Path, names: str) -> None:
     """With the addresses of our drones; they hover in wind, so that their roll is never zero."""
     flown(served)
-    command = [sys.executable, "-c", RIG, name, *served.uris]
+    name, *only = names.split()
+    command = [sys.executable, "-c", RIG, name, ",".join(served.uris), *only]
     for _ in range(3 if name == "response_time" else 1):  # 10 ms, on a computer that may be busy
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=4 * T)
         if not done.returncode:
