@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
@@ -26,7 +27,12 @@ def declare(simulator: SimulatorNode) -> None:
     except OSError as error:
         expected = f"the first of {len(simulator.drones)} free UDP ports ({error})"
         raise ParameterError("crazyflie.port", expected, p.crazyflie.port) from None
-    simulator.on_close(server.close)
+
+    def close() -> None:
+        with suppress(TimeoutError):  # the process ends in any case
+            server.close()
+
+    simulator.on_close(close)
     server.start()
     uris = list(server.uris.values())
     logger.info(f"Crazyflies for cflib: {uris[0]}{f' to {uris[-1]}' if len(uris) > 1 else ''}")
