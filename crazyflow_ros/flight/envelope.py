@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import radians, tan
+from math import inf, radians, tan
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,10 @@ class Envelope:
             yaw_acceleration=turning,
             yaw_jerk=turning / _YAW_JERK_TIME,
         )
+
+
+UNBOUNDED = Envelope(*8 * (inf,))
+"""For flights that a drone may not be able to follow."""
 
 
 def _turn_acceleration(figures: Mapping[str, Any], gravity: float) -> float:

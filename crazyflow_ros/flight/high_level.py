@@ -125,7 +125,8 @@ class GoTo(StateSetpoint):
         pos[2], note = _clear(float(pos[2]), rules)
         yaw = float(at[3]) if isnan(yaw) else yaw
         way = straight_to if self.linear else to_rest_at
-        course = way(_turning(start.reference), pos, yaw, self.duration, rules.envelope)
+        bounds = rules.bounds(self.duration)
+        course = way(_turning(start.reference), pos, yaw, self.duration, bounds)
         return _plan(course, self.duration, note)
 
 
@@ -173,7 +174,7 @@ class Spiral(StateSetpoint):
         side = 1 if self.clockwise else -1
         outward = side * exp(1j * at[3]) * (-1 if self.sideways else 1j)
         piece = partial(spiral, at, outward, radii, -side * angle, height - at[2])
-        course = lengthened(piece, self.duration, rules.envelope)
+        course = lengthened(piece, self.duration, rules.bounds(self.duration))
         check_world(np.array([course.end]), piece(course.end)[None])
         return _plan(course, self.duration, limited, note)
 
@@ -268,7 +269,7 @@ def _to_rest_at(
     if setpoint.velocity:
         duration = abs(pos[2] - float(reference.pos[2])) / setpoint.velocity
         limits.number("duration", duration, _DURATION)
-    course = to_rest_at(reference, pos, yaw, duration, rules.envelope)
+    course = to_rest_at(reference, pos, yaw, duration, rules.bounds(duration))
     return _plan(course, duration)
 
 

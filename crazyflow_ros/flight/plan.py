@@ -12,7 +12,7 @@ import numpy as np
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.flight.course import Course, Reference
-from crazyflow_ros.flight.envelope import Envelope
+from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
 
 
 class FlightState(StrEnum):
@@ -64,6 +64,9 @@ class FlightConfig:
     """Height to which a velocity command lifts a drone that stands on the floor [m]."""
     auto_arm: bool = True
     """Whether commands arm the drone; otherwise it must be armed first."""
+    exact_durations: bool = False
+    """Whether a take-off, landing or go_to takes exactly the time that it is given, as in the
+    firmware; otherwise longer, if the drone cannot fly so fast."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,14 @@ class Rules:
     drag: np.ndarray
     """(3,) deceleration by drag [1/s], for feed-forward."""
     velocity_timeout: float
-    """See `FlightConfig`, also for the two fields below."""
+    """See `FlightConfig`, also for the three fields below."""
     takeoff_height: float
     auto_arm: bool
+    exact_durations: bool = False
+
+    def bounds(self, duration: float) -> Envelope:
+        """Return the bounds of a flight that has to take a time [s], or 0 if it is free."""
+        return UNBOUNDED if self.exact_durations and duration > 0 else self.envelope
 
     @classmethod
     def of(cls, drone: str, config: FlightConfig) -> Rules:
@@ -99,6 +107,7 @@ class Rules:
             config.velocity_timeout,
             config.takeoff_height,
             config.auto_arm,
+            config.exact_durations,
         )
 
 

@@ -110,6 +110,13 @@ class FlightParameters:
         float, Spec("Height of automatic take-offs by cmd_vel and goal_pose [m]", 0.2, 100.0)
     ] = 0.5
     auto_arm: Annotated[bool, Spec("Commands arm a drone; if false, call <drone>/arm first")] = True
+    exact_durations: Annotated[
+        bool,
+        Spec(
+            "takeoff, land and go_to take exactly the given time, as in the firmware, even if the "
+            "drone cannot follow; if false, they take longer then"
+        ),
+    ] = False
 
 
 def _check_port(port: int) -> None:
