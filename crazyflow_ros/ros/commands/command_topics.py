@@ -25,8 +25,8 @@ Conversion = Callable[[Any, str], Setpoint]
 Apply = Callable[[str, Any], None]
 """Applies a message to a drone; raises ValueError if the message is invalid."""
 
-# Only the latest command matters.
-_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+COMMAND_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+"""Only the latest command matters."""
 
 
 def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversion]]:
@@ -48,15 +48,17 @@ def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversio
 
 
 def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
-    """Return the streamed setpoints of crazyswarm2; two of them need its message package."""
+    """Return the streamed setpoints of crazyswarm2; all but one need its message package."""
     most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
     legacy = partial(setpoint_messages.legacy, most_thrust=most_thrust)
     found: dict[str, tuple[Any, Conversion]] = {"cmd_vel_legacy": (Twist, legacy)}
     with suppress(ModuleNotFoundError):  # the feature `flight_services` warns about it
-        from crazyflie_interfaces.msg import FullState, Hover
+        from crazyflie_interfaces.msg import FullState, Hover, Position, VelocityWorld
 
         found["cmd_full_state"] = (FullState, setpoint_messages.full_state)
         found["cmd_hover"] = (Hover, setpoint_messages.hover)
+        found["cmd_position"] = (Position, setpoint_messages.position)
+        found["cmd_velocity_world"] = (VelocityWorld, setpoint_messages.velocity_world)
     return found
 
 
@@ -84,7 +86,7 @@ class CommandTopics:
 
     def _subscribe(self, drone: str, topic: str, message_type: Any, apply: Apply) -> None:
         receive = partial(apply, drone)
-        self._simulator.create_subscription(message_type, f"{drone}/{topic}", receive, _QOS)
+        self._simulator.create_subscription(message_type, f"{drone}/{topic}", receive, COMMAND_QOS)
 
     def _types(self) -> dict[str, Any]:
         """Return the message types of a drone's topics."""

@@ -36,9 +36,14 @@ if TYPE_CHECKING:
 ALL = "all"
 """Namespace of the services for all drones."""
 
-_Conversion = Callable[[str, Any], Setpoint]
+Conversion = Callable[[str, Any], Setpoint]
+"""Takes the drone and the request."""
 _EVENTS = QoSProfile(depth=100)
 _BAD = ("crashed",)  # kinds of events published as errors
+
+
+class MissingTrajectory(ValueError):
+    """A drone lacks a trajectory."""
 
 
 class TrajectoryMemory:
@@ -79,11 +84,11 @@ class TrajectoryMemory:
         """Return the trajectory uploaded with an id.
 
         Raises:
-            ValueError: There is none.
+            MissingTrajectory: There is none.
         """
         if number not in self._trajectories:
             known = ", ".join(map(str, sorted(self._trajectories))) or "none"
-            raise ValueError(f"there is no trajectory {number}, uploaded are: {known}")
+            raise MissingTrajectory(f"there is no trajectory {number}, uploaded are: {known}")
         durations, coefficients = zip(*(self._pieces[i] for i in self._trajectories[number]))
         return flight.PolynomialTrajectory(durations, np.array(coefficients))
 
@@ -120,18 +125,27 @@ class FlightServices:
             self._simulator.create_service(UploadTrajectory, f"{owner}/upload_trajectory", upload)
 
     async def _command(
-        self, owner: str, conversion: _Conversion, request: Any, response: Any
+        self, owner: str, conversion: Conversion, request: Any, response: Any
     ) -> Any:
         drones: Sequence[str] = self._physics.names if owner == ALL else [owner]
-        if owner == ALL and isinstance(request, GoTo.Request) and not request.relative:
-            raise ValueError("all/go_to must be relative: drones cannot all be at one place")
-        setpoints = {drone: conversion(drone, request) for drone in drones}
+        if owner == ALL and isinstance(request, GoTo.Request):
+            self._check_go_to_of_all(request)
+        setpoints, refused = {}, []
+        for drone in drones:
+            try:
+                setpoints[drone] = conversion(drone, request)
+            except MissingTrajectory as error:  # the others fly theirs
+                refused.append(f"{drone}: {error}")
         outcome = await self._waiting.result(self._physics.fly(setpoints))
         for note in outcome.notes:
             self._logger.info(note)
-        if outcome.refused:
-            raise ValueError("; ".join(outcome.refused))
+        if refused := refused + outcome.refused:
+            raise ValueError("; ".join(refused))
         return response
+
+    def _check_go_to_of_all(self, request: GoTo.Request) -> None:
+        if not request.relative:
+            raise ValueError("all/go_to must be relative: drones cannot all be at one place")
 
     def _start_trajectory(self, drone: str, request: StartTrajectory.Request) -> Setpoint:
         return flight.FlyTrajectory(

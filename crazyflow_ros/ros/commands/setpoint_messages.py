@@ -26,7 +26,7 @@ from crazyflow_ros.runtime import Pose, Raw, Trajectory, Velocity, Wrench
 from crazyflow_ros.scene import frames
 
 if TYPE_CHECKING:  # optional at run time
-    from crazyflie_interfaces.msg import FullState, Hover
+    from crazyflie_interfaces.msg import FullState, Hover, Position, VelocityWorld
 
 _WRENCH_DURATION = 0.1  # s of simulated time
 _CRAZYSWARM = ("world", "/world")  # names of the map in its programs
@@ -149,6 +149,29 @@ def hover(message: Hover, drone: str) -> flight.Hover:
     """
     del drone
     return flight.Hover((message.vx, message.vy), message.yaw_rate, message.z_distance)
+
+
+def position(message: Position, drone: str) -> flight.Position:
+    """Convert to a position in the map and a yaw in degrees.
+
+    crazyswarm2's documentation says radians, but its servers pass the number on to the firmware,
+    which takes degrees.
+
+    Raises:
+        ValueError: Wrong frame, NaN or infinity.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    return flight.Position((message.x, message.y, message.z), math.radians(message.yaw))
+
+
+def velocity_world(message: VelocityWorld, drone: str) -> flight.VelocityWorld:
+    """Convert to a velocity in the map and a yaw rate in degrees per second, counter-clockwise.
+
+    Raises:
+        ValueError: Wrong frame, NaN or infinity.
+    """
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    return flight.VelocityWorld(_xyz(message.vel), math.radians(message.yaw_rate))
 
 
 def legacy(message: Twist, drone: str, most_thrust: float) -> flight.AttitudeThrust:

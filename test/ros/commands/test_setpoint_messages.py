@@ -265,6 +265,20 @@ def test_hover_is_in_the_heading_frame() -> None:
         setpoint_messages.hover(message, "cf0")
 
 
+def test_streamed_yaws_are_in_degrees() -> None:
+    header = SimpleNamespace(frame_id="/world")
+    message = SimpleNamespace(header=header, x=1.0, y=2.0, z=3.0, yaw=90.0)
+    found = setpoint_messages.position(message, "cf0")
+    assert (np.asarray(found.pos).tolist(), found.yaw) == ([1, 2, 3], pytest.approx(np.pi / 2))
+    vel = SimpleNamespace(x=0.1, y=0.2, z=0.3)
+    message = SimpleNamespace(header=header, vel=vel, yaw_rate=-180.0)
+    moving = setpoint_messages.velocity_world(message, "cf0")
+    assert (np.asarray(moving.vel).tolist(), moving.yaw_rate) == ([0.1, 0.2, 0.3], -np.pi)
+    header.frame_id = "cf1/odom"
+    with pytest.raises(ValueError, match="frame_id must be"):
+        setpoint_messages.velocity_world(message, "cf0")
+
+
 def test_legacy_has_the_units_and_signs_of_the_firmware() -> None:
     found = setpoint_messages.legacy(
         twist((20.0, 10.0, 65535.0), (0.0, 0.0, 90.0)).twist, "cf0", 0.6
@@ -298,4 +312,5 @@ def test_without_the_messages_of_crazyswarm2_the_other_commands_are_there(
     monkeypatch.setitem(sys.modules, "crazyflie_interfaces", None)
     monkeypatch.delitem(sys.modules, "crazyflie_interfaces.msg", raising=False)
     without = inputs(Control.state, "cf2x_L250")
-    assert found.keys() - without.keys() == {"cmd_hover", "cmd_full_state"}
+    theirs = {"cmd_hover", "cmd_full_state", "cmd_position", "cmd_velocity_world"}
+    assert found.keys() - without.keys() == theirs
