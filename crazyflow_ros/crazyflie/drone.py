@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,9 +16,11 @@ from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
 from crazyflow_ros.crazyflie.parameters import Number, Parameters
 from crazyflow_ros.crazyflie.setpoints import Decoder
-from crazyflow_ros.crazyflie.variables import External
+from crazyflow_ros.crazyflie.variables import External, Telemetry
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.flight import Flight, Setpoint
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
 
 _PROTOCOL = 12  # version of CRTP, as of the firmware in 2026
@@ -51,6 +54,23 @@ class Pilot(Protocol):
 
     def set_controller(self, controller: Controller) -> None:
         """Fly with another controller, as all drones of the simulation do."""
+
+
+@dataclass(frozen=True)
+class NamedPilot:
+    """Commands the drone of a name in a simulation."""
+
+    physics: PhysicsThread
+    name: str
+    set_controller: Callable[[Controller], None]
+
+    def command(self, setpoint: Setpoint) -> None:
+        """See `Pilot`."""
+        self.physics.command(self.name, setpoint)
+
+    def ask(self, setpoint: Setpoint) -> Future[Response]:
+        """See `Pilot`."""
+        return self.physics.fly({self.name: setpoint})
 
 
 class Crazyflie:
@@ -88,8 +108,39 @@ class Crazyflie:
         self.external = External()
         self.watchdog_ms: int | None = None
         self._noted: set[str] = set()
-        most = 4 * float(load_drone(model)["thrust_max"])
-        self._decoder = Decoder(self.parameters.get, most, self.memories.trajectories)
+        figures = load_drone(model)
+        self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
+        self._most_thrust = float(figures["thrust_max"])
+        most, trajectories = 4 * self._most_thrust, self.memories.trajectories
+        self._decoder = Decoder(self.parameters.get, most, trajectories)
+
+    def telemetry(
+        self, snapshot: Snapshot, row: int, flight: Flight, ranges: np.ndarray | None
+    ) -> Telemetry:
+        """Return what its log variables are computed from.
+
+        Args:
+            snapshot: The state of all drones.
+            row: Number of this one.
+            flight: How it flies.
+            ranges: Readings of its range sensors, see `Telemetry`.
+        """
+        return Telemetry(
+            time_ns=snapshot.time_ns,
+            pos=snapshot.pos[row],
+            quat=snapshot.quat[row],
+            vel=snapshot.vel[row],
+            acc=snapshot.acc[row],
+            ang_vel=snapshot.ang_vel[row],
+            specific_force=snapshot.specific_force[row],
+            thrusts=self._thrust(snapshot.rotor_vel[row] / RPM) / self._most_thrust,
+            battery=None if snapshot.battery is None else snapshot.battery[row],
+            flight=flight,
+            external=self.external,
+            ranges=ranges,
+            test_value=int(self.parameters.get("system.testLogParam")),
+            write_errors=self.memories.tester.errors,
+        )
 
     def receive(
         self, packet: Packet, blocks: LogBlocks, bits: int, time_ms: int, send: Send

@@ -23,16 +23,13 @@ from math import gcd
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.drone import Crazyflie, NamedPilot
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
-from crazyflow_ros.crazyflie.variables import Telemetry, supervisor_info
-from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.first_principles import RPM
-from crazyflow_ros.flight import Flight, FlightEvent, Setpoint
+from crazyflow_ros.crazyflie.variables import supervisor_info
+from crazyflow_ros.flight import Flight, FlightEvent
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.runtime.health import Logger
 
 FIRST_PORT = 19850
@@ -91,21 +88,6 @@ class _Client:
     heard: float = 0.0  # wall time of its latest packet
 
 
-@dataclass(frozen=True)
-class _Pilot:
-    """Commands the drone of a name."""
-
-    physics: PhysicsThread
-    name: str
-    set_controller: Callable[[Controller], None]
-
-    def command(self, setpoint: Setpoint) -> None:
-        self.physics.command(self.name, setpoint)
-
-    def ask(self, setpoint: Setpoint) -> Future[Response]:
-        return self.physics.fly({self.name: setpoint})
-
-
 @dataclass
 class _Station:
     """A drone on its port."""
@@ -138,9 +120,6 @@ class CrazyflieServer:
     ) -> None:
         self._physics, self.config, self._model, self._logger = physics, config, model, logger
         self.malformed = self.lost = self.skipped = 0
-        figures = load_drone(model)
-        self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
-        self._most_thrust = float(figures["thrust_max"])
         self._stations: dict[str, _Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
@@ -325,7 +304,7 @@ class CrazyflieServer:
             self._model,
             self.config.decks,
             Controller(self._physics.config.controller),
-            _Pilot(self._physics, name, partial(self._set_controller, name)),
+            NamedPilot(self._physics, name, partial(self._set_controller, name)),
             partial(self._report, name),
         )
         station = _Station(name, port, opened, firmware)
@@ -442,28 +421,7 @@ class CrazyflieServer:
                 due = [c for c in station.clients.items() if c[1].blocks.due(time_ms)]
                 if due:
                     row = None if ranges is None else ranges[i]
-                    telemetry = self._telemetry(station, snapshot, i, flight, row)
+                    telemetry = station.firmware.telemetry(snapshot, i, flight, row)
                     for address, client in due:
                         for packet in client.blocks.packets(telemetry):
                             self._send(station, address, packet)
-
-    def _telemetry(
-        self, station: _Station, snapshot: Snapshot, i: int, flight: Flight, row: np.ndarray | None
-    ) -> Telemetry:
-        firmware = station.firmware
-        return Telemetry(
-            time_ns=snapshot.time_ns,
-            pos=snapshot.pos[i],
-            quat=snapshot.quat[i],
-            vel=snapshot.vel[i],
-            acc=snapshot.acc[i],
-            ang_vel=snapshot.ang_vel[i],
-            specific_force=snapshot.specific_force[i],
-            thrusts=self._thrust(snapshot.rotor_vel[i] / RPM) / self._most_thrust,
-            battery=None if snapshot.battery is None else snapshot.battery[i],
-            flight=flight,
-            external=firmware.external,
-            ranges=row,
-            test_value=int(firmware.parameters.get("system.testLogParam")),
-            write_errors=firmware.memories.tester.errors,
-        )
