@@ -11,23 +11,33 @@ from typing import NoReturn
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the simulator, see `ros.process`, or carry out a command, see `command_line`.
 
-    A signal also ends the simulator quietly during the import of ROS, which takes a second.
-
     Args:
         args: Command line, by default that of the process.
     """
     given = sys.argv[1:] if args is None else args
+    if given[:1] == ["crazyflie-server"] and not {"-h", "--help"} & set(given):
+        crazyflie_server(given[1:])
     if given and not given[0].startswith("--ros-args"):
         from crazyflow_ros import command_line
 
         if given[0] != "run" or {"-h", "--help"} & set(given):
             sys.exit(command_line.main(given))
         args = given[1:]
+    _run(args)
+
+
+def crazyflie_server(args: list[str] | None = None) -> NoReturn:
+    """Run the simulator with the interface of crazyswarm2's server, see `ros.crazyswarm`."""
+    _run(args, "crazyflow_ros.ros.crazyswarm.server")
+
+
+def _run(args: list[str] | None, node: str = "crazyflow_ros.ros.node") -> NoReturn:
+    """Run a node; a signal also ends it quietly during the import of ROS, which takes a second."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
     from crazyflow_ros.ros import process
 
-    process.main(args)
+    process.main(args, node)
 
 
 if __name__ == "__main__":

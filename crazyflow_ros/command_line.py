@@ -40,6 +40,8 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "run the simulator; further arguments are passed to ROS")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ...")
+    server = command("crazyflie-server", "run the simulator as crazyswarm2's server")
+    server.add_argument("arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ...")
     takeoff = command("takeoff", "take off to a height and wait until the drone hovers", "drone")
     takeoff.add_argument("height", type=float, nargs="?", default=1.0, help="m, default 1.0")
     go_to = command(

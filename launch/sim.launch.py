@@ -11,19 +11,17 @@ from __future__ import annotations
 import math
 import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import yaml
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
-from launch.events.process import ProcessExited
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.launch_nodes import end, rviz_nodes, typed
 from crazyflow_ros.ros.launch_support import refuse_unknown
 
 NODE = "crazyflow"
@@ -93,57 +91,16 @@ def _start(context: LaunchContext) -> list[Node]:
         executable="simulator",
         name=NODE,
         namespace=namespace,
-        parameters=[str(params_file), {key: _typed(value) for key, value in overrides.items()}],
+        parameters=[str(params_file), {key: typed(value) for key, value in overrides.items()}],
         output="screen",
-        on_exit=_end,
+        on_exit=end,
     )
     if given["rviz"] == "false":
         return [simulator]
-    parameters = {"drones": ["cf0"], "drone_model": DEFAULT_DRONE, "sensors": ""}
-    return [simulator, *_visualisation(parameters | from_file | overrides, namespace)]
-
-
-def _end(event: ProcessExited, context: LaunchContext) -> Shutdown:
-    """Shut down with the simulator, and fail if it failed, which launch itself does not do.
-
-    Raises:
-        RuntimeError: The simulator failed.
-    """
-    if event.returncode and not context.is_shutdown:
-        raise RuntimeError(f"the simulator has ended with exit code {event.returncode}")
-    return Shutdown(reason="the simulator has ended")
-
-
-def _visualisation(parameters: dict[str, Any], namespace: str) -> list[Node]:
-    # Imported here: physics and MuJoCo load slowly.
-    from crazyflow_ros.description.urdf import urdf
-    from crazyflow_ros.ros.sensors.rviz_config import expand
-    from crazyflow_ros.ros.sensors.sensors_file import load
-
+    parameters: dict[str, Any] = {"drones": ["cf0"], "drone_model": DEFAULT_DRONE, "sensors": ""}
+    parameters |= from_file | overrides
     drones, drone_model = parameters["drones"], parameters["drone_model"]
-    sensors = load(parameters["sensors"], drones, drone_model)
-    template = resource("rviz", "crazyflow.rviz").read_text()
-    config = Path(tempfile.mkdtemp(prefix="crazyflow_ros_")) / "crazyflow.rviz"
-    config.write_text(expand(template, drones, namespace, sensors))
-    state_publishers = [
-        Node(
-            package="robot_state_publisher",
-            executable="robot_state_publisher",
-            namespace=f"{namespace}/{drone}".strip("/"),
-            parameters=[
-                {"robot_description": _typed(urdf(drone_model, drone)), "use_sim_time": True}
-            ],
-        )
-        for drone in drones
-    ]
-    rviz = Node(
-        package="rviz2",
-        executable="rviz2",
-        namespace=namespace,
-        arguments=["-d", str(config)],
-        parameters=[{"use_sim_time": True}],
-    )
-    return [*state_publishers, rviz]
+    return [simulator, *rviz_nodes(drones, drone_model, parameters["sensors"], namespace)]
 
 
 def _parse(given: dict[str, str]) -> dict[str, Any]:
@@ -198,11 +155,6 @@ def _factor(text: str) -> float:
     if not 0 <= factor < math.inf:
         raise ValueError(f"real_time_factor: expected a number of at least 0, got {text!r}")
     return factor
-
-
-def _typed(value: Any) -> ParameterValue:
-    """Wrap a value with its type, which launch would otherwise guess from its text."""
-    return ParameterValue(value, value_type=list[str] if isinstance(value, list) else type(value))
 
 
 def _read_parameters(params_file: Path, namespace: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource  # n
 from launch.logging import launch_config  # noqa: E402
 
 EXECUTABLES = {
-    "crazyflow_ros": ("simulator",),
+    "crazyflow_ros": ("simulator", "crazyflie_server"),
     "robot_state_publisher": ("robot_state_publisher",),
     "rviz2": ("rviz2",),
     "controller_manager": ("ros2_control_node", "spawner"),
@@ -98,7 +98,7 @@ class Launcher:
             for executable in executables:
                 stand_in = folder / "lib" / package / executable
                 stand_in.parent.mkdir(parents=True, exist_ok=True)
-                says = f'echo "{READY}1 x cf2x_L250" >&2\n' if executable == "simulator" else ""
+                says = f'echo "{READY}1 x cf2x_L250" >&2\n' if package == "crazyflow_ros" else ""
                 ends = ":" if executable == "spawner" else "exec sleep ${STAND_IN_SECONDS:-60}"
                 stand_in.write_text(f"#!/bin/sh\n{says}{ends}\n")
                 stand_in.chmod(0o755)

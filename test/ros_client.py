@@ -230,10 +230,16 @@ class SimulatorProcess(RosProcess):
 
 
 class Client:
-    """A node in this process, with what is needed to look at a simulator."""
+    """A node in this process, with what is needed to look at a simulator.
 
-    def __init__(self, domain: int, namespace: str = "") -> None:
-        self.domain = domain
+    Args:
+        domain: ROS domain.
+        namespace: Namespace of the node.
+        simulator: Name of the simulator's node.
+    """
+
+    def __init__(self, domain: int, namespace: str = "", simulator: str = "crazyflow") -> None:
+        self.domain, self._simulator = domain, simulator
         self._context = Context()
         rclpy.init(
             context=self._context,
@@ -375,6 +381,6 @@ class Client:
 
     def _parameter_client(self) -> AsyncParameterClient:
         if self._parameters is None:
-            self._parameters = AsyncParameterClient(self.node, "crazyflow")
+            self._parameters = AsyncParameterClient(self.node, self._simulator)
         self.until(self._parameters.services_are_ready, "parameter services", READY_TIMEOUT)
         return self._parameters

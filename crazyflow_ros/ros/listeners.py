@@ -60,6 +60,11 @@ class Listeners:
         kept = self._publishers.items()
         self._publishers = {t: p for t, p in kept if not p.topic_name.startswith(prefix)}
 
+    def remove(self, topic: str) -> None:
+        """Destroy the publisher of a topic."""
+        self._simulator.destroy_publisher(self._publishers.pop(topic))
+        self._changed = True
+
     def count(self, topic: str) -> int:
         """Number of subscriptions to a topic at the last look; 0 without a publisher."""
         return self._counts.get(topic, 0)

@@ -76,6 +76,9 @@ _TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
 class SimulatorNode(Node):
     """Node `crazyflow`.
 
+    Args:
+        name: Name of the node, unless it is remapped.
+
     Attributes:
         parameters: Their values at the start.
         drones: Names of the drones.
@@ -103,14 +106,14 @@ class SimulatorNode(Node):
     wind: WindParameters
     recorder: Recorder | None = None  # needed while the base class creates its publishers
 
-    def __init__(self) -> None:
-        self.door = Door(get_logger("crazyflow"))  # rclpy's own services need these, too
-        self.answers = Answers(self.call_later, get_logger("crazyflow"))
+    def __init__(self, name: str = "crazyflow") -> None:
+        self.door = Door(get_logger(name))  # rclpy's own services need these, too
+        self.answers = Answers(self.call_later, get_logger(name))
         self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
         self.waiting = Waiting()
         self.worker = Worker("worker")
-        super().__init__("crazyflow", automatically_declare_parameters_from_overrides=True)
-        self.parameters = declare(self, Parameters)
+        super().__init__(name, automatically_declare_parameters_from_overrides=True)
+        self.parameters = self._read_parameters()
         self.drones = self.parameters.drones
         self._refuse_sim_time()
         p = self.parameters
@@ -283,6 +286,10 @@ class SimulatorNode(Node):
 
         timer = self.create_timer(delay, call)
 
+    def _read_parameters(self) -> Parameters:
+        """Declare all parameters, and read those of the simulation."""
+        return declare(self, Parameters)
+
     def _recorder(self) -> Recorder:
         path = self.parameters.record
         try:
@@ -382,3 +389,8 @@ class SimulatorNode(Node):
         for change in changes:
             if change.name == "real_time_factor":
                 self.physics.set_real_time_factor(change.value)
+
+
+def build() -> SimulatorNode:
+    """Build the node."""
+    return SimulatorNode()

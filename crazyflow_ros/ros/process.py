@@ -17,6 +17,7 @@ import tempfile
 import threading
 import traceback
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
@@ -43,18 +44,19 @@ _ADDRESS_SPACE = 5 * 2**29  # bytes needed by one drone, most of them never touc
 _BIG_BLOCK = 128 * 1024  # bytes, glibc's initial threshold
 
 
-def main(args: list[str] | None = None) -> NoReturn:
+def main(args: list[str] | None = None, node: str = "crazyflow_ros.ros.node") -> NoReturn:
     """Run the simulator until a signal or a failure, then end the process.
 
     Args:
         args: Command line, by default that of the process.
+        node: Module with the function `build`, which builds the node; importing it takes seconds.
     """
     # When the physics thread wakes up while a callback runs, it needs the interpreter's lock within
     # a fraction of a tick. Python's default of 5 ms is more than a tick.
     sys.setswitchinterval(_SWITCH_INTERVAL)
     _give_memory_back()
     gc.disable()  # until the node is built: imported modules and traced code are permanent
-    process = _Process()
+    process = _Process(node)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
     _check_address_space()
@@ -112,7 +114,8 @@ def _ensure_log_folder() -> None:
 class _Process:
     """Threads of the process and its shutdown."""
 
-    def __init__(self) -> None:
+    def __init__(self, node: str) -> None:
+        self._node = node
         self._simulator: SimulatorNode | None = None
         self._cache: CodeCache | None = None
         self._exit_code = STOPPED
@@ -158,11 +161,10 @@ class _Process:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
             from crazyflow_ros.code_cache import configure_jax
-            from crazyflow_ros.ros.node import SimulatorNode
 
             self._cache = configure_jax(get_logger("crazyflow").warning)
             try:
-                self._simulator = simulator = SimulatorNode()
+                self._simulator = simulator = import_module(self._node).build()
             except ValueError as error:
                 get_logger("crazyflow").fatal(str(error))
                 self.end(WRONG_USAGE)

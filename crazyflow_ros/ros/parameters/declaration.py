@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
@@ -17,13 +18,20 @@ T = TypeVar("T")
 _OF_EVERY_NODE = {"use_sim_time", "start_type_description_service"}
 
 
-def declare(node: Node, cls: type[T]) -> T:
+def declare(
+    node: Node,
+    cls: type[T],
+    defaults: Mapping[str, Any] | None = None,
+    others: tuple[str, ...] = (),
+) -> T:
     """Declare the parameters of a dataclass on a node, and read them.
 
     Args:
         node: Made with `automatically_declare_parameters_from_overrides`, so that wrong types can
             be distinguished from unknown names, and a whole number is accepted as a number.
         cls: The dataclass.
+        defaults: Values that are not given, by name, instead of those of the dataclass.
+        others: Beginnings of the names of other parameters that the node knows.
 
     Returns:
         The values.
@@ -34,11 +42,13 @@ def declare(node: Node, cls: type[T]) -> T:
     given = node.get_parameters_by_prefix("")
     known = {declaration.name for declaration in declarations(cls)}
     for name in sorted(given.keys() - known - _OF_EVERY_NODE):
-        if not name.startswith("qos_overrides."):
+        if not name.startswith(("qos_overrides.", *others)):
             node.get_logger().warning(f"there is no parameter {name!r}, it is ignored")
     values: dict[str, Any] = {}
     for declaration in declarations(cls):
         name, value = declaration.name, declaration.default
+        if defaults is not None and name in defaults:
+            value = declaration.checked(defaults[name])
         if name in given:
             value = declaration.checked(given[name].value)
             node.undeclare_parameter(name)

@@ -62,6 +62,10 @@ class SampleTopics(DeviceTopics):
             stay = [row for row, drone in enumerate(self._drones) if drone in rows]
             sensor.take_over(before, {row: rows[self._drones[row]] for row in stay})
         self._sensor, self._sampled = sensor, self._drones
+        self._prepare_messages()
+
+    def _prepare_messages(self) -> None:
+        """Serialise the messages, with the numbers to be filled in by `_send`."""
         layouts = [
             layout(
                 [kind.prototype(drone) for drone in self._drones],
@@ -112,7 +116,7 @@ class SampleTopics(DeviceTopics):
         self._send([snapshot.time_ns for snapshot in snapshots], sensor, listeners)
         markers, latest = len(self._kinds), (len(snapshots) - 1) * len(drones)
         for i, drone in enumerate(drones):
-            if (drone, markers) in listeners:
+            if self._device.cfg.debug_vis and (drone, markers) in listeners:
                 sensor.debug_vis(shapes := ShapeRecorder(self._file.model, worlds=(latest + i,)))
                 drawn = marker_array(shapes, snapshots[-1].time_ns, self._device.rate)
                 self._publish(drone, markers, drawn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import TransformStamped
@@ -19,34 +19,49 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 
-def _add_moving(simulator: SimulatorNode) -> None:
-    """Add /tf: the poses of all drones in one message."""
-    drones = simulator.drones
-    transforms = [_transform(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones]
+class Edge(NamedTuple):
+    """A transform between two frames."""
+
+    parent: str
+    child: str
+
+
+def add_moving(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
+    """Add /tf: the poses of all drones in one message.
+
+    Args:
+        simulator: The node.
+        edges: From the world to each drone.
+    """
     StateTopics(
         simulator,
         "tf",
-        {"/tf": TFMessage(transforms=transforms)},
+        {"/tf": TFMessage(transforms=[_transform(*edge) for edge in edges])},
         lambda snapshot: (snapshot.pos, snapshot.quat),
         [
             [
                 path
-                for i in range(len(drones))
+                for i in range(len(edges))
                 for path in below(f"transforms.{i}.transform.{field}", components)
             ]
             for field, components in (("translation", XYZ), ("rotation", XYZW))
         ],
-        stamps=[f"transforms.{i}.header.stamp" for i in range(len(drones))],
+        stamps=[f"transforms.{i}.header.stamp" for i in range(len(edges))],
     )
 
 
-def _publish_static(simulator: SimulatorNode) -> None:
-    """Publish /tf_static, latched for late subscribers."""
+def publish_static(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
+    """Publish /tf_static, latched for late subscribers.
+
+    Args:
+        simulator: The node.
+        edges: Frames that are equal; the frames on the drones are added.
+    """
     if "/tf_static" not in simulator.latched:
         publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
         simulator.latched["/tf_static"] = publisher
     stamp = time_of(simulator.physics.snapshot.time_ns)
-    transforms = [_transform(frame_ids.MAP, frame_ids.odom(d)) for d in simulator.drones]
+    transforms = [_transform(*edge) for edge in edges]
     for drone in simulator.drones:
         frames = fixed_frames(simulator.parameters.drone_model, drone)
         transforms += [
@@ -74,5 +89,6 @@ def _transform(
 
 def declare(simulator: SimulatorNode) -> None:
     """Add both topics."""
-    _add_moving(simulator)
-    _publish_static(simulator)
+    drones = simulator.drones
+    add_moving(simulator, [Edge(frame_ids.odom(d), frame_ids.base_link(d)) for d in drones])
+    publish_static(simulator, [Edge(frame_ids.MAP, frame_ids.odom(d)) for d in drones])

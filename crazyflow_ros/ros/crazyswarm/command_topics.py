@@ -1,0 +1,47 @@
+"""Command topics as crazyswarm2's server takes them, and all/cmd_full_state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crazyflie_interfaces.msg import FullState
+from geometry_msgs.msg import Twist
+
+from crazyflow_ros.ros.commands import setpoint_messages
+from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, CommandTopics, Conversion
+from crazyflow_ros.ros.commands.flight_services import ALL
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+
+_MOST_PWM = 60000.0
+
+
+class CrazyswarmTopics(CommandTopics):
+    """Ignores the frames of crazyswarm2's messages, and limits the thrust of cmd_vel_legacy."""
+
+    def __init__(self, simulator: CrazyflieServer) -> None:
+        self._traffic = simulator.traffic
+        super().__init__(simulator)
+        simulator.create_subscription(
+            FullState, f"{ALL}/cmd_full_state", self._command_all, COMMAND_QOS
+        )
+
+    def _command(self, conversion: Conversion, drone: str, message: Any) -> None:
+        if type(message).__module__.startswith("crazyflie_interfaces."):
+            message.header.frame_id = ""
+        elif isinstance(message, Twist):
+            message.linear.z = min(max(message.linear.z, 0.0), _MOST_PWM)
+        self._traffic.count(drone)
+        super()._command(conversion, drone, message)
+
+    def _command_all(self, message: FullState) -> None:
+        message.header.frame_id = ""
+        self._traffic.count(ALL)
+        for drone in self._physics.names:
+            super()._command(setpoint_messages.full_state, drone, message)
+
+
+def declare(simulator: CrazyflieServer) -> None:
+    """Create the subscriptions."""
+    CrazyswarmTopics(simulator)

@@ -1,0 +1,314 @@
+"""What the drones log: <drone>/pose, scan, odom and status, and topics with chosen variables.
+
+They are sent at exact multiples of their periods. Poses are the true ones, in reference frames that
+all coincide with the world.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from crazyflie_interfaces.msg import LogDataGeneric, Status
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
+from rclpy.exceptions import InvalidHandle
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import LaserScan
+
+from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
+from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
+from crazyflow_ros.flight import Flight
+from crazyflow_ros.ros.commands.flight_services import ALL
+from crazyflow_ros.ros.crazyswarm.configuration import STEPS, LogTopic
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, SerialisedMessages, below, layout
+from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.runtime import Snapshot
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+
+_QOS = QoSProfile(depth=10)
+_NEAREST, _FARTHEST = 0.01, 3.49  # m, of a scan
+_AROUND = [1, 3, 0, 2]  # back, right, front, left of the range sensors
+_MOST_BYTES = DATA_SIZE - 4  # of the values of a block
+_STATUS = ("supervisor.info", "pm.vbatMV", "pm.state", "radio.rssi")
+
+Distances = Callable[[], np.ndarray]
+"""Returns the readings of the range sensors of all drones (M, 6) [m]."""
+
+
+class Kind(NamedTuple):
+    """Messages in which only numbers change, for several drones at once."""
+
+    prototype: Callable[[str, str], Any]
+    """Takes the drone and its reference frame; returns the message."""
+    values: Callable[[Snapshot, Distances], Sequence[np.ndarray]]
+    """Returns the numbers of all drones, an array (M, ...) for each block of paths."""
+    numbers: Sequence[Sequence[str]] = ()
+    floats: Sequence[Sequence[str]] = ()
+
+
+def _pose(drone: str, frame: str) -> PoseStamped:
+    del drone
+    message = PoseStamped()
+    message.header.frame_id = frame
+    return message
+
+
+def _odometry(drone: str, frame: str) -> Odometry:
+    message = Odometry(child_frame_id=drone)
+    message.header.frame_id = frame
+    return message
+
+
+def _scan(drone: str, frame: str) -> LaserScan:
+    del frame
+    message = LaserScan(
+        angle_min=-math.pi,
+        angle_max=math.pi / 2,
+        angle_increment=math.pi / 2,
+        range_min=_NEAREST,
+        range_max=_FARTHEST,
+        ranges=[0.0] * len(_AROUND),
+    )
+    message.header.frame_id = drone
+    return message
+
+
+def _ranges(_: Snapshot, distances: Distances) -> list[np.ndarray]:
+    ranges = distances()[:, _AROUND]
+    return [np.where(ranges > _FARTHEST, np.inf, ranges)]
+
+
+_KINDS = {
+    "pose": Kind(
+        _pose,
+        lambda s, _: (s.pos, s.quat),
+        [below("pose.position", XYZ), below("pose.orientation", XYZW)],
+    ),
+    "odom": Kind(
+        _odometry,
+        lambda s, _: (s.pos, s.quat, s.body_vel, s.ang_vel),
+        [
+            below("pose.pose.position", XYZ),
+            below("pose.pose.orientation", XYZW),
+            below("twist.twist.linear", XYZ),
+            below("twist.twist.angular", XYZ),
+        ],
+    ),
+    "scan": Kind(_scan, _ranges, floats=[[f"ranges.{i}" for i in range(len(_AROUND))]]),
+}
+_TYPES = {"pose": PoseStamped, "odom": Odometry, "scan": LaserScan, "status": Status}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A topic of a drone."""
+
+    drone: str
+    topic: LogTopic
+    publisher: Any
+
+
+class _Rows:
+    """The messages of one kind and period."""
+
+    def __init__(self, kind: Kind, blocks: Sequence[Block], frames: Sequence[str]) -> None:
+        prototypes = [kind.prototype(b.drone, f) for b, f in zip(blocks, frames)]
+        messages = SerialisedMessages(
+            layout(prototypes, ["header.stamp"], kind.numbers, kind.floats)
+        )
+        self._row = Row(messages, [(i, block.publisher) for i, block in enumerate(blocks)])
+        self._kind, self._drones = kind, [block.drone for block in blocks]
+
+    def send(self, now: _Moment) -> None:
+        """Send the state."""
+        rows = [now.snapshot.names.index(drone) for drone in self._drones]
+        values = self._kind.values(now.snapshot, now.distances)
+        self._row.send(now.snapshot.time_ns, [block[rows] for block in values])
+
+
+class _Moment:
+    """The state at one tick; what takes time is computed when it is asked for."""
+
+    def __init__(self, simulator: CrazyflieServer, snapshot: Snapshot) -> None:
+        self._simulator, self.snapshot = simulator, snapshot
+        self._flights: list[Flight] | None = None
+        self._distances: np.ndarray | None = None
+
+    def distances(self) -> np.ndarray:
+        """Return the readings of the range sensors, shape (M, 6)."""
+        if self._distances is None:
+            self._distances = self._simulator.physics.mirror.ranges()
+        return self._distances
+
+    def telemetry(self, drone: str, with_ranges: bool) -> Telemetry:
+        """Return what the log variables of a drone are computed from."""
+        if self._flights is None:
+            self._flights = self._simulator.physics.flights()
+        row = self.snapshot.names.index(drone)
+        ranges = self.distances()[row] if with_ranges else None
+        firmware = self._simulator.firmware[drone]
+        return firmware.telemetry(self.snapshot, row, self._flights[row], ranges)
+
+
+class LogTopics:
+    """Publishes what the drones log, in the physics thread."""
+
+    def __init__(self, simulator: CrazyflieServer) -> None:
+        self._simulator, self._logger = simulator, simulator.get_logger()
+        self._listeners, self._swarm = simulator.listeners, simulator.swarm
+        self._blocks: dict[tuple[str, str], Block] = {}
+        self._in_order = threading.Lock()  # guards the three below
+        self._due: dict[int, list[Callable[[_Moment], None]]] = {}
+        self._names: tuple[str, ...] = ()
+        self._latest = (-1, -1)
+        simulator.for_each_drone(self._add)
+        simulator.physics.every(STEPS, self._send, "firmware_logging", observes=True)
+        self._listeners.follow(self._address)
+
+    def topics(self, drone: str) -> list[str]:
+        """Names of the topics of a drone."""
+        return [name for owner, name in self._blocks if owner == drone]
+
+    def add(self, drone: str, topic: LogTopic) -> None:
+        """Begin to log.
+
+        Raises:
+            ValueError: There is such a topic already, or its variables cannot be logged together.
+        """
+        name = f"{drone}/{topic.name}"
+        resolved = self._simulator.resolve_topic_name(name)
+        if resolved in {publisher.topic_name for publisher in self._simulator.publishers}:
+            raise ValueError(f"{name} is published already")
+        check_variables(topic)
+        kind = _TYPES.get(topic.name, LogDataGeneric)
+        publisher = self._listeners.create_publisher(kind, name, _QOS)
+        self._blocks[drone, topic.name] = Block(drone, topic, publisher)
+        self._address()
+
+    def remove(self, drone: str, name: str) -> None:
+        """End to log.
+
+        Raises:
+            ValueError: There is no such topic.
+        """
+        if (drone, name) not in self._blocks:
+            known = ", ".join(self.topics(drone)) or "none"
+            raise ValueError(f"{drone} does not log {name!r}, but {known}")
+        del self._blocks[drone, name]
+        self._address()
+        self._listeners.remove(f"{drone}/{name}")
+
+    def _add(self, drone: str) -> None:
+        for topic in self._swarm.settings(drone).log_topics:
+            self._blocks.pop((drone, topic.name), None)  # of a drone that had been removed
+            try:
+                self.add(drone, topic)
+            except ValueError as error:
+                self._logger.warning(f"{drone} does not log {topic.name}: {error}")
+
+    def _address(self) -> None:
+        """Find out who listens."""
+        freq, drones = self._simulator.physics.freq, self._simulator.drones
+        heard = [
+            block
+            for (drone, name), block in self._blocks.items()
+            if drone in drones and self._listeners.count(f"{drone}/{name}")
+        ]
+        due: dict[int, list[Callable[[_Moment], None]]] = {}
+
+        def key(block: Block) -> tuple[int, str]:
+            return block.topic.period, block.topic.name if block.topic.name in _KINDS else ""
+
+        for (period, name), group in groupby(sorted(heard, key=key), key):
+            blocks, senders = list(group), due.setdefault(period * freq // STEPS, [])
+            if name:
+                frames = [self._swarm.settings(block.drone).reference_frame for block in blocks]
+                senders.append(_Rows(_KINDS[name], blocks, frames).send)
+            else:
+                senders += [self._sender(block) for block in blocks]
+        with self._in_order:
+            self._due, self._names = due, drones
+
+    def _send(self, snapshot: Snapshot) -> None:
+        instant = (snapshot.epoch, snapshot.tick)  # also called when time stands still
+        with self._in_order:
+            if snapshot.names != self._names or instant == self._latest:
+                return
+            self._latest = instant
+            now = _Moment(self._simulator, snapshot)
+            for period, senders in self._due.items():
+                if snapshot.tick % period == 0:
+                    for send in senders:
+                        with suppress(InvalidHandle):  # it has just been removed
+                            send(now)
+
+    def _sender(self, block: Block) -> Callable[[_Moment], None]:
+        drone, traffic = block.drone, self._simulator.traffic
+        frame = self._swarm.settings(drone).reference_frame
+
+        def status(now: _Moment) -> None:
+            telemetry = now.telemetry(drone, with_ranges=False)
+            info, millivolts, state, rssi = (VARIABLES[v].value(telemetry) for v in _STATUS)
+            broadcast, unicast = traffic.news(block, ALL), traffic.news(block, drone)
+            message = Status(
+                supervisor_info=int(info),
+                battery_voltage=millivolts / 1000,
+                pm_state=int(state),
+                rssi=int(rssi),
+                num_rx_broadcast=broadcast,
+                num_tx_broadcast=broadcast,
+                num_rx_unicast=unicast,
+                num_tx_unicast=unicast,
+            )
+            message.header.stamp, message.header.frame_id = time_of(telemetry.time_ns), drone
+            block.publisher.publish(message)
+
+        variables = [VARIABLES[name] for name in block.topic.variables]
+        with_ranges = any(name in RANGES for name in block.topic.variables)
+
+        def chosen(now: _Moment) -> None:
+            telemetry = now.telemetry(drone, with_ranges)
+            values = [float(as_ctype(v.value(telemetry), v.ctype)) for v in variables]
+            timestamp = telemetry.time_ns // 1_000_000 & 0xFFFFFFFF
+            message = LogDataGeneric(timestamp=timestamp, values=values)
+            message.header.stamp, message.header.frame_id = time_of(telemetry.time_ns), frame
+            block.publisher.publish(message)
+
+        return status if block.topic.name == "status" else chosen
+
+
+def check_variables(topic: LogTopic) -> None:
+    """Refuse variables that the firmware does not have, or that do not fit into one packet.
+
+    Raises:
+        ValueError: The message says which.
+    """
+    if topic.name in _TYPES:
+        return
+    if not topic.variables:
+        raise ValueError("vars is empty")
+    for name in topic.variables:
+        if name not in VARIABLES:
+            group = f"{name.partition('.')[0]}."
+            near = [other for other in VARIABLES if other.startswith(group)]
+            raise ValueError(f"there is no log variable {name!r}; {group}* are {near or 'none'}")
+    formats = "".join(CTYPES[VARIABLES[name].ctype].format for name in topic.variables)
+    n_bytes = struct.calcsize(f"<{formats}")
+    if n_bytes > _MOST_BYTES:
+        raise ValueError(f"variables of {n_bytes} bytes, a log packet has {_MOST_BYTES}")
+
+
+def declare(simulator: CrazyflieServer) -> None:
+    """Add the topics."""
+    simulator.log_topics = LogTopics(simulator)

@@ -1,0 +1,143 @@
+"""The node `crazyflie_server`: our simulator with the interface of crazyswarm2's server.
+
+Its configuration are crazyswarm2's own files, or the same values as parameters, as crazyswarm2's
+launch file gives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.plain_values import ParameterError, Spec
+from crazyflow_ros.ros.crazyswarm import configuration
+from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
+from crazyflow_ros.ros.crazyswarm.traffic import Traffic
+from crazyflow_ros.ros.node import SimulatorNode
+from crazyflow_ros.ros.parameters.declaration import declare
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
+
+NODE = "crazyflie_server"
+
+# Topics of ours that have names of theirs, or that they do not have.
+_OFF = ("odom", "pose", "imu", "range", "joint_states")
+_REPLACED = ("odom", "pose")
+_IN_PLACE_OF = {
+    "sensors.sensors_file": "crazyswarm.motion_capture",
+    "topics.tf": "crazyswarm.transforms",
+    "robot_description": "crazyswarm.robot_description",
+    "commands.command_topics": "crazyswarm.command_topics",
+}
+_WITHOUT = ("topics.odometry", "commands.flight_services")
+# all/emergency comes last: clients take it for the sign that the server is ready.
+_LAST = (
+    *("crazyswarm.firmware", "crazyswarm.log_topics", "crazyswarm.log_services"),
+    *("crazyswarm.traffic", "crazyswarm.services"),
+)
+
+
+@dataclass(frozen=True)
+class MotionCaptureParameters:
+    """What /poses has beside the true poses."""
+
+    frame_id: Annotated[
+        str, Spec("Frame of /poses; empty: that of motion_capture.yaml, or else world")
+    ] = ""
+    dropout: Annotated[float, Spec("Probability that a drone is missing", 0.0, 0.99)] = 0.0
+    position_noise: Annotated[float, Spec("Standard deviation of a coordinate [m]", 0.0, 10.0)] = (
+        0.0
+    )
+    attitude_noise: Annotated[
+        float, Spec("Standard deviation of the rotation about an axis [rad]", 0.0, 1.0)
+    ] = 0.0
+    delay: Annotated[float, Spec("Age of the poses [s]", 0.0, 10.0)] = 0.0
+
+
+@dataclass(frozen=True)
+class ServerParameters:
+    """Parameters of this node beside those of the simulator and of crazyswarm2."""
+
+    crazyflies_yaml_file: Annotated[str, Spec("Path of crazyswarm2's crazyflies.yaml")] = ""
+    server_yaml_file: Annotated[str, Spec("Path of crazyswarm2's server.yaml")] = ""
+    motion_capture_yaml_file: Annotated[str, Spec("Path of crazyswarm2's motion_capture.yaml")] = ""
+    motion_capture: MotionCaptureParameters = MotionCaptureParameters()
+
+
+class CrazyflieServer(SimulatorNode):
+    """Node `crazyflie_server`.
+
+    Attributes:
+        settings: Parameters beside those of the simulator and of crazyswarm2.
+        swarm: The robots and what is set for them.
+        firmware: The firmware of each drone.
+        traffic: Counts what is sent to the drones.
+        log_topics: Publishes what they log.
+    """
+
+    settings: ServerParameters
+    swarm: Swarm
+    firmware: dict[str, Crazyflie]
+    traffic: Traffic
+    log_topics: LogTopics
+
+    def __init__(self) -> None:
+        self.firmware, self.traffic = {}, Traffic()
+        super().__init__(NODE)
+
+    def _read_parameters(self) -> Parameters:
+        self.settings = given = declare(self, ServerParameters, others=("",))
+        files = (given.crazyflies_yaml_file, given.server_yaml_file)
+        tree = configuration.read_files(*files, given.motion_capture_yaml_file)
+        for name, value in configuration.flattened(tree):
+            if not self.has_parameter(name):  # what is given goes before the files
+                self.declare_parameter(name, value)
+        values = {name: p.value for name, p in self.get_parameters_by_prefix("").items()}
+        self.swarm = Swarm(configuration.unflattened(values))
+        names = [robot.name for robot in self.swarm.robots]
+        known = (*vars(given), *configuration.NAMES, *(f"{name}." for name in names))
+        parameters = declare(self, Parameters, self._defaults(), known)
+        if parameters.drones != tuple(names):
+            expected = f"the robots that are enabled: {', '.join(names)}"
+            raise ParameterError("drones", expected, list(parameters.drones))
+        for rate in _REPLACED:
+            if value := getattr(parameters.publish_rates, rate):
+                expected = f"0, because firmware_logging has the rate of <drone>/{rate}"
+                raise ParameterError(f"publish_rates.{rate}", expected, value)
+        return parameters
+
+    def _defaults(self) -> dict[str, Any]:
+        """Values of the simulator's parameters that are not given."""
+        robots = self.swarm.robots
+        model = robots[0].drone_model
+        poses: list[float] = []
+        for robot in robots:
+            x, y, z = robot.initial_position
+            poses += [x, y, max(z, rest_height(model)), 0.0]
+        return {
+            "drones": [robot.name for robot in robots],
+            "drone_model": model,
+            "controller": str(self.swarm.controller),
+            "initial_poses": poses,
+            "flight.auto_arm": model != BRUSHLESS,
+            "flight.exact_durations": True,
+            **{f"publish_rates.{name}": 0 for name in _OFF},
+        }
+
+    @property
+    def _features(self) -> tuple[str, ...]:
+        ours = [_IN_PLACE_OF.get(name, name) for name in super()._features if name not in _WITHOUT]
+        return (*ours, *_LAST)
+
+    def _declare(self, feature: str) -> None:
+        if feature not in _WITHOUT:
+            super()._declare(_IN_PLACE_OF.get(feature, feature))
+
+
+def build() -> CrazyflieServer:
+    """Build the node."""
+    return CrazyflieServer()

@@ -1,0 +1,34 @@
+"""The flight services of crazyswarm2's server; all/emergency is the last one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crazyflie_interfaces.srv import GoTo
+
+from crazyflow_ros.ros.commands.flight_services import Conversion, FlightServices
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
+
+
+class CrazyswarmServices(FlightServices):
+    """all/go_to is always relative: what is sent to all Crazyflies has no flag for it."""
+
+    def __init__(self, simulator: CrazyflieServer) -> None:
+        self._traffic = simulator.traffic
+        super().__init__(simulator)
+
+    async def _command(
+        self, owner: str, conversion: Conversion, request: Any, response: Any
+    ) -> Any:
+        self._traffic.count(owner)
+        return await super()._command(owner, conversion, request, response)
+
+    def _check_go_to_of_all(self, request: GoTo.Request) -> None:
+        request.relative = True
+
+
+def declare(simulator: CrazyflieServer) -> None:
+    """Create the services and ~/flight_events."""
+    CrazyswarmServices(simulator)
