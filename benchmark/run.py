@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmark import (
     controllers,
+    crazyswarm,
     governor,
     lock_step,
     node,
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "sensors": sensors.main,
     "governor": governor.main,
     "controllers": controllers.main,
+    "crazyswarm": crazyswarm.main,
 }
 
 
