@@ -16,6 +16,7 @@ from crazyflow_ros.code_cache import configure_jax
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.server import FIRST_PORT, CrazyflieServer, LinkConfig
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.start_up import StartUp
 
@@ -79,6 +80,7 @@ def main(args: Sequence[str] | None = None) -> int:
             real_time_factor=given.real_time_factor,
             ground_effect=True,
             downwash=True,
+            flight=FlightConfig(exact_durations=True),
         )
         names = [f"cf{i}" for i in range(given.drones)]
         with start_up.compiling(len(names), config):
