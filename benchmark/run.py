@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmark import (
     governor,
     lock_step,
+    manager,
     node,
     real_time,
     sensors,
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "spawn_gap": spawn_gap.main,
     "real_time": real_time.main,
     "lock_step": lock_step.main,
+    "manager": manager.main,
     "sensors": sensors.main,
     "governor": governor.main,
 }
