@@ -52,14 +52,17 @@ bool may_become_acceleration(Claims claims) noexcept
 }
 }  // namespace
 
+rclcpp::NodeOptions CrazyflowSystem::define_custom_node_options() const
+{
+  return rclcpp::NodeOptions().enable_logger_service(true).append_parameter_override(
+    "use_sim_time", false);
+}
+
 CrazyflowSystem::CallbackReturn CrazyflowSystem::on_init(
   const hardware_interface::HardwareComponentInterfaceParams & params)
 {
   if (SystemInterface::on_init(params) != CallbackReturn::SUCCESS) {
     return CallbackReturn::ERROR;
-  }
-  if (get_node() != nullptr) {  // its clock has no user, and would cost a thread
-    get_node()->set_parameter(rclcpp::Parameter("use_sim_time", false));
   }
   try {
     read_parameters();

@@ -27,6 +27,11 @@ public:
   using LifecycleState = rclcpp_lifecycle::State;
   using Names = std::vector<std::string>;
 
+  /// Options of the component's node, whose clock has no user: following /clock costs a thread.
+  ///
+  /// Without `override`, because ros2_control before 4.43 of Jazzy does not ask for them.
+  rclcpp::NodeOptions define_custom_node_options() const;
+
   CallbackReturn on_init(
     const hardware_interface::HardwareComponentInterfaceParams & params) override;
   CallbackReturn on_configure(const LifecycleState & previous) override;

@@ -382,7 +382,8 @@ def test_one_manager_flies_ten_drones(tmp_path: Any) -> None:
 
 
 def test_a_manager_in_each_namespace_makes_one_lock_step(tmp_path: Any) -> None:
-    drones = ["cf0", "cf1"]
+    goals = {"cf0": (0.5, 0.5, 1.0), "cf1": (0.5, -0.5, 1.0)}  # out of each other's downwash
+    drones = [*goals]
     given = {"ros2_control.rate": 100, "publish_rates.joint_states": 0}
     with (
         flight(OTHER_DOMAIN, drones, **given) as flying,
@@ -391,7 +392,7 @@ def test_a_manager_in_each_namespace_makes_one_lock_step(tmp_path: Any) -> None:
     ):
         for drone, manager in zip(drones, (first, second)):
             manager.start("joint_state_broadcaster", *CHAIN)
-            flying.fly_to((0.5, 0.5, 1.0), drone, f"/{drone}/position/reference")
+            flying.fly_to(goals[drone], drone, f"/{drone}/position/reference")
             names = flying.client.latest(JointState, f"/{drone}/joint_states").name
             assert {name for name in names if "rotor" in name} == {
                 f"{drone}_rotor{index}" for index in range(4)
@@ -399,7 +400,7 @@ def test_a_manager_in_each_namespace_makes_one_lock_step(tmp_path: Any) -> None:
         seen = flying.control()
         assert seen["control_timeouts"] == 0 and seen["refused_commands"] == 0
         first.end(signal.SIGINT)  # the other flies on
-        assert_at(flying.positions(1.0, "cf1"), (0.5, 0.5, 1.0))
-        assert_at(flying.positions(0.2, "cf0"), (0.5, 0.5, 1.0))
+        assert_at(flying.positions(1.0, "cf1"), goals["cf1"])
+        assert_at(flying.positions(0.2, "cf0"), goals["cf0"])
         flying.simulator.end(signal.SIGINT)  # and with it the clock, so that no cycle sees it
         second.wait_for("has ended, and the clock with it")
