@@ -110,11 +110,10 @@ def test_time_goes_on_while_a_controller_is_prepared(physics: PhysicsThread) -> 
     physics.resume().result(T)
     start = physics.snapshot.tick
     change = physics.set_controller(other)
-    until(lambda: physics.snapshot.tick > start + 10 or change.done(), "ticks", T)
+    until(lambda: physics.snapshot.tick > start, "ticks, before or after the change", T)
     change.result(T)
     physics.pause().result(T)
     assert physics.controller is other
-    assert physics.snapshot.tick > start
 
 
 def test_a_checkpoint_is_of_its_controller(physics: PhysicsThread) -> None:
