@@ -25,6 +25,7 @@ _ALT_HOLD_CENTRE = 32767.0  # thrust that holds the height
 _TILT_TO_SPEED = 1 / 30.0  # m/s for a degree, of flightmode.poshold
 _STICK_CENTRE, _STICK = 1500.0, 500.0  # of a remote control [us]
 _NO_RATES = "setpoints of roll and pitch rates are not supported: send angles"
+_Vertical = type[flight.Takeoff] | type[flight.Land]
 
 
 def _yaw(degrees: float) -> float:
@@ -164,37 +165,20 @@ class Decoder:
     def _groups(self, data: bytes) -> flight.Setpoint:
         return flight.SetGroups(int(_unpacked("<B", data)[0]))
 
-    def _takeoff(self, data: bytes) -> flight.Setpoint:
+    def _vertical(self, kind: _Vertical, data: bytes) -> flight.Setpoint:
         group, height, duration = _unpacked("<Bff", data)
-        return flight.Takeoff(height, duration, 0.0, int(group))
+        return kind(height, duration, 0.0, int(group))
 
-    def _land(self, data: bytes) -> flight.Setpoint:
-        group, height, duration = _unpacked("<Bff", data)
-        return flight.Land(height, duration, 0.0, int(group))
-
-    def _takeoff_2(self, data: bytes) -> flight.Setpoint:
+    def _vertical_2(self, kind: _Vertical, data: bytes) -> flight.Setpoint:
         group, height, yaw, keeps_yaw, duration = _unpacked("<Bff?f", data)
-        return flight.Takeoff(height, duration, math.nan if keeps_yaw else yaw, int(group))
+        return kind(height, duration, math.nan if keeps_yaw else yaw, int(group))
 
-    def _land_2(self, data: bytes) -> flight.Setpoint:
-        group, height, yaw, keeps_yaw, duration = _unpacked("<Bff?f", data)
-        return flight.Land(height, duration, math.nan if keeps_yaw else yaw, int(group))
-
-    def _takeoff_at_velocity(self, data: bytes) -> flight.Setpoint:
+    def _at_velocity(self, kind: _Vertical, usual: str, data: bytes) -> flight.Setpoint:
+        """Decode a takeoff or landing at a velocity; the parameter `usual` has it if it is 0."""
         group, height, relative, yaw, keeps_yaw, velocity = _unpacked("<Bf?f?f", data)
         heading = math.nan if keeps_yaw else yaw
-        velocity = velocity if velocity > 0 else float(self.parameter("hlCommander.vtoff"))
-        return flight.Takeoff(
-            height, 0.0, heading, int(group), velocity=velocity, relative=bool(relative)
-        )
-
-    def _land_at_velocity(self, data: bytes) -> flight.Setpoint:
-        group, height, relative, yaw, keeps_yaw, velocity = _unpacked("<Bf?f?f", data)
-        heading = math.nan if keeps_yaw else yaw
-        velocity = velocity if velocity > 0 else float(self.parameter("hlCommander.vland"))
-        return flight.Land(
-            height, 0.0, heading, int(group), velocity=velocity, relative=bool(relative)
-        )
+        velocity = velocity if velocity > 0 else float(self.parameter(usual))
+        return kind(height, 0.0, heading, int(group), velocity=velocity, relative=bool(relative))
 
     def _stop(self, data: bytes) -> flight.Setpoint:
         return flight.Stop(int(_unpacked("<B", data)[0]))
@@ -275,16 +259,16 @@ _GENERIC: dict[int, Callable[[Decoder, bytes], flight.Setpoint]] = {
 }
 _HIGH_LEVEL: dict[int, Callable[[Decoder, bytes], flight.Setpoint | None]] = {
     0: Decoder._groups,
-    1: Decoder._takeoff,
-    2: Decoder._land,
+    1: lambda decoder, data: decoder._vertical(flight.Takeoff, data),
+    2: lambda decoder, data: decoder._vertical(flight.Land, data),
     3: Decoder._stop,
     4: Decoder._go_to,
     5: Decoder._trajectory,
     6: Decoder._define,
-    7: Decoder._takeoff_2,
-    8: Decoder._land_2,
-    9: Decoder._takeoff_at_velocity,
-    10: Decoder._land_at_velocity,
+    7: lambda decoder, data: decoder._vertical_2(flight.Takeoff, data),
+    8: lambda decoder, data: decoder._vertical_2(flight.Land, data),
+    9: lambda decoder, data: decoder._at_velocity(flight.Takeoff, "hlCommander.vtoff", data),
+    10: lambda decoder, data: decoder._at_velocity(flight.Land, "hlCommander.vland", data),
     11: Decoder._spiral,
     12: Decoder._go_to_2,
     13: Decoder._trajectory_2,

@@ -242,7 +242,7 @@ def hostile(served: Crazyflies, n: int) -> None:
     served.physics.reset().result(T)
     served.physics.fly({"cf1": Takeoff(1.0)}).result(T)
     until(lambda: served.physics.flight_states.get("cf1") is FlightState.flying, "takeoff")
-    random = np.random.default_rng(5)
+    random, before = np.random.default_rng(5), served.server.malformed
     link, watcher = Link(served.uris[0]), Link(served.uris[1])
     good = [bytes(packet) for packet in BAD.values()] + [bytes(ECHO), b"\xff", b""]
     good += [bytes(Packet(port, ch, bytes(range(10)))) for port in range(16) for ch in range(4)]
@@ -264,3 +264,4 @@ def hostile(served: Crazyflies, n: int) -> None:
     again = Link(served.uris[0])
     until(lambda: again.answers(0.5), "cf0 answers a new client")
     assert not [line for line in served.log if "failed:" in line]
+    assert served.server.malformed > before + n // 4  # most are, and few were lost on the way
