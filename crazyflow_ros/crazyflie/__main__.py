@@ -13,8 +13,9 @@ from pathlib import Path
 import jax
 
 from crazyflow_ros.code_cache import configure_jax
+from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.memories import DECKS
-from crazyflow_ros.crazyflie.server import FIRST_PORT, CrazyflieServer, LinkConfig
+from crazyflow_ros.crazyflie.server import CrazyflieServer
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig

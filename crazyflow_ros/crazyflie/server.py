@@ -24,18 +24,14 @@ import numpy as np
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie, NamedPilot
+from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
-from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight, FlightEvent
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.health import Logger
 
-FIRST_PORT = 19850
-"""Port of the first drone; cflib looks for drones on ten ports from here on."""
-
-_LEAST_PORT, _MOST_PORT = 1024, 65535  # lower ones belong to the system
 _LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
 _MAX_CLIENTS = 16  # of a drone
 _SILENCE = 5.0  # s of wall time after which a client is gone; connected ones send ten a second
@@ -46,40 +42,6 @@ _BURST = 64  # packets of one drone that are read before those of the others
 _MAX_WAITING = 64  # snapshots of which values are still to be sent
 _MAX_DELAYED = 10_000  # packets
 _RECEIVE_SIZE = 64  # bytes, more than any packet
-
-
-@dataclass(frozen=True)
-class LinkConfig:
-    """The link between the Crazyflies and their clients."""
-
-    address: str = "127.0.0.1"
-    """Address of the network interface; 0.0.0.0 for all."""
-    port: int = FIRST_PORT
-    """Port of the first drone; the others follow."""
-    decks: Sequence[str] = ("bcFlow2", "bcMultiranger")
-    """Expansion decks of each drone, see `memories.DECKS`."""
-    loss: float = 0.0
-    """Share of packets that get lost, each way."""
-    latency: float = 0.0
-    """Delay of packets [s of wall time], each way."""
-    seed: int = 0
-    """Seed of the losses."""
-
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ValueError: One is out of range, or a deck is unknown.
-        """
-        if not _LEAST_PORT <= self.port <= _MOST_PORT:
-            raise ValueError(f"port must be from {_LEAST_PORT} to {_MOST_PORT}, got {self.port}")
-        if not 0 <= self.loss < 1:
-            raise ValueError(f"loss must be from 0 to less than 1, got {self.loss:g}")
-        if not 0 <= self.latency <= 10:
-            raise ValueError(f"latency must be from 0 to 10 s, got {self.latency:g}")
-        for deck in self.decks:
-            if deck not in DECKS:
-                raise ValueError(f"unknown deck {deck!r}, have {', '.join(DECKS)}")
 
 
 @dataclass
