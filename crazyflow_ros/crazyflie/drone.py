@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -33,7 +32,7 @@ _REFUSED = 1  # status of a command that the drone cannot follow
 _INFO, _COMMAND = 0, 1  # channels of the supervisor
 _BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
 _ANSWER = 0x80
-_EFFECTIVE = (  # parameters that do something besides keeping their values
+_EXPECTED = (  # parameters with an effect, or from which a pilot expects none on the flight
     *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
     *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
     *("flightmode.", "cppm.", "kalman.resetEstimation", "memTst.resetW", "system.testLogParam"),
@@ -41,35 +40,24 @@ _EFFECTIVE = (  # parameters that do something besides keeping their values
 )
 
 Send = Callable[[Packet], None]
-
-
-class Pilot(Protocol):
-    """Whoever makes the drone fly; a `PhysicsThread` for the drone of a name."""
-
-    def command(self, setpoint: Setpoint) -> None:
-        """Command the drone from the next tick on; the latest setpoint wins."""
-
-    def ask(self, setpoint: Setpoint) -> Future[Response]:
-        """Command the drone; the result says whether it refused."""
-
-    def set_controller(self, controller: Controller) -> None:
-        """Fly with another controller, as all drones of the simulation do."""
+Info = Callable[[], int]
 
 
 @dataclass(frozen=True)
-class NamedPilot:
+class Pilot:
     """Commands the drone of a name in a simulation."""
 
     physics: PhysicsThread
     name: str
     set_controller: Callable[[Controller], None]
+    """Flies with another controller, as all drones of the simulation do."""
 
     def command(self, setpoint: Setpoint) -> None:
-        """See `Pilot`."""
+        """Command the drone from the next tick on; the latest setpoint wins."""
         self.physics.command(self.name, setpoint)
 
     def ask(self, setpoint: Setpoint) -> Future[Response]:
-        """See `Pilot`."""
+        """Command the drone; the result says whether it refused."""
         return self.physics.fly({self.name: setpoint})
 
 
@@ -143,14 +131,14 @@ class Crazyflie:
         )
 
     def receive(
-        self, packet: Packet, blocks: LogBlocks, bits: int, time_ms: int, send: Send
+        self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
     ) -> None:
         """Do what a packet says, and answer it.
 
         Args:
             packet: The packet.
             blocks: Log blocks of the client that has sent it.
-            bits: The supervisor's bits, see `variables.supervisor_info`.
+            info: Returns the supervisor's bits, see `variables.supervisor_info`.
             time_ms: Simulated time.
             send: Sends an answer; from any thread, perhaps later.
 
@@ -161,7 +149,7 @@ class Crazyflie:
         if packet.port == Port.link:
             answer = self._link(packet)
         elif packet.port == Port.platform:
-            answer = self._platform(packet, bits, send)
+            answer = self._platform(packet, info, send)
         elif packet.port == Port.parameters:
             answer = self.parameters.answer(packet)
         elif packet.port == Port.log:
@@ -177,7 +165,7 @@ class Crazyflie:
         elif packet.port == Port.localisation:
             answer = self._localisation(packet, time_ms)
         elif packet.port == Port.supervisor:
-            answer = self._supervisor(packet, bits, time_ms, send)
+            answer = self._supervisor(packet, info, time_ms, send)
         else:
             raise ValueError(f"there is no port {packet.port}")
         if answer is not None:
@@ -219,7 +207,7 @@ class Crazyflie:
             return packet._replace(data=_MAGIC.ljust(DATA_SIZE, b"\0"))
         return packet if packet.channel == 0 else None
 
-    def _platform(self, packet: Packet, bits: int, send: Send) -> Packet | None:
+    def _platform(self, packet: Packet, info: Info, send: Send) -> Packet | None:
         command, values = packet.data[:1], packet.data[1:]
         if packet.channel == 1:
             found = {0: _PROTOCOL.to_bytes(4, "little"), 1: _FIRMWARE, 2: _DEVICE}
@@ -229,17 +217,18 @@ class Crazyflie:
             self._arm(packet, bool(values[0]), send)
             return None
         if packet.channel == 0 and command == b"\x02":
-            return packet._replace(data=command + self._recovered(bits))
+            return packet._replace(data=command + self._recovered(info))
         if packet.channel == 0 and command == b"\x03":  # a light or a sound
             return None
         raise ValueError(f"unknown request to the platform, {packet.data.hex() or 'empty'}")
 
-    def _supervisor(self, packet: Packet, bits: int, time_ms: int, send: Send) -> Packet | None:
+    def _supervisor(self, packet: Packet, info: Info, time_ms: int, send: Send) -> Packet | None:
         if not packet.data:
             raise ValueError("an empty request to the supervisor")
         command = packet.data[0]
         head = bytes([command | _ANSWER])
         if packet.channel == _INFO and 1 <= command <= _BITFIELD:
+            bits = info()
             value = bits.to_bytes(2, "little")
             if command != _BITFIELD:
                 value = bytes([bits >> (command - 1) & 1])
@@ -247,7 +236,7 @@ class Crazyflie:
         if packet.channel == _COMMAND and command == _ARM and len(packet.data) > 1:
             self._arm(packet._replace(data=head), bool(packet.data[1]), send)
         elif packet.channel == _COMMAND and command == _RECOVER:
-            return packet._replace(data=head + self._recovered(bits))
+            return packet._replace(data=head + self._recovered(info))
         elif packet.channel == _COMMAND and command == _STOP:
             self._ask(flight.Emergency())
         elif packet.channel == _COMMAND and command == _WATCHDOG:
@@ -264,9 +253,9 @@ class Crazyflie:
 
         self._ask(flight.Arm(armed), answer)
 
-    def _recovered(self, bits: int) -> bytes:
+    def _recovered(self, info: Info) -> bytes:
         """Answer a request to recover from a crash."""
-        crashed = bool(bits >> 7 & 1)
+        crashed = bool(info() >> 7 & 1)
         if crashed:
             self._report("a crashed drone recovers by a reset of the simulation")
         return bytes([not crashed, not crashed])
@@ -335,7 +324,7 @@ class Crazyflie:
             self._ask(flight.SetGroups(int(value)))
         elif name == "memTst.resetW" and value:
             self.memories.tester.errors = 0
-        if not name.startswith(_EFFECTIVE) and name not in self._noted:
+        if not name.startswith(_EXPECTED) and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
 

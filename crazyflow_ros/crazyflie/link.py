@@ -10,7 +10,8 @@ from crazyflow_ros.crazyflie.memories import DECKS
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
 
-_LEAST_PORT, _MOST_PORT = 1024, 65535  # lower ones belong to the system
+LEAST_PORT, MOST_PORT = 1024, 65535
+"""Ports that users may open; lower ones belong to the system."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class LinkConfig:
         Raises:
             ValueError: One is out of range, or a deck is unknown.
         """
-        if not _LEAST_PORT <= self.port <= _MOST_PORT:
-            raise ValueError(f"port must be from {_LEAST_PORT} to {_MOST_PORT}, got {self.port}")
+        if not LEAST_PORT <= self.port <= MOST_PORT:
+            raise ValueError(f"port must be from {LEAST_PORT} to {MOST_PORT}, got {self.port}")
         if not 0 <= self.loss < 1:
             raise ValueError(f"loss must be from 0 to less than 1, got {self.loss:g}")
         if not 0 <= self.latency <= 10:

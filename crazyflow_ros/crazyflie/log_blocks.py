@@ -31,6 +31,15 @@ class _Block:
     due: int = 0  # ms
 
     @property
+    def is_running(self) -> bool:
+        return bool(self.period or self.once)
+
+    def is_due(self, time_ms: int) -> bool:
+        if not self.period:
+            return self.once
+        return time_ms >= self.due or time_ms < self.due - self.period  # after a rewind
+
+    @property
     def format(self) -> str:
         return "<" + "".join(_FORMATS[kind] for kind in self.types)
 
@@ -54,7 +63,7 @@ class LogBlocks:
     @property
     def running(self) -> bool:
         """Whether values have to be sent."""
-        return any(block.period or block.once for block in self._blocks.values())
+        return any(block.is_running for block in self._blocks.values())
 
     @property
     def need_ranges(self) -> bool:
@@ -62,7 +71,7 @@ class LogBlocks:
         return any(
             name in RANGES
             for block in self._blocks.values()
-            if block.period or block.once
+            if block.is_running
             for name in block.names
         )
 
@@ -130,19 +139,14 @@ class LogBlocks:
 
     def due(self, time_ms: int) -> bool:
         """Whether a packet is due at a simulated time."""
-        return any(
-            block.once
-            or (block.period and (time_ms >= block.due or time_ms < block.due - block.period))
-            for block in self._blocks.values()
-        )
+        return any(block.is_due(time_ms) for block in self._blocks.values())
 
     def packets(self, now: Telemetry) -> list[Packet]:
         """Return the packets that are due."""
         time_ms = now.time_ns // 1_000_000
         found = []
         for number, block in self._blocks.items():
-            late = time_ms >= block.due or time_ms < block.due - block.period  # after a rewind
-            if not (block.once or (block.period and late)):
+            if not block.is_due(time_ms):
                 continue
             block.once = False
             if block.period:

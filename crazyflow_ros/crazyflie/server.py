@@ -23,7 +23,7 @@ from math import gcd
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie, NamedPilot
+from crazyflow_ros.crazyflie.drone import Crazyflie, Pilot
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
@@ -266,7 +266,7 @@ class CrazyflieServer:
             self._model,
             self.config.decks,
             Controller(self._physics.config.controller),
-            NamedPilot(self._physics, name, partial(self._set_controller, name)),
+            Pilot(self._physics, name, partial(self._set_controller, name)),
             partial(self._report, name),
         )
         station = _Station(name, port, opened, firmware)
@@ -304,22 +304,26 @@ class CrazyflieServer:
         try:
             packet = Packet.parse(datagram)
             client = self._client(station, sender)
-            snapshot, flights = self._latest
-            bits = 0
-            if station.name in snapshot.names:
-                i = snapshot.names.index(station.name)
-                tumbled = 1 - 2 * float(snapshot.quat[i, :2] @ snapshot.quat[i, :2]) < 0.5
-                bits = supervisor_info(flights[i], tumbled, snapshot.time_ns)
             send = partial(self._send, station, sender)
-            time_ms = snapshot.time_ns // 1_000_000
-            station.firmware.receive(packet, client.blocks, bits, time_ms, send)
+            info = partial(self._info, station.name)
+            time_ms = self._latest[0].time_ns // 1_000_000
+            station.firmware.receive(packet, client.blocks, info, time_ms, send)
+            if packet.port == Port.log:
+                self._note_blocks()
         except ValueError as error:
             self.malformed += 1
             self._report(station.name, str(error))
         except Exception as error:  # of this packet alone
             self.malformed += 1
             self._logger.error(f"{station.name}: packet {datagram.hex()} failed: {error!r}")
-        self._note_blocks()
+
+    def _info(self, name: str) -> int:
+        """Return the supervisor's bits of a drone; 0 if it has just been removed."""
+        snapshot, flights = self._latest
+        if name not in snapshot.names:
+            return 0
+        i = snapshot.names.index(name)
+        return supervisor_info(flights[i], snapshot.quat[i], snapshot.time_ns)
 
     def _client(self, station: _Station, sender: tuple[str, int]) -> _Client:
         """Return what is known of a client.

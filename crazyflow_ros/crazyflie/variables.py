@@ -90,39 +90,31 @@ class Telemetry:
     @property
     def info(self) -> int:
         """Bits of the supervisor."""
-        return supervisor_info(self.flight, self.upright < _TUMBLED, self.time_ns)
-
-    @property
-    def upright(self) -> float:
-        """Cosine of the tilt."""
-        return float(1 - 2 * (self.quat[0] ** 2 + self.quat[1] ** 2))
+        return supervisor_info(self.flight, self.quat, self.time_ns)
 
 
-def supervisor_info(flight: Flight, tumbled: bool, time_ns: int) -> int:
+def supervisor_info(flight: Flight, quat: np.ndarray, time_ns: int) -> int:
     """Return the supervisor's bits, from "can be armed" to "the planned flight is over".
 
     Args:
         flight: Flight state and order.
-        tumbled: Whether the drone lies on its side or upside down.
+        quat: (4,) attitude xyzw.
         time_ns: Simulated time.
     """
     state, order = flight.state, flight.order
-    planned = order is not None and not order.is_streamed and order.plan.course is not None
-    over = order is None or (
-        planned
-        and order.plan.course is not None
-        and order.seconds(time_ns) >= order.plan.course.end
-    )
+    course = None if order is None or order.is_streamed else order.plan.course
+    over = order is None or (course is not None and order.seconds(time_ns) >= course.end)
+    upright = 1 - 2 * (quat[0] ** 2 + quat[1] ** 2)  # cosine of the tilt
     bits = (
         state.stands and not flight.armed,
         flight.armed and not state.needs_reset,
         flight.auto_arm,
         flight.armed and not state.needs_reset,
         not state.stands and not state.needs_reset,
-        tumbled,
+        upright < _TUMBLED,
         state is FlightState.locked,
         state is FlightState.crashed,
-        planned,
+        course is not None,
         over,
     )
     return sum(bool(bit) << i for i, bit in enumerate(bits))

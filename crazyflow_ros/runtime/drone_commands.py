@@ -59,6 +59,7 @@ class DroneCommands:
     def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
         self._rules, self._period, self._health = rules, period, health
         self._supervisor = Supervisor(rules.weight)
+        self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
         self._lock = threading.Lock()  # guards what is posted
         self._posted: dict[str, Setpoint] = {}
@@ -81,9 +82,8 @@ class DroneCommands:
 
     def flights(self, names: Sequence[str]) -> list[Flight]:
         """Return how drones fly now."""
-        idle = Commander(self._rules).flight
         found = map(self._commanders.get, names)
-        return [idle if commander is None else commander.flight for commander in found]
+        return [self._idle if commander is None else commander.flight for commander in found]
 
     def post(self, name: str, setpoint: Setpoint) -> None:
         """Post a setpoint; the latest one wins. From any thread."""

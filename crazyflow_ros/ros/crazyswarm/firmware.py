@@ -10,7 +10,7 @@ from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie, NamedPilot
+from crazyflow_ros.crazyflie.drone import Crazyflie, Pilot
 from crazyflow_ros.crazyflie.parameters import Number, table
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import CONTROLLER
@@ -47,7 +47,7 @@ class FirmwareParameters:
             simulator.parameters.drone_model,
             simulator.parameters.crazyflie.decks,
             Controller(simulator.parameters.controller),
-            NamedPilot(simulator.physics, drone, self._set_controller),
+            Pilot(simulator.physics, drone, self._set_controller),
             partial(self._report, drone),
         )
         given = simulator.get_parameters_by_prefix(f"{drone}.params")

@@ -10,6 +10,7 @@ import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
@@ -25,7 +26,6 @@ from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
 _MAX_RATE = 100_000  # Hz
-_LEAST_PORT = 1024  # lower ones belong to the system
 _LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
 _WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
 _WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # models with known battery
@@ -120,8 +120,8 @@ class FlightParameters:
 
 
 def _check_port(port: int) -> None:
-    if 0 < port < _LEAST_PORT:
-        raise ValueError(f"expected 0 or at least {_LEAST_PORT}, got {port}")
+    if 0 < port < LEAST_PORT:
+        raise ValueError(f"expected 0 or at least {LEAST_PORT}, got {port}")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class CrazyflieLink:
         Spec(
             "UDP port of the first drone; the others follow; 0: off; cflib looks from 19850 on",
             0,
-            65535,
+            MOST_PORT,
             check=_check_port,
         ),
     ] = 0
