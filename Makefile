@@ -8,11 +8,11 @@ PARITY_PYTHON := $(PARITY_VENV)/bin/python
 ARGS ?=
 
 # A variable that nobody reads would be ignored without a word.
-KNOWN := ARGS CAMERAS BASE_PYTHON HOME MAKEFLAGS
+KNOWN := ARGS CAMERAS VIEW BASE_PYTHON HOME MAKEFLAGS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) -%,$(GIVEN))
 ifneq ($(strip $(UNKNOWN)),)
-    $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, BASE_PYTHON; parameters go into \
+    $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, VIEW, BASE_PYTHON; parameters go into \
 ARGS, such as make sim ARGS="n_drones:=2")
 endif
 
@@ -37,9 +37,9 @@ help: ## Show this list
 
 setup: $(VENV)/.ready ## Make .venv with ROS 2, all packages and the missing message packages
 
-sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1", CAMERAS=1)
+sim: $(VENV)/.ready ## Fly figure-eights in ROS 2 (ARGS="n_drones:=1", CAMERAS=1, VIEW=1)
 	@$(if $(CAMERAS),$(PYTHON) -m crazyflow_ros.opengl)
-	@$(PYTHON) -m crazyflow_ros.demo $(if $(CAMERAS),sensors:=config/sensors.yaml) $(ARGS)
+	@$(PYTHON) -m crazyflow_ros.demo $(if $(CAMERAS),sensors:=config/sensors.yaml) $(if $(VIEW),view:=true) $(ARGS)
 
 fly: $(VENV)/.ready ## Fly a drone with the keyboard of this terminal
 	@$(PYTHON) -m crazyflow_ros.demo.keyboard
@@ -53,10 +53,11 @@ test: $(VENV)/.ready ## Run all tests (ARGS="-k launch")
 hostile: $(VENV)/.ready ## Send a simulator 20,000 hostile inputs (ARGS="--inputs 2000")
 	@PYTHONPATH=test $(PYTHON) test/hostile.py $(ARGS)
 
-soak: $(VENV)/.ready ## Run a simulator for 20 minutes under random commands, and tests at length (ARGS="--minutes 2")
+soak: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run a simulator for 20 minutes under random commands, and tests at length (ARGS="--minutes 2")
 	@PYTHONPATH=test $(PYTHON) test/soak.py $(ARGS)
 	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/lockstep/test_lock_step.py
 	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q -m soak
+	@CRAZYFLOW_ROS_SOAK=1 CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)

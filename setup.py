@@ -16,6 +16,8 @@ features = {
     "record": ["mcap>=1.2,<2"],
     "images": ["pillow>=10"],  # compressed pictures
     "filters": ["google-re2>=1.1,<2"],  # of simulation_interfaces
+    "view": ["viser==1.1.1"],  # the page, whose guard stands before the server of this version
+    "foxglove": ["foxglove-sdk>=0.30,<0.31"],
 }
 
 
@@ -59,6 +61,7 @@ setup(
         "": ["py.typed"],
         f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],
         f"{name}.crazyflie": ["*.toml"],
+        f"{name}.view": ["*.js"],
     },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),
@@ -97,6 +100,8 @@ setup(
             *features["record"],
             *features["images"],
             *features["filters"],
+            *features["view"],
+            *features["foxglove"],
         ],
         "gym": ["gymnasium>=1.1"],
         "dev": [
@@ -110,6 +115,8 @@ setup(
             "mcap-ros2-support",
             "hypothesis",
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
+            "playwright",  # drives a Chromium, which looks at the page
+            "robo-ws-bridge",  # a client of Foxglove's protocol
             *(package for packages in features.values() for package in packages),
         ],
     },

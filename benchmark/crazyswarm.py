@@ -3,17 +3,21 @@
     python -m benchmark.crazyswarm [seconds]
 
 Prints a Markdown table. The drones hover, and a process subscribes to /clock, /tf, and each drone's
-pose at 10 Hz and status at 1 Hz. Beside it are the factors that crazyswarm2's issue 890 has for its
-own simulator.
+pose at 10 Hz and status at 1 Hz. crazyswarm2's own simulator, of which only /clock is subscribed,
+stands beside it if the variable CRAZYSWARM2 is set to a checkout of crazyswarm2, and
+CRAZYSWARM2_PYTHON to a Python with rclpy, rowan and the firmware's Python bindings.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import rclpy
 import yaml
@@ -29,13 +33,15 @@ from tf2_msgs.msg import TFMessage
 
 from benchmark.processes import ros, running
 
-THEIRS = {1: 0.70, 5: 0.15, 16: 0.05}
+CHECKOUT, PYTHON = "CRAZYSWARM2", "CRAZYSWARM2_PYTHON"
+"""Variables with the folder of crazyswarm2, and with a Python that can run its simulator."""
+QUOTED = {1: 0.70, 5: 0.15, 16: 0.05}
 """Real-time factors by number of drones, from https://github.com/IMRCLab/crazyswarm2/issues/890."""
 READY_TIMEOUT = 120.0  # s
 SETTLE = 3.0  # s of wall time between take-off and measurement
 HEAD = (
-    "| drones | real-time factor | messages/s received | crazyswarm2's simulator (issue 890) |\n"
-    "|---:|---:|---:|---:|"
+    "| drones | real-time factor | messages/s received | crazyswarm2's simulator | ratio"
+    " | crazyswarm2's, in its issue 890 |\n|---:|---:|---:|---:|---:|---:|"
 )
 
 
@@ -56,6 +62,15 @@ def configuration(n_drones: int) -> dict[str, Any]:
         "robots": robots,
         "all": {"firmware_logging": {"enabled": True, "default_topics": logging}},
     }
+
+
+class Measured(NamedTuple):
+    """What was measured."""
+
+    factor: float
+    """Real-time factor."""
+    rate: float
+    """Messages received per second of wall time."""
 
 
 class Counter:
@@ -85,8 +100,9 @@ class Counter:
         self.received += 1
 
 
-def measure(n_drones: int, seconds: float) -> tuple[float, float]:
-    """Return real-time factor and received messages per second."""
+@contextmanager
+def ours(n_drones: int) -> Iterator[None]:
+    """Run this project's server."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crazyflies.yaml"
         path.write_text(yaml.safe_dump(configuration(n_drones)))
@@ -94,19 +110,45 @@ def measure(n_drones: int, seconds: float) -> tuple[float, float]:
         arguments = [text for parameter in parameters for text in ("-p", parameter)]
         program = (sys.executable, "-m", "crazyflow_ros", "crazyflie-server", "--ros-args")
         with running(*program, *arguments):
-            node = rclpy.create_node("benchmark")
-            executor = SingleThreadedExecutor()
-            executor.add_node(node)
-            try:
-                return _measure(node, executor, n_drones, seconds)
-            finally:
-                executor.shutdown()
-                node.destroy_node()
+            yield
+
+
+@contextmanager
+def theirs(n_drones: int) -> Iterator[None]:
+    """Run crazyswarm2's simulator, as its own files configure it but without transforms."""
+    checkout = Path(os.environ[CHECKOUT])
+    simulation = yaml.safe_load((checkout / "crazyflie/config/server.yaml").read_text())
+    parameters = simulation["/crazyflie_server"]["ros__parameters"] | configuration(n_drones)
+    parameters["sim"]["visualizations"] = {"rviz": {"enabled": False}}  # /tf needs tf2_ros
+    parameters["robot_types"] = {"cf21": {"connection": "crazyflie"}}
+    parameters["robot_description"] = "<robot name='$NAME'/>"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "parameters.yaml"
+        path.write_text(yaml.safe_dump({"/crazyflie_server": {"ros__parameters": parameters}}))
+        program = "from crazyflie_sim.crazyflie_server import main; main()"
+        arguments = ("--ros-args", "--params-file", str(path))
+        packages = [str(checkout / "crazyflie_sim"), os.environ.get("PYTHONPATH", "")]
+        environment = {"PYTHONPATH": os.pathsep.join(packages)}
+        with running(os.environ[PYTHON], "-c", program, *arguments, environment=environment):
+            yield
+
+
+def measure(server: AbstractContextManager[None], n_drones: int, seconds: float) -> Measured:
+    """Run a server, and measure it for a wall time [s]."""
+    with server:
+        node = rclpy.create_node("benchmark")
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        try:
+            return _measure(node, executor, n_drones, seconds)
+        finally:
+            executor.shutdown()
+            node.destroy_node()
 
 
 def _measure(
     node: Node, executor: SingleThreadedExecutor, n_drones: int, seconds: float
-) -> tuple[float, float]:
+) -> Measured:
     takeoff: Any = node.create_client(Takeoff, "all/takeoff")
     if not takeoff.wait_for_service(READY_TIMEOUT):
         raise TimeoutError(f"the server is not ready after {READY_TIMEOUT} s")
@@ -123,16 +165,24 @@ def _measure(
     spin(SETTLE)
     time_before, received_before = counter.time, counter.received
     wall = spin(seconds)
-    return (counter.time - time_before) / wall, (counter.received - received_before) / wall
+    return Measured(
+        (counter.time - time_before) / wall, (counter.received - received_before) / wall
+    )
 
 
 def main(seconds: float = 10.0) -> None:
     """Print the table."""
     print(HEAD)
     with ros():
-        for n_drones, theirs in THEIRS.items():
-            factor, rate = measure(n_drones, seconds)
-            print(f"| {n_drones} | {factor:.1f} | {rate:.0f} | {theirs:.2f} |", flush=True)
+        for n_drones, quoted in QUOTED.items():
+            factor, rate = measure(ours(n_drones), n_drones, seconds)
+            beside = "not run | "
+            if os.environ.get(CHECKOUT) and os.environ.get(PYTHON):
+                their_factor = measure(theirs(n_drones), n_drones, seconds).factor
+                beside = f"{their_factor:.3f} | {factor / their_factor:.0f}"
+            print(
+                f"| {n_drones} | {factor:.1f} | {rate:.0f} | {beside} | {quoted:.2f} |", flush=True
+            )
 
 
 if __name__ == "__main__":

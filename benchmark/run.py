@@ -17,6 +17,7 @@ from benchmark import (
     lock_step,
     manager,
     node,
+    page,
     real_time,
     sensors,
     services,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "governor": governor.main,
     "controllers": controllers.main,
     "crazyswarm": crazyswarm.main,
+    "page": page.main,
 }
 
 

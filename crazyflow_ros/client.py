@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from importlib import import_module
 from math import nan
 from types import TracebackType
 from typing import Any, Self
@@ -40,6 +39,7 @@ from simulation_interfaces.srv import GetEntityState, StepSimulation
 from std_srvs.srv import Empty, SetBool, Trigger
 
 from crazyflow_ros.ros.messages.times import NS, duration_of, nanoseconds
+from crazyflow_ros.ros.recording.message_definitions import type_of
 
 ANSWER = 30.0  # s of wall time for a service's response
 STALL = 10.0  # s of wall time without a tick until the clock counts as stopped
@@ -229,8 +229,7 @@ class SimulatorClient:
             return full in found
 
         self._until(is_there, ANSWER, f"there is no topic {full}")
-        package, folder, name = found[full][0].split("/")
-        kind = getattr(import_module(f"{package}.{folder}"), name)
+        kind = type_of(found[full][0])
         received: list[Any] = []
         self.node.create_subscription(kind, full, received.append, _LATEST)
         while not (once and received):

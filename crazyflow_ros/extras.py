@@ -11,6 +11,8 @@ _NEEDED = {
     "record": ("mcap", "mcap"),
     "images": ("PIL", "pillow"),
     "filters": ("re2", "google-re2"),
+    "view": ("viser", "viser"),
+    "foxglove": ("foxglove", "foxglove-sdk"),
 }
 """The module and the package that each extra brings."""
 

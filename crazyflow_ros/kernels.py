@@ -105,8 +105,8 @@ abs acos add add_any and asin atan2 broadcast_in_dim ceil clamp concatenate cond
 convert_element_type copy cos custom_jvp_call custom_vjp_call div dynamic_slice
 dynamic_update_slice eq exp expand_dims floor ge gt integer_pow iota is_finite jit le log lt max min
 mul ne neg not or pad pow random_wrap reduce_and reduce_max reduce_min reduce_or reduce_sum rem
-remat2 reshape round rsqrt scan select_n sign sin slice split sqrt square squeeze stack
-stop_gradient sub tan tanh transpose unstack while xor
+remat2 reshape round rsqrt scan select_n shift_right_logical sign sin slice split sqrt square
+squeeze stack stop_gradient sub tan tanh transpose unstack while xor
 """
 _IN_PLACE = frozenset(_NAMES.split())
 

@@ -1,9 +1,9 @@
 # Included in each message package, to compile less.
 
-# Python, rmw_fastrtps_cpp and introspection need the code for C. The code for C++ takes as long to
-# compile as all of that, and has no user: there is no rclcpp among the wheels.
+# Python and rmw_fastrtps_cpp need the code for C. The code for C++ takes as long to compile as all of
+# that, and introspection a quarter of it; among the wheels there is no rclcpp, and no other rmw.
 find_package(rosidl_default_generators REQUIRED)
-list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "cpp")
+list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "cpp|introspection")
 
 # A unity build, because most of the time is spent on the same headers. It excludes the C sources, whose
 # static names collide.

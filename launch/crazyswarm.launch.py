@@ -96,4 +96,7 @@ def _start(context: LaunchContext) -> list[Node]:
     names = [robot.name for robot in swarm.robots]
     frame = swarm.robots[0].settings.reference_frame
     model = swarm.robots[0].drone_model
-    return [server, *rviz_nodes(names, model, parameters["sensors"], fixed_frame=frame)]
+    shown = rviz_nodes(
+        names, model, parameters["sensors"], fixed_frame=frame, simulator="crazyflie_server"
+    )
+    return [server, *shown]

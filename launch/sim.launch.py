@@ -1,4 +1,4 @@
-"""Start the simulator, and with `rviz:=true` also RViz on all drones.
+"""Start the simulator; `view:=true`, `rviz:=true` and `foxglove:=true` add what shows it.
 
     ros2 launch crazyflow_ros sim.launch.py n_drones:=4 real_time_factor:=2.0 rviz:=true
 
@@ -70,6 +70,18 @@ def generate_launch_description() -> LaunchDescription:
                 choices=["true", "false"],
                 description="Also start RViz and a robot_state_publisher per drone",
             ),
+            DeclareLaunchArgument(
+                "view",
+                default_value="false",
+                choices=["true", "false"],
+                description="Also serve a page for browsers at http://127.0.0.1:8080/",
+            ),
+            DeclareLaunchArgument(
+                "foxglove",
+                default_value="false",
+                choices=["true", "false"],
+                description="Also serve the simulation to Foxglove at ws://localhost:8765",
+            ),
             OpaqueFunction(function=_start),
         ]
     )
@@ -95,12 +107,27 @@ def _start(context: LaunchContext) -> list[Node]:
         output="screen",
         on_exit=end,
     )
+    nodes = [simulator]
+    if given["view"] == "true":
+        place = ["--node", NODE, "--namespace", f"/{namespace}"]
+        nodes.append(
+            Node(package="crazyflow_ros", executable="view", arguments=place, output="screen")
+        )
+    if given["foxglove"] == "true":
+        nodes.append(
+            Node(
+                package="crazyflow_ros",
+                executable="foxglove",
+                namespace=namespace,
+                output="screen",
+            )
+        )
     if given["rviz"] == "false":
-        return [simulator]
+        return nodes
     parameters: dict[str, Any] = {"drones": ["cf0"], "drone_model": DEFAULT_DRONE, "sensors": ""}
     parameters |= from_file | overrides
     drones, drone_model = parameters["drones"], parameters["drone_model"]
-    return [simulator, *rviz_nodes(drones, drone_model, parameters["sensors"], namespace)]
+    return [*nodes, *rviz_nodes(drones, drone_model, parameters["sensors"], namespace)]
 
 
 def _parse(given: dict[str, str]) -> dict[str, Any]:

@@ -14,38 +14,42 @@ import crazyflow_ros  # noqa: F401  before tests import MuJoCo, which reads what
 from crazyflow_ros import kept
 from crazyflow_ros.code_cache import ENTRIES, CodeCache, cache_folder
 
-_CACHE = "CRAZYFLOW_ROS_TEST_CACHE"
 _LARGEST_CACHE = 2 << 30  # bytes
 
 # The longest first, so that all workers end at about the same time.
 _LONGEST = (
-    "test_preparation",
-    "test_random_calls",
-    "test_hostile",
-    "test_process",
-    "test_lock_step",
+    "test_derivatives",
+    "test_replay",
     "test_cflib",
     "test_examples",
-    "test_controllers",
-    "test_mjx_backend",
-    "test_first_principles",
-    "test_sharding",
-    "test_pipeline",
-    "test_conformance",
-    "test_roster",
-    "test_replay",
-    "test_disturbances",
     "test_floor",
-    "test_sim",
-    "test_examples",
-    "test_demo",
-    "test_node",
-    "test_streamed",
-    "test_rates",
+    "test_collisions",
     "test_client",
-    "test_physics_thread",
+    "test_code_cache",
+    "test_kept",
+    "test_governor",
+    "test_node",
+    "test_process_faults",
+    "test_lock_step",
+    "test_hostile",
+    "test_conformance",
+    "test_flight_services",
+    "test_sensor_topics",
+    "test_controllers",
+    "test_sharding",
+    "test_first_principles",
+    "test_too_much",
+    "test_demo",
+    "test_kernels",
+    "test_topic_hardware",
+    "test_process",
     "test_checkpoint_file",
-    "test_levels",
+    "test_blocks",
+    "test_pipeline",
+    "test_random_calls",
+    "test_preparation",
+    "test_recorder",
+    "test_disturbances",
 )
 
 # As the node sets it; for small calls it is faster, and the tests run what the node runs.
@@ -58,16 +62,21 @@ settings.register_profile("thorough", max_examples=10_000, deadline=None, databa
 settings.load_profile("quick")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are processors: tests that start processes often wait for them."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Tests build the same simulations again and again: a machine compiles each of them once.
 
-    Nodes that tests start share them too, by their environment.
+    All processes that tests start share them, too, by their environment.
     """
-    if _CACHE not in os.environ:  # else a worker of pytest-xdist
+    if not hasattr(config, "workerinput"):  # else a worker of pytest-xdist, which inherits it
         folder = cache_folder().with_name("crazyflow_ros_test")
-        os.environ[_CACHE] = str(folder)
-        _forget_oldest(folder / "crazyflow_ros")
-    cache = CodeCache(Path(os.environ[_CACHE], "crazyflow_ros"), print)
+        os.environ["XDG_CACHE_HOME"] = str(folder)
+        _forget_oldest(cache_folder())
+    cache = CodeCache(cache_folder(), print)
     config.add_cleanup(cache.close)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,14 +71,12 @@ class ServerProcess(RosProcess):
     ) -> None:
         path = folder / "crazyflies.yaml"
         path.write_text(yaml.safe_dump(content))
-        cache = os.environ.get("CRAZYFLOW_ROS_TEST_CACHE", "")
         super().__init__(
             [
                 *(sys.executable, "-m", "crazyflow_ros", "crazyflie-server", "--ros-args"),
                 *("-p", f"crazyflies_yaml_file:={path}", *arguments),
             ],
             domain,
-            {"XDG_CACHE_HOME": cache},
         )
 
     def __enter__(self) -> ServerProcess:

@@ -33,7 +33,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource  # n
 from launch.logging import launch_config  # noqa: E402
 
 EXECUTABLES = {
-    "crazyflow_ros": ("simulator", "crazyflie_server"),
+    "crazyflow_ros": ("simulator", "crazyflie_server", "foxglove", "view"),
     "robot_state_publisher": ("robot_state_publisher",),
     "rviz2": ("rviz2",),
     "controller_manager": ("ros2_control_node", "spawner"),

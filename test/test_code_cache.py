@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,9 +55,25 @@ def entries(folder: Path) -> set[Path]:
     return set(folder.glob("*-cache"))
 
 
-def test_entry_of_a_process_that_was_killed_while_it_wrote_is_written_anew(tmp_path: Path) -> None:
-    folder = tmp_path / "cache"
-    assert "told" not in compile_in(folder).stdout
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all entries."""
+    folder = tmp_path_factory.mktemp("compiled") / "cache"
+    done = compile_in(folder)
+    assert "told" not in done.stdout and done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def folder(compiled: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same folder, as JAX finds entries nowhere else; it is as before afterwards."""
+    before = shutil.copytree(compiled, tmp_path / "before")
+    yield compiled
+    shutil.rmtree(compiled)
+    shutil.copytree(before, compiled)
+
+
+def test_entry_of_a_process_that_was_killed_while_it_wrote_is_written_anew(folder: Path) -> None:
     good = {entry: entry.read_bytes() for entry in entries(folder)}
     assert good and set(folder.iterdir()) == good.keys()
     first, *others = good
@@ -71,10 +89,9 @@ def test_entry_of_a_process_that_was_killed_while_it_wrote_is_written_anew(tmp_p
 
 
 def test_entries_that_are_postponed_are_found_at_once_and_written_in_the_end(
-    tmp_path: Path,
+    compiled: Path, tmp_path: Path
 ) -> None:
-    compile_in(tmp_path / "at once")
-    number = len(entries(tmp_path / "at once"))
+    number = len(entries(compiled))
     assert number
     folder = tmp_path / "postponed"
     postponed = compile_in(folder, "postponed")
@@ -109,27 +126,24 @@ def test_full_disk_is_told_once_and_leaves_nothing_half(tmp_path: Path) -> None:
     assert "hits: 0" not in compile_in(tmp_path).stdout
 
 
-def test_read_only_folder_is_told_once_and_read(tmp_path: Path) -> None:
-    folder = tmp_path / "cache"
-    folder.mkdir(mode=0o555)
-    nothing_yet = compile_in(folder, "read-only")
+def test_read_only_folder_is_told_once_and_read(folder: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir(mode=0o555)
+    nothing_yet = compile_in(empty, "read-only")
     assert nothing_yet.returncode == 0 and nothing_yet.stdout.count("told:") == 1
     assert "cannot be written (Permission denied)" in nothing_yet.stdout
-    assert "Warning" not in nothing_yet.stderr and not entries(folder)
-    folder.chmod(0o755)
-    compile_in(folder)
+    assert "Warning" not in nothing_yet.stderr and not entries(empty)
     folder.chmod(0o555)
     assert f"hits: {len(entries(folder))}" in compile_in(folder, "read-only").stdout
 
 
-def test_entry_that_cannot_be_read_is_told_once_and_is_whole_the_next_time(tmp_path: Path) -> None:
-    compile_in(tmp_path)
-    for entry in entries(tmp_path):
+def test_entry_that_cannot_be_read_is_told_once_and_is_whole_the_next_time(folder: Path) -> None:
+    for entry in entries(folder):
         os.truncate(entry, 50)
         os.utime(entry, (1, 1))  # long ago
-    assert compile_in(tmp_path).stdout.count("told:") == 1
-    assert "told" not in compile_in(tmp_path).stdout
-    assert f"hits: {len(entries(tmp_path))}" in compile_in(tmp_path).stdout
+    assert compile_in(folder).stdout.count("told:") == 1
+    assert "told" not in compile_in(folder).stdout
+    assert f"hits: {len(entries(folder))}" in compile_in(folder).stdout
 
 
 def test_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:

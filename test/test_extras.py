@@ -1,5 +1,6 @@
 """What is missing is said with the extra that brings it, and what nobody needs is not imported."""
 
+import re
 import subprocess
 import sys
 from importlib import import_module, reload
@@ -64,17 +65,34 @@ def test_without_mjx_a_simulation_flies_and_says_what_contacts_need(
         ),
         ("mcap", "ros.recording.recorder", r"mcap .*: pip install 'crazyflow_ros\[record\]'"),
         ("mcap", "ros.recording.replay", r"mcap .*: pip install 'crazyflow_ros\[record\]'"),
+        ("foxglove", "view.foxglove.server", r"foxglove-sdk .*'crazyflow_ros\[foxglove\]'"),
     ],
 )
 def test_a_module_says_which_extra_it_needs(
     package: str, module: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if module.startswith("ros"):
+    if module.startswith(("ros", "view")):
         pytest.importorskip("rclpy")
     found = sys.modules.get(f"crazyflow_ros.{module}")
     hide(monkeypatch, package)
     with pytest.raises(ModuleNotFoundError, match=said):
         reload(found) if found else import_module(f"crazyflow_ros.{module}")
+
+
+def test_a_page_says_which_extra_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from crazyflow_ros import view
+    from crazyflow_ros.view.__main__ import main
+
+    for name in [name for name in sys.modules if name.startswith("crazyflow_ros.view.")]:
+        monkeypatch.delitem(sys.modules, name)
+    hide(monkeypatch, "viser")
+    said = "viser is not installed: pip install 'crazyflow_ros[view]'"
+    with pytest.raises(ModuleNotFoundError, match=re.escape(said)):
+        view.SimView  # noqa: B018
+    assert main([]) == 1
+    assert said in capsys.readouterr().err
 
 
 def test_without_pillow_a_camera_has_no_compressed_pictures_and_a_warning_says_why(

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -15,8 +16,10 @@ import jax
 from crazyflow_ros.code_cache import configure_jax
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.crazyflie.server import CrazyflieServer
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.start_up import StartUp
@@ -47,6 +50,15 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("--port", type=int, default=FIRST_PORT, help="UDP port of the first drone")
     program.add_argument("--address", default=link.address, help="interface; 0.0.0.0 for all")
     program.add_argument("--decks", nargs="*", default=list(link.decks), choices=list(DECKS))
+    program.add_argument(
+        "--anchors", type=float, nargs="*", default=[], help="x, y, z of each radio anchor [m]"
+    )
+    program.add_argument(
+        "--estimator", default=config.estimator, choices=list(Estimator), help="source of the state"
+    )
+    program.add_argument(
+        "--motion-capture", action="store_true", help="the estimator also measures poses"
+    )
     program.add_argument("--loss", type=float, default=0.0, help="share of packets lost, each way")
     program.add_argument("--latency", type=float, default=0.0, help="of packets [s], each way")
     return program
@@ -71,11 +83,24 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         if not 1 <= given.drones <= _MOST_DRONES:
             raise ValueError(f"drones must be from 1 to {_MOST_DRONES}, got {given.drones}")
-        link = LinkConfig(given.address, given.port, tuple(given.decks), given.loss, given.latency)
+        link = LinkConfig(
+            given.address,
+            given.port,
+            tuple(given.decks),
+            tuple(given.anchors),
+            given.loss,
+            given.latency,
+        )
         config = SimulationConfig(
             drone_model=given.model,
             scene=given.scene,
             true_mass=True,
+            estimator=given.estimator,
+            positioning=replace(
+                positioning(link.decks, link.anchors),
+                motion_capture=given.motion_capture,
+                external=True,
+            ),
             battery=given.battery,
             wind=tuple(given.wind),
             real_time_factor=given.real_time_factor,

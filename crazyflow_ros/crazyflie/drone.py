@@ -15,12 +15,13 @@ from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
 from crazyflow_ros.crazyflie.parameters import Number, Parameters
 from crazyflow_ros.crazyflie.setpoints import Decoder
-from crazyflow_ros.crazyflie.variables import External, Telemetry
+from crazyflow_ros.crazyflie.variables import EXACT, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.flight import Flight, Setpoint
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
+from crazyflow_ros.scene.frames import yaw
 
 _PROTOCOL = 12  # version of CRTP, as of the firmware in 2026
 _FIRMWARE = b"2026.08"
@@ -32,10 +33,18 @@ _REFUSED = 1  # status of a command that the drone cannot follow
 _INFO, _COMMAND = 0, 1  # channels of the supervisor
 _BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
 _ANSWER = 0x80
+_INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
 _EXPECTED = (  # parameters with an effect, or from which a pilot expects none on the flight
     *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
     *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
-    *("flightmode.", "cppm.", "kalman.resetEstimation", "memTst.resetW", "system.testLogParam"),
+    *(
+        "flightmode.",
+        "cppm.",
+        "kalman.resetEstimation",
+        "kalman.initial",
+        "memTst.resetW",
+        "system.testLogParam",
+    ),
     *("led.", "ring.", "usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
 )
 
@@ -55,6 +64,17 @@ class Pilot:
     def command(self, setpoint: Setpoint) -> None:
         """Command the drone from the next tick on; the latest setpoint wins."""
         self.physics.command(self.name, setpoint)
+
+    @property
+    def estimates(self) -> bool:
+        """Whether the drone flies on an estimate of its state."""
+        return self.physics.snapshot.believed is not None
+
+    def place(self) -> list[float]:
+        """Return where the drone is: position [m] and yaw [rad]."""
+        snapshot = self.physics.snapshot
+        row = snapshot.names.index(self.name)
+        return [*snapshot.pos[row].tolist(), float(yaw(snapshot.quat[row]))]
 
     def ask(self, setpoint: Setpoint) -> Future[Response]:
         """Command the drone; the result says whether it refused."""
@@ -92,6 +112,8 @@ class Crazyflie:
         self.memories = Memories(number, decks)
         values: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
         values["stabilizer.controller"] = controller.number
+        if pilot.estimates:
+            values |= dict(zip(_INITIAL, pilot.place()))
         self.parameters = Parameters(values, self._on_set, report)
         self.external = External()
         self.watchdog_ms: int | None = None
@@ -113,11 +135,12 @@ class Crazyflie:
             flight: How it flies.
             ranges: Readings of its range sensors, see `Telemetry`.
         """
+        known = snapshot if snapshot.believed is None else snapshot.believed
         return Telemetry(
             time_ns=snapshot.time_ns,
-            pos=snapshot.pos[row],
-            quat=snapshot.quat[row],
-            vel=snapshot.vel[row],
+            pos=known.pos[row],
+            quat=known.quat[row],
+            vel=known.vel[row],
             acc=snapshot.acc[row],
             ang_vel=snapshot.ang_vel[row],
             specific_force=snapshot.specific_force[row],
@@ -125,6 +148,7 @@ class Crazyflie:
             battery=None if snapshot.battery is None else snapshot.battery[row],
             flight=flight,
             external=self.external,
+            variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
             ranges=ranges,
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
@@ -306,6 +330,10 @@ class Crazyflie:
         if quat is not None:
             rotation = limits.unit_quaternion("external attitude", quat)
         self.external = External(checked, rotation, time_ms)
+        if self._pilot.estimates:
+            stds = [float(self.parameters.get(f"locSrv.ext{of}StdDev")) for of in ("Pos", "Quat")]
+            known = None if quat is None else rotation
+            self._pilot.physics.tell_pose(self._pilot.name, checked, known, (stds[0], stds[1]))
 
     def _on_set(self, name: str, value: Number) -> None:
         """Let a parameter have its effect.
@@ -317,7 +345,10 @@ class Crazyflie:
             controller = Controller.of_number(int(value)) if value else Controller.default
             self._pilot.set_controller(controller)
         if name == "stabilizer.estimator" and value not in (0, _KALMAN):
-            raise ValueError(f"{name} must be {_KALMAN} (Kalman; it knows the state), got {value}")
+            raise ValueError(f"{name} must be {_KALMAN} (Kalman), got {value}")
+        if name == "kalman.resetEstimation" and value and self._pilot.estimates:
+            start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
+            self._pilot.physics.restart_estimate(self._pilot.name, start)
         if name == "stabilizer.stop" and value:
             self._ask(flight.Emergency())
         elif name == "hlCommander.groupmask":

@@ -24,6 +24,8 @@ class LinkConfig:
     """Port of the first drone; the others follow."""
     decks: Sequence[str] = ("bcFlow2", "bcMultiranger")
     """Expansion decks of each drone, see `memories.DECKS`."""
+    anchors: Sequence[float] = ()
+    """x, y, z [m] of each radio anchor, see `positioning`."""
     loss: float = 0.0
     """Share of packets that get lost, each way."""
     latency: float = 0.0

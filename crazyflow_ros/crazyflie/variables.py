@@ -26,8 +26,9 @@ FULL = 4.2
 _OUT_OF_RANGE = 32767  # mm, for a range sensor that sees nothing
 _SEA_LEVEL = 1013.25  # hPa
 _ROOM = 25.0  # degrees Celsius
-_EXACT = 1e-6  # variance of an estimate that is the true state
 _TUMBLED = 0.5  # cosine of the tilt of a drone on its side
+EXACT = np.full(9, 1e-6)
+"""Variances of an estimate that is the true state."""
 _RANGES = ("front", "back", "left", "right", "up", "zrange")
 
 
@@ -49,7 +50,7 @@ class Telemetry:
 
     time_ns: int
     pos: np.ndarray
-    """(3,) m, world frame, as velocity and acceleration."""
+    """(3,) m, world frame, as velocity and acceleration; estimated, as attitude and velocity."""
     quat: np.ndarray
     """(4,) xyzw."""
     vel: np.ndarray
@@ -64,6 +65,8 @@ class Telemetry:
     """(3,) voltage [V], current [A], charge drawn [A h]; None without a battery model."""
     flight: Flight
     external: External
+    variances: np.ndarray
+    """(9,) of the estimate: position [m], velocity [m/s] and attitude [rad]."""
     ranges: np.ndarray | None = None
     """(6,) m: front, back, left, right, up, down; None where nobody asked for them."""
     test_value: int = 0
@@ -210,7 +213,6 @@ def _millimetres(value: Callable[[Telemetry], np.ndarray]) -> Callable[[Telemetr
     return lambda t: value(t) * 1e3
 
 
-_VARIANCES = np.full(9, _EXACT)
 _XYZ, _V, _A = "x y z", "vx vy vz", "ax ay az"
 
 VARIABLES: dict[str, Variable] = {
@@ -255,7 +257,9 @@ VARIABLES: dict[str, Variable] = {
     **_one("supervisor.accNorm", lambda t: float(np.linalg.norm(t.specific_force)) / GRAVITY),
     **_vector("kalman", "stateX stateY stateZ", lambda t: t.pos),
     **_vector("kalman", "statePX statePY statePZ", lambda t: world_to_body(t.quat, t.vel)),
-    **_vector("kalman", "varX varY varZ varPX varPY varPZ varD0 varD1 varD2", lambda _: _VARIANCES),
+    **_vector(
+        "kalman", "varX varY varZ varPX varPY varPZ varD0 varD1 varD2", lambda t: t.variances
+    ),
     **_vector("kalman", "q0 q1 q2 q3", lambda t: np.roll(t.quat, 1)),
     **_vector("ext_pos", "X Y Z", lambda t: t.external.pos),
     **_vector("locSrv", _XYZ, lambda t: t.external.pos),

@@ -6,13 +6,17 @@ The two processes communicate through ROS topics and services only.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
 from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
 
 FAILED, WRONG_USAGE = 1, 2
+_CHECK = 0.5  # s between two looks at the processes
 
 
 def main() -> int:
@@ -62,12 +66,31 @@ def _demonstrate(arguments: Arguments) -> int:
         flush=True,
     )
     with SimulatorProcess(parameters, plot.with_name("simulator.log")) as simulator:
-        with ros_node([]) as node:
+        with _page(open_it=arguments.view) as page, ros_node([]) as node:
             good = run(node, arguments.duration, plot, check=simulator.check)
+            if page is not None:
+                print("the simulation goes on; Ctrl-C ends it", flush=True)
+                while page.poll() is None:
+                    simulator.check()
+                    simulator.wait(_CHECK)
         if not simulator.stop():
             print("FAILED: the simulator had to be killed", file=sys.stderr)
             good = False
     return 0 if good else FAILED
+
+
+@contextmanager
+def _page(*, open_it: bool) -> Iterator[subprocess.Popen[bytes] | None]:
+    """The process of the page, which prints its address, or None."""
+    if not open_it:
+        yield None
+        return
+    command = [sys.executable, "-m", "crazyflow_ros.view"]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 if __name__ == "__main__":

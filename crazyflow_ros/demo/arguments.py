@@ -40,6 +40,10 @@ class Arguments:
         ),
     ] = DEFAULT_DRONE
     sensors: Annotated[str, Spec("YAML file with sensors of the drones; empty: no sensors")] = ""
+    view: Annotated[
+        bool,
+        Spec("true: show the flight on a page in a browser, which stays open until Ctrl-C"),
+    ] = False
     plot: Annotated[
         str,
         Spec("path of the picture; the simulator's log is saved beside it", check=_check_plot),

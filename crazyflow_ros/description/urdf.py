@@ -41,6 +41,26 @@ class FixedFrame(NamedTuple):
     """Attitude (xyzw) of the child in the parent, shape (4,)."""
 
 
+class RotorJoint(NamedTuple):
+    """A frame that turns with a rotor."""
+
+    frame: FixedFrame
+    """The frame at the angle 0."""
+    axis: np.ndarray
+    """Unit vector in the frame, shape (3,); the angle is positive in flight."""
+
+
+def rotor_joints(drone_model: str, name: str) -> list[RotorJoint]:
+    """The frames of the rotors of the drone `name`."""
+    model, joints = _model(drone_model), []
+    for i in range(len(ROTORS)):
+        rotor = model.body(f"rotor{i}:{_DRONE}")
+        quat = frames.wxyz_to_xyzw(rotor.quat)
+        frame = FixedFrame(f"{name}/base_link", f"{name}/rotor{i}", rotor.pos.copy(), quat)
+        joints.append(RotorJoint(frame, model.joint(f"rotor{i}:{_DRONE}").axis.copy()))
+    return joints
+
+
 def fixed_frames(drone_model: str, name: str) -> list[FixedFrame]:
     """The frames that are fixed on the drone `name`: its sensors, and the camera's image."""
     model = _model(drone_model)
@@ -119,12 +139,10 @@ def drone(drone_model: str, name: str) -> list[ET.Element]:
     figures = load_drone(drone_model)
     speed = max_rotor_speed(figures)
     torque = np.polynomial.Polynomial(figures["rpm2torque"])(speed * 60 / math.tau)
-    for i, component in enumerate(ROTORS):
-        rotor, link = model.body(f"rotor{i}:{_DRONE}"), f"{name}/rotor{i}"
-        _add_link(robot, model, rotor.id, link)
-        frame = FixedFrame(base, link, rotor.pos, frames.wxyz_to_xyzw(rotor.quat))
-        joint = _add_joint(robot, component.name(name), "continuous", frame)
-        ET.SubElement(joint, "axis", xyz=numbers(model.joint(f"rotor{i}:{_DRONE}").axis))
+    for i, (component, rotor) in enumerate(zip(ROTORS, rotor_joints(drone_model, name))):
+        _add_link(robot, model, model.body(f"rotor{i}:{_DRONE}").id, rotor.frame.child)
+        joint = _add_joint(robot, component.name(name), "continuous", rotor.frame)
+        ET.SubElement(joint, "axis", xyz=numbers(rotor.axis))
         ET.SubElement(joint, "limit", velocity=numbers(speed), effort=numbers(torque))
 
     for frame in fixed_frames(drone_model, name):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crazyflow_ros.drones import DEFAULT_DRONE
+from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightConfig
 
 SLOWEST_FACTOR = 1e-6
@@ -30,6 +31,9 @@ class SimulationConfig:
     body_rate_freq: int = 500
     force_torque_freq: int = 500
     true_mass: bool = False
+    estimator: str = "none"
+    positioning: Positioning = field(default_factory=Positioning)
+    """Matters with an estimator only."""
     battery: bool = False
     """Whether rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; a
     reset recharges it."""

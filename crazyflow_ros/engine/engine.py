@@ -20,10 +20,12 @@ from crazyflow_ros.engine.disturbances import (
     MotorEfficiency,
     Wind,
 )
-from crazyflow_ros.engine.form import CONTACT, LOST, Leaves
+from crazyflow_ros.engine.form import CONTACT, LOST, N_BELIEVED, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
-from crazyflow_ros.engine.snapshot import SIZES, Snapshot
+from crazyflow_ros.engine.snapshot import SIZES, Believed, Snapshot
+from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.estimation.estimate import restarted
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 from crazyflow_ros.sim.cascade import check_controller
 from crazyflow_ros.sim.wind import N_FILTERS
@@ -36,6 +38,7 @@ _BATTERY = "plugins.battery"
 _NEVER = -1  # tick of loss of a drone that is not lost
 _TURN = 2 * np.pi  # rad
 _NONE = np.zeros((0, 0, 0))
+_MANY = 1_000_000  # poses from outside, after which their numbers start again
 
 
 class Engine:
@@ -119,6 +122,11 @@ class Engine:
     def config(self) -> SimulationConfig:
         """The configuration, with the present controller."""
         return replace(self._config, controller=self._world.controller.value)
+
+    @property
+    def has_estimator(self) -> bool:
+        """Whether drones fly on an estimate of their state."""
+        return self._config.estimator != Estimator.none
 
     @property
     def obstacles(self) -> Obstacles | None:
@@ -279,6 +287,33 @@ class Engine:
         self._world.leaves = leaves
         self._set_slots(self._slots)
 
+    def restart_estimate(self, name: str, initial: np.ndarray) -> None:
+        """Let the estimator of a drone start again.
+
+        Args:
+            name: Name of the drone.
+            initial: (4,) where it believes to stand: position [m] and yaw [rad].
+        """
+        self._set_estimate(name, restarted(initial))
+
+    def tell_pose(self, name: str, pose: np.ndarray, std: Sequence[float]) -> None:
+        """Let the estimator of a drone measure a pose from outside in its next run.
+
+        Args:
+            name: Name of the drone.
+            pose: (7,) position [m] and attitude (xyzw), zeros if that is unknown.
+            std: Standard deviations of position [m] and attitude [rad].
+        """
+        number = self._world.leaves["estimate.external"][0, self._slots[name], -1] + 1
+        told = np.array([*pose, *std, number % _MANY])
+        self._set_estimate(name, {"external": told})
+
+    def _set_estimate(self, name: str, fields: Fields) -> None:
+        leaves = self._world.leaves
+        for field, values in fields.items():
+            leaves[f"estimate.{field}"][0, self._slots[name]] = values
+        self._world.leaves = leaves
+
     def disturb(self, disturbance: Disturbance) -> None:
         """Apply a disturbance.
 
@@ -398,9 +433,18 @@ class Engine:
             tick=tick,
             epoch=epoch,
             contact=rows[:, CONTACT],
-            battery=rows[:, CONTACT.stop :] if self._config.battery else None,
+            battery=rows[:, CONTACT.stop : CONTACT.stop + 3] if self._config.battery else None,
+            believed=self._believed(rows),
         )
         return snapshot
+
+    def _believed(self, rows: np.ndarray) -> Believed | None:
+        if not self.has_estimator:
+            return None
+        columns = rows[:, -N_BELIEVED:].copy()
+        starts = ~columns[:, 3:7].any(axis=1)  # with the true state, in the next tick
+        columns[starts, :10] = rows[starts, :10]
+        return Believed(*np.split(columns, [3, 7, 10], axis=1))
 
     def time_ns(self, tick: int) -> int:
         """Return the simulation time of a tick [ns]."""

@@ -29,6 +29,9 @@ LOST = 29
 CONTACT = slice(LOST + 1, LOST + 7)
 """Columns of the output with the wrench of all contacts on each drone."""
 
+N_BELIEVED = 19
+"""Columns of the output with a drone's estimate: position, attitude, velocity, variances."""
+
 _LONGEST_OUTPUT = 512  # rows per call
 
 

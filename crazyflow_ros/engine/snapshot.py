@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,19 @@ _LIMITS = {
     "rotor_angle": limits.ROTOR_ANGLE,
     "rotor_vel": limits.ROTOR_VELOCITY,
 }
+
+
+class Believed(NamedTuple):
+    """What the estimators of all drones believe."""
+
+    pos: np.ndarray
+    """(M, 3) m."""
+    quat: np.ndarray
+    """(M, 4) xyzw."""
+    vel: np.ndarray
+    """(M, 3) m/s, world frame."""
+    variances: np.ndarray
+    """(M, 9) of position [m], velocity [m/s] and attitude [rad], the latter two in body axes."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Snapshot(MirrorState):
     battery: np.ndarray | None = None
     """Voltage under load [V], current [A] and charge drawn [A h] of the batteries, shape (M, 3);
     None without batteries."""
+    believed: Believed | None = None
+    """The estimates of the state; None where drones know the true state."""
 
 
 @dataclass(frozen=True)

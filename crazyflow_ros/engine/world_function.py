@@ -25,10 +25,11 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
 from crazyflow_ros.engine.attitudes import control_state_or_attitude
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, Form
+from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, N_BELIEVED, Form
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.engine.ticks import holding_step
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
@@ -73,6 +74,8 @@ class WorldFunction:
             forces=_forces(config, n_drones),
             rng_key=config.seed,
             true_mass=config.true_mass,
+            estimator=config.estimator,
+            positioning=None if config.estimator == Estimator.none else config.positioning,
         )
         self._levels, self._gusts, self._has_battery = levels, gusts, config.battery
         if levels:
@@ -111,7 +114,9 @@ class WorldFunction:
             control_period=sim.freq // sim.control_freq,
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
-            n_columns=CONTACT.stop + 3 * config.battery,
+            n_columns=CONTACT.stop
+            + 3 * config.battery
+            + N_BELIEVED * (sim.data.estimate is not None),
         )
 
     def compile(self, numbers: Any, rest: Sequence[Any], obstacles: Obstacles | None) -> Any:
@@ -187,7 +192,8 @@ class WorldFunction:
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
             lost_column = lost.astype(inputs.dtype)
-            readings = [*self._readings(data), lost_column, contact, *self._battery(data)]
+            readings = [*self._readings(data), lost_column, contact]
+            readings += [*self._battery(data), *self._believed(data)]
             row = jnp.concatenate(readings, axis=-1)
             armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
             return (
@@ -231,6 +237,15 @@ class WorldFunction:
             return []
         volts, current = CRAZYFLIE_BATTERY.under_load(data)
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
+
+    @staticmethod
+    def _believed(data: SimData) -> list[Array]:
+        """Return the last columns, if the drones have estimators."""
+        estimate = data.estimate
+        if estimate is None:
+            return []
+        parts = (estimate.pos, estimate.quat, estimate.vel, estimate.variances)
+        return [part[0] for part in parts]
 
 
 @contextmanager

@@ -40,7 +40,7 @@ class FlightEvent:
 
 @dataclass(frozen=True)
 class Observation:
-    """Measurements of all drones at one instant, one row each."""
+    """All drones at one instant, one row each: the truth, except for what they believe."""
 
     time_ns: int
     names: Sequence[str]
@@ -54,11 +54,14 @@ class Observation:
     """(M, 6) force [N] and torque of all contacts."""
     battery: np.ndarray | None
     """(M, 3) voltage, current and charge drawn; None without batteries."""
+    believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    """Position, attitude and velocity as the drones believe; None where they know them."""
 
     def start(self, i: int) -> Start:
-        """Return the motion of a drone."""
+        """Return the motion of a drone, as it believes, from which it plans."""
+        at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
         pos, vel = np.zeros(AXES), np.zeros(AXES)
-        pos[:3], vel[:3], pos[3] = self.pos[i], self.vel[i], float(yaw(self.quat[i]))
+        pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
         return Start(self.time_ns, Reference(pos, vel, np.zeros(AXES)))
 
 

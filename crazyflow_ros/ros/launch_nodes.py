@@ -38,6 +38,7 @@ def rviz_nodes(
     sensors_file: str,
     namespace: str = "",
     fixed_frame: str = "map",
+    simulator: str = "crazyflow",
 ) -> list[Node]:
     """Return RViz, which shows the drones and their sensors, and a robot_state_publisher each.
 
@@ -47,6 +48,7 @@ def rviz_nodes(
         sensors_file: The file of the parameter `sensors`, or an empty string.
         namespace: Namespace of the simulator.
         fixed_frame: The frame of the world.
+        simulator: Name of the simulator's node.
     """
     # Imported here: physics and MuJoCo load slowly.
     from crazyflow_ros.description.urdf import urdf
@@ -57,7 +59,7 @@ def rviz_nodes(
     template = resource("rviz", "crazyflow.rviz").read_text()
     template = template.replace("Fixed Frame: map", f"Fixed Frame: {fixed_frame}")
     config = Path(tempfile.mkdtemp(prefix="crazyflow_ros_")) / "crazyflow.rviz"
-    config.write_text(expand(template, drones, namespace, sensors))
+    config.write_text(expand(template, drones, namespace, sensors, simulator))
     state_publishers = [
         Node(
             package="robot_state_publisher",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.parameters.wind import WindParameters
     from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
     from crazyflow_ros.ros.recording.recorder import Recorder
+    from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
     from crazyflow_ros.ros.viewer import Viewer
 
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
@@ -53,6 +54,8 @@ _FEATURES = (
     "robot_description",
     "topics.status",
     "topics.reset_event",
+    "topics.scene",
+    "topics.plan",
     "commands.command_topics",
     "commands.flight_services",
     "crazyflie_link",
@@ -68,7 +71,7 @@ _FEATURES = (
 _ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
 )
-_FOLLOW_PERIOD = 0.1  # s of wall time
+_REGULAR_PERIOD = 0.1  # s of wall time
 # With ros2_control.mode topic.
 _TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
 
@@ -86,6 +89,7 @@ class SimulatorNode(Node):
         link: Link to the controllers if ros2_control commands the drones, else None.
         recorder: Recorder of all published messages if the parameter `record` is set, else None.
         recorded_effects: Recorder of commands and changes; None without a recorder.
+        rotor_transforms: Recorder of the rotors' frames; None without a recorder.
         viewer: The viewer's window, or None.
         door: Guard of all callbacks.
         answers: Retries service responses until they are delivered.
@@ -137,6 +141,7 @@ class SimulatorNode(Node):
             self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
         importing.join()
         self.recorded_effects: RecordedEffects | None = None
+        self.rotor_transforms: RotorTransforms | None = None
         if self.recorder is not None:
             from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 
@@ -149,10 +154,14 @@ class SimulatorNode(Node):
         self.latched: dict[str, Any] = {}
         self._per_drone: list[Callable[[str], None]] = []
         self._on_close: list[Callable[[], None]] = []
+        self._regular: list[Callable[[], None]] = []
         # Services that add drones call it directly; a reset may also change the drones.
-        self.create_timer(_FOLLOW_PERIOD, self.follow_drones)
+        self.regularly(self.follow_drones)
         for name in self._features:
             self._declare(name)
+        self.create_timer(_REGULAR_PERIOD, self._do_regular)
+        if self.recorder is not None:
+            self.rotor_transforms = self._rotor_transforms(self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
 
@@ -189,6 +198,8 @@ class SimulatorNode(Node):
             sender.begin()
         for feature in _ROWS:
             self._declare(feature)
+        if self.rotor_transforms is not None:
+            self.rotor_transforms.follow(self.drones)
         for drone in before:
             if drone not in self.drones:
                 self._remove_entities(self.resolve_topic_name(f"{drone}/x")[:-1])
@@ -277,6 +288,17 @@ class SimulatorNode(Node):
         guarded = self.door.on_timer(callback)
         return super().create_timer(timer_period_sec, guarded, *args, **options)
 
+    def regularly(self, callback: Callable[[], None]) -> None:
+        """Call a function ten times a second of wall time, in the executor's thread.
+
+        All of these share a timer, because rcl warns of many.
+        """
+        self._regular.append(self.door.on_timer(callback))
+
+    def _do_regular(self) -> None:
+        for callback in self._regular:
+            callback()
+
     def call_later(self, delay: float, callback: Callable[[], object]) -> None:
         """Call a function once in the executor's thread after a delay of wall time [s]."""
 
@@ -291,7 +313,7 @@ class SimulatorNode(Node):
         return declare(self, Parameters)
 
     def _recorder(self) -> Recorder:
-        path = self.parameters.record
+        path, wall_time = self.parameters.record, self.parameters.record_wall_time
         try:
             from crazyflow_ros.ros.recording.recorder import Recorder
         except ModuleNotFoundError as error:
@@ -299,11 +321,26 @@ class SimulatorNode(Node):
                 "record", f"a package that writes the file ({error})", path
             ) from None
         try:
-            return Recorder(Path(path).expanduser(), values_of(self.parameters), self.get_logger())
+            values = values_of(self.parameters)
+            return Recorder(Path(path).expanduser(), values, self.get_logger(), wall_time)
         except OSError as error:
             raise ParameterError(
                 "record", f"a file that can be created ({error.strerror})", path
             ) from None
+
+    def _rotor_transforms(self, recorder: Recorder) -> RotorTransforms | None:
+        """Record the rotors as often as the joint states."""
+        from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+
+        rate_hz = self.parameters.publish_rates.joint_states
+        if rate_hz == 0:
+            return None
+        transforms = RotorTransforms(recorder, self.resolve_topic_name, self.parameters.drone_model)
+        transforms.follow(self.drones)
+        # With a rate of its own it would divide the time into other steps, see `replay`.
+        name = "publish_rates.joint_states"
+        self.physics.every(rate_hz, transforms.record, name, observes=True)
+        return transforms
 
     def _link(self) -> SharedMemoryLink | TopicSource | None:
         p, control = self.parameters, self.parameters.ros2_control

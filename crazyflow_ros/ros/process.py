@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import rclpy
+from rclpy.context import Context
 from rclpy.exceptions import InvalidHandle
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
@@ -175,7 +176,7 @@ class _Process:
             gc.enable()
             self._cache.postpone()
             simulator.start()
-            executor = _executor()
+            executor = new_executor()
             executor.add_node(simulator)
             while not self._ended.is_set():
                 # Not spin(): without a deadline, the executor of the wheels uses a full core.
@@ -195,7 +196,7 @@ class _Process:
             self.end(FAILED)
 
 
-def _executor() -> Executor:
+def new_executor(context: Context | None = None) -> Executor:
     """Create an EventsExecutor where rclpy has one, else a SingleThreadedExecutor.
 
     100 drones have 400 subscriptions. The EventsExecutor (Kilted and later) is woken by the
@@ -205,5 +206,5 @@ def _executor() -> Executor:
     try:
         from rclpy.experimental import EventsExecutor
     except ImportError:
-        return SingleThreadedExecutor()
-    return EventsExecutor()
+        return SingleThreadedExecutor(context=context)
+    return EventsExecutor(context=context)

@@ -307,6 +307,17 @@ class Changes:
         simulation.epoch = kept["epoch"]
         self._show(kept["tick"])
 
+    def restart_estimate(self, name: str, initial: np.ndarray) -> None:
+        """Let the estimator of a drone start again; see `Engine.restart_estimate`."""
+        self._simulation.known([name])  # it may have been removed meanwhile
+        self._engine.restart_estimate(name, initial)
+        self.show()
+
+    def tell_pose(self, name: str, pose: np.ndarray, std: Sequence[float]) -> None:
+        """Tell a drone where it is; see `Engine.tell_pose`."""
+        self._simulation.known([name])
+        self._engine.tell_pose(name, pose, std)
+
     def capture_initial_state(self) -> None:
         """Make the present state, and the commands in force, the initial ones."""
         self._simulation.take_commands()

@@ -171,7 +171,9 @@ def about(config: SimulationConfig, names: tuple[str, ...], **rest: Any) -> dict
 
 def described(config: SimulationConfig) -> dict[str, Any]:
     """Return the settings of a configuration that a checkpoint must share."""
-    return {name: value for name, value in asdict(config).items() if name not in _FREE}
+    values = {name: value for name, value in asdict(config).items() if name not in _FREE}
+    described: dict[str, Any] = json.loads(json.dumps(values))  # tuples as lists
+    return described
 
 
 def _layout(array: np.ndarray) -> tuple[tuple[int, ...], np.dtype]:

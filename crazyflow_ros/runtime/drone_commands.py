@@ -397,4 +397,7 @@ def _motion(name: str, now: Snapshot) -> Start:
 
 
 def _sight(now: Snapshot) -> Observation:
-    return Observation(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery)
+    return Observation(
+        *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
+        None if now.believed is None else now.believed[:3],
+    )

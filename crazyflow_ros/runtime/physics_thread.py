@@ -8,8 +8,10 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
@@ -40,6 +42,8 @@ from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
 from crazyflow_ros.scene import Mirror, MirrorState
 
 T = TypeVar("T")
+
+_LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of poses from outside
 
 
 class PhysicsThread:
@@ -163,7 +167,10 @@ class PhysicsThread:
         return self._simulation.commands.states
 
     def flights(self) -> list[Flight]:
-        """Return how the drones of `snapshot` fly. Physics thread only."""
+        """Return how the drones of `snapshot` fly.
+
+        In other threads than the physics' a state may be of a tick later than the order beside it.
+        """
         return self._simulation.commands.flights(self.snapshot.names)
 
     @property
@@ -305,6 +312,53 @@ class PhysicsThread:
         """
         change = self._changes.set_controller(member(Controller, controller))
         return self._loop.preparation.put(change)
+
+    # Estimates.
+
+    def restart_estimate(self, name: str, initial: ArrayLike) -> Future[Snapshot]:
+        """Let the estimator of a drone start again, between two ticks.
+
+        Args:
+            name: Name of the drone.
+            initial: (4,) where it believes to stand: position [m] and yaw [rad].
+
+        Raises:
+            ValueError: No such drone, drones without estimators, or an impossible number.
+        """
+        start = limits.vector("initial pose", initial, (4,), limits.POSITION)
+        self._check_estimates(name)
+        return self._request(lambda: self._changes.restart_estimate(name, start))
+
+    def tell_pose(
+        self, name: str, pos: ArrayLike, quat: ArrayLike | None, std: tuple[float, float]
+    ) -> Future[Snapshot]:
+        """Tell a drone where it is, between two ticks, as from motion capture.
+
+        Args:
+            name: Name of the drone.
+            pos: (3,) position [m].
+            quat: (4,) attitude xyzw; None if it is unknown.
+            std: Standard deviations of position [m] and attitude [rad].
+
+        Raises:
+            ValueError: No such drone, drones without estimators, or an impossible number.
+        """
+        place = limits.vector("external position", pos, (3,), limits.POSITION)
+        turn = np.zeros(4) if quat is None else limits.unit_quaternion("external attitude", quat)
+        for error in std:
+            if not _LEAST_STD <= error <= _MOST_STD:
+                expected = f"from {_LEAST_STD:g} to {_MOST_STD:g}"
+                raise ValueError(f"standard deviations must be {expected}, got {error:g}")
+        self._check_estimates(name)
+        if not self.config.positioning.external:
+            raise ValueError("poses from outside need positioning.external=true at start")
+        pose = np.concatenate((place, turn))
+        return self._request(lambda: self._changes.tell_pose(name, pose, std))
+
+    def _check_estimates(self, name: str) -> None:
+        self._simulation.known([name])
+        if self.snapshot.believed is None:
+            raise ValueError("the drones know their true state: expected estimator=kalman at start")
 
     # Time.
 

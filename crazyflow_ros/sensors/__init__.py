@@ -5,6 +5,7 @@ They read from a back end: `MujocoBackend` for C MuJoCo, or those for MJX in `ba
 is not imported here because that takes a second.
 """
 
+from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.scene import RenderingUnavailable
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
@@ -27,7 +28,6 @@ from crazyflow_ros.sensors.motion_capture import (
     MotionCaptureSensor,
     MotionCaptureSensorCfg,
 )
-from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.objects import Mount, ObjRef
 from crazyflow_ros.sensors.optical_flow import (
     OpticalFlowData,

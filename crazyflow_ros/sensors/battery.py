@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.backends.state import StateBackend
-from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
+from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery

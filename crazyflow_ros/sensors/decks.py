@@ -5,14 +5,11 @@ Each is at the centre of mass of a drone of this package, and aligned with its a
 
 from __future__ import annotations
 
+from crazyflow_ros.drones.instruments import PMW3901, PMW3901_MIN_RANGE
 from crazyflow_ros.sensors.barometer import BMP388, BarometerSensorCfg
 from crazyflow_ros.sensors.imu import ImuSensorCfg
 from crazyflow_ros.sensors.objects import ObjRef
-from crazyflow_ros.sensors.optical_flow import (
-    PMW3901,
-    PMW3901_MIN_RANGE,
-    OpticalFlowSensorCfg,
-)
+from crazyflow_ros.sensors.optical_flow import OpticalFlowSensorCfg
 from crazyflow_ros.sensors.ranger import DOWN, RangerSensorCfg
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
+from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 
 _RADIUS = 6_378_137.0  # m, WGS 84 at the equator

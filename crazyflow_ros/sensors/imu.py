@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.instruments import BMI088_ACCELEROMETER, BMI088_GYRO, NoiseCfg
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
-from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer, draw_vector
 
 _G = 9.80665  # m/s^2
-_DEGREE = math.radians(1.0)
-
-# Datasheet BST-BMI088-DS000, revision 1.9: tables 4 (accelerometer) and 5 (gyroscope). It
-# gives no random walk.
-BMI088_GYRO = NoiseCfg(
-    density=0.014 * _DEGREE,
-    bias=1.0 * _DEGREE,
-    scale=0.01,
-    saturation=2000 * _DEGREE,
-)
-"""Noise of the BMI088's gyroscope [rad/s]: 0.014 °/s/√Hz; zero-rate offset ±1 °/s and sensitivity
-tolerance ±1 % are taken for standard deviations. Range as the Crazyflie's firmware sets it."""
-BMI088_ACCELEROMETER = NoiseCfg(density=230e-6 * _G, bias=20e-3 * _G, saturation=24 * _G)
-"""Noise of the BMI088's accelerometer [m/s^2] in its range of ±24 g, which the Crazyflie's firmware
-sets: 230 µg/√Hz (160, on z 190, only at ±3 g); the zero-g offset of 20 mg is taken for a standard
-deviation."""
 
 
 @dataclass(kw_only=True)

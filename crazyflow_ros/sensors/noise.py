@@ -4,56 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TypeAlias
 
 import numpy as np
 
+from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.sensors.sensor import WorldIds
-
-PerAxis: TypeAlias = float | tuple[float, ...]
-"""One number for all axes, or one for each."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoiseCfg:
-    """Errors of a quantity with unit u: scale and bias, then white noise, then saturation.
-
-    Raises:
-        ValueError: A value is negative, or infinite where it is not a limit.
-    """
-
-    density: PerAxis = 0.0
-    """White noise [u/√Hz]: over a sampling period dt its standard deviation is density / √dt."""
-    std: PerAxis = 0.0
-    """White noise whose standard deviation [u] is the same at any rate."""
-    bias: PerAxis = 0.0
-    """Standard deviation [u] of a constant offset, drawn at each reset."""
-    random_walk: PerAxis = 0.0
-    """Growth of the offset [u/√s]: after a time t its standard deviation is random_walk * √t."""
-    scale: PerAxis = 0.0
-    """Standard deviation of the relative error of scale, drawn at each reset."""
-    saturation: float = math.inf
-    """Largest absolute value of a reading [u]."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not np.min(value) >= 0.0 or (field.name != "saturation" and np.isinf(value).any()):
-                raise ValueError(f"noise: {field.name} is {value}: negative, or not finite")
-
-    def check(self, name: str, n_axes: int) -> None:
-        """Raise a ValueError that begins with `name` if a value is not for `n_axes` axes."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if np.size(value) not in (1, n_axes):
-                raise ValueError(f"{name}: {field.name} {value}, for {n_axes} axes")
-
-    def variance(self, dt: float, n_axes: int) -> np.ndarray:
-        """Variance of the white noise at a sampling period [s], shape (n_axes,), in u²."""
-        white = np.square(self.std) + np.square(self.density) / dt
-        return np.broadcast_to(white, n_axes).astype(float)
-
 
 EXACT = NoiseCfg()
 """No errors."""

@@ -7,21 +7,15 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.builtin import BuiltinSensorCfg
-from crazyflow_ros.sensors.noise import EXACT, NoiseCfg
+from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.patterns import GridPatternCfg
 from crazyflow_ros.sensors.raycast import RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import SampledSensor, SampledSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer
-
-_APERTURE, _PIXELS, _PERIOD = 0.71674, 35.0, 0.01  # rad, pixels across, s between two readings
-PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / _PERIOD, saturation=7.4)
-"""Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels a reading, as the Crazyflie's
-firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). It follows up to 7.4 rad/s by its datasheet."""
-PMW3901_MIN_RANGE = 0.08
-"""Distance from which the PMW3901 sees the ground sharply [m], from its datasheet."""
 
 
 @dataclass(kw_only=True)

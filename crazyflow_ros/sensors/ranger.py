@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.instruments import VL53L1X, NoiseCfg
 from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.noise import NoiseCfg
 from crazyflow_ros.sensors.patterns import Rays, Vector
 from crazyflow_ros.sensors.raycast import RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
@@ -21,10 +21,6 @@ MULTI_RANGER: tuple[Vector, ...] = (
     (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0),
 )  # fmt: skip
 """Directions of the Multi-ranger deck: front, back, left, right, up."""
-VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
-"""Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
-(`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
-page 21), is taken for two standard deviations of an offset."""
 
 
 @dataclass(kw_only=True)
@@ -38,7 +34,7 @@ class RangerSensorCfg(FrameSensorCfg):
     directions: tuple[Vector, ...] = MULTI_RANGER
     """Directions of the n beams in the axes of the frame."""
     min_range: float = 0.04
-    """Shortest range [m]; that of the VL53L1X is from the manual above."""
+    """Shortest range [m]; that of the VL53L1X is from the manual named at `VL53L1X`."""
     max_range: float = 4.0
     """Longest range [m]; that of the VL53L1X is from its datasheet, in the dark."""
     noise: NoiseCfg = VL53L1X

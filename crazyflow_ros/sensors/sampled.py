@@ -12,8 +12,9 @@ from typing import Generic, NamedTuple, TypeVar
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.sensors.backends.backend import Backend
-from crazyflow_ros.sensors.noise import Noise, NoiseCfg
+from crazyflow_ros.sensors.noise import Noise
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg, WorldIds
 

@@ -19,6 +19,8 @@ from crazyflow_ros.control.cascades import CASCADES
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
+from crazyflow_ros.estimation import Positioning
+from crazyflow_ros.estimation.estimate import Estimate
 from crazyflow_ros.on_device import on_device
 from crazyflow_ros.struct import Struct, static_field
 
@@ -272,6 +274,8 @@ class SimData(Struct):
     core: SimCore
     plugins: dict[str, Array]
     """Memory of custom stages, by name: arrays (N, M, ...) or (N, 1, ...)."""
+    estimate: Estimate | None
+    """What drones believe; None where their controllers know the true state."""
 
     @staticmethod
     def create(
@@ -286,8 +290,13 @@ class SimData(Struct):
         control_freqs: dict[Control, int],
         seed: int,
         true_mass: bool,
+        positioning: Positioning | None,
     ) -> SimData:
-        """Return initial data. `control_freqs` holds the levels that the control mode uses."""
+        """Return initial data.
+
+        `control_freqs` holds the levels that the control mode uses; drones with `positioning` fly
+        on an estimate.
+        """
         params = of_each(dynamics.params.create, drone)
         create: dict[Control, Callable[..., Any]] = {
             Control.state: StateControl.create,
@@ -331,6 +340,9 @@ class SimData(Struct):
                 n_drones=n_drones,
             ),
             plugins={},
+            estimate=None
+            if positioning is None
+            else Estimate.create(n_worlds, n_drones, positioning, freq, seed),
         )
 
 

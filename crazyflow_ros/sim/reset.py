@@ -23,6 +23,7 @@ def restoring(pipeline: tuple[ResetStage, ...], worlds: Worlds) -> ResetFn:
 
     def reset(data: SimData, default_data: SimData, mask: Any) -> SimData:
         key, rate = data.core.rng_key, data.states_deriv
+        noise = None if data.estimate is None else data.estimate.noise
         if mask is None:
             data = default_data
         else:
@@ -35,6 +36,8 @@ def restoring(pipeline: tuple[ResetStage, ...], worlds: Worlds) -> ResetFn:
             data = data.replace(states_deriv=default_data.states_deriv)  # which is not read
             data = jax.tree.map(restore, owned, data, default_data)
         data = data.replace(core=data.core.replace(rng_key=key))
+        if data.estimate is not None:
+            data = data.replace(estimate=data.estimate.replace(noise=noise))
         for stage in pipeline:
             data = stage(data, default_data, mask)
         return data.replace(states_deriv=rate)

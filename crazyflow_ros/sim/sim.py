@@ -27,6 +27,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.arguments import (
@@ -93,6 +94,8 @@ class Sim(SimScene):
         obstacles: Obstacles | None = None,
         mesh: Mesh | None = None,
         controller: str = Controller.default,
+        estimator: str = Estimator.default,
+        positioning: Positioning | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -121,6 +124,8 @@ class Sim(SimScene):
                 `jax.make_mesh((jax.device_count(),), ("worlds",))`; None for one device.
             controller: A `Controller`, of position and attitude; of attitude alone if commands are
                 attitudes. Other control modes have only the default one.
+            estimator: An `Estimator`: what the controllers take for the state.
+            positioning: From what the estimator knows where it is; by default from a Flow deck.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -138,6 +143,12 @@ class Sim(SimScene):
         self.control = member(Control, control)
         self.controller = member(Controller, controller)
         self.integrator = member(Integrator, integrator)
+        self.estimator = member(Estimator, estimator)
+        if self.estimator is Estimator.none:
+            if positioning is not None:
+                raise ValueError(f"positioning needs estimator=kalman, got {estimator}")
+        elif positioning is None:
+            positioning = Positioning()
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
         self.forces = forces_of(() if forces is None else forces, models, freq)
         check_obstacles(obstacles, self.forces)
@@ -152,6 +163,7 @@ class Sim(SimScene):
         rates = rates_of(levels(self.control, self.dynamics), rates, freq)
 
         self._step_pipeline = (
+            *([stages.estimate_state] if positioning else []),
             *controllers,
             stages.integration(self.integrator, self.forces),
             stages.increment_steps,
@@ -170,6 +182,7 @@ class Sim(SimScene):
             control_freqs=rates,
             seed=rng_key,
             true_mass=true_mass,
+            positioning=positioning,
         )
         params = self._data.params.replace(obstacles=obstacles)
         self._data = self._data.replace(params=params)
@@ -334,9 +347,12 @@ class Sim(SimScene):
         )
 
     def seed(self, seed: int) -> None:
-        """Set `data.core.rng_key`."""
+        """Set `data.core.rng_key`, and the random numbers of estimates."""
         data = self.data
-        self.data = data.replace(core=data.core.replace(rng_key=jax.random.key(seed)))
+        data = data.replace(core=data.core.replace(rng_key=jax.random.key(seed)))
+        self.data = (
+            data if data.estimate is None else data.replace(estimate=data.estimate.seeded(seed))
+        )
 
     @property
     def time(self) -> Array:

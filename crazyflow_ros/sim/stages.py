@@ -27,7 +27,8 @@ from crazyflow_ros.dynamics.components import (
     stack,
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
-from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls, SimData
+from crazyflow_ros.estimation.readings import Pose
+from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls, SimData, SimState
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
@@ -114,13 +115,35 @@ def _stored(memory: Memory, runs: Array) -> dict[str, Array]:
     }
 
 
+def estimate_state(data: SimData) -> SimData:
+    """Update what drones believe; each has a filter of its own."""
+    assert data.estimate is not None
+    state = data.states.components
+    flies = data.controls.actuators[..., -1] > 0  # of a rotor, or the thrust of a fitted model
+    now = Pose(state.pos, state.quat, state.vel)
+    return data.replace(estimate=data.estimate.updated(now, flies, data.core.steps))
+
+
+def measured(data: SimData) -> SimState:
+    """Return the state that controllers know: the estimate, or without one the true state."""
+    states, estimate = data.states, data.estimate
+    if estimate is None:
+        return states
+    return states.replace(
+        pos=estimate.pos,
+        quat=estimate.quat,
+        vel=estimate.vel,
+        ang_vel=states.ang_vel + estimate.gyro_error,
+    )
+
+
 def position_controller(data: SimData) -> SimControls:
     """Return the controls after a run of the position controller."""
     controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
     assert level is not None and attitude is not None
     cmd = level.cmd
     setpoint = tuple(split(cmd[..., i : i + n]) for i, n in ((0, 3), (3, 3), (6, 3), (9, 4)))
-    body = data.states.components
+    body = measured(data).components
     if isinstance(level, CascadeState):
         rpy, thrust, memory = CASCADES[level.controller].state2attitude(
             body,
@@ -161,7 +184,8 @@ def control_attitude(data: SimData) -> SimData:
         assert level is not None and mixer is not None
         if isinstance(level, CascadeAttitude):
             return _cascade_attitude(data, level)
-        body = data.states.components
+        state = measured(data)
+        body = state.components
         des, prev_des = split(level.ang_vel_des), split(level.prev_ang_vel_des)
         change = _change_of_error(des, prev_des, body.ang_vel, split(level.prev_ang_vel))
         roll, pitch, yaw, thrust = split(level.cmd)
@@ -178,7 +202,7 @@ def control_attitude(data: SimData) -> SimData:
             attitude=level.replace(
                 prev_ang_vel_des=level.ang_vel_des,
                 r_int_error=_while_armed(controls, r_int_error),
-                prev_ang_vel=data.states.ang_vel,
+                prev_ang_vel=state.ang_vel,
             ),
             force_torque=mixer.replace(cmd=stack((force, *torque))),
         )
@@ -192,7 +216,7 @@ def _cascade_attitude(data: SimData, level: CascadeAttitude) -> SimControls:
     assert mixer is not None
     roll, pitch, yaw, thrust = split(level.cmd)
     force, torque, memory = CASCADES[level.controller].attitude2force_torque(
-        data.states.components,
+        measured(data).components,
         ((roll, pitch, yaw), split(level.ang_vel_des), thrust),  # type: ignore[arg-type]
         _components(level.memory),
         1 / level.freq,
@@ -212,7 +236,8 @@ def control_body_rate(data: SimData) -> SimData:
     def controller(data: SimData) -> SimControls:
         controls, level, mixer = data.controls, data.controls.body_rate, data.controls.force_torque
         assert level is not None and mixer is not None
-        body = data.states.components
+        state = measured(data)
+        body = state.components
         wx, wy, wz, thrust = split(level.cmd)
         prev_des, prev_vel = split(level.prev_ang_vel_des), split(level.prev_ang_vel)
         change = _change_of_error((wx, wy, wz), prev_des, body.ang_vel, prev_vel)
@@ -229,7 +254,7 @@ def control_body_rate(data: SimData) -> SimData:
             body_rate=level.replace(
                 prev_ang_vel_des=level.cmd[..., :3],
                 r_int_error=_while_armed(controls, r_int_error),
-                prev_ang_vel=data.states.ang_vel,
+                prev_ang_vel=state.ang_vel,
             ),
             force_torque=mixer.replace(cmd=stack((force, *torque))),
         )

@@ -12,7 +12,15 @@ from paths import ROOT
 
 DOCS = ROOT / "docs"
 DRAWING = ["scene", "sensors", "visualise"]
-PAGES = ["dynamics", "environments", "pipelines", "scale", "transformations", *DRAWING]
+PAGES = [
+    "dynamics",
+    "environments",
+    "estimation",
+    "pipelines",
+    "scale",
+    "transformations",
+    *DRAWING,
+]
 
 
 def test_all_pages_with_examples_are_run() -> None:

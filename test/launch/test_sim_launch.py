@@ -14,7 +14,7 @@ ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
     "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
     "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate", "sensors",
-    "dynamics", "control",
+    "dynamics", "control", "foxglove", "view",
 }  # fmt: skip
 
 
@@ -102,6 +102,21 @@ def test_rviz_shows_every_drone_on_simulated_time(launched: Launcher) -> None:
     config = Path(rviz.command[rviz.command.index("-d") + 1]).read_text()
     assert "/lab/a/robot_description" in config
     assert "/lab/b/odom" in config
+
+
+def test_a_page_follows_the_simulator_in_its_namespace(launched: Launcher) -> None:
+    processes = launched(2, view="true", namespace="lab")
+    (page,) = [process for process in processes if process.executable == "view"]
+    assert page.command[page.command.index("--namespace") + 1] == "/lab"
+    assert page.command[page.command.index("--node") + 1] == "crazyflow"
+
+
+def test_foxglove_is_served_in_the_namespace_of_the_simulator(launched: Launcher) -> None:
+    processes = launched(2, foxglove="true", namespace="lab")
+    assert {f"{p.executable} {p.namespace}" for p in processes} == {
+        "simulator /lab",
+        "foxglove /lab",
+    }
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Drone, Dynamics, load_drone
 from crazyflow_ros.sim import Integrator, Sim
 
+IS_SOAK = "CRAZYFLOW_ROS_SOAK" in os.environ  # then all combinations are flown
 N, M = 8, 2
 FIRST_TICK, TOLERANCE = 1e-10, 1e-8
 TIMEOUT = 1200.0  # s
@@ -178,20 +180,30 @@ SLOW = {
     Control.force_torque: {"freq": 1000, "force_torque_freq": 50},
 }
 INTEGRATORS = (Integrator.euler, Integrator.symplectic_euler)  # rk4 is at the end of CASES
+FITTED_CONTROLS = (Control.state, Control.attitude)
+
+
+def combinations() -> Iterator[Case]:
+    """All drones with all that they can fly with.
+
+    A quick run takes a half or a quarter of them, in which every drone still meets all dynamics,
+    all controls and all integrators, and these meet one another.
+    """
+    with_rotors = ("cf2x_L250", "cf21B_500", "cf2x_P250", "cf2x_T350")
+    each = map(enumerate, (with_rotors, INTEGRATORS, Control))
+    for (i, drone), (j, integrator), (k, control) in product(*each):
+        if IS_SOAK or (i + j + k) % 2 == 0:
+            name = f"{drone} {control} {integrator}"
+            yield Case(name, drone, integrator=integrator, control=control)
+    each = map(enumerate, (Drone, FITTED, INTEGRATORS, FITTED_CONTROLS))
+    for (i, drone), (j, dynamics), (k, integrator), (m, control) in product(*each):
+        if IS_SOAK or ((i + j + k) % 2 == 0 and k == m):
+            name = f"{drone} {dynamics} {control} {integrator}"
+            yield Case(name, drone, dynamics, integrator, control)
+
+
 CASES = [
-    *(
-        Case(f"{drone} {control} {integrator}", drone, integrator=integrator, control=control)
-        for drone in ("cf2x_L250", "cf21B_500", "cf2x_P250", "cf2x_T350")
-        for integrator in INTEGRATORS
-        for control in Control
-    ),
-    *(
-        Case(f"{drone} {dynamics} {control} {integrator}", drone, dynamics, integrator, control)
-        for drone in Drone
-        for dynamics in FITTED
-        for integrator in INTEGRATORS
-        for control in (Control.state, Control.attitude)
-    ),
+    *combinations(),
     *(Case(f"slower {control}", control=str(control), rates=r) for control, r in SLOW.items()),
     Case("floor", Drone.cf21B_500, initial=low_fall(), control=Control.state),
     Case("masked reset", control=Control.state, reset_before=6),
@@ -274,7 +286,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Arrays]
             inputs |= {f"{case.name}/{name}": value for name, value in case.arrays().items()}
         files = [folder / f"{name}_{what}.npz" for what in ("inputs", "outputs")]
         np.savez(files[0], **inputs)
-        cache = Path(os.environ["CRAZYFLOW_ROS_TEST_CACHE"], "crazyflow")
+        cache = Path(os.environ["XDG_CACHE_HOME"], "crazyflow")
         command = [python, str(script), *map(str, files), str(cache)]
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         processes.append((process, files[1]))

@@ -8,14 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, Vector3, WrenchStamped
-from nav_msgs.msg import Odometry
+from nav_msgs.msg import Odometry, Path
 from ros_client import (
     FREQ,
     LATCHED,
@@ -33,6 +33,7 @@ from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.scene import frames
 
@@ -516,7 +517,7 @@ def test_lost_drone_is_told_until_its_reset_which_is_told_too(client: Client) ->
 
 
 @pytest.mark.usefixtures("paused")
-def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: Path) -> None:
+def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: FilePath) -> None:
     service = {name: f"crazyflow/{name}_checkpoint" for name in ("save", "load")}
     for name in service.values():
         response = client.call(Trigger, name)
@@ -539,6 +540,43 @@ def test_flight_goes_on_from_a_checkpoint(client: Client, tmp_path: Path) -> Non
         np.testing.assert_array_equal(*(numbers(of(message)) for message in flights))
     assert flights[0].pose.pose.position.z > 0.2
     assert client.set_parameter("checkpoint", "").successful
+
+
+@pytest.mark.usefixtures("paused")
+def test_a_plan_leads_from_the_drone_to_its_goal(client: Client) -> None:
+    odometry, plans = client.collect(Odometry, "cf0/odom"), client.collect(Path, "cf0/plan")
+    client.advance(5)
+    place = client.until(lambda: odometry[-1:], "odometry")[0]
+    goal = pose(place.pose.pose.position.x + 0.5, place.pose.pose.position.y, 1.0, yaw=2.0)
+    client.publish("cf0/cmd_pose", goal)
+    client.advance(5)
+    plan = client.until(lambda: [plan for plan in plans if plan.poses], "plan")[0]
+    assert plan.header.frame_id == "map"
+    begin, end = (numbers(plan.poses[i].pose.position) for i in (0, -1))
+    np.testing.assert_allclose(begin, numbers(place.pose.pose.position), atol=0.02)
+    np.testing.assert_allclose(end, numbers(goal.pose.position), atol=1e-3)
+    np.testing.assert_allclose(
+        numbers(plan.poses[-1].pose.orientation), numbers(goal.pose.orientation), atol=1e-3
+    )
+    # The drone is on it when it says.
+    half = plan.poses[len(plan.poses) // 2]
+    ticks = (time_ns(half.header.stamp) - time_ns(plan.header.stamp)) * FREQ // 10**9
+    there = client.newest(odometry, client.advance(round(ticks / 5) * 5))
+    np.testing.assert_allclose(
+        numbers(there.pose.pose.position), numbers(half.pose.position), atol=0.1
+    )
+    client.advance(5000)
+    client.until(lambda: not plans[-1].poses, "end of the plan")
+
+
+def test_the_scene_is_published_for_late_comers(client: Client) -> None:
+    markers = client.until(
+        lambda: client.collect(MarkerArray, "crazyflow/scene", LATCHED)[-1:], "scene"
+    )[0].markers
+    first, floor = markers  # all earlier ones are deleted first
+    assert first.action == Marker.DELETEALL
+    assert floor.type == Marker.CUBE and floor.header.frame_id == "map"
+    assert floor.pose.position.z + floor.scale.z / 2 == pytest.approx(0.0, abs=1e-9)
 
 
 # Commands.

@@ -9,8 +9,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from crazyflow_ros.drones.instruments import BMI088_ACCELEROMETER, BMI088_GYRO
 from crazyflow_ros.sensors import ImuSensorCfg, MujocoBackend, NoiseCfg, ObjRef
-from crazyflow_ros.sensors.imu import BMI088_ACCELEROMETER, BMI088_GYRO, ImuSensor
+from crazyflow_ros.sensors.imu import ImuSensor
 from crazyflow_ros.sensors.noise import Noise
 
 SPINNING = """

@@ -123,6 +123,7 @@ class CrazyflieServer(SimulatorNode):
             "drone_model": model,
             "controller": str(self.swarm.controller),
             "initial_poses": poses,
+            "mocap": any(robot.settings.is_tracked for robot in robots),
             "flight.auto_arm": model != BRUSHLESS,
             "flight.exact_durations": True,
             **{f"publish_rates.{name}": 0 for name in _OFF},

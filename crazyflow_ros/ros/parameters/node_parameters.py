@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 import numpy as np
@@ -12,11 +12,13 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT
 from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
+from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec
@@ -144,6 +146,9 @@ class CrazyflieLink:
         "bcFlow2",
         "bcMultiranger",
     )
+    anchors: Annotated[
+        Numbers, Spec("x, y, z [m] of each radio anchor, for the deck bcDWM1000")
+    ] = ()
     loss: Annotated[float, Spec("Share of packets that get lost, each way", 0.0, 0.99)] = 0.0
     latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
 
@@ -177,6 +182,17 @@ class Parameters:
         str,
         Spec("Position and attitude controller, as in the firmware", choices=list(Controller)),
     ] = "mellinger"
+    estimator: Annotated[
+        str,
+        Spec(
+            "What controllers take for the state: the true one, or the estimate of the firmware's "
+            "Kalman filter, which knows positions from crazyflie.decks and mocap",
+            choices=list(Estimator),
+        ),
+    ] = "none"
+    mocap: Annotated[bool, Spec("The estimator also measures poses, as from motion capture")] = (
+        False
+    )
     integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = "euler"
     freq: Annotated[int, Spec("Physics ticks per simulated second", 1, _MAX_RATE)] = 500
     state_freq: Annotated[int, _rate("the position controller")] = 100
@@ -251,6 +267,9 @@ class Parameters:
     record: Annotated[
         str, Spec("New MCAP file to record all topics and commands to; empty: none")
     ] = ""
+    record_wall_time: Annotated[
+        bool, Spec("Times in the MCAP file are wall times at the start; false: simulation times")
+    ] = False
     publish_rates: PublishRates = PublishRates()
     flight: FlightParameters = FlightParameters()
     ros2_control: Ros2Control = Ros2Control()
@@ -266,6 +285,7 @@ class Parameters:
         """
         self._check_dynamics()
         self._check_controller()
+        self._check_estimator()
         self._check_ros2_control()
         for deck in self.crazyflie.decks:
             if deck not in DECKS:
@@ -295,6 +315,30 @@ class Parameters:
             raise ParameterError(
                 "control", f"{expected} and dynamics {self.dynamics}", self.control
             )
+
+    def _check_estimator(self) -> None:
+        if self.estimator == Estimator.none:
+            return
+        if (mode := self.ros2_control.mode) != "off":
+            expected = f"{Estimator.none} in ros2_control.mode {mode}"
+            raise ParameterError("estimator", expected, self.estimator)
+        try:
+            self._positioning()
+        except ValueError as error:
+            expected = f"three numbers for each anchor ({error})"
+            raise ParameterError(
+                "crazyflie.anchors", expected, list(self.crazyflie.anchors)
+            ) from None
+
+    def _positioning(self) -> Positioning:
+        """Return from what the estimator knows where it is.
+
+        Raises:
+            ValueError: The anchors do not fit the decks.
+        """
+        link = self.crazyflie
+        found = positioning(link.decks, link.anchors)
+        return replace(found, motion_capture=self.mocap, external=link.port > 0)
 
     def _check_ros2_control(self) -> None:
         memory = self.ros2_control.shared_memory
@@ -328,8 +372,11 @@ class Parameters:
         Raises:
             ParameterError: The initial poses do not fit the drones.
         """
-        shared = {field.name for field in fields(SimulationConfig)} - {"initial_poses", "flight"}
+        own = {"initial_poses", "flight", "positioning"}
+        shared = {field.name for field in fields(SimulationConfig)} - own
         values = {name: getattr(self, name) for name in shared}
+        if self.estimator != Estimator.none:
+            values["positioning"] = self._positioning()
         values["flight"] = FlightConfig(**vars(self.flight))
         return SimulationConfig(**values, initial_poses=self._poses())
 

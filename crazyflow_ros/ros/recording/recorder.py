@@ -61,6 +61,8 @@ class Recorder:
         path: The file, which must be empty or not exist.
         parameters: Parameters of the simulation, stored as JSON in the metadata "crazyflow_ros".
         logger: Logger for later errors.
+        wall_time: Whether the simulation time 0 is the wall time of the start in the file, and not
+            1970; the stamps in the messages stay the same.
 
     Attributes:
         time_ns: Returns the simulation time [ns] for new messages.
@@ -69,7 +71,13 @@ class Recorder:
         OSError: The file is not empty or cannot be written.
     """
 
-    def __init__(self, path: Path, parameters: Mapping[str, Any], logger: RcutilsLogger) -> None:
+    def __init__(
+        self,
+        path: Path,
+        parameters: Mapping[str, Any],
+        logger: RcutilsLogger,
+        wall_time: bool = False,
+    ) -> None:
         if path.is_file() and path.stat().st_size:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         if path.is_fifo():  # opening one would wait for a reader
@@ -78,7 +86,9 @@ class Recorder:
         self._file = path.open("wb")
         self._writer = Writer(self._file)
         self._metadata = {"parameters": json.dumps(parameters)}
+        self._origin_ns, self._wall_time = 0, wall_time
         self._schemas: dict[str, int] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()  # guards the next three
         self._queue: list[tuple[Channel, int, bytes]] = []
         self._queued_bytes = 0
@@ -91,6 +101,9 @@ class Recorder:
 
     def start(self) -> None:
         """Start writing; until then the file stays empty and can be reused."""
+        if self._wall_time:
+            self._origin_ns = time.time_ns()
+        self._metadata["origin_ns"] = str(self._origin_ns)
         self._thread.start()
 
     def tap(self, publisher: Publisher[Any]) -> RecordedPublisher:
@@ -151,7 +164,8 @@ class Recorder:
         for channel, time_ns, payload in batch:
             if channel.number is None:
                 channel.number = self._register(channel)
-            self._writer.add_message(channel.number, time_ns, payload, time_ns)
+            in_file = self._origin_ns + time_ns
+            self._writer.add_message(channel.number, in_file, payload, in_file)
         self._written += len(batch)
 
     def _register(self, channel: Channel) -> int:
@@ -159,8 +173,13 @@ class Recorder:
         if name not in self._schemas:
             text = definition(channel.kind).encode()
             self._schemas[name] = self._writer.register_schema(name, "ros2msg", text)
-        metadata = {"offered_qos_profiles": _qos_text(channel.qos)}
-        return self._writer.register_channel(channel.topic, "cdr", self._schemas[name], metadata)
+        key = channel.topic, name
+        if key not in self._numbers:
+            metadata = {"offered_qos_profiles": _qos_text(channel.qos)}
+            schema = self._schemas[name]
+            number = self._writer.register_channel(channel.topic, "cdr", schema, metadata)
+            self._numbers[key] = number
+        return self._numbers[key]
 
 
 class RecordedPublisher:

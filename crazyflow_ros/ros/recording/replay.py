@@ -239,14 +239,16 @@ def _arrays(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages(path: Path) -> Iterator[Any]:
-    """Yield the parameters, if any, then topic, time [ns] and content of each message.
+    """Yield the parameters, if any, then topic, simulation time [ns] and content of each message.
 
     An incomplete file is read up to where it ends.
     """
     topics: dict[int, str] = {}
+    origin_ns = 0
     for record in _records(path):
         if isinstance(record, Metadata) and record.name == "crazyflow_ros":
             try:
+                origin_ns = int(record.metadata.get("origin_ns", 0))
                 yield json.loads(record.metadata["parameters"])
             except (KeyError, ValueError, RecursionError) as error:
                 raise ReplayError(f"damaged: parameters cannot be read: {error}") from None
@@ -255,7 +257,7 @@ def _messages(path: Path) -> Iterator[Any]:
         elif isinstance(record, Message):
             if record.channel_id not in topics:
                 raise ReplayError(f"damaged: there is no channel {record.channel_id}")
-            yield topics[record.channel_id], record.log_time, record.data
+            yield topics[record.channel_id], record.log_time - origin_ns, record.data
 
 
 def _records(path: Path) -> Iterator[Any]:

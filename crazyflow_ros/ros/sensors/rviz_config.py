@@ -23,10 +23,15 @@ _PROPERTIES: dict[str, dict[str, Any]] = {
 """Properties of displays that are not RViz's defaults, by type."""
 _TRAIL_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
 """RGB, repeated from the start for more drones."""
+_SIMULATOR = "crazyflow"  # node in the template
 
 
 def expand(
-    template: str, drones: Sequence[str], namespace: str = "", sensors: SensorFile | None = None
+    template: str,
+    drones: Sequence[str],
+    namespace: str = "",
+    sensors: SensorFile | None = None,
+    simulator: str = _SIMULATOR,
 ) -> str:
     """Write the configuration for the given drones.
 
@@ -35,6 +40,7 @@ def expand(
         drones: Names of the drones to show.
         namespace: Namespace of the simulator, where the topics of the drones are.
         sensors: Sensors to show.
+        simulator: Name of the simulator's node.
 
     Returns:
         The configuration as text, in the format of an `.rviz` file.
@@ -48,7 +54,8 @@ def expand(
     if not groups:
         raise ValueError("the RViz configuration has no display group to repeat for each drone")
     root = f"/{namespace.strip('/')}".rstrip("/")
-    manager["Displays"] = [d for d in manager["Displays"] if d not in groups]
+    others = [display for display in manager["Displays"] if display not in groups]
+    manager["Displays"] = _renamed(others, _SIMULATOR, simulator, root)
     for index, drone in enumerate(drones):
         group = _renamed(groups[0], groups[0]["Name"], drone, root)
         for display in group["Displays"]:
@@ -81,7 +88,7 @@ def _displays(device: Device[Any], prefix: str) -> Iterator[dict[str, Any]]:
 
 
 def _renamed(node: Any, old: str, new: str, root: str) -> Any:
-    """A copy of a YAML tree with the drone `old` and its topics replaced."""
+    """A copy of a YAML tree with the drone or node `old` and its topics replaced."""
     if isinstance(node, dict):
         return {key: _renamed(value, old, new, root) for key, value in node.items()}
     if isinstance(node, list):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 
+TOPIC = "/tf"
+
+
 class Edge(NamedTuple):
     """A transform between two frames."""
 
@@ -36,7 +39,7 @@ def add_moving(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
     StateTopics(
         simulator,
         "tf",
-        {"/tf": TFMessage(transforms=[_transform(*edge) for edge in edges])},
+        {TOPIC: TFMessage(transforms=[transform(*edge) for edge in edges])},
         lambda snapshot: (snapshot.pos, snapshot.quat),
         [
             [
@@ -61,24 +64,25 @@ def publish_static(simulator: SimulatorNode, edges: Sequence[Edge]) -> None:
         publisher = simulator.create_publisher(TFMessage, "/tf_static", LATCHED_QOS)
         simulator.latched["/tf_static"] = publisher
     stamp = time_of(simulator.physics.snapshot.time_ns)
-    transforms = [_transform(*edge) for edge in edges]
+    transforms = [transform(*edge) for edge in edges]
     for drone in simulator.drones:
         frames = fixed_frames(simulator.parameters.drone_model, drone)
         transforms += [
-            _transform(frame.parent, frame.child, frame.pos, frame.quat)
+            transform(frame.parent, frame.child, frame.pos, frame.quat)
             for frame in (*frames, *simulator.sensor_file.frames(drone))
         ]
-    for transform in transforms:
-        transform.header.stamp = stamp
+    for message in transforms:
+        message.header.stamp = stamp
     simulator.latched["/tf_static"].publish(TFMessage(transforms=transforms))
 
 
-def _transform(
+def transform(
     parent: str,
     child: str,
     pos: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
     quat: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0, 1.0),
 ) -> TransformStamped:
+    """A transform from a frame to another one, with position [m] and attitude xyzw."""
     message = TransformStamped(child_frame_id=child)
     message.header.frame_id = parent
     for field, names, values in (("translation", XYZ, pos), ("rotation", XYZW, quat)):

@@ -18,15 +18,17 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.dynamics import Drone
+from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import declare
-from crazyflow_ros.ros.parameters.node_parameters import Parameters, Ros2Control
+from crazyflow_ros.ros.parameters.node_parameters import CrazyflieLink, Parameters, Ros2Control
 
 SETTABLE = (
     *("real_time_factor", "step_ticks", "checkpoint"),
     *("wind", "gust_intensity", "gust_altitude"),
 )
+EMPTY = ("initial_poses", "crazyflie.anchors")  # empty lists, which have no type
 NAMES = [declaration.name for declaration in declarations(Parameters)]
 
 
@@ -77,7 +79,7 @@ def test_defaults_are_declared_with_description_and_range(declared: Any) -> None
         if declaration.kind in (int, float):
             assert descriptor.integer_range or descriptor.floating_point_range
         assert not descriptor.dynamic_typing
-        if declaration.name != "initial_poses":  # an empty list has no type
+        if declaration.name not in EMPTY:
             value = node.get_parameter(declaration.name).value
             assert value == declaration.default or tuple(value) == declaration.default
 
@@ -221,6 +223,47 @@ def test_controllers_that_commands_do_not_pass_are_refused(
     assert Parameters(controller="pid").simulation_config().controller == "pid"
 
 
+def test_the_estimator_measures_what_the_decks_do() -> None:
+    anchors = (0.0, 0.0, 2.0, 3.0, 0.0, 2.0)
+    link = CrazyflieLink(decks=("bcDWM1000", "bcZRanger2"), anchors=anchors)
+    parameters = Parameters(estimator="kalman", mocap=True, crazyflie=link)
+    assert parameters.simulation_config().positioning == Positioning(
+        flow=False, range=True, motion_capture=True, anchors=((0, 0, 2), (3, 0, 2))
+    )
+    served = Parameters(estimator="kalman", crazyflie=CrazyflieLink(port=19850))
+    assert served.simulation_config().positioning == Positioning(external=True)
+    # Without an estimator nothing depends on the decks.
+    assert Parameters(crazyflie=link).simulation_config().positioning == Positioning()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"crazyflie": CrazyflieLink(decks=("bcDWM1000",))},
+            "the deck bcDWM1000 needs anchors, got none",
+        ),
+        (
+            {"crazyflie": CrazyflieLink(decks=("bcDWM1000",), anchors=(1.0, 2.0))},
+            "anchors have 3 coordinates each, got 2 numbers",
+        ),
+        (
+            {"crazyflie": CrazyflieLink(decks=("bcDWM1000",), anchors=(1.0, 2.0, math.inf))},
+            "crazyflie.anchors: ",
+        ),
+        (
+            {"ros2_control": Ros2Control(mode="topic")},
+            "estimator: expected none in ros2_control.mode topic, got 'kalman'",
+        ),
+    ],
+)
+def test_estimators_without_what_they_need_are_refused(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        Parameters(estimator="kalman", **values)
+
+
 def test_no_initial_poses_leave_it_to_the_simulation() -> None:
     assert Parameters().simulation_config().initial_poses is None
 
@@ -266,8 +309,10 @@ def test_the_file_has_all_parameters_with_their_defaults() -> None:
     given = flat(yaml.safe_load(file.read_text())["/**"]["ros__parameters"])
     defaults = {declaration.name: declaration.default for declaration in declarations(Parameters)}
     assert given.pop("drones") == ["cf0", "cf1", "cf2", "cf3"]
-    assert "# initial_poses:" in file.read_text()  # an empty list cannot be written
-    del defaults["drones"], defaults["initial_poses"]
+    del defaults["drones"]
+    for name in EMPTY:
+        assert f"# {name.split('.')[-1]}:" in file.read_text()  # an empty list cannot be written
+        del defaults[name]
     for name in ("wind", "crazyflie.decks"):
         given[name] = tuple(given[name])
     assert given == defaults

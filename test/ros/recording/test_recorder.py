@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import struct
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -24,6 +27,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rclpy.logging import get_logger
 from rclpy.qos import qos_profile_system_default
 from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
+from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 
 from crazyflow_ros.ros.recording import recorder as recorder_module
@@ -97,6 +101,54 @@ def test_every_topic_is_there_though_nobody_subscribes(flight: Path) -> None:
     for time, odometry in messages["/cf0/odom"]:
         assert time_ns(odometry.header.stamp) == time
     assert messages["/cf0/odom"][-1][1].pose.pose.position.z > 0.2
+
+
+def test_rotors_turn_as_their_joints_and_are_in_one_channel(flight: Path) -> None:
+    messages = decoded(flight)
+    robot = ElementTree.fromstring(messages["/cf0/robot_description"][0][1].data)
+    joints = {joint.get("name"): joint for joint in robot.iter("joint")}
+    poses = {
+        (time, transform.child_frame_id): transform
+        for time, message in messages["/tf"]
+        for transform in message.transforms
+    }
+    assert {child for _, child in poses} == {"cf0/base_link", *(f"cf0/rotor{i}" for i in range(4))}
+    time, state = messages["/cf0/joint_states"][-1]
+    assert any(state.position)
+    for name, angle in zip(state.name, state.position):
+        joint = joints[name]
+        origin, axis = (
+            [float(number) for number in joint.find(tag).get(key).split()]
+            for tag, key in (("origin", "xyz"), ("axis", "xyz"))
+        )
+        roll_pitch_yaw = [float(number) for number in joint.find("origin").get("rpy").split()]
+        expected = Rotation.from_euler("xyz", roll_pitch_yaw)
+        expected *= Rotation.from_rotvec(np.multiply(axis, angle))
+        pose = poses[time, joint.find("child").get("link")]
+        assert pose.header.frame_id == joint.find("parent").get("link")
+        assert time_ns(pose.header.stamp) == time
+        np.testing.assert_allclose(numbers(pose.transform.translation), origin, atol=1e-6)
+        found = Rotation.from_quat(numbers(pose.transform.rotation))
+        assert (found * expected.inv()).magnitude() < 1e-4
+    with flight.open("rb") as file:
+        topics = [c.topic for c in make_reader(file).get_summary().channels.values()]
+    assert len(topics) == len(set(topics))
+
+
+@pytest.mark.skipif(not shutil.which("rerun"), reason="rerun-sdk, 200 MB, is not installed")
+def test_rerun_accepts_a_recording_and_converts_it_with_rotors(
+    flight: Path, tmp_path: Path
+) -> None:
+    def rerun(*arguments: str | Path) -> str:
+        done = subprocess.run(["rerun", *arguments], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "PROBLEM" not in rerun("mcap", "check", flight)
+    converted = tmp_path / "flight.rrd"
+    rerun("mcap", "convert", flight, "-o", converted)
+    rerun("rrd", "verify", converted)
+    assert "cf0/rotor3" in rerun("rrd", "print", "-vvv", converted)
 
 
 def test_command_has_the_time_at_which_it_took_effect(flight: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from nav_msgs.msg import Odometry
 from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
-from ros_client import Client, SimulatorProcess, own_domain
+from ros_client import Client, SimulatorProcess, own_domain, stamp_ns
 from simulation_interfaces.msg import Resource
 from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, SpawnEntity
 from std_msgs.msg import String
@@ -183,11 +184,11 @@ def test_replay_is_the_same_bit_for_bit(flight: Path) -> None:
 class Told:
     """A simulation that other threads tell things, some of them by messages, and records it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wall_time: bool = False) -> None:
         values = values_of(Parameters()) | {"drones": ["cf0", "cf1"], "start_paused": True}
         parameters = from_values(Parameters, values)
         self.physics = physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
-        self.recorder = Recorder(path, values, get_logger("test"))
+        self.recorder = Recorder(path, values, get_logger("test"), wall_time)
         effects = RecordedEffects(self.recorder, physics, lambda topic: topic.replace("~", "/node"))
         self._pose = {
             drone: effects.with_messages(setpoint_messages.pose, f"/{drone}/cmd_pose", PoseStamped)
@@ -253,6 +254,23 @@ def test_what_drones_are_told_without_messages_is_replayed_bit_for_bit(tmp_path:
         less = tmp_path / f"{missing}.mcap"
         rewritten(path, less, lambda *message, n=missing: message != ("/node/changes", n))
         assert "became" in replay(less).difference
+
+
+def test_times_of_the_wall_in_a_file_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "flight.mcap"
+    before = time.time_ns()
+    told = Told(path, wall_time=True)
+    told.physics.step(3).result(T)
+    told.physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
+    told.physics.step(300).result(T)
+    tick = told.physics.snapshot.tick
+    told.end()
+    with path.open("rb") as file:
+        times = [message.log_time for _, _, message in make_reader(file).iter_messages()]
+    assert before < min(times) < time.time_ns()
+    assert max(times) - min(times) <= stamp_ns(tick)
+    report = replay(path)
+    assert report.difference == "" and report.commands == 1 and report.ticks == tick
 
 
 @pytest.mark.parametrize(

@@ -25,18 +25,32 @@ def test_stand_alone_config_is_the_expansion_for_four_drones() -> None:
 
 
 @pytest.mark.parametrize(("namespace", "root"), [("", ""), ("lab", "/lab"), ("/lab/", "/lab")])
-def test_each_drone_has_model_and_trail(namespace: str, root: str) -> None:
+def test_each_drone_has_model_trail_and_plan(namespace: str, root: str) -> None:
     drones = ["alpha"] + [f"cf{index}" for index in range(11)]
     config = yaml.safe_load(expand(TEMPLATE, drones, namespace))
     assert list(groups(config)) == drones
     for drone, group in groups(config).items():
-        model, trail = group["Displays"]
+        model, trail, plan = group["Displays"]
         assert model["Class"] == "rviz_default_plugins/RobotModel"
         assert model["Description Topic"]["Value"] == f"{root}/{drone}/robot_description"
         assert model["Description Topic"]["Durability Policy"] == "Transient Local"
         assert model["Description Topic"]["Reliability Policy"] == "Reliable"
         assert trail["Class"] == "rviz_default_plugins/Odometry"
         assert trail["Topic"]["Value"] == f"{root}/{drone}/odom"
+        assert plan["Class"] == "rviz_default_plugins/Path"
+        assert plan["Topic"]["Value"] == f"{root}/{drone}/plan"
+
+
+def test_the_scene_is_that_of_the_simulator() -> None:
+    for arguments, topic in (
+        (("",), "/crazyflow/scene"),
+        (("lab", None, "crazyflie_server"), "/lab/crazyflie_server/scene"),
+    ):
+        displays = yaml.safe_load(expand(TEMPLATE, ["a"], *arguments))["Visualization Manager"]
+        (scene,) = [d for d in displays["Displays"] if d["Name"] == "Scene"]
+        assert scene["Class"] == "rviz_default_plugins/MarkerArray"
+        assert scene["Topic"]["Value"] == topic
+        assert scene["Topic"]["Durability Policy"] == "Transient Local"
 
 
 def test_shared_displays_stay() -> None:
@@ -55,7 +69,7 @@ def test_sensors_are_shown(tmp_path: Path) -> None:
     sensors = load(str(file), ["a", "b"], "cf2x_L250")
     config = yaml.safe_load(expand(TEMPLATE, ["a", "b"], "lab", sensors))
     shown = {
-        drone: {d["Topic"]["Value"]: d["Class"].split("/")[1] for d in group["Displays"][2:]}
+        drone: {d["Topic"]["Value"]: d["Class"].split("/")[1] for d in group["Displays"][3:]}
         for drone, group in groups(config).items()
     }
     assert shown["a"] == {"/lab/a/scan": "LaserScan", "/lab/a/scan/markers": "MarkerArray"}

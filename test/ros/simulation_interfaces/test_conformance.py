@@ -17,7 +17,7 @@ from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vecto
 from nav_msgs.msg import Odometry
 from paths import ROOT
 from rclpy.action import ActionClient
-from ros_client import FREQ, Client, SimulatorProcess, numbers, own_domain, time_ns
+from ros_client import FREQ, LATCHED, Client, SimulatorProcess, numbers, own_domain, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, Range
 from simulation_interfaces.action import SimulateSteps
@@ -62,6 +62,7 @@ from simulation_interfaces.srv import (
 from std_msgs.msg import Header
 from std_srvs.srv import SetBool, Trigger
 from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.ros.simulation_interfaces.server import service_name
 
@@ -589,6 +590,23 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     done(client, ResetSimulation, scope=ResetSimulation.Request.SCOPE_SPAWNED)
     assert entities(client) == ["cf0", "cf1", "hut"]
     refused(client, DeleteEntity, Result.RESULT_NOT_FOUND, "'ball'", entity="ball")
+
+
+def test_the_scene_shows_objects(client: Client, paused: None) -> None:
+    scenes = client.collect(MarkerArray, "crazyflow/scene", LATCHED)
+
+    def balls() -> list[list[float]]:
+        shown = scenes[-1].markers if scenes else []
+        spheres = [numbers(m.pose.position).tolist() for m in shown if m.type == Marker.SPHERE]
+        return [place for place in spheres if place[0] < 4]  # the others are parts of the hut
+
+    client.until(lambda: scenes, "scene")
+    assert spawn(client, name="ball").entity_name == "ball"
+    client.until(lambda: balls() == [[2.0, 0.0, 1.0]], "ball in the scene")
+    assert put(client, "ball", 3.0).result == Result.RESULT_OK
+    client.until(lambda: balls() == [[3.0, 0.0, 1.0]], "moved ball")
+    done(client, DeleteEntity, entity="ball")
+    client.until(lambda: not balls(), "scene without the ball")
 
 
 def test_drones_come_and_go(client: Client, paused: None) -> None:

@@ -1,0 +1,86 @@
+"""Errors of the instruments of a Crazyflie and its decks, from data sheets and the firmware."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+import numpy as np
+
+PerAxis: TypeAlias = float | tuple[float, ...]
+"""One number for all axes, or one for each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseCfg:
+    """Errors of a quantity with unit u: scale and bias, then white noise, then saturation.
+
+    Raises:
+        ValueError: A value is negative, or infinite where it is not a limit.
+    """
+
+    density: PerAxis = 0.0
+    """White noise [u/√Hz]: over a sampling period dt its standard deviation is density / √dt."""
+    std: PerAxis = 0.0
+    """White noise whose standard deviation [u] is the same at any rate."""
+    bias: PerAxis = 0.0
+    """Standard deviation [u] of a constant offset, drawn at each reset."""
+    random_walk: PerAxis = 0.0
+    """Growth of the offset [u/√s]: after a time t its standard deviation is random_walk * √t."""
+    scale: PerAxis = 0.0
+    """Standard deviation of the relative error of scale, drawn at each reset."""
+    saturation: float = math.inf
+    """Largest absolute value of a reading [u]."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not np.min(value) >= 0.0 or (field.name != "saturation" and np.isinf(value).any()):
+                raise ValueError(f"noise: {field.name} is {value}: negative, or not finite")
+
+    def check(self, name: str, n_axes: int) -> None:
+        """Raise a ValueError that begins with `name` if a value is not for `n_axes` axes."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if np.size(value) not in (1, n_axes):
+                raise ValueError(f"{name}: {field.name} {value}, for {n_axes} axes")
+
+    def variance(self, dt: float, n_axes: int) -> np.ndarray:
+        """Variance of the white noise at a sampling period [s], shape (n_axes,), in u²."""
+        white = np.square(self.std) + np.square(self.density) / dt
+        return np.broadcast_to(white, n_axes).astype(float)
+
+
+_G = 9.80665  # m/s^2
+_DEGREE = math.radians(1.0)
+
+# Datasheet BST-BMI088-DS000, revision 1.9: tables 4 (accelerometer) and 5 (gyroscope). It
+# gives no random walk.
+BMI088_GYRO = NoiseCfg(
+    density=0.014 * _DEGREE,
+    bias=1.0 * _DEGREE,
+    scale=0.01,
+    saturation=2000 * _DEGREE,
+)
+"""Noise of the BMI088's gyroscope [rad/s]: 0.014 °/s/√Hz; zero-rate offset ±1 °/s and sensitivity
+tolerance ±1 % are taken for standard deviations. Range as the Crazyflie's firmware sets it."""
+BMI088_ACCELEROMETER = NoiseCfg(density=230e-6 * _G, bias=20e-3 * _G, saturation=24 * _G)
+"""Noise of the BMI088's accelerometer [m/s^2] in its range of ±24 g, which the Crazyflie's firmware
+sets: 230 µg/√Hz (160, on z 190, only at ±3 g); the zero-g offset of 20 mg is taken for a standard
+deviation."""
+
+_APERTURE, _PIXELS, _PERIOD = 0.71674, 35.0, 0.01  # rad, pixels across, s between two readings
+PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / _PERIOD, saturation=7.4)
+"""Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels a reading, as the Crazyflie's
+firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). It follows up to 7.4 rad/s by its datasheet."""
+PMW3901_MIN_RANGE = 0.08
+"""Distance from which the PMW3901 sees the ground sharply [m], from its datasheet."""
+
+VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
+"""Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
+(`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
+page 21), is taken for two standard deviations of an offset."""
+
+DWM1000 = NoiseCfg(std=0.1)
+"""Noise of the distance from the Loco deck's radio to an anchor [m]: 10 cm by its data sheet."""

@@ -1,0 +1,42 @@
+"""What a state estimator measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crazyflow_ros import limits
+
+
+class Estimator(StrEnum):
+    """What the controllers of a drone take for its state."""
+
+    none = "none"
+    """The true state."""
+    kalman = "kalman"
+    """The estimate of the firmware's Kalman filter, see `kalman`."""
+    default = "none"
+
+
+@dataclass(frozen=True)
+class Positioning:
+    """From what a drone knows where it is, besides its gyroscope and accelerometer.
+
+    Raises:
+        ValueError: An anchor is not three finite numbers, or they are too large.
+    """
+
+    flow: bool = True
+    """The Flow deck's camera, over a floor z = 0."""
+    range: bool = True
+    """The distance sensor of the Flow and Z-ranger decks, over a floor z = 0."""
+    motion_capture: bool = False
+    """Poses at the rate of the filter, with the errors that the firmware expects of them."""
+    external: bool = False
+    """Poses that others send, see `Estimate.external`."""
+    anchors: tuple[tuple[float, float, float], ...] = ()
+    """Positions [m] of radio anchors of the Loco deck, whose distances are measured in turn."""
+
+    def __post_init__(self) -> None:
+        for anchor in self.anchors:
+            limits.vector("an anchor", anchor, (3,), limits.POSITION)

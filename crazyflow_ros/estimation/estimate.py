@@ -1,0 +1,366 @@
+"""What drones believe about their state: the Kalman filter with all that it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.dynamics.components import (
+    Matrix3,
+    Vec3,
+    Vec4,
+    add,
+    heading,
+    rotate_quat,
+    rotation_matrix,
+    scale,
+    sin_cos,
+    split,
+    stack,
+    subtract,
+    transform,
+    transpose,
+    vector,
+)
+from crazyflow_ros.estimation import kalman, readings
+from crazyflow_ros.estimation.config import Positioning
+from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
+from crazyflow_ros.estimation.readings import Errors, Motion, Pose, Random
+from crazyflow_ros.kernels import apart
+from crazyflow_ros.on_device import on_device
+from crazyflow_ros.struct import Struct, static_field
+
+EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
+"""Errors that the firmware expects of poses from outside, m and rad."""
+DISTANCE_STD = 0.25
+"""Error that the firmware expects of distances to anchors, m."""
+N_EXTERNAL = 10
+"""Length of `Estimate.external`."""
+
+Parts = dict[str, tuple[Array, ...]]
+"""Components of the arrays of an `Estimate`, by name."""
+Measure = Callable[[Belief], list[Measurement]]
+"""Returns what is measured at once, given the belief before."""
+
+_RANGE_RATE = 40  # Hz, of the distance sensor
+_TRIANGLE = [(i, j) for i in range(N) for j in range(i, N)]
+_WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
+
+
+class Estimate(Struct):
+    """Belief of each drone's filter, and its memory. The filter starts where `quat` is zero.
+
+    It starts with the true state, as if it had run for long.
+    """
+
+    pos: Array
+    """(N, M, 3) world frame, m."""
+    quat: Array
+    """(N, M, 4) body to world, xyzw."""
+    body_vel: Array
+    """(N, M, 3) body frame, m/s."""
+    covariance: Array
+    """(N, M, 45) upper triangle, row by row, of the covariance of position [m], body velocity [m/s]
+    and attitude error [rad, body frame]."""
+    gyro_error: Array
+    """(N, M, 3) present error of the gyroscope, rad/s."""
+    initial: Array
+    """(N, M, 4) position [m] and yaw [rad] at which the filter starts again when it is lost."""
+    external: Array
+    """(N, M, 10) latest pose from outside: position [m], attitude (zeros without), their standard
+    deviations [m, rad], and a number; the pose is measured once after the number has changed."""
+    taken: Array
+    """(N, M, 1) number of the latest pose that was measured."""
+    seen: Array
+    """(N, M, 10) true position, attitude and velocity at the last prediction; zeros without."""
+    errors: Array
+    """(N, M, 10) `Errors`."""
+    noise: Array
+    """(N, M, 2) `Random`; a reset does not restore it."""
+    positioning: Positioning = static_field()
+    freq: int = static_field()
+    """Physics ticks per second."""
+
+    @staticmethod
+    def create(
+        n_worlds: int, n_drones: int, positioning: Positioning, freq: int, seed: int
+    ) -> Estimate:
+        """Return estimates that have not started."""
+
+        def zeros(size: int) -> Array:
+            return on_device(np.zeros((n_worlds, n_drones, size)))
+
+        return Estimate(
+            pos=zeros(3),
+            quat=zeros(4),
+            body_vel=zeros(3),
+            covariance=zeros(len(_TRIANGLE)),
+            gyro_error=zeros(3),
+            initial=zeros(4),
+            external=zeros(N_EXTERNAL),
+            taken=zeros(1),
+            seen=zeros(10),
+            errors=zeros(10),
+            noise=on_device(Random.seeds(seed, n_worlds, n_drones)),
+            positioning=positioning,
+            freq=freq,
+        )
+
+    def seeded(self, seed: int) -> Estimate:
+        """Return the estimates with other random numbers."""
+        return self.replace(noise=on_device(Random.seeds(seed, *self.noise.shape[:2])))
+
+    @property
+    def period(self) -> int:
+        """Ticks between two predictions."""
+        rates = range(min(PREDICTION_RATE, self.freq), 0, -1)
+        return self.freq // next(rate for rate in rates if self.freq % rate == 0)
+
+    @property
+    def vel(self) -> Array:
+        """(N, M, 3) velocity, world frame, m/s."""
+        rot = rotation_matrix(split(self.quat))  # type: ignore[arg-type]
+        return stack(transform(rot, vector(self.body_vel)))
+
+    @property
+    def variances(self) -> Array:
+        """(N, M, 9) diagonal of the covariance."""
+        return stack(tuple(self.covariance[..., _WHERE[i, i]] for i in range(N)))
+
+    def updated(self, now: Pose, flies: Array, steps: Array) -> Estimate:
+        """Return the estimates in a tick.
+
+        Args:
+            now: True motion, components (N, M).
+            flies: (N, M) which drones fly.
+            steps: (N, 1) ticks.
+        """
+        steps = jnp.broadcast_to(steps, flies.shape)
+        parts = {name: split(getattr(self, name)) for name in self._leaves}
+        # Poses from outside change between ticks, if there are any.
+        given = {} if self.positioning.external else {"external": parts.pop("external")}
+        fresh, due = _is_zero(parts["quat"]), steps % self.period == 0
+
+        def run(parts: Parts) -> Parts:
+            seen, unseen = {"seen": _numbers(now)}, _is_zero(parts["seen"][3:7])
+            # Where there is nothing to predict from, a quaternion of zeros would give NaN.
+            usable = parts | given | _where(fresh, {"quat": now.quat}, parts)
+            usable |= _where(unseen, seen, parts)
+            begun = _where(fresh, self._start(usable, now, steps), parts)
+            changed = self._step(usable, now, flies, steps)
+            new = parts | begun | _where(due & ~fresh & ~unseen, changed, parts | begun)
+            return new | _where(due, seen, parts)
+
+        parts = jax.lax.cond(jnp.any(fresh | due), run, lambda parts: parts, parts)
+        return self.replace(**{name: stack(part) for name, part in parts.items()})
+
+    @property
+    def _leaves(self) -> list[str]:
+        fields = self.__dataclass_fields__.values()
+        return [field.name for field in fields if not field.metadata.get("static")]
+
+    @staticmethod
+    def _start(parts: Parts, now: Pose, steps: Array) -> Parts:
+        """Return what changes when filters start."""
+
+        def drawn(state: Array, step: Array, steps: Array) -> tuple[Errors, Array]:
+            random = Random(state, step)
+            random.jump(steps)
+            return Errors.drawn(random, now.pos[0].dtype), random.state
+
+        errors, state = apart(drawn, *parts["noise"], steps)
+        belief = kalman.begun(now.pos, now.quat)
+        east, north, _ = heading(now.quat)
+        return {
+            **_of_belief(belief),
+            "body_vel": transform(transpose(rotation_matrix(now.quat)), now.vel),
+            "gyro_error": errors.gyro,
+            "initial": (*now.pos, jnp.arctan2(north, east)),
+            "taken": (parts["external"][-1],),
+            "errors": errors.numbers,
+            "noise": (state, parts["noise"][1]),
+        }
+
+    def _step(self, parts: Parts, now: Pose, flies: Array, steps: Array) -> Parts:
+        """Return what changes when filters run."""
+        dt = self.period / self.freq
+        heard, state = apart(lambda *args: self._sensed(*args), parts, now, steps)
+        belief = _belief(parts)
+        rot = apart(rotation_matrix, belief.quat)
+        x, y, z, yaw = parts["initial"]
+        level = _level(yaw)
+        belief = kalman.predicted(belief, rot, heard.gyro, heard.acc, dt, flies, level)
+        belief = kalman.diffused(belief, dt)
+        for measure in self._measures(heard, rot):
+            for measurement in apart(measure, belief):
+                belief = kalman.updated(belief, measurement)
+        if self.positioning.external:
+            belief = self._told(belief, parts["external"], parts["taken"][0])
+        belief = kalman.settled(belief)
+        lost = apart(kalman.out_of_bounds, belief)
+        again = _where(lost, _of_belief(kalman.begun((x, y, z), level)), _of_belief(belief))
+        return {
+            **again,
+            "gyro_error": heard.gyro_error,
+            "taken": (parts["external"][-1],),
+            "noise": (state, parts["noise"][1]),
+        }
+
+    def _sensed(self, parts: Parts, now: Pose, steps: Array) -> tuple[_Heard, Array]:
+        """Return what the instruments measure, and the new state of the random numbers."""
+        dt, dtype, has = self.period / self.freq, now.pos[0].dtype, self.positioning
+        rate, count = self.freq // self.period, steps // self.period
+        random, errors = Random(*parts["noise"]), Errors.of(parts["errors"])
+        seen = parts["seen"]
+        motion = Motion.between(Pose(seen[:3], seen[3:7], seen[7:]), now, dt)  # type: ignore[arg-type]
+        gyro, acc = readings.imu(motion, errors, random, dt)
+        heard = _Heard(gyro, acc, subtract(gyro, motion.turn))
+        if has.range:
+            rot = rotation_matrix(now.quat)
+            value, is_seen = readings.height(now.pos, rot, errors.range, random)
+            # So often that the mean rate is that of the sensor.
+            is_seen &= (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
+            heard = heard._replace(range=(value, is_seen))
+        if has.flow:
+            heard = heard._replace(flow=readings.flow(motion, random, dt))
+        if has.anchors:
+            anchor = _turn(np.array(has.anchors), count % len(has.anchors), dtype)
+            length = readings.distance(now.pos, anchor, random)
+            heard = heard._replace(distance=(anchor, length))
+        if has.motion_capture:
+            pos = add(now.pos, scale(random.vector(dtype), EXTERNAL_POS_STD))
+            quat = rotate_quat(now.quat, scale(random.vector(dtype), EXTERNAL_QUAT_STD))
+            heard = heard._replace(pose=(pos, quat))
+        return heard, random.state
+
+    def _measures(self, heard: _Heard, rot: Matrix3) -> list[Measure]:
+        """Return the measurements of a run, in order."""
+        dt = self.period / self.freq
+        found: list[Measure] = []
+        if heard.range is not None:
+            value, valid = heard.range
+            found.append(lambda belief: [kalman.height(belief, rot, value, valid)])
+        if (pixels := heard.flow) is not None:
+            found.append(lambda belief: kalman.flow(belief, rot, heard.gyro, pixels, dt))
+        if heard.distance is not None:
+            anchor, length = heard.distance
+            found.append(lambda belief: [kalman.distance(belief, anchor, length, DISTANCE_STD)])
+        if heard.pose is not None:
+            found += _pose(*heard.pose, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
+        return found
+
+    @staticmethod
+    def _told(belief: Belief, external: tuple[Array, ...], taken: Array) -> Belief:
+        """Return the belief after a pose from outside, if there is a new one."""
+        is_new = external[-1] != taken
+        x, y, z, *quat, pos_std, quat_std, _ = external
+        has_attitude = is_new & ~_is_zero(tuple(quat))
+
+        measures = _pose((x, y, z), tuple(quat), pos_std, quat_std)  # type: ignore[arg-type]
+
+        def told(belief: Belief) -> Belief:
+            for measure, valid in zip(measures, (is_new, is_new, is_new, has_attitude)):
+                for measurement in apart(measure, belief):
+                    belief = kalman.updated(belief, measurement._replace(valid=valid))
+            return belief
+
+        return jax.lax.cond(jnp.any(is_new), told, lambda belief: belief, belief)
+
+
+def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
+    """Return fields of an `Estimate` that starts again.
+
+    Args:
+        initial: (4,) where the drone stands: position [m] and yaw [rad].
+    """
+    yaw = initial[3]
+    belief = kalman.begun(tuple(initial[:3]), (0, 0, 0, 0))  # type: ignore[arg-type]
+    return {
+        "initial": initial,
+        "pos": initial[:3],
+        "quat": np.array([0, 0, np.sin(yaw / 2), np.cos(yaw / 2)]),
+        "body_vel": np.zeros(3),
+        "covariance": np.array(_of_belief(belief)["covariance"]),
+    }
+
+
+class _Heard(NamedTuple):
+    """Readings of the instruments; None of those that a drone does not have."""
+
+    gyro: Vec3
+    acc: Vec3
+    gyro_error: Vec3
+    range: tuple[Array, Array] | None = None
+    """Distance, and whether there is one."""
+    flow: tuple[Array, Array] | None = None
+    distance: tuple[Vec3, Array] | None = None
+    """Anchor, and the distance to it."""
+    pose: tuple[Vec3, Vec4] | None = None
+
+
+def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
+    """Return one of some points (n, 3) for each drone, whose turn it is."""
+    x, y, z = (
+        reduce(
+            jnp.add, (jnp.where(turn == i, p[k], 0.0).astype(dtype) for i, p in enumerate(points))
+        )
+        for k in range(3)
+    )
+    return (x, y, z)
+
+
+def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float) -> list[Measure]:
+    """Return what measures a pose: three coordinates, then the attitude."""
+
+    def coordinate(axis: int, belief: Belief) -> list[Measurement]:
+        return [kalman.coordinate(belief, axis, pos[axis], pos_std)]
+
+    places = [partial(coordinate, axis) for axis in range(3)]
+    return [*places, lambda belief: kalman.attitude(belief, quat, quat_std)]
+
+
+def _belief(parts: Parts) -> Belief:
+    """Return the belief of components."""
+    rows = [[parts["covariance"][_WHERE[min(i, j), max(i, j)]] for j in range(N)] for i in range(N)]
+    zero = jnp.zeros_like(parts["pos"][0])
+    mean = jnp.stack([*parts["pos"], *parts["body_vel"], zero, zero, zero])
+    cov = jnp.stack([jnp.stack(row) for row in rows])
+    return Belief(mean, parts["quat"], cov)  # type: ignore[arg-type]
+
+
+def _of_belief(belief: Belief) -> Parts:
+    """Return the components of a belief whose attitude error is zero."""
+    return {
+        "pos": belief.pos,
+        "quat": belief.quat,
+        "body_vel": belief.vel,
+        "covariance": tuple(belief.cov[i, j] for i, j in _TRIANGLE),
+    }
+
+
+def _level(yaw: Array) -> Vec4:
+    sine, cosine = sin_cos(yaw / 2)
+    zero = jnp.zeros_like(yaw)
+    return (zero, zero, sine, cosine)
+
+
+def _numbers(pose: Pose) -> tuple[Array, ...]:
+    return (*pose.pos, *pose.quat, *pose.vel)
+
+
+def _is_zero(components: tuple[Array, ...]) -> Array:
+    return reduce(jnp.logical_and, (c == 0 for c in components))
+
+
+def _where(condition: Array, new: Parts, old: Parts) -> Parts:
+    """Return the components of `new`, those of `old` where the condition does not hold."""
+    return {
+        name: tuple(jnp.where(condition, x, y) for x, y in zip(part, old[name]))
+        for name, part in new.items()
+    }

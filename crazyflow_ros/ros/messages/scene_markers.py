@@ -1,0 +1,71 @@
+"""Shapes of the scene as markers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from geometry_msgs.msg import Point, Quaternion, Vector3
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import Marker, MarkerArray
+
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.scene.shapes import Form, Shape
+
+_TYPES = {
+    Form.BOX: Marker.CUBE,
+    Form.SPHERE: Marker.SPHERE,
+    Form.CYLINDER: Marker.CYLINDER,
+    Form.MESH: Marker.TRIANGLE_LIST,
+}
+_FORMS = {kind: form for form, kind in _TYPES.items()}
+
+
+def markers_of(shapes: Sequence[Shape]) -> MarkerArray:
+    """Return markers that replace all earlier ones, one for each shape, in the map frame."""
+    return MarkerArray(
+        markers=[Marker(action=Marker.DELETEALL), *map(_marker, range(len(shapes)), shapes)]
+    )
+
+
+def shapes_of(markers: MarkerArray) -> list[Shape]:
+    """Return the shapes of markers made by `markers_of`; others are left out."""
+    return [
+        shape
+        for marker in markers.markers
+        if marker.action == Marker.ADD and marker.type in _FORMS
+        if np.isfinite((shape := _shape(marker)).position).all()
+    ]
+
+
+def _marker(number: int, shape: Shape) -> Marker:
+    marker = Marker(ns="scene", id=number, type=_TYPES[shape.form], action=Marker.ADD)
+    marker.header.frame_id = frame_ids.MAP
+    x, y, z = shape.position.tolist()
+    marker.pose.position = Point(x=x, y=y, z=z)
+    x, y, z, w = shape.attitude.tolist()
+    marker.pose.orientation = Quaternion(x=x, y=y, z=z, w=w)
+    x, y, z = shape.size.tolist()
+    marker.scale = Vector3(x=x, y=y, z=z)
+    r, g, b, a = shape.rgba.tolist()
+    marker.color = ColorRGBA(r=r, g=g, b=b, a=a)
+    if shape.triangles is not None:
+        corners = shape.triangles.reshape(-1, 3).tolist()
+        marker.points = [Point(x=x, y=y, z=z) for x, y, z in corners]
+    return marker
+
+
+def _shape(marker: Marker) -> Shape:
+    position, attitude, size = marker.pose.position, marker.pose.orientation, marker.scale
+    color, triangles = marker.color, None
+    if _FORMS[marker.type] is Form.MESH:
+        corners = np.array([(point.x, point.y, point.z) for point in marker.points])
+        triangles = corners[: len(corners) // 3 * 3].reshape(-1, 3, 3)
+    return Shape(
+        _FORMS[marker.type],
+        np.array([position.x, position.y, position.z]),
+        np.array([attitude.x, attitude.y, attitude.z, attitude.w]),
+        np.array([size.x, size.y, size.z]),
+        np.array([color.r, color.g, color.b, color.a]),
+        triangles,
+    )

@@ -1,0 +1,78 @@
+"""<drone>/plan: the path on which a drone follows its command, for RViz, Foxglove and the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path
+
+from crazyflow_ros.flight import Order
+from crazyflow_ros.ros.messages import frame_ids
+from crazyflow_ros.ros.messages.times import time_of
+from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_POINTS = 60
+
+
+class PlanTopics:
+    """Publishes the plans of the drones when they have changed, while somebody listens."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._simulator = simulator
+        self._published: dict[str, Order | None] = {}  # to those who listen
+        simulator.for_each_drone(self._add)
+        simulator.regularly(self._look)
+
+    def _add(self, drone: str) -> None:
+        self._simulator.listeners.create_publisher(Path, f"{drone}/plan", LATCHED_QOS)
+
+    def _look(self) -> None:
+        simulator = self._simulator
+        now = simulator.physics.snapshot
+        for drone, flight in zip(now.names, simulator.physics.flights()):
+            topic = f"{drone}/plan"
+            if simulator.recorder is None and simulator.listeners.heard(topic) is None:
+                self._published.pop(drone, None)
+                continue
+            order = flight.order
+            if order is not None and not _moves(order, now.time_ns):
+                order = None
+            if drone not in self._published or order is not self._published[drone]:
+                self._published[drone] = order
+                publisher = simulator.listeners.create_publisher(Path, topic, LATCHED_QOS)
+                publisher.publish(_path(order, now.time_ns))
+
+
+def _moves(order: Order, time_ns: int) -> bool:
+    """Return whether a drone is still on its way."""
+    course = order.plan.course
+    return course is not None and order.seconds(time_ns) < course.end
+
+
+def _path(order: Order | None, time_ns: int) -> Path:
+    """Return the rest of the way, from now on; empty if there is none."""
+    path = Path()
+    path.header.frame_id, path.header.stamp = frame_ids.MAP, time_of(time_ns)
+    if order is None or order.plan.course is None:
+        return path
+    course = order.plan.course
+    times = np.linspace(max(order.seconds(time_ns), 0.0), course.end, _POINTS)
+    for seconds, (x, y, z, yaw) in zip(times.tolist(), course.along(times)[0].tolist()):
+        pose = PoseStamped()
+        pose.header.frame_id = frame_ids.MAP
+        pose.header.stamp = time_of(order.begin_ns + round(seconds * 1e9))
+        position, orientation = pose.pose.position, pose.pose.orientation
+        position.x, position.y, position.z = x, y, z
+        orientation.z, orientation.w = float(np.sin(yaw / 2)), float(np.cos(yaw / 2))
+        path.poses.append(pose)
+    return path
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topics."""
+    PlanTopics(simulator)

@@ -1,0 +1,158 @@
+"""The visible shapes of a model, for viewers other than MuJoCo's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum, auto
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.scene.frames import multiply, rotation_matrix, wxyz_to_xyzw
+
+_GROUPS = 3  # MuJoCo's viewers show the geom groups 0, 1 and 2
+_INFINITE = 100.0  # m, extent of a plane that MuJoCo draws up to the horizon
+_THIN = 0.001  # m, thickness of a plane
+_UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
+
+
+class Form(StrEnum):
+    """What a shape is: a primitive about its centre, or triangles."""
+
+    BOX = auto()
+    SPHERE = auto()
+    """Also an ellipsoid."""
+    CYLINDER = auto()
+    """About the z axis."""
+    MESH = auto()
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """One visible shape."""
+
+    form: Form
+    position: np.ndarray
+    """Of its centre in the frame of the body or the world [m], shape (3,)."""
+    attitude: np.ndarray
+    """Quaternion xyzw, shape (4,)."""
+    size: np.ndarray
+    """Full extents [m], shape (3,); ones for a mesh."""
+    rgba: np.ndarray
+    """Colour and opacity from 0 to 1, shape (4,)."""
+    triangles: np.ndarray | None = None
+    """Corners of a mesh [m], shape (n, 3, 3), counter-clockwise seen from outside."""
+
+
+def world_shapes(model: mujoco.MjModel) -> list[Shape]:
+    """Return the shapes of everything that is not a drone, in the world frame."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    shapes: list[Shape] = []
+    for geom in range(model.ngeom):
+        root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
+        if not root.startswith("drone:") and _is_visible(model, geom):
+            attitude = np.empty(4)
+            mujoco.mju_mat2Quat(attitude, data.geom_xmat[geom])
+            pose = data.geom_xpos[geom].copy(), wxyz_to_xyzw(attitude)
+            shapes.extend(_shapes(model, geom, *pose))
+    return shapes
+
+
+def body_shapes(model: mujoco.MjModel, body: str) -> list[Shape]:
+    """Return the shapes of one body, in its frame, without those of bodies below it."""
+    first, count = model.body(body).geomadr[0], model.body(body).geomnum[0]
+    shapes: list[Shape] = []
+    for geom in range(first, first + count):
+        if _is_visible(model, geom):
+            pose = model.geom_pos[geom].copy(), wxyz_to_xyzw(model.geom_quat[geom])
+            shapes.extend(_shapes(model, geom, *pose))
+    return shapes
+
+
+def moved(shapes: Iterable[Shape], position: np.ndarray, attitude: np.ndarray) -> Iterator[Shape]:
+    """Express shapes of one frame in another one, in which the first has this pose."""
+    rotation = rotation_matrix(attitude)
+    for shape in shapes:
+        yield replace(
+            shape,
+            position=position + rotation @ shape.position,
+            attitude=multiply(attitude, shape.attitude),
+        )
+
+
+def _is_visible(model: mujoco.MjModel, geom: int) -> bool:
+    return bool(model.geom_group[geom] < _GROUPS and _rgba(model, geom)[3] > 0)
+
+
+def _shapes(
+    model: mujoco.MjModel, geom: int, position: np.ndarray, attitude: np.ndarray
+) -> Iterator[Shape]:
+    """Yield the shapes of one geom: a capsule is three."""
+    rgba, size = _rgba(model, geom), model.geom_size[geom].copy()
+
+    def shape(form: Form, size: np.ndarray, triangles: np.ndarray | None = None) -> Shape:
+        return Shape(form, position, attitude, size, rgba, triangles)
+
+    match mujoco.mjtGeom(model.geom_type[geom]):
+        case mujoco.mjtGeom.mjGEOM_BOX:
+            yield shape(Form.BOX, 2 * size)
+        case mujoco.mjtGeom.mjGEOM_SPHERE:
+            yield shape(Form.SPHERE, np.full(3, 2 * size[0]))
+        case mujoco.mjtGeom.mjGEOM_ELLIPSOID:
+            yield shape(Form.SPHERE, 2 * size)
+        case mujoco.mjtGeom.mjGEOM_CYLINDER:
+            yield shape(Form.CYLINDER, 2 * size[[0, 0, 1]])
+        case mujoco.mjtGeom.mjGEOM_CAPSULE:
+            yield shape(Form.CYLINDER, 2 * size[[0, 0, 1]])
+            ball = Shape(Form.SPHERE, np.zeros(3), _UPRIGHT, np.full(3, 2 * size[0]), rgba)
+            for end in (-size[1], size[1]):
+                cap = replace(ball, position=np.array([0.0, 0.0, end]))
+                yield from moved([cap], position, attitude)
+        case mujoco.mjtGeom.mjGEOM_PLANE:
+            extents = np.where(size[:2] > 0, 2 * size[:2], _INFINITE)
+            below = position - rotation_matrix(attitude)[:, 2] * _THIN / 2  # its top is the plane
+            yield replace(shape(Form.BOX, np.append(extents, _THIN)), position=below)
+        case mujoco.mjtGeom.mjGEOM_MESH | mujoco.mjtGeom.mjGEOM_SDF:
+            yield shape(Form.MESH, np.ones(3), _mesh(model, model.geom_dataid[geom]))
+        case mujoco.mjtGeom.mjGEOM_HFIELD:
+            yield shape(Form.MESH, np.ones(3), _height_field(model, model.geom_dataid[geom]))
+
+
+def _mesh(model: mujoco.MjModel, mesh: int) -> np.ndarray:
+    vertices, faces = model.mesh_vertadr[mesh], model.mesh_faceadr[mesh]
+    corners = model.mesh_face[faces : faces + model.mesh_facenum[mesh]]
+    return np.asarray(model.mesh_vert[vertices + corners], float)
+
+
+def _height_field(model: mujoco.MjModel, field: int) -> np.ndarray:
+    """Return the upper surface of a height field, two triangles for each cell."""
+    rows, columns = int(model.hfield_nrow[field]), int(model.hfield_ncol[field])
+    first = model.hfield_adr[field]
+    half_x, half_y, height, _ = model.hfield_size[field]
+    y, x = np.meshgrid(
+        np.linspace(-half_y, half_y, rows), np.linspace(-half_x, half_x, columns), indexing="ij"
+    )
+    z = height * model.hfield_data[first : first + rows * columns].reshape(rows, columns)
+    points = np.stack([x, y, z], axis=-1)
+    near, far = points[:-1], points[1:]
+    a, b, c, d = near[:, :-1], near[:, 1:], far[:, 1:], far[:, :-1]
+    return np.stack([np.stack([a, b, c], 2), np.stack([a, c, d], 2)], 2).reshape(-1, 3, 3)
+
+
+def _rgba(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """Return the colour of a geom; that of a texture is its mean."""
+    material = model.geom_matid[geom]
+    if material < 0:
+        return np.clip(model.geom_rgba[geom].astype(float), 0, 1)
+    rgba = np.clip(model.mat_rgba[material].astype(float), 0, 1)
+    roles = (mujoco.mjtTextureRole.mjTEXROLE_RGB, mujoco.mjtTextureRole.mjTEXROLE_RGBA)
+    textures = [model.mat_texid[material, int(role)] for role in roles]
+    for texture in (int(texture) for texture in textures if texture >= 0):
+        channels = int(model.tex_nchannel[texture])
+        first = model.tex_adr[texture]
+        count = model.tex_height[texture] * model.tex_width[texture] * channels
+        texels = model.tex_data[first : first + count].reshape(-1, channels)
+        rgba[:3] *= texels.mean(axis=0)[[0, 1, 2] if channels >= 3 else [0, 0, 0]] / 255
+    return rgba

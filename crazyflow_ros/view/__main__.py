@@ -1,0 +1,80 @@
+"""`python -m crazyflow_ros.view`, `ros2 run crazyflow_ros view`: the page of a simulator."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.extras import extra
+
+if TYPE_CHECKING:
+    from crazyflow_ros.view.page import Page
+    from crazyflow_ros.view.recording import RecordingPage
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve the page until a signal arrives, and return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if "--ros-args" in given:  # launch adds them, with nothing for this program
+        from rclpy.utilities import remove_ros_args
+
+        given = remove_ros_args(given)
+    options = _parser().parse_args(given)
+    try:
+        with extra("view"):
+            import viser  # noqa: F401
+    except ModuleNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 1
+    from crazyflow_ros.ros.middleware import configure_middleware
+
+    configure_middleware()
+    try:
+        with _page(options) as page:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: page.close())
+            print(f"The page is at {page.viewer.url}", flush=True)
+            page.run()
+    except (OSError, ValueError) as error:
+        print(f"there is no page: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+@contextmanager
+def _page(options: argparse.Namespace) -> Iterator[Page | RecordingPage]:
+    place = options.address, options.port
+    if options.recording is not None:
+        from crazyflow_ros.view.recording import Recording, RecordingPage
+
+        yield RecordingPage(Recording(options.recording), *place)
+        return
+    from crazyflow_ros.view.follower import Follower
+    from crazyflow_ros.view.page import Page
+
+    with closing(Follower(options.node, options.namespace)) as follower:
+        yield Page(follower, *place)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m crazyflow_ros.view",
+        description="Show and steer a running simulator, or play a recording, in a browser.",
+    )
+    parser.add_argument(
+        "recording", nargs="?", type=Path, help="MCAP file to play instead of a running simulator"
+    )
+    parser.add_argument("--address", default="127.0.0.1", help="to listen on, default 127.0.0.1")
+    parser.add_argument("--port", type=int, default=8080, help="default 8080, or the next free one")
+    parser.add_argument("--node", default="crazyflow", help="name of the simulator's node")
+    parser.add_argument("--namespace", default="/", help="namespace of the simulator")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

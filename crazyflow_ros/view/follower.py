@@ -1,0 +1,322 @@
+"""Follows a running simulator over ROS: late, early, or one that was started again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import numpy as np
+import rclpy
+from rcl_interfaces.srv import GetParameters
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future as RosFuture
+from sensor_msgs.msg import JointState, MultiDOFJointState
+from tf2_msgs.msg import TFMessage
+from visualization_msgs.msg import MarkerArray
+
+from crazyflow_ros.ros.messages.scene_markers import shapes_of
+from crazyflow_ros.ros.process import new_executor
+from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
+from crazyflow_ros.scene.shapes import Shape
+from crazyflow_ros.view.frame import Frame, Looks, looks_of
+from crazyflow_ros.view.messages import FrameReader
+
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+_PARAMETERS = (
+    "drone_model",
+    "wind",
+    "gust_intensity",
+    "real_time_factor",
+    "battery",
+    "record",
+)
+_LOOK = 0.5  # s of wall time between two looks at what there is
+_DISCOVERY = 2.0  # s of wall time until a service that nobody has found does not exist
+_SPIN_PERIOD = 0.2  # s after which the end is noticed at the latest
+_MOST_CALLS = 16  # service calls at a time
+
+
+class CallError(RuntimeError):
+    """A service that was not called, or did not answer; the message has the reason."""
+
+
+class Inbox:
+    """The latest message of each of some topics.
+
+    Args:
+        topics: Their types by name.
+    """
+
+    def __init__(self, topics: Mapping[str, Any]) -> None:
+        self.topics = topics
+        self.handles: list[Any] = []
+        self._latest: dict[str, bytes] = {}
+
+    def put(self, topic: str, message: bytes) -> None:
+        """Keep a message in place of the one before."""
+        self._latest[topic] = message
+
+    def take(self, topic: str) -> Any | None:
+        """Return the latest message of a topic, once."""
+        content = self._latest.pop(topic, None)
+        return None if content is None else deserialize_message(content, self.topics[topic])
+
+
+class Follower:
+    """A connection to the simulator of a name, whether it runs or not.
+
+    Its node runs in a thread. All methods are thread-safe.
+
+    Args:
+        name: Name of the simulator's node.
+        namespace: Its namespace.
+
+    Attributes:
+        node: The ROS node. Use it in the thread of `in_thread` only.
+        parameters: Those of the simulator that the page shows, by name; empty without one.
+        frames: Fixed frames: parent, position [m] and attitude (xyzw) in it, by the frame's name.
+    """
+
+    def __init__(self, name: str = "crazyflow", namespace: str = "/") -> None:
+        self._name = name
+        self._context = Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self.node = Node(
+            f"{name}_view",
+            namespace=namespace,
+            context=self._context,
+            use_global_arguments=False,
+            start_parameter_services=False,
+        )
+        self._reader = FrameReader()
+        self._odometry: bytes | None = None
+        self._rotors: bytes | None = None
+        self._shown: Frame | None = None
+        self._world: list[Shape] | None = None
+        self._looks: Looks | None = None
+        self.parameters: dict[str, Any] = {}
+        self._is_asking = False
+        self._is_there = False
+        self._calls: dict[Future[Any], tuple[float, str]] = {}
+        self._clients: dict[str, Any] = {}
+        self._unsent: list[tuple[Future[Any], Any, Any, float]] = []
+        self._lock = threading.Lock()  # guards what is used in both threads
+        node = self.node
+        node.create_subscription(
+            MultiDOFJointState, f"{name}/odometry", self._note_odometry, LATEST, raw=True
+        )
+        node.create_subscription(
+            JointState, f"{name}/joint_states", self._note_rotors, LATEST, raw=True
+        )
+        node.create_subscription(MarkerArray, f"{name}/scene", self._note_world, LATCHED_QOS)
+        self.frames: dict[str, tuple[str, np.ndarray, np.ndarray]] = {}
+        node.create_subscription(TFMessage, "/tf_static", self._note_frames, LATCHED_QOS)
+        node.create_timer(_LOOK, self._look)
+        node.create_timer(_DISCOVERY / 20, self._send_ready)
+        self._executor = new_executor(self._context)
+        self._executor.add_node(node)
+        self._thread = threading.Thread(target=self._main, name="follower", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._context.try_shutdown()
+        self._thread.join(5.0)
+        self._executor.shutdown(0.0)
+
+    @property
+    def name(self) -> str:
+        """Name of the simulator's node, within the namespace."""
+        return self._name
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the simulator runs."""
+        return self._is_there
+
+    @property
+    def world(self) -> list[Shape] | None:
+        """The world without the drones; another list after each change. None: not known yet."""
+        return self._world
+
+    @property
+    def looks(self) -> Looks | None:
+        """How the drones look; None: not known yet."""
+        return self._looks
+
+    def frame(self) -> Frame | None:
+        """Return the latest state of the drones; the same object while nothing has changed."""
+        with self._lock:
+            odometry, self._odometry = self._odometry, None
+            rotors = self._rotors
+        if odometry is not None:
+            self._shown = self._reader.read(odometry, rotors)
+        return self._shown
+
+    def in_thread(self, work: Callable[[], Any]) -> None:
+        """Let the thread of the node do something."""
+        self._executor.create_task(work)
+
+    def topic(self, name: str) -> str:
+        """Return the full name of a topic of the simulator."""
+        return self.node.resolve_topic_name(name)
+
+    def types_of_topics(self) -> dict[str, str]:
+        """Return the types of all topics by name."""
+        return {topic: kinds[0] for topic, kinds in self.node.get_topic_names_and_types()}
+
+    def listen(self, topics: Mapping[str, Any]) -> Inbox:
+        """Receive the messages of topics of these types until `hang_up`."""
+        inbox = Inbox(topics)
+
+        def subscribe() -> None:
+            for topic, kind in topics.items():
+                receive = partial(inbox.put, topic)
+                inbox.handles.append(
+                    self.node.create_subscription(kind, topic, receive, LATEST, raw=True)
+                )
+
+        self.in_thread(subscribe)
+        return inbox
+
+    def hang_up(self, inbox: Inbox) -> None:
+        """End a `listen`."""
+
+        def unsubscribe() -> None:
+            for handle in inbox.handles:
+                self.node.destroy_subscription(handle)
+            inbox.handles.clear()
+
+        self.in_thread(unsubscribe)
+
+    def call(self, kind: Any, name: str, timeout: float = 10.0, /, **request: Any) -> Future[Any]:
+        """Call a service.
+
+        Args:
+            kind: Type of the service.
+            name: Its name; ~ stands for the simulator.
+            timeout: Wall time to wait for the answer [s].
+            **request: Fields of the request.
+
+        Returns:
+            A future with the response, or with a `CallError`.
+        """
+        future: Future[Any] = Future()
+        full = name.replace("~", self._name, 1)
+        with self._lock:
+            if len(self._calls) >= _MOST_CALLS:
+                future.set_exception(CallError(f"{full}: the simulator is busy, try again"))
+                return future
+            self._calls[future] = time.monotonic() + timeout, full
+        self.in_thread(lambda: self._send(future, kind, full, request))
+        return future
+
+    def _send(self, future: Future[Any], kind: Any, name: str, request: dict[str, Any]) -> None:
+        try:
+            client = self._clients.get(name)
+            if client is None:
+                client = self._clients[name] = self.node.create_client(kind, name)
+            message = kind.Request(**request)
+            self._unsent.append((future, client, message, time.monotonic() + _DISCOVERY))
+            self._send_ready()
+        except Exception as error:
+            self._fail(future, error)
+
+    def _send_ready(self) -> None:
+        """Send the requests whose services have been found."""
+        unsent, self._unsent = self._unsent, []
+        for request in unsent:
+            future, client, message, deadline = request
+            if future.done():
+                continue
+            if client.service_is_ready():
+                answer = client.call_async(message)
+                answer.add_done_callback(partial(self._end, future))
+            elif time.monotonic() < deadline:
+                self._unsent.append(request)
+            else:
+                self._fail(future, CallError(f"there is no service {client.srv_name}"))
+
+    def _end(self, future: Future[Any], done: Any) -> None:
+        with self._lock:
+            is_waited_for = self._calls.pop(future, None) is not None
+        if is_waited_for:
+            if error := done.exception():
+                future.set_exception(CallError(str(error)))
+            else:
+                future.set_result(done.result())
+
+    def _fail(self, future: Future[Any], error: Exception) -> None:
+        with self._lock:
+            is_waited_for = self._calls.pop(future, None) is not None
+        if is_waited_for:
+            future.set_exception(error)
+
+    def _main(self) -> None:
+        while self._context.ok():
+            try:
+                self._executor.spin_until_future_complete(RosFuture(), _SPIN_PERIOD)
+            except ExternalShutdownException:
+                return
+            except Exception as error:  # of a callback, whose message is refused with it
+                self.node.get_logger().warning(f"a message is left out: {error}")
+
+    def _look(self) -> None:
+        """Notice whether the simulator has come or gone, and calls that nobody answers."""
+        publishers = self.node.count_publishers(f"{self._name}/odometry")
+        self._is_there = publishers > 0
+        if not self._is_there:
+            self.parameters = {}  # the next one may have others
+        elif not self._is_asking:
+            self._is_asking = True
+            asked = self.call(GetParameters, "~/get_parameters", names=list(_PARAMETERS))
+            asked.add_done_callback(self._note_parameters)
+        now = time.monotonic()
+        with self._lock:
+            late = [
+                future
+                for future, (deadline, _) in self._calls.items()
+                if deadline < now or not self._is_there
+            ]
+            names = [self._calls.pop(future)[1] for future in late]
+        why = "does not answer" if self._is_there else "has no simulator"
+        for future, name in zip(late, names):
+            future.set_exception(CallError(f"{name} {why}"))
+
+    def _note_parameters(self, answer: Future[Any]) -> None:
+        self._is_asking = False  # and ask again at the next look
+        if answer.exception() is not None:
+            return
+        values = map(parameter_value_to_python, answer.result().values)
+        self.parameters = dict(zip(_PARAMETERS, values))
+        try:
+            self._looks = looks_of(self.parameters["drone_model"])
+        except ValueError as error:
+            self.node.get_logger().warning(f"the drones cannot be drawn: {error}", once=True)
+
+    def _note_odometry(self, message: bytes) -> None:
+        with self._lock:
+            self._odometry = message
+
+    def _note_rotors(self, message: bytes) -> None:
+        with self._lock:
+            self._rotors = message
+
+    def _note_frames(self, message: TFMessage) -> None:
+        for edge in message.transforms:
+            p, q = edge.transform.translation, edge.transform.rotation
+            pose = np.array([p.x, p.y, p.z]), np.array([q.x, q.y, q.z, q.w])
+            self.frames[edge.child_frame_id] = edge.header.frame_id, *pose
+
+    def _note_world(self, message: MarkerArray) -> None:
+        self._world = shapes_of(message)

@@ -1,0 +1,1 @@
+"""A running simulator for Foxglove, as a process of its own."""

@@ -1,0 +1,209 @@
+"""Topics between ROS and Foxglove, in both directions, as serialised messages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import foxglove
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+
+from crazyflow_ros import limits
+from crazyflow_ros.ros.recording.message_definitions import type_of
+
+if TYPE_CHECKING:
+    from foxglove.websocket import Client, ClientChannel
+
+    from crazyflow_ros.view.foxglove.server import Bridge
+
+CDR = "cdr"
+"""Encoding of serialised ROS messages."""
+
+HIDDEN = "/_"
+"""In names of topics and services that are parts of others, for example of actions."""
+
+_DEPTH = 100  # of subscriptions and publishers
+_MOST_PUBLISHERS = 200
+_RATE = 500  # messages per s of wall time from one client
+_BURST = 500  # messages
+
+
+class _Topic(NamedTuple):
+    """A topic that Foxglove can show."""
+
+    channel: foxglove.Channel
+    kind: Any
+
+
+class Topics:
+    """What Foxglove shows: the topics that somebody publishes, subscribed while a client asks.
+
+    All methods run in the executor's thread.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge, self._node = bridge, bridge.node
+        self._topics: dict[str, _Topic] = {}
+        self._followers: defaultdict[str, int] = defaultdict(int)
+        self._subscriptions: dict[str, Any] = {}
+
+    def update(self) -> None:
+        """Offer new topics, and withdraw those without publishers."""
+        published = {
+            name: types
+            for name, types in self._node.get_topic_names_and_types()
+            if HIDDEN not in name and self._node.count_publishers(name)
+        }
+        for name in self._topics.keys() - published.keys():
+            self._unsubscribe(name)
+            self._topics.pop(name).channel.close()
+        for name in published.keys() - self._topics.keys():
+            self._offer(name, published[name])
+
+    def _offer(self, name: str, types: list[str]) -> None:
+        if len(types) > 1:  # a subscriber may ask for another type
+            types = [end.topic_type for end in self._node.get_publishers_info_by_topic(name)]
+        schema = self._bridge.schema_of(types[0]) if types else None
+        if schema is not None:
+            channel = foxglove.Channel(
+                name, schema=schema, message_encoding=CDR, context=self._bridge.context
+            )
+            self._topics[name] = _Topic(channel, type_of(types[0]))
+
+    def follow(self, name: str) -> None:
+        """Subscribe to a topic for a client, and send it what is latched."""
+        self._followers[name] += 1
+        if name not in self._topics:
+            return
+        qos = self._qos(name)
+        if qos.durability == DurabilityPolicy.TRANSIENT_LOCAL:
+            self._unsubscribe(name)  # a new subscription receives the latched messages again
+        if name not in self._subscriptions:
+            log, bridge = self._topics[name].channel.log, self._bridge
+            self._subscriptions[name] = self._node.create_subscription(
+                self._topics[name].kind,
+                name,
+                lambda payload: log(payload, log_time=bridge.time_ns),
+                qos,
+                raw=True,
+            )
+
+    def leave(self, name: str) -> None:
+        """Unsubscribe from a topic after its last client."""
+        self._followers[name] -= 1
+        if self._followers[name] <= 0:
+            del self._followers[name]
+            self._unsubscribe(name)
+
+    def _unsubscribe(self, name: str) -> None:
+        if name in self._subscriptions:
+            self._node.destroy_subscription(self._subscriptions.pop(name))
+
+    def _qos(self, name: str) -> QoSProfile:
+        """Ask for latched messages where all publishers offer them.
+
+        Others are not sent again if they get lost: a server that falls behind must not cost the
+        simulator anything.
+        """
+        offered = [end.qos_profile for end in self._node.get_publishers_info_by_topic(name)]
+        if all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered):
+            return QoSProfile(
+                depth=_DEPTH,
+                reliability=ReliabilityPolicy.RELIABLE,
+                durability=DurabilityPolicy.TRANSIENT_LOCAL,
+            )
+        return QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class ClientTopics:
+    """What clients publish: checked, limited in rate, and passed on."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge, self._node = bridge, bridge.node
+        self._lock = threading.Lock()  # guards the next two, which the server's threads use
+        self._channels: dict[tuple[int, int], tuple[str, Any]] = {}
+        self._allowances: dict[int, _Allowance] = {}
+        self._publishers: dict[tuple[str, Any], Any] = {}
+
+    def advertise(self, client: Client, channel: ClientChannel) -> None:
+        """Prepare a topic for a client."""
+        kind = None
+        try:
+            if channel.encoding != CDR:
+                raise ValueError(f"expected the encoding {CDR}, got {channel.encoding!r}")
+            kind = type_of(channel.schema_name)
+            with self._lock:
+                if len(self._channels) >= _MOST_PUBLISHERS:
+                    raise ValueError(f"expected at most {_MOST_PUBLISHERS} topics of all clients")
+                self._channels[client.id, channel.id] = channel.topic, kind
+        except ValueError as error:
+            self._bridge.complain(f"{channel.topic} cannot be published: {error}")
+        else:
+            self._bridge.call_soon(self._create, channel.topic, kind)
+
+    def _create(self, topic: str, kind: Any) -> None:
+        if (topic, kind) in self._publishers:
+            return
+        try:
+            self._publishers[topic, kind] = self._node.create_publisher(kind, topic, _DEPTH)
+        except Exception as error:  # an invalid name has an error of rclpy's own
+            self._bridge.complain(f"{topic} cannot be published: {error}")
+
+    def unadvertise(self, client: Client, channel_id: int) -> None:
+        """Forget a topic of a client."""
+        with self._lock:
+            left = self._channels.pop((client.id, channel_id), None)
+            if all(owner != client.id for owner, _ in self._channels):
+                self._allowances.pop(client.id, None)
+            in_use = left in self._channels.values()
+        if left is not None and not in_use:
+            self._bridge.call_soon(self._destroy, left)
+
+    def _destroy(self, key: tuple[str, Any]) -> None:
+        with self._lock:
+            in_use = key in self._channels.values()
+        if not in_use and key in self._publishers:
+            self._node.destroy_publisher(self._publishers.pop(key))
+
+    def receive(self, client: Client, channel_id: int, payload: bytes) -> None:
+        """Publish a message of a client, unless it is damaged or one too many."""
+        with self._lock:
+            key = self._channels.get((client.id, channel_id))
+            allowance = self._allowances.setdefault(client.id, _Allowance())
+            if key is None:  # refused before, with the reason
+                return
+            too_many = not allowance.take()
+        topic, kind = key
+        if too_many:
+            return self._bridge.complain(f"{topic}: expected at most {_RATE} messages per second")
+        try:
+            if len(payload) > limits.MESSAGE_BYTES:
+                expected = f"at most {limits.MESSAGE_BYTES} bytes"
+                raise ValueError(f"expected {expected}, got {len(payload)}")
+            deserialize_message(payload, kind)  # no other node shall receive what is damaged
+        except Exception as error:  # rclpy has no common base class
+            return self._bridge.complain(f"{topic}: a message is ignored: {error}")
+        return self._bridge.call_soon(self._publish, key, payload)
+
+    def _publish(self, key: tuple[str, Any], payload: bytes) -> None:
+        if key in self._publishers:
+            self._publishers[key].publish(payload)
+
+
+class _Allowance:
+    """How many messages a client may still send."""
+
+    def __init__(self) -> None:
+        self._left, self._since = float(_BURST), time.monotonic()
+
+    def take(self) -> bool:
+        now = time.monotonic()
+        self._left = min(_BURST, self._left + (now - self._since) * _RATE)
+        self._since = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

@@ -1,0 +1,61 @@
+"""Shapes as GLB files, which browsers draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import trimesh
+from trimesh.visual.material import PBRMaterial
+
+from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.scene.shapes import Form, Shape
+
+
+def glb(shapes: Iterable[Shape]) -> bytes:
+    """Return shapes as one GLB file with a mesh for each colour; an invisible one without shapes.
+
+    Coordinates are those of the frame in which the shapes are given, z up.
+    """
+    by_color: dict[tuple[float, ...], list[trimesh.Trimesh]] = {}
+    for shape in shapes:
+        by_color.setdefault(tuple(shape.rgba.tolist()), []).append(_mesh(shape))
+    scene = trimesh.Scene()
+    for color, meshes in by_color.items():
+        mesh: Any = trimesh.util.concatenate(meshes)
+        mesh.visual = trimesh.visual.TextureVisuals(
+            material=PBRMaterial(
+                baseColorFactor=[round(255 * value) for value in color],
+                alphaMode="OPAQUE" if color[3] >= 1 else "BLEND",
+                metallicFactor=0.1,
+                roughnessFactor=0.7,
+                doubleSided=True,
+            )
+        )
+        scene.add_geometry(mesh)
+    content = scene.export(file_type="glb")
+    assert isinstance(content, bytes)
+    return content
+
+
+def _mesh(shape: Shape) -> trimesh.Trimesh:
+    match shape.form:
+        case Form.BOX:
+            mesh = trimesh.creation.box(extents=shape.size)
+        case Form.SPHERE:
+            mesh = trimesh.creation.icosphere(subdivisions=2, radius=0.5)
+            mesh.apply_scale(shape.size)
+        case Form.CYLINDER:
+            mesh = trimesh.creation.cylinder(radius=0.5, height=1.0, sections=24)
+            mesh.apply_scale(shape.size)
+        case Form.MESH:
+            corners = shape.triangles
+            assert corners is not None
+            faces = np.arange(3 * len(corners)).reshape(-1, 3)
+            mesh = trimesh.Trimesh(corners.reshape(-1, 3), faces)
+            mesh.merge_vertices()
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = rotation_matrix(shape.attitude), shape.position
+    mesh.apply_transform(pose)
+    return mesh

@@ -1,0 +1,100 @@
+"""States of the drones from messages of a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState, MultiDOFJointState
+
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below, find_numbers
+from crazyflow_ros.view.frame import N_ROTORS, Frame
+
+_STAMP = below("header.stamp", ("sec", "nanosec"))
+_WORD = 4  # bytes
+_STATE = 13  # numbers of a drone
+
+
+class NumberReader:
+    """Reads the numbers of serialised messages that differ in nothing else, as a simulator's do.
+
+    To deserialise a message of 100 drones takes ten times as long.
+
+    Args:
+        kind: Type of the messages, with a header.
+        paths: Returns the paths of all numbers that change, see `cdr.find_numbers`.
+
+    Attributes:
+        prototype: A message with the same fields, but for stamp and numbers.
+    """
+
+    def __init__(self, kind: Any, paths: Callable[[Any], list[str]]) -> None:
+        self._kind, self._paths = kind, paths
+        self.prototype: Any = None
+        self._fixed = self._constants = self._numbers = self._times = np.zeros(0, np.intp)
+        self._size = -1
+
+    def read(self, payload: bytes) -> tuple[int, np.ndarray]:
+        """Return the stamp [ns] and the numbers, float64."""
+        words = np.frombuffer(payload, np.uint32, len(payload) // _WORD)
+        if len(payload) != self._size or (words[self._fixed] != self._constants).any():
+            self._learn(payload, words)
+        seconds, nanosecs = words[self._times].tolist()
+        return seconds * 10**9 + nanosecs, words[self._numbers].view(np.float64)
+
+    def _learn(self, payload: bytes, words: np.ndarray) -> None:
+        self.prototype, self._size = deserialize_message(payload, self._kind), len(payload)
+        paths = self._paths(self.prototype)
+        places = np.array(find_numbers(self.prototype, paths, _STAMP), np.intp) // _WORD
+        numbers, self._times = places[: len(paths)], places[len(paths) :]
+        self._numbers = np.stack([numbers, numbers + 1], axis=-1).ravel()
+        self._fixed = np.ones(len(words), bool)
+        self._fixed[self._numbers] = self._fixed[self._times] = False
+        self._constants = words[self._fixed]
+
+
+class FrameReader:
+    """Reads the states of all drones."""
+
+    def __init__(self) -> None:
+        self._odometry = NumberReader(MultiDOFJointState, _paths_of_odometry)
+        self._rotors = NumberReader(JointState, _paths_of_rotors)
+
+    def read(self, odometry: bytes, rotors: bytes | None) -> Frame:
+        """Return the state of the drones.
+
+        Args:
+            odometry: A message of `~/odometry`.
+            rotors: A message of `~/joint_states`; without one, or with one of other drones, the
+                rotors stand still.
+        """
+        time_ns, numbers = self._odometry.read(odometry)
+        names = tuple(self._odometry.prototype.joint_names)
+        states = numbers.reshape(len(names), _STATE)
+        speeds = np.zeros((len(names), N_ROTORS))
+        if rotors is not None:
+            _, found = self._rotors.read(rotors)
+            if found.size == 2 * speeds.size:  # speeds, then angles
+                speeds = found[: speeds.size].reshape(speeds.shape)
+        return Frame(time_ns, names, states[:, :3], states[:, 3:7], states[:, 7:10], speeds)
+
+
+def _paths_of_odometry(message: MultiDOFJointState) -> list[str]:
+    return [
+        path
+        for number in range(len(message.joint_names))
+        for field, names in (
+            (f"transforms.{number}.translation", XYZ),
+            (f"transforms.{number}.rotation", XYZW),
+            (f"twist.{number}.linear", XYZ),
+            (f"twist.{number}.angular", XYZ),
+        )
+        for path in below(field, names)
+    ]
+
+
+def _paths_of_rotors(message: JointState) -> list[str]:
+    count = range(len(message.velocity))
+    return [f"{field}.{number}" for field in ("velocity", "position") for number in count]

@@ -1,0 +1,84 @@
+"""The page of a running simulator."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+
+from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.overlays import Overlays
+from crazyflow_ros.view.panel.log import ERROR
+from crazyflow_ros.view.panel.panel import Panel
+from crazyflow_ros.view.panel.sticks import Sticks
+from crazyflow_ros.view.sensor_drawings import SensorDrawings
+from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
+
+_PERIOD = 1 / 30  # s of wall time between two frames
+
+
+class Page:
+    """A page that follows a simulator.
+
+    Args:
+        follower: The connection to the simulator.
+        address: Address to listen on.
+        port: Port to listen on; the next free one if it is taken.
+
+    Attributes:
+        viewer: The page.
+
+    Raises:
+        OSError: The address is not one of this machine.
+    """
+
+    def __init__(self, follower: Follower, address: str = ADDRESS, port: int = PORT) -> None:
+        self._follower = follower
+        sticks = Sticks()
+        self.viewer = Viewer(address, port, sticks.take)
+        server, shown = self.viewer.server, self.viewer.shown
+        self._panel = Panel(server, follower, sticks, self._select)
+        self._overlays = Overlays(server, shown, follower)
+        self._sensors = SensorDrawings(server, shown, follower)
+        self._ended = threading.Event()
+        self._error = ""
+
+    def run(self) -> None:
+        """Show the simulation until `close`."""
+        due = time.monotonic()
+        while not self._ended.wait(max(due - time.monotonic(), 0.0)):
+            due = max(due + _PERIOD, time.monotonic())
+            try:
+                self._show()
+            except Exception as error:  # the next frame may be better
+                self._report(repr(error))
+        self.viewer.close()
+
+    def close(self) -> None:
+        """End `run`."""
+        self._ended.set()
+
+    def _report(self, error: str) -> None:
+        if error != self._error:
+            self._error = error
+            traceback.print_exc()
+        self._panel.log.add(f"the page: {error}", ERROR)
+
+    def _select(self, drone: str) -> None:
+        self.viewer.selected = drone
+
+    def _show(self) -> None:
+        follower, viewer = self._follower, self.viewer
+        if follower.world is not None:
+            viewer.drawing.set_world(follower.world)
+        if follower.looks is not None:
+            viewer.drawing.set_looks([follower.looks])
+        frame = follower.frame()
+        if frame is None or not frame.names or not follower.is_there:
+            self._panel.update(None, "")
+            return
+        if viewer.server.get_clients():
+            viewer.show(frame, _PERIOD)
+            self._overlays.show(frame, viewer.selected)
+        self._sensors.show(frame, viewer.selected)
+        self._panel.update(frame, viewer.selected)

@@ -1,0 +1,1 @@
+"""The panel of the page: everything that steers a simulation."""

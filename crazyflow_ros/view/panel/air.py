@@ -1,0 +1,103 @@
+"""Controls of what troubles a drone: wind, gusts, failing motors, an empty battery."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import viser
+
+from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.panel.parameter_control import ParameterControl
+from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.state import SimulatorState
+
+_MOTORS = ("Front right", "Rear right", "Rear left", "Front left")
+_THRUST = "Share of the commanded thrust; a reset of the drone repairs the motor"
+_BATTERY = ("Battery", "Share of the capacity; a reset of the drone fills it", False)
+_WIND, _GUSTS = 30.0, 5.0  # m/s, the most
+
+
+class AirPanel:
+    """The tab for wind and failures.
+
+    Args:
+        gui: Where it is put.
+        follower: The connection to the simulator.
+        state: Knows of resets, which repair motors and fill batteries.
+        requests: Carry out what is chosen.
+    """
+
+    def __init__(
+        self, gui: viser.GuiApi, follower: Follower, state: SimulatorState, requests: Requests
+    ) -> None:
+        self._follower, self._requests = follower, requests
+        self._state, self._drone = state, ""
+        self._chosen: dict[tuple[str, int], tuple[int, float]] = {}  # with the drone's resets
+        with gui.add_folder("Wind"):
+            wind = gui.add_vector3(
+                "Wind [m/s]",
+                (0.0, 0.0, 0.0),
+                min=(-_WIND,) * 3,
+                max=(_WIND,) * 3,
+                step=0.5,
+                hint="Mean wind: to the east, to the north, up",
+            )
+            gusts = gui.add_slider(
+                "Gusts [m/s]",
+                min=0.0,
+                max=_GUSTS,
+                step=0.1,
+                initial_value=0.0,
+                hint="Standard deviation of the vertical gusts. The first time takes some seconds",
+            )
+        self._parameters = (
+            ParameterControl(wind, "wind", follower, requests, _three, list),
+            ParameterControl(gusts, "gust_intensity", follower, requests, _up_to_most, float),
+        )
+        with gui.add_folder("Failures of the drone"):
+            self._controls: list[Any] = [
+                gui.add_slider(
+                    name, min=0.0, max=1.0, step=0.05, initial_value=1.0, hint=hint, visible=motor
+                )
+                for name, hint, motor in (*((name, _THRUST, True) for name in _MOTORS), _BATTERY)
+            ]
+        for number, control in enumerate(self._controls):
+            control.on_update(partial(self._set, number))
+
+    async def _set(self, number: int, event: viser.GuiEvent[Any]) -> None:
+        if event.client is None or not self._drone:  # it is from `update`
+            return
+        value = float(event.target.value)
+        self._chosen[self._drone, number] = self._state.resets[self._drone], value
+        kind, service, fields = (
+            ("SetMotorEfficiency", "set_motor_efficiency", {"motor": number, "efficiency": value})
+            if number < len(_MOTORS)
+            else ("SetBattery", "set_battery", {"charge": value})
+        )
+        self._requests.ask(
+            event.client,
+            f"{event.target.label}: {self._drone}",
+            f"crazyflow_ros_interfaces/srv/{kind}",
+            f"{self._drone}/{service}",
+            fields,
+            part=str(number),
+        )
+
+    def update(self, drone: str) -> None:
+        """Show what the simulator has for a drone."""
+        for parameter in self._parameters:
+            parameter.update()
+        self._controls[-1].visible = bool(self._follower.parameters.get("battery"))
+        self._drone, resets = drone, self._state.resets[drone]
+        for number, control in enumerate(self._controls):
+            chosen = self._chosen.get((drone, number))
+            control.value = chosen[1] if chosen and chosen[0] == resets else 1.0
+
+
+def _three(wind: Any) -> tuple[float, ...]:
+    return tuple(wind)
+
+
+def _up_to_most(intensity: float) -> float:
+    return min(intensity, _GUSTS)

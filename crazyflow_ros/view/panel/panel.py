@@ -1,0 +1,96 @@
+"""The panel: everything on the page that steers a simulation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import viser
+
+from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.panel.air import AirPanel
+from crazyflow_ros.view.panel.drone import DronePanel
+from crazyflow_ros.view.panel.log import Log, as_html
+from crazyflow_ros.view.panel.pilot import Pilot
+from crazyflow_ros.view.panel.plots import Plots
+from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.simulation import SimulationPanel
+from crazyflow_ros.view.panel.state import SimulatorState
+from crazyflow_ros.view.panel.sticks import Sticks
+from crazyflow_ros.view.panel.world import WorldPanel
+
+_PERIOD = 0.1  # s of wall time between two looks at what is shown
+_LOG_STYLE = "max-height:14em;overflow-y:auto;padding:0 0.7em;font-size:0.8em;line-height:1.4"
+_LINES = 50  # of the log that are shown
+
+
+class Panel:
+    """What users click on, the same in all tabs.
+
+    Args:
+        server: The page's server.
+        follower: The connection to the simulator.
+        sticks: What the tabs hold.
+        select: Selects a drone by its name.
+
+    Attributes:
+        log: Its log.
+    """
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        follower: Follower,
+        sticks: Sticks,
+        select: Callable[[str], None],
+    ) -> None:
+        self._due = 0.0
+        self.log = Log()
+        self.log.listen(follower)
+        self._requests = Requests(follower, self.log)
+        self._state = SimulatorState(follower, self._requests)
+        gui = server.gui
+        self._time = SimulationPanel(gui, follower, self._state, self._requests)
+        self._tabs = gui.add_tab_group(order=3, visible=False)
+        with self._tabs.add_tab("Fly"):
+            pilot = Pilot(follower, sticks)
+            self._drone = DronePanel(server, self._requests, pilot, sticks, select)
+        with self._tabs.add_tab("World"):
+            self._world = WorldPanel(gui, follower, self._state, self._requests)
+        with self._tabs.add_tab("Air"):
+            self._air = AirPanel(gui, follower, self._state, self._requests)
+        with self._tabs.add_tab("Plots"):
+            self._plots = Plots(server, follower)
+        with gui.add_folder("Log", order=80, expand_by_default=False):
+            self._lines = gui.add_html("")
+        self._seen = -1
+
+    def update(self, frame: Frame | None, drone: str) -> None:
+        """Send what has been clicked, and show the latest state.
+
+        Args:
+            frame: The drones; None: there is no simulator.
+            drone: Name of the selected drone.
+        """
+        self._requests.send()
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _PERIOD
+        self._state.update(frame)
+        self._tabs.visible = frame is not None
+        self._time.update(frame)
+        self._drone.update(frame, drone)
+        self._show_log()
+        if frame is None or drone not in frame.names:
+            self._plots.end()
+            return
+        self._world.update()
+        self._air.update(drone)
+        self._plots.update(frame, drone)
+
+    def _show_log(self) -> None:
+        if self.log.changes != self._seen:
+            self._seen = self.log.changes
+            content = as_html(self.log.lines()[:_LINES])
+            self._lines.content = f'<div style="{_LOG_STYLE}">{content}</div>'

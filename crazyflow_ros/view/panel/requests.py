@@ -1,0 +1,206 @@
+"""Carries out what users of the page ask for, and tells them what is refused."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+
+from crazyflow_ros.view.follower import CallError, Follower
+from crazyflow_ros.view.panel.log import WARNING, Log
+
+_MOST_WAITING = 32  # requests that have not been sent
+_REFUSAL = 5.0  # s of wall time in which the log of the simulator may refuse a request
+_SHOWN = 8.0  # s of wall time for which a notification stays
+_OK = 1  # simulation_interfaces/msg/Result.RESULT_OK
+
+Fields = Mapping[str, Any]
+"""Fields of a request by their paths, such as `initial_pose.pose.position`."""
+
+
+@dataclass
+class _Request:
+    client: Any
+    what: str
+    kind: str
+    name: str
+    fields: Fields
+    then: Callable[[Any], None] | None = None
+    timeout: float = 10.0
+    notification: Any = field(default=None)
+
+
+class Requests:
+    """Calls services for users, each one at a time and the latest request of each.
+
+    However fast they click, a service is called once at a time and at most once in each `send`.
+
+    Args:
+        follower: The connection to the simulator.
+        log: Receives what is refused.
+    """
+
+    def __init__(self, follower: Follower, log: Log) -> None:
+        self._follower, self._log = follower, log
+        self._waiting: dict[str, _Request] = {}  # by the name of the service and the part
+        self._under_way: set[str] = set()
+        self._asked: dict[str, tuple[Any, str, float]] = {}
+        self._lock = threading.Lock()
+        log.on_warning(self._note_warning)
+
+    def ask(
+        self,
+        client: Any,
+        what: str,
+        kind: str,
+        name: str,
+        fields: Fields | None = None,
+        *,
+        part: str = "",
+        then: Callable[[Any], None] | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        """Ask for a call of a service. It never waits.
+
+        Args:
+            client: Tab of the user, which is told of a refusal; None: only the log is.
+            what: What the user wants; empty: nobody is told of a refusal.
+            kind: Type of the service, such as `std_srvs/srv/SetBool`.
+            name: Its name; ~ stands for the simulator.
+            fields: Fields of the request.
+            part: What of the service's the request is about; a later one of another part does not
+                replace it.
+            then: Receives the response if the service did it, in the thread of the node.
+            timeout: Wall time to wait for the answer [s]; from 30 s on the user is told to wait.
+        """
+        self._put(f"{name} {part}", _Request(client, what, kind, name, fields or {}, then, timeout))
+
+    def set_parameter(self, client: Any, what: str, name: str, value: Any) -> None:
+        """Ask for a parameter of the simulator to be set. It never waits."""
+        fields = {"parameters": [Parameter(name, value=value).to_parameter_msg()]}
+        kind = "rcl_interfaces/srv/SetParameters"
+        self.ask(client, what, kind, "~/set_parameters", fields, part=name)
+
+    def expect_refusal(self, client: Any, what: str, topic: str) -> None:
+        """Tell a user if the simulator's log refuses a message on a topic."""
+        with self._lock:
+            self._asked[topic] = client, what, time.monotonic() + _REFUSAL
+
+    def send(self) -> None:
+        """Send what has been asked for. Call it periodically."""
+        with self._lock:
+            due = [key for key in self._waiting if key not in self._under_way]
+            requests = {key: self._waiting.pop(key) for key in due}
+            self._under_way.update(requests)
+            now = time.monotonic()
+            self._asked = {name: asked for name, asked in self._asked.items() if asked[2] > now}
+        for key, request in requests.items():
+            self._call(key, request)
+
+    def _put(self, key: str, request: _Request) -> None:
+        with self._lock:
+            is_full = len(self._waiting) >= _MOST_WAITING and key not in self._waiting
+            if not is_full:
+                self._waiting[key] = request
+        if is_full:
+            self._refuse(request, "the page is busy, try again")
+
+    def _call(self, key: str, request: _Request) -> None:
+        if request.timeout >= 30.0:
+            request.notification = _notify(request.client, request.what, "under way", loading=True)
+        self.expect_refusal(request.client, request.what, request.name)
+        try:
+            kind, fields = _service(request.kind), _top_fields(request)
+            future = self._follower.call(kind, request.name, request.timeout, **fields)
+        except Exception as error:  # the page goes on
+            future = Future()
+            future.set_exception(error)
+        future.add_done_callback(partial(self._end, key, request))
+
+    def _end(self, key: str, request: _Request, future: Future[Any]) -> None:
+        with self._lock:
+            self._under_way.discard(key)
+        if request.notification is not None:
+            request.notification.remove()
+        error = future.exception()
+        problem = str(error) if error is not None else problem_of(future.result())
+        if problem:
+            self._refuse(request, problem)
+        elif request.then is not None:
+            request.then(future.result())
+
+    def _refuse(self, request: _Request, why: str) -> None:
+        with self._lock:
+            self._asked.pop(request.name, None)  # it is told once
+        if not request.what:
+            return
+        _notify(request.client, request.what, why)
+        self._log.add(f"{request.what}: {why}", WARNING)
+
+    def _note_warning(self, text: str) -> None:
+        """Tell the user of a refusal that only the log of the simulator has."""
+        name, _, why = text.partition(" is refused: ")
+        if not why:
+            return
+        with self._lock:
+            asked = self._asked.pop(name, None)
+        if asked is not None:
+            _notify(asked[0], asked[1], why)
+
+
+def problem_of(response: Any) -> str:
+    """Return why a service did not do what it was asked for; an empty text: it did."""
+    if isinstance(response, SetParameters.Response):
+        return "; ".join(result.reason for result in response.results if not result.successful)
+    if hasattr(response, "success"):
+        return "" if response.success else response.message or "it failed"
+    if hasattr(response, "result") and response.result.result != _OK:
+        return response.result.error_message or f"it failed, result {response.result.result}"
+    return ""
+
+
+def _notify(client: Any, title: str, text: str, *, loading: bool = False) -> Any:
+    if client is None:
+        return None
+    return client.add_notification(
+        title,
+        text,
+        loading=loading,
+        with_close_button=not loading,
+        auto_close_seconds=None if loading else _SHOWN,
+        color=None if loading else "red",
+    )
+
+
+def _service(kind: str) -> Any:
+    """Return the type of a service.
+
+    Raises:
+        CallError: Its package is not installed.
+    """
+    package, folder, name = kind.split("/")
+    try:
+        return getattr(import_module(f"{package}.{folder}"), name)
+    except ImportError:
+        raise CallError(f"the ROS package {package} is not installed") from None
+
+
+def _top_fields(request: _Request) -> dict[str, Any]:
+    """Return the fields of a request, with those inside of messages put into them."""
+    empty = _service(request.kind).Request()
+    for path, value in request.fields.items():
+        *parents, last = path.split(".")
+        owner = empty
+        for parent in parents:
+            owner = getattr(owner, parent)
+        setattr(owner, last, value)
+    names = {path.partition(".")[0] for path in request.fields}
+    return {name: getattr(empty, name) for name in names}

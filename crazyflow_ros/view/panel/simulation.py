@@ -1,0 +1,107 @@
+"""Controls of time: pause, step, reset, speed, and what the simulator achieves."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import viser
+
+from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.panel.parameter_control import ParameterControl
+from crazyflow_ros.view.panel.requests import Requests
+from crazyflow_ros.view.panel.state import SimulatorState
+
+_PAUSE, _RESUME, _STEP, _RESET = "Pause", "Resume", "Step", "Reset"
+_FASTEST = "as fast as possible"
+_SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
+_ERROR = "#e33"
+
+
+class SimulationPanel:
+    """The part of the panel that is always visible.
+
+    Args:
+        gui: Where it is put.
+        follower: The connection to the simulator.
+        state: What is shown.
+        requests: Carry out what is clicked.
+    """
+
+    def __init__(
+        self, gui: viser.GuiApi, follower: Follower, state: SimulatorState, requests: Requests
+    ) -> None:
+        self._name = follower.name
+        self._state, self._requests = state, requests
+        self._text = gui.add_html("", order=0)
+        self._buttons = gui.add_button_group(
+            "Time",
+            (_PAUSE, _STEP, _RESET),
+            order=1,
+            hint="Step: one control period while paused. Reset: all drones back to their start",
+        )
+        self._speed = gui.add_dropdown(
+            "Speed",
+            tuple(map(_label, _SPEEDS)),
+            initial_value=_label(1.0),
+            order=2,
+            hint="Simulated time over wall time",
+        )
+        self._buttons.on_click(self._click)
+        self._factor = ParameterControl(
+            self._speed, "real_time_factor", follower, requests, self._option, _factor
+        )
+
+    async def _click(self, event: viser.GuiEvent[Any]) -> None:
+        button = event.target.value
+        if button in (_PAUSE, _RESUME):
+            paused = button == _PAUSE
+            self._requests.ask(
+                event.client,
+                button,
+                "std_srvs/srv/SetBool",
+                "~/pause",
+                {"data": paused},
+                then=lambda _: setattr(self._state, "paused", paused),
+            )
+        elif button in (_STEP, _RESET):
+            service = f"~/{button.lower()}"
+            self._requests.ask(event.client, button, "std_srvs/srv/Trigger", service)
+
+    def _option(self, factor: float) -> str:
+        """Return the option of a factor, and add it if there is none."""
+        label = _label(factor)
+        if label not in self._speed.options:
+            self._speed.options = (*map(_label, _SPEEDS), label)
+        return label
+
+    def update(self, frame: Frame | None) -> None:
+        """Show the latest state; None: there is no simulator."""
+        state = self._state
+        self._buttons.visible = self._speed.visible = frame is not None
+        if frame is None:
+            name = escape(self._name)
+            self._text.content = _padded(f"<i>waiting for a simulator named <b>{name}</b></i>")
+            return
+        self._buttons.options = (_RESUME if state.paused else _PAUSE, _STEP, _RESET)
+        self._factor.update()
+        achieved = "paused" if state.paused else f"real-time factor {state.factor:.2f}"
+        lines = [f"<b>{frame.time_ns * 1e-9:.1f} s</b>, {achieved}"]
+        lines += [
+            f'<span style="color:{_ERROR}">{escape(name)}: {escape(text)}</span>'
+            for name, text in state.troubles.items()
+        ]
+        self._text.content = _padded("<br>".join(lines))
+
+
+def _padded(text: str) -> str:
+    return f'<div style="padding:0.3em 0.8em">{text}</div>'
+
+
+def _label(factor: float) -> str:
+    return f"{factor:g} ×" if factor else _FASTEST
+
+
+def _factor(label: str) -> float:
+    return 0.0 if label == _FASTEST else float(label.partition(" ")[0])

@@ -1,0 +1,118 @@
+"""What the page knows of a simulator beside its drones."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.qos import QoSProfile
+
+from crazyflow_ros.view.follower import Follower
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.panel.requests import Requests
+
+_LATEST = QoSProfile(depth=10)
+_PATIENCE = 1.0  # s of wall time until a list that did not come is asked for again
+_SRV = "simulation_interfaces/srv"
+
+
+class SimulatorState:
+    """The latest ~/status, and what can be loaded, spawned and deleted.
+
+    Args:
+        follower: The connection to the simulator.
+        requests: Ask for the lists.
+
+    Attributes:
+        paused: Whether time stands still.
+        factor: Achieved real-time factor; 0: not known yet.
+        troubles: What is wrong with a drone or a part of the simulator, by its name.
+        worlds: Addresses of worlds that can be loaded, by name.
+        world: Name of the loaded world; empty: none, or not known.
+        spawnables: Addresses of what can be spawned, by name.
+        entities: Names of what can be deleted.
+        resets: Number of resets of each drone that have been seen, by name.
+    """
+
+    def __init__(self, follower: Follower, requests: Requests) -> None:
+        self._follower, self._requests = follower, requests
+        self._lists: dict[str, tuple[str, Callable[[Any], None]]] = {
+            "get_available_worlds": ("GetAvailableWorlds", self._note_worlds),
+            "get_spawnables": ("GetSpawnables", self._note_spawnables),
+            "get_entities": ("GetEntities", self._note_entities),
+            "get_current_world": ("GetCurrentWorld", self._note_world),
+        }
+        self._forget()
+        self.resets: Counter[str] = Counter()
+        follower.in_thread(self._subscribe)
+
+    def _subscribe(self) -> None:
+        node, name = self._follower.node, self._follower.name
+        for topic, note in (("status", self._note_status), ("reset_event", self._note_reset)):
+            node.create_subscription(DiagnosticArray, f"{name}/{topic}", note, _LATEST)
+
+    def _forget(self) -> None:
+        self._missing = set(self._lists)
+        self._changed_at: object = None
+        self._due = 0.0
+        self.paused, self.factor = False, 0.0
+        self.troubles: dict[str, str] = {}
+        self.worlds: dict[str, str] = {}
+        self.world = ""
+        self.spawnables: dict[str, str] = {}
+        self.entities: tuple[str, ...] = ()
+
+    def update(self, frame: Frame | None) -> None:
+        """Ask for the lists again after the simulator, the world or the drones have changed."""
+        follower = self._follower
+        if not follower.is_there or frame is None:
+            self._forget()
+            return
+        if self._changed_at != (now := (follower.world, frame.names)):
+            self._changed_at = now
+            self._missing |= {"get_entities", "get_current_world"}
+        if self._missing and time.monotonic() > self._due:
+            self._due = time.monotonic() + _PATIENCE
+            for service in tuple(self._missing):
+                kind, note = self._lists[service]
+                then = partial(self._note_list, service, note)
+                self._requests.ask(None, "", f"{_SRV}/{kind}", f"~/{service}", then=then)
+
+    def _note_list(self, service: str, note: Callable[[Any], None], answer: Any) -> None:
+        self._missing.discard(service)
+        note(answer)
+
+    def _note_worlds(self, answer: Any) -> None:
+        self.worlds = {world.name: world.world_resource.uri for world in answer.worlds}
+
+    def _note_spawnables(self, answer: Any) -> None:
+        uris = [spawnable.entity_resource.uri for spawnable in answer.spawnables]
+        self.spawnables = {_short(uri): uri for uri in uris}
+
+    def _note_entities(self, answer: Any) -> None:
+        self.entities = tuple(sorted(answer.entities))
+
+    def _note_world(self, answer: Any) -> None:
+        self.world = answer.world.name
+
+    def _note_status(self, message: DiagnosticArray) -> None:
+        first, *others = message.status
+        values = {pair.key: pair.value for pair in first.values}
+        self.paused = values["paused"] == "true"
+        self.factor = float(values["achieved_factor"])
+        self.troubles = {status.name.rpartition(": ")[2]: status.message for status in others}
+        if first.level == first.ERROR:
+            self.troubles["simulation"] = first.message
+
+    def _note_reset(self, message: DiagnosticArray) -> None:
+        values = {pair.key: pair.value for pair in message.status[0].values}
+        self.resets.update(values["drones"].split(", "))
+
+
+def _short(uri: str) -> str:
+    """Return the name of a file without its folder and ending, or the address itself."""
+    return uri.rpartition("/")[2].removesuffix(".xml").removesuffix(".urdf")

@@ -1,0 +1,156 @@
+"""Keys and gamepads of all tabs, as the velocity of one drone."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+KEYS = (
+    ("W S", "ahead, back"),
+    ("A D", "left, right"),
+    ("R F", "up, down"),
+    ("Q E", "turn left, right"),
+    ("space", "take off or land"),
+)
+"""What the keys do, for people."""
+
+_AXES = {
+    "KeyW": (0, 1),
+    "KeyS": (0, -1),
+    "KeyA": (1, 1),
+    "KeyD": (1, -1),
+    "KeyR": (2, 1),
+    "KeyF": (2, -1),
+    "KeyQ": (3, 1),
+    "KeyE": (3, -1),
+}
+_SWITCH = "Space"
+_LONGEST = 1000  # characters of a message
+_STALE = 0.5  # s of wall time without a message, after which a tab has let go
+_MOST = 1.1  # of an axis; gamepads exceed 1 by what their calibration is off
+_CLIMB = 0.5  # of the horizontal speed
+_TURN = 1.5  # rad/s
+
+Directions = tuple[float, float, float, float]
+"""Ahead, left, up and counter-clockwise, each from -1 to 1."""
+
+
+@dataclass(frozen=True)
+class Velocity:
+    """What the sticks ask for, in level axes that turn with the drone."""
+
+    x: float
+    """Ahead [m/s]."""
+    y: float
+    """To the left [m/s]."""
+    z: float
+    """Up [m/s]."""
+    turn: float
+    """Counter-clockwise [rad/s]."""
+
+
+@dataclass
+class _Tab:
+    directions: Directions
+    switch: bool
+    time: float
+
+
+class Sticks:
+    """What the tabs hold; the one that moved last flies. All methods are thread-safe.
+
+    Args:
+        clock: Wall time [s].
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tabs: dict[int, _Tab] = {}
+        self._switched = self._was_active = False
+        self._lock = threading.Lock()
+
+    def take(self, tab: int, text: str | None) -> None:
+        """Take a message of a tab; None: it is gone. What is not understood changes nothing."""
+        if text is None:
+            with self._lock:
+                self._tabs.pop(tab, None)
+            return
+        try:
+            directions, switch = _read(text)
+        except (ValueError, RecursionError):
+            return
+        with self._lock:
+            before = self._tabs.pop(tab, None)  # the latest is the last one
+            self._switched |= switch and not (before and before.switch)
+            self._tabs[tab] = _Tab(directions, switch, self._clock())
+
+    def velocity(self, speed: float) -> Velocity | None:
+        """Return what a drone has to do now; None: nobody flies it.
+
+        Once after everybody has let go, this is zero.
+
+        Args:
+            speed: Horizontal speed at full stick [m/s].
+        """
+        oldest = self._clock() - _STALE
+        with self._lock:
+            held = [tab for tab in self._tabs.values() if any(tab.directions)]
+            active = [tab.directions for tab in held if tab.time > oldest]
+            was_active, self._was_active = self._was_active, bool(active)
+        if not active and not was_active:
+            return None
+        ahead, left, up, turn = active[-1] if active else (0.0, 0.0, 0.0, 0.0)
+        across = speed / max(math.hypot(ahead, left), 1.0)
+        return Velocity(across * ahead, across * left, _CLIMB * speed * up, _TURN * turn)
+
+    def switched(self) -> bool:
+        """Return, once, whether somebody has pressed the key for take-off and landing."""
+        with self._lock:
+            switched, self._switched = self._switched, False
+            return switched
+
+
+def _read(text: str) -> tuple[Directions, bool]:
+    """Return the directions of a message, and whether the switch is held.
+
+    Raises:
+        ValueError: It is not a message of the page's script.
+        RecursionError: It is nested too deeply.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"expected at most {_LONGEST} characters, got {len(text)}")
+    message = json.loads(text)
+    if not isinstance(message, dict):
+        raise ValueError(f"expected keys and axes, got {message!r}")
+    directions = _of_axes(message.get("axes", []))
+    keys = message.get("keys", [])
+    if not isinstance(keys, list):
+        raise ValueError(f"keys must be a list, got {keys!r}")
+    for key in keys:
+        if isinstance(key, str) and key in _AXES:
+            axis, sign = _AXES[key]
+            directions[axis] += sign
+    ahead, left, up, turn = (min(max(value, -1.0), 1.0) for value in directions)
+    return (ahead, left, up, turn), _SWITCH in keys
+
+
+def _of_axes(axes: Any) -> list[float]:
+    """Return the directions of a gamepad: height and heading left, place right (mode 2)."""
+    if not isinstance(axes, list):
+        raise ValueError(f"axes must be a list, got {axes!r}")
+    values = [_number(axis) for axis in axes[:4]]
+    if len(values) < 4:
+        return [0.0] * 4
+    left_x, left_y, right_x, right_y = values
+    return [-right_y, -right_x, -left_y, -left_x]
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _MOST:
+        raise ValueError(f"an axis must be a number from -1 to 1, got {value!r}")
+    return float(value)

@@ -1,0 +1,193 @@
+"""What the sensors of a drone see: scans, point clouds, ranges, contacts and pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import viser
+from geometry_msgs.msg import WrenchStamped
+from sensor_msgs.msg import Image, LaserScan, PointCloud2, Range
+
+from crazyflow_ros.scene.frames import body_to_world, multiply
+from crazyflow_ros.view.follower import Follower, Inbox
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.shown import Shown
+
+_KINDS = {
+    "sensor_msgs/msg/LaserScan": LaserScan,
+    "sensor_msgs/msg/PointCloud2": PointCloud2,
+    "sensor_msgs/msg/Range": Range,
+    "sensor_msgs/msg/Image": Image,
+    "geometry_msgs/msg/WrenchStamped": WrenchStamped,
+}
+_PERIOD = 3  # frames between two looks at the messages
+_LOOK = 30  # frames between two looks at which topics there are
+_RAY, _POINT, _FORCE = (255, 120, 60), (255, 80, 40), (230, 40, 160)  # colours
+_POINT_SIZE = 0.02  # m
+_METRES_PER_NEWTON = 1.0
+_MOST_POINTS = 20_000  # of one cloud; larger ones are thinned out
+_FARTHEST = 10.0  # m, white in a picture of depths
+
+
+class SensorDrawings:
+    """Draws the readings of the sensors of one drone, and listens to them only while it does.
+
+    Args:
+        server: The page's server.
+        shown: The switches, to which its own is added.
+        follower: The connection to the simulator.
+    """
+
+    def __init__(self, server: viser.ViserServer, shown: Shown, follower: Follower) -> None:
+        self._server, self._follower = server, follower
+        self._is_on = shown.add(
+            "Sensors", is_on=False, hint="Scans, clouds, ranges, contacts and pictures of the drone"
+        )
+        self._inbox: Inbox | None = None
+        self._drawn: dict[str, Any] = {}
+        self._count = 0
+        with server.gui.add_folder(
+            "Camera pictures", expand_by_default=False, visible=False
+        ) as box:
+            self._folder = box
+
+    def show(self, frame: Frame, drone: str) -> None:
+        """Draw what arrived from the sensors of a drone, if that is switched on."""
+        self._count += 1
+        if self._count % _LOOK == 1:
+            self._listen(drone if self._is_on.value and self._server.get_clients() else None)
+        if self._inbox is None or self._count % _PERIOD:
+            return
+        for topic in self._inbox.topics:
+            message = self._inbox.take(topic)
+            if message is not None:
+                self._draw(topic, message, frame)
+
+    def _listen(self, drone: str | None) -> None:
+        """Listen to the present topics of a drone, or to none."""
+        wanted: dict[str, Any] = {}
+        if drone is not None:
+            prefix = self._follower.topic(f"{drone}/plan").removesuffix("plan")
+            for topic, kind in self._follower.types_of_topics().items():
+                if topic.startswith(prefix) and kind in _KINDS and not topic.endswith("/wrench"):
+                    wanted[topic] = _KINDS[kind]
+        if self._inbox is not None and wanted.keys() == self._inbox.topics.keys():
+            return
+        if self._inbox is not None:
+            self._follower.hang_up(self._inbox)
+            for topic in self._inbox.topics.keys() - wanted.keys():
+                self._erase(topic)
+        self._inbox = self._follower.listen(wanted) if wanted else None
+
+    def _erase(self, topic: str) -> None:
+        handle = self._drawn.pop(topic, None)
+        if handle is not None:
+            handle.remove()
+        self._folder.visible = any(hasattr(one, "image") for one in self._drawn.values())
+
+    def _draw(self, topic: str, message: Any, frame: Frame) -> None:
+        if isinstance(message, Image):
+            self._draw_picture(topic, message)
+            return
+        pose = self._pose_of(message.header.frame_id, frame)
+        if pose is None:
+            return
+        name = f"/sensors{topic}"
+        scene = self._server.scene
+        match message:
+            case LaserScan():
+                self._drawn[topic] = scene.add_point_cloud(
+                    name, _placed(_scan(message), *pose), _POINT, point_size=_POINT_SIZE
+                )
+            case PointCloud2():
+                self._drawn[topic] = scene.add_point_cloud(
+                    name, _placed(_cloud(message), *pose), _POINT, point_size=_POINT_SIZE
+                )
+            case Range():
+                reach = message.range if np.isfinite(message.range) else message.max_range
+                ray = _placed(np.array([[0, 0, 0], [reach, 0, 0]], float), *pose)
+                self._drawn[topic] = scene.add_line_segments(
+                    name, ray[None], _RAY, thickness=1.5, thickness_units="screen"
+                )
+            case WrenchStamped():
+                force = message.wrench.force
+                arrow = np.array([[0, 0, 0], [force.x, force.y, force.z]]) * _METRES_PER_NEWTON
+                self._drawn[topic] = scene.add_arrows(
+                    name,
+                    _placed(arrow, *pose)[None],
+                    _FORCE,
+                    shaft_radius=0.004,
+                    head_radius=0.01,
+                    head_length=0.02,
+                    visible=bool(np.any(arrow)),
+                )
+
+    def _draw_picture(self, topic: str, message: Image) -> None:
+        pixels = _pixels(message)
+        if pixels is None:
+            return
+        if topic not in self._drawn:
+            label = topic.removesuffix("/image_raw")
+            with self._folder:
+                self._drawn[topic] = self._server.gui.add_image(pixels, label=label, format="jpeg")
+            self._folder.visible = True
+        self._drawn[topic].image = pixels
+
+    def _pose_of(self, name: str, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the pose of a frame in the world, or None if it is not on a drone of `frame`."""
+        position, attitude = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+        for _ in range(len(self._follower.frames) + 1):  # a circle of frames ends, too
+            drone, _, link = name.partition("/")
+            if link == "base_link" and drone in frame.names:
+                row = frame.names.index(drone)
+                position = frame.position[row] + body_to_world(frame.attitude[row], position)
+                return position, multiply(frame.attitude[row], attitude)
+            if name not in self._follower.frames:
+                break
+            name, above, turn = self._follower.frames[name]
+            position, attitude = above + body_to_world(turn, position), multiply(turn, attitude)
+        return (position, attitude) if name == "map" else None
+
+
+def _placed(points: np.ndarray, position: np.ndarray, attitude: np.ndarray) -> np.ndarray:
+    """Express points (n, 3) of a frame in the world."""
+    return (position + body_to_world(attitude, points)).astype(np.float32)
+
+
+def _scan(message: LaserScan) -> np.ndarray:
+    ranges = np.asarray(message.ranges, float)
+    angles = message.angle_min + message.angle_increment * np.arange(len(ranges))
+    hit = np.isfinite(ranges)
+    ends = np.stack([np.cos(angles), np.sin(angles), np.zeros_like(angles)], axis=-1)
+    return (ranges[:, None] * ends)[hit]
+
+
+def _cloud(message: PointCloud2) -> np.ndarray:
+    offsets = {field.name: field.offset for field in message.fields}
+    order = ">f4" if message.is_bigendian else "<f4"
+    layout = np.dtype(
+        {
+            "names": ["x", "y", "z"],
+            "formats": [order] * 3,
+            "offsets": [offsets[axis] for axis in "xyz"],
+            "itemsize": message.point_step,
+        }
+    )
+    rows = np.frombuffer(message.data, layout)
+    points = np.stack([rows[axis] for axis in "xyz"], axis=-1).astype(float)
+    points = points[np.isfinite(points).all(axis=1)]
+    return points[:: len(points) // _MOST_POINTS + 1]
+
+
+def _pixels(message: Image) -> np.ndarray | None:
+    """Return a picture as (height, width, 3), or None if it is of a kind that is not shown."""
+    shape = message.height, message.width
+    match message.encoding:
+        case "rgb8":
+            return np.frombuffer(message.data, np.uint8).reshape(*shape, 3)
+        case "32FC1":
+            depth = np.frombuffer(message.data, "<f4").reshape(shape)
+            grey = 255 * np.clip(np.nan_to_num(depth, posinf=_FARTHEST) / _FARTHEST, 0, 1)
+            return np.repeat(grey.astype(np.uint8)[..., None], 3, axis=-1)
+    return None

@@ -1,0 +1,228 @@
+"""The page's web server: viser's, behind a guard.
+
+viser serves one page and one WebSocket to whoever asks. The guard in front of both refuses
+
+- names of hosts that are not this machine's while only this machine may connect, so that no page of
+  the internet reaches the server under a name of its own (DNS rebinding),
+- WebSockets that another page opens (the header `Origin`),
+- everything without the token while other machines may connect,
+- what no page of viser sends, see `incoming`,
+
+and adds to viser's page what it lacks, keys and gamepads, with a WebSocket for them.
+"""
+
+from __future__ import annotations
+
+import http
+import io
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from http.cookies import SimpleCookie
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import viser
+import websockets.asyncio.server
+from websockets import Headers
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+
+from crazyflow_ros.view.access import is_loopback, knows_token
+from crazyflow_ros.view.incoming import Throttle, is_welcome
+
+STICKS = "/sticks"
+"""Path of the WebSocket for keys and gamepads."""
+
+_COOKIE = "crazyflow_token"
+_LARGEST_MESSAGE = 1 << 16  # bytes from a browser; the largest is a text, far below
+_MOST_TABS = 64
+_INPUT_SCRIPT = "input.js"
+_PROTOCOL = f"viser-v{viser.__version__}"
+
+Handler = Callable[[ServerConnection], Awaitable[None]]
+ProcessRequest = Callable[[ServerConnection, Request], Response | None]
+
+
+class Guard:
+    """Decides what a browser may ask for.
+
+    Args:
+        address: Address on which the server listens.
+        token: What a browser has to know; empty: nothing.
+        sticks: Receives the text of each message about keys and gamepads, or None when the
+            connection of a tab ends, with a number for the tab.
+
+    Attributes:
+        page: The server whose inputs may be changed; None: it has not started.
+    """
+
+    def __init__(self, address: str, token: str, sticks: Callable[[int, str | None], None]) -> None:
+        self._is_local, self._token, self._sticks = is_loopback(address), token, sticks
+        self._tabs = 0
+        self._script = f"<script>{_script()}</script>".encode()
+        self.page: viser.ViserServer | None = None
+
+    def refusal(self, request: Request) -> str | None:
+        """Say why a request is refused; None: it is not."""
+        host = request.headers.get("Host", "")
+        if self._is_local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+            return f"this server is for this machine only, not for {host!r}"
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return f"a page of {origin!r} may not connect to {host!r}"
+        if self._token and not self._knows_token(request):
+            return "the token is missing or wrong: open the address that the page printed"
+        return None
+
+    def _knows_token(self, request: Request) -> bool:
+        cookies = SimpleCookie(request.headers.get("Cookie", ""))
+        given = [cookies[_COOKIE].value] if _COOKIE in cookies else []
+        given += parse_qs(urlsplit(request.path).query).get("token", [])
+        return knows_token(given, self._token)
+
+    def on_request(self, serve: ProcessRequest) -> ProcessRequest:
+        """Guard the function that answers requests for files, and adds the script to the page."""
+
+        def process_request(connection: ServerConnection, request: Request) -> Response | None:
+            try:
+                reason = self.refusal(request)
+            except ValueError as error:  # of parsing addresses and cookies
+                reason = f"the request cannot be read: {error}"
+            if reason is not None:
+                headers = Headers({"Content-Type": "text/plain; charset=utf-8"})
+                body = f"{reason}\n".encode()
+                return Response(http.HTTPStatus.FORBIDDEN, "Forbidden", headers, body)
+            if "Accept-Encoding" in request.headers:  # the script is put in as plain text
+                del request.headers["Accept-Encoding"]
+            response = serve(connection, request)
+            if response is not None and response.status_code == http.HTTPStatus.OK:
+                self._complete(response)
+            return response
+
+        return process_request
+
+    def _complete(self, response: Response) -> None:
+        if self._token:
+            cookie = f"{_COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+            response.headers["Set-Cookie"] = cookie
+        response.headers["X-Frame-Options"] = "SAMEORIGIN"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        if response.body is not None and b"</head>" in response.body:
+            response.body = response.body.replace(b"</head>", self._script + b"</head>", 1)
+            del response.headers["Content-Length"]
+            response.headers["Content-Length"] = str(len(response.body))
+
+    def on_connection(self, handler: Handler) -> Handler:
+        """Guard the function that serves a WebSocket: many tabs, and those of keys, are its own."""
+
+        async def handle(connection: ServerConnection) -> None:
+            if self._tabs >= 2 * _MOST_TABS:  # two connections a tab
+                await connection.close(1013, f"there are already {_MOST_TABS} tabs")
+                return
+            self._tabs += 1
+            try:
+                if connection.request is not None and _path(connection.request) == STICKS:
+                    await self._receive_sticks(connection)
+                elif connection.subprotocol != _PROTOCOL:
+                    await connection.close(1002, f"expected the protocol {_PROTOCOL}")
+                else:
+                    self._check_messages(connection)
+                    await handler(connection)
+            finally:
+                self._tabs -= 1
+
+        return handle
+
+    def _check_messages(self, connection: ServerConnection) -> None:
+        """Let viser receive only what is welcome, and no faster than people click."""
+        receive, throttle = connection.recv, Throttle()
+
+        async def receive_welcome() -> Any:
+            while True:
+                content = await receive()
+                await throttle.wait()
+                if is_welcome(content, self._find_input):
+                    return content
+
+        connection.recv = receive_welcome  # type: ignore[method-assign, assignment]
+
+    def _find_input(self, uuid: str) -> Any | None:
+        if self.page is None:
+            return None
+        panels = [self.page.gui, *(client.gui for client in self.page.get_clients().values())]
+        inputs = (panel._gui_input_handle_from_uuid.get(uuid) for panel in panels)
+        return next(filter(None, inputs), None)
+
+    async def _receive_sticks(self, connection: ServerConnection) -> None:
+        tab, throttle = id(connection), Throttle()
+        try:
+            async for message in connection:
+                await throttle.wait()
+                if isinstance(message, str):
+                    self._sticks(tab, message)
+        except ConnectionClosed:
+            pass
+        finally:
+            self._sticks(tab, None)
+
+
+def start(
+    address: str, port: int, title: str, token: str, sticks: Callable[[int, str | None], None]
+) -> viser.ViserServer:
+    """Start the server.
+
+    Args:
+        address: Address to listen on.
+        port: Port to listen on; the next free one if it is taken.
+        title: Title of the page.
+        token: See `Guard`.
+        sticks: See `Guard`.
+
+    Raises:
+        OSError: The address is not one of this machine.
+        RuntimeError: The guard is not in place, because viser has changed.
+    """
+    with socket.create_server((address, 0)):  # viser would try a thousand ports
+        pass
+    logging.getLogger("websockets").setLevel(logging.CRITICAL)  # a traceback for each bad request
+    guard = Guard(address, token, sticks)
+    # What viser prints is the address without the token, in a large box.
+    with _guarded(guard) as guarded, redirect_stdout(io.StringIO()):
+        server = viser.ViserServer(address, port, label=title, verbose=False)
+    if not guarded:
+        server.stop()
+        raise RuntimeError(f"viser {viser.__version__} does not start its server as expected")
+    guard.page = server
+    return server
+
+
+def _path(request: Request) -> str:
+    return request.path.partition("?")[0]
+
+
+def _script() -> str:
+    return files(__package__).joinpath(_INPUT_SCRIPT).read_text(encoding="utf-8")
+
+
+@contextmanager
+def _guarded(guard: Guard) -> Iterator[list[Guard]]:
+    """Put the guard into the WebSocket server that viser starts: viser has no option for it."""
+    module: Any = websockets.asyncio.server
+    serve = module.serve
+    used: list[Guard] = []
+
+    def guarded(handler: Handler, host: str, port: int, **options: Any) -> Any:
+        used.append(guard)
+        options["process_request"] = guard.on_request(options["process_request"])
+        options["max_size"] = _LARGEST_MESSAGE
+        return serve(guard.on_connection(handler), host, port, **options)
+
+    module.serve = guarded
+    try:
+        yield used
+    finally:
+        module.serve = serve

@@ -1,0 +1,45 @@
+"""The switches of what a page draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import viser
+
+
+class Shown:
+    """Switches, the same in all tabs; the `value` of each says whether it is on.
+
+    Args:
+        server: The page's server.
+
+    Attributes:
+        names: Names of the drones.
+        trails: Where the drones have been.
+    """
+
+    def __init__(self, server: viser.ViserServer) -> None:
+        self._gui, self._scene = server.gui, server.scene
+        self._folder = self._gui.add_folder("Show", order=90, expand_by_default=False)
+        self._dark = self.add("Dark page", is_on=False)
+        self._dark.on_update(lambda _: self._set_theme())
+        self._set_theme()
+        self._shadows = self.add("Shadows", is_on=False, hint="They ask much of a browser")
+        self._shadows.on_update(lambda _: self._set_shadows())
+        self._set_shadows()
+        self.names = self.add("Names", is_on=True)
+        self.trails = self.add("Trails", is_on=True)
+
+    def _set_theme(self) -> None:
+        """Without the button that would show the page on a server of viser's authors."""
+        self._gui.configure_theme(
+            dark_mode=self._dark.value, show_share_button=False, show_logo=False
+        )
+
+    def _set_shadows(self) -> None:
+        self._scene.configure_default_lights(cast_shadow=self._shadows.value)
+
+    def add(self, label: str, *, is_on: bool, hint: str | None = None) -> Any:
+        """Add a switch."""
+        with self._folder:
+            return self._gui.add_checkbox(label, is_on, hint=hint)

@@ -1,0 +1,71 @@
+"""What all pages have in common: drones in their world, cameras, and what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import viser
+
+from crazyflow_ros.view import server
+from crazyflow_ros.view.access import is_loopback, new_token
+from crazyflow_ros.view.cameras import Cameras
+from crazyflow_ros.view.drawing import Drawing
+from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.shown import Shown
+
+ADDRESS, PORT = "127.0.0.1", 8080
+
+
+class Viewer:
+    """A page with drones.
+
+    Args:
+        address: Address to listen on. If other machines can reach it, a browser needs a token.
+        port: Port to listen on; the next free one if it is taken.
+        sticks: See `server.Guard`.
+
+    Attributes:
+        server: The page's server.
+        url: Where a browser finds the page, with the token if one is needed.
+        drawing: The scene.
+        shown: The switches of what is shown.
+        selected: Name of the drone that cameras follow.
+
+    Raises:
+        OSError: The address is not one of this machine.
+    """
+
+    def __init__(
+        self,
+        address: str = ADDRESS,
+        port: int = PORT,
+        sticks: Callable[[int, str | None], None] = lambda tab, text: None,  # noqa: ARG005
+    ) -> None:
+        token = "" if is_loopback(address) else new_token()
+        self.server: viser.ViserServer = server.start(address, port, "crazyflow_ros", token, sticks)
+        query = f"?token={token}" if token else ""
+        self.url = f"http://{address}:{self.server.get_port()}/{query}"
+        self.drawing = Drawing(self.server)
+        self.shown = Shown(self.server)
+        self.selected = ""
+        self._cameras = Cameras(self.server)
+        self._last_ns = 0
+
+    def show(self, frame: Frame, seconds: float) -> None:
+        """Show the drones.
+
+        Args:
+            frame: The drones.
+            seconds: Time since the last frame, for which rotors turn unless time stands still [s].
+        """
+        if self.selected not in frame.names:
+            self.selected = frame.names[0]
+        moves = frame.time_ns != self._last_ns
+        self._last_ns = frame.time_ns
+        names, trails = bool(self.shown.names.value), bool(self.shown.trails.value)
+        self.drawing.show(frame, seconds if moves else 0.0, names=names, trails=trails)
+        self._cameras.move(frame, self.selected)
+
+    def close(self) -> None:
+        """Stop the server."""
+        self.server.stop()

@@ -1,0 +1,123 @@
+"""cflib beside the estimator in the loop: flights that drift, resets, poses from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from crazyflie_helpers import Crazyflies, crazyflies
+
+from crazyflow_ros.estimation import Positioning
+
+pytest.importorskip("cflib", reason="cflib is not installed")
+
+import cflib.crtp
+from cflib.crazyflie import Crazyflie
+from cflib.crazyflie.log import LogConfig
+from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+from cflib.crazyflie.syncLogger import SyncLogger
+
+T = 60.0  # s
+
+SCRIPT = """
+import cflib.crtp
+from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+from cflib.positioning.motion_commander import MotionCommander
+from cflib.utils import uri_helper
+from cflib.utils.reset_estimator import reset_estimator
+
+cflib.crtp.init_drivers()
+with SyncCrazyflie(uri_helper.uri_from_env(default="")) as scf:
+    reset_estimator(scf)
+    with MotionCommander(scf, default_height=0.5) as commander:
+        commander.forward(0.5)
+        commander.turn_left(90)
+        commander.forward(0.5)
+print("landed")
+"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Crazyflies]:
+    cflib.crtp.init_drivers()
+    positioning = Positioning(external=True)
+    with crazyflies(estimator="kalman", positioning=positioning) as found:
+        yield found
+
+
+@pytest.fixture
+def scf(served: Crazyflies, tmp_path: Path) -> Iterator[SyncCrazyflie]:
+    served.physics.reset().result(T)
+    with SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(tmp_path / "cache"))) as scf:
+        scf.wait_for_params()
+        yield scf
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + T
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {T} s"
+        time.sleep(0.02)
+
+
+def logged(scf: SyncCrazyflie, *names: str) -> dict[str, float]:
+    block = LogConfig("one", 10)
+    for name in names:
+        block.add_variable(name, "float")
+    with SyncLogger(scf, block) as logger:
+        return next(logger)[1]
+
+
+def test_a_script_that_resets_the_estimator_flies(served: Crazyflies, tmp_path: Path) -> None:
+    served.physics.reset().result(T)
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    program = served.run(script, served.uris[0], tmp_path)
+    output, _ = program.communicate(timeout=2 * T)
+    assert program.returncode == 0 and "landed" in output, output
+    now = served.physics.snapshot
+    assert now.believed is not None
+    # It has drifted, and lands where it believes to be 0.5 m ahead and to the left.
+    assert np.abs(now.believed.pos[0, :2] - 0.5).max() < 0.2
+    assert 1e-3 < np.abs(now.pos[0, :2] - now.believed.pos[0, :2]).max() < 0.5
+
+
+def test_the_log_shows_the_estimate_and_its_variances(
+    served: Crazyflies, scf: SyncCrazyflie
+) -> None:
+    scf.cf.param.set_value("kalman.initialX", 2.0)
+    scf.cf.param.set_value("kalman.resetEstimation", 1)
+    until(lambda: served.physics.snapshot.believed.pos[0, 0] > 1.5, "at its initial position")
+    names = ("stateEstimate.x", "kalman.stateX", "kalman.varX", "kalman.varPX")
+    values = logged(scf, *names)
+    assert values["stateEstimate.x"] == pytest.approx(2.0, abs=0.2)
+    assert values["kalman.stateX"] == pytest.approx(2.0, abs=0.2)
+    assert values["kalman.varX"] == pytest.approx(100.0, rel=0.01)
+    assert 0 < values["kalman.varPX"] < 1e-3
+    assert abs(served.physics.snapshot.pos[0, 0]) < 0.1
+
+
+@pytest.mark.parametrize("with_attitude", [False, True])
+def test_a_drone_believes_positions_from_outside(
+    served: Crazyflies, scf: SyncCrazyflie, with_attitude: bool
+) -> None:
+    scf.cf.param.set_value("locSrv.extPosStdDev", 0.001)
+
+    def told() -> bool:
+        if with_attitude:
+            scf.cf.extpos.send_extpose(1.0, -2.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+        else:
+            scf.cf.extpos.send_extpos(1.0, -2.0, 0.0)
+        believed = served.physics.snapshot.believed
+        return bool(np.abs(believed.pos[0, :2] - [1, -2]).max() < 0.05)
+
+    until(told, "where it is told to be")
+    assert served.physics.snapshot.believed.variances[0, 0] < 1e-3
+
+
+def test_other_estimators_are_refused(served: Crazyflies, scf: SyncCrazyflie) -> None:
+    scf.cf.param.set_value("stabilizer.estimator", 1)
+    until(lambda: any("must be 2 (Kalman), got 1" in line for line in served.log), "refused")

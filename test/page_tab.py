@@ -1,0 +1,164 @@
+"""A tab of the page without a browser: what viser's page sends and receives."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+import msgspec
+import viser
+import zstandard
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+PROTOCOL = f"viser-v{viser.__version__}"
+TIMEOUT = 30.0  # s
+CAMERA = {
+    "type": "ViewerCameraMessage",
+    "wxyz": [1, 0, 0, 0],
+    "position": [0, 0, 1],
+    "fov": 1.0,
+    "near": 0.1,
+    "far": 100.0,
+    "image_height": 100,
+    "image_width": 100,
+    "look_at": [0, 0, 0],
+    "up_direction": [0, 0, 1],
+}
+CLICK = {
+    "type": "ScenePointerMessage",
+    "event_type": "click",
+    "ray_origin": [0, 0, 1],
+    "ray_direction": [0, 0, -1],
+    "screen_pos": [[0.5, 0.5]],
+    "modifier": None,
+}
+
+
+def pack(message: Any) -> bytes:
+    """A message as a browser sends it."""
+    return msgspec.msgpack.encode(message)
+
+
+def open_socket(port: int, path: str = "/", **options: Any) -> ClientConnection:
+    """A WebSocket, as a page opens it."""
+    address = f"127.0.0.1:{port}"
+    options.setdefault("origin", f"http://{address}")
+    if path == "/":
+        options.setdefault("subprotocols", [PROTOCOL])
+    options.setdefault("open_timeout", TIMEOUT)
+    return connect(f"ws://{address}{path}", max_size=None, **options)
+
+
+def update(uuid: str, value: Any, name: str = "value") -> dict[str, Any]:
+    """Message with which a tab changes an input."""
+    return {"type": "GuiUpdateMessage", "uuid": uuid, "updates": {name: value}}
+
+
+def until(condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
+    """Wait until a condition holds, and return it."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
+        time.sleep(0.01)
+    return value
+
+
+class Tab:
+    """A tab, which reads what the server sends in a thread.
+
+    Args:
+        port: Port of the server.
+
+    Attributes:
+        elements: What the panel consists of, by id: the properties of each, and its value.
+        notifications: Texts of the notifications.
+        frames: Number of frames that have arrived.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.elements: dict[str, dict[str, Any]] = {}
+        self.notifications: list[str] = []
+        self.frames = 0
+        self.connection = open_socket(port)
+        self.send(CAMERA)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    def _read(self) -> None:
+        try:
+            for frame in self.connection:
+                packed = int.from_bytes(frame[8:16], "little")
+                content = zstandard.decompress(frame[16 : 16 + packed])
+                for message in msgspec.msgpack.decode(content)["messages"]:
+                    self._take(message)
+                self.frames += 1
+        except ConnectionClosed:
+            pass
+
+    def _take(self, message: dict[str, Any]) -> None:
+        kind, uuid = message["type"], message.get("uuid")
+        if kind == "GuiUpdateMessage":
+            self.elements.setdefault(uuid, {}).update(message["updates"])
+        elif kind == "GuiRemoveMessage":
+            self.elements.pop(uuid, None)
+        elif kind.startswith("Gui") and "props" in message and kind != "GuiFolderMessage":
+            self.elements[uuid] = message["props"] | {"value": message.get("value")}
+        elif kind == "NotificationShowMessage":
+            self.notifications.append(f"{message['props']['title']}: {message['props']['body']}")
+
+    def send(self, message: Any) -> None:
+        """Send a message."""
+        self.connection.send(pack(message))
+
+    def find(self, label: str, number: int = 0) -> str:
+        """The id of the input with a label; of several the one with this number."""
+
+        def found() -> list[str]:
+            elements = list(self.elements.items())
+            return [uuid for uuid, element in elements if element.get("label") == label]
+
+        return until(lambda: len(found()) > number, f"an input {label!r}") and found()[number]
+
+    def value(self, label: str, number: int = 0) -> Any:
+        """The value of an input."""
+        return self.elements[self.find(label, number)]["value"]
+
+    def set(self, label: str, value: Any, number: int = 0) -> None:
+        """Give an input a value, or click on a button."""
+        uuid = self.find(label, number)
+        self.elements[uuid]["value"] = value  # only the other tabs are told
+        self.send(update(uuid, value))
+
+    def click_on_floor(self, x: float, y: float) -> None:
+        """Click on a place of the floor [m], seen from above."""
+        self.send(CLICK | {"ray_origin": [x, y, 9.0]})
+
+    def text(self) -> str:
+        """All texts of the panel."""
+        return " ".join(element.get("content", "") for element in list(self.elements.values()))
+
+
+class StickSocket:
+    """The keys and sticks of a tab."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = open_socket(port, "/sticks")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def hold(self, *keys: str) -> None:
+        """Hold these keys, as the page says it again and again."""
+        self._connection.send(json.dumps({"keys": keys, "axes": []}))

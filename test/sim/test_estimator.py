@@ -1,0 +1,124 @@
+"""Drones that fly on their Kalman filter's estimate, with and without a source of positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.estimation import Positioning
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.pipeline import names
+
+WORLDS, SECONDS, HEIGHT = 32, 20, 1.0
+NOTHING = Positioning(flow=False, range=False)
+MOTION_CAPTURE = Positioning(flow=False, range=False, motion_capture=True)
+CORNERS = tuple((x, y, z) for x, y in ((-3, -3), (3, -3), (3, 3), (-3, 3)) for z in (0.2, 2.5))
+ANCHORS = Positioning(flow=False, range=False, anchors=CORNERS)
+ON_FLOOR = {"true_mass": True, "control": "state", "freq": 500}
+
+
+def hovering(positioning: Positioning | None, n_worlds: int = WORLDS, **more: object) -> Sim:
+    """Drones that are to hover where they are, 1 m over the floor."""
+    estimator = "none" if positioning is None else "kalman"
+    sim = Sim(n_worlds, estimator=estimator, positioning=positioning, **ON_FLOOR, **more)
+    pos = sim.data.states.pos.at[..., 2].set(HEIGHT)
+    sim.data = sim.data.replace(states=sim.data.states.replace(pos=pos))
+    command = np.zeros((n_worlds, 1, 13))
+    command[..., 2] = HEIGHT
+    sim.state_control(command)
+    sim.build_default_data()
+    return sim
+
+
+def flown(sim: Sim, seconds: int = SECONDS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """True position, estimated position and true velocity, (seconds, worlds, 3)."""
+    found = []
+    for _ in range(seconds):
+        sim.step(sim.freq)
+        data = sim.data
+        found.append([data.states.pos[:, 0], data.estimate.pos[:, 0], data.states.vel[:, 0]])
+    true, believed, vel = np.swapaxes(np.array(found), 0, 1)
+    return true, believed, vel
+
+
+@pytest.fixture(scope="module")
+def flow() -> Sim:
+    return hovering(Positioning())
+
+
+def test_an_estimate_costs_nothing_unless_it_is_wanted() -> None:
+    sim = hovering(None, 1)
+    assert sim.data.estimate is None and "estimate_state" not in names(sim.step_pipeline)
+
+
+def test_worlds_have_their_own_errors_and_flights_repeat(flow: Sim) -> None:
+    found = []
+    for seed, steps in ((5, [1000]), (5, [300, 700]), (6, [1000])):
+        flow.reset()
+        flow.seed(seed)
+        for n in steps:
+            flow.step(n)
+        found.append(np.array(flow.data.states.pos))
+    assert len(np.unique(found[0][:, 0, 0])) == WORLDS
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any(axis=(1, 2)).all()
+
+
+def test_a_reset_restores_the_estimate_but_not_the_random_numbers(flow: Sim) -> None:
+    flow.reset()
+    flow.step(500)
+    errors, mask = np.array(flow.data.estimate.errors), np.arange(WORLDS) == 0
+    flow.reset(mask)
+    assert flow.data.estimate.quat.any(axis=(1, 2)).tolist() == (~mask).tolist()
+    flow.step(500)
+    kept = (np.array(flow.data.estimate.errors) == errors).all(axis=(1, 2))
+    assert kept.tolist() == (~mask).tolist()
+
+
+def test_unknown_estimators_and_positions_without_one_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"unknown estimator 'ukf', have none, kalman"):
+        Sim(estimator="ukf")
+    with pytest.raises(ValueError, match=r"positioning needs estimator=kalman, got none"):
+        Sim(positioning=NOTHING)
+    with pytest.raises(ValueError, match=r"an anchor"):
+        Positioning(anchors=((0.0, 1.0),))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("controller", ["pid", "indi", "brescianini"])
+def test_all_controllers_fly_on_an_estimate(controller: str) -> None:
+    sim = hovering(MOTION_CAPTURE, 4, controller=controller)
+    true, believed, _ = flown(sim, 10)
+    assert np.abs(true[5:] - [0, 0, HEIGHT]).max() < 0.25
+    assert np.abs(true - believed)[5:].max() < 0.05
+
+
+def test_with_a_flow_deck_drones_drift_as_random_walks_but_keep_their_height(flow: Sim) -> None:
+    flow.reset()
+    true, believed, vel = flown(flow, 60)
+    drift = np.sqrt(np.square(true[..., :2] - true[0, :, :2]).mean(axis=(1, 2)))
+    assert 0.02 < drift[-1] < 1.0
+    # A random walk grows by the square root of time, steady motion by time.
+    assert 1.2 < drift[50] / drift[12] < 3.5
+    assert np.std(vel[35:]) < 1.5 * np.std(vel[5:35]) < 0.3
+    assert np.abs(true[..., 2] - HEIGHT).max() < 0.1
+    assert (
+        np.abs(believed[5:, :, :2]).max() < 0.1
+    )  # they believe that they are where they should be
+
+
+@pytest.mark.parametrize(
+    "positioning", [MOTION_CAPTURE, ANCHORS], ids=["motion capture", "anchors"]
+)
+def test_with_positions_from_outside_drones_stay(positioning: Positioning) -> None:
+    true, believed, _ = flown(hovering(positioning))
+    bound = 0.03 if positioning.motion_capture else 0.4
+    assert np.abs(true[5:] - [0, 0, HEIGHT]).max() < bound
+    assert np.abs(true - believed)[5:].max() < bound
+
+
+def test_without_a_source_of_positions_drones_drift_away() -> None:
+    true, *_ = flown(hovering(NOTHING))
+    drift = np.linalg.norm(true - [0, 0, HEIGHT], axis=-1)
+    assert np.median(drift[-1]) > 1.0 > np.median(drift[0])
+    assert np.median(drift[-1]) > 3 * np.median(drift[9])

@@ -1,0 +1,371 @@
+"""The panel steers a running simulator, from tabs without a browser and in Chromium."""
+
+import socket
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("viser", reason="the page needs viser")
+
+from browser import Tab as BrowserTab
+from browser import needs_browser, open_browser
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Odometry
+from page_tab import StickSocket, Tab, until
+from rcl_interfaces.srv import GetParameters
+from ros_client import (
+    READY_TIMEOUT,
+    Client,
+    RosProcess,
+    SimulatorProcess,
+    own_domain,
+    time_ns,
+)
+from rosgraph_msgs.msg import Clock
+
+DOMAIN = own_domain("test_panel")
+ARGUMENTS = ["-p", "drones:=[cf0,cf1]", "-p", "battery:=true", "-p", "max_drones:=3"]
+SIZE = 720, 320  # pixels, of which the panel covers the right; fewer are drawn faster
+MIDDLE = 0.4, 0.3  # m, the place on the floor in the middle of the window
+LOOK = f"?initialCameraPosition=-1.5,-1,2&initialCameraLookAt={MIDDLE[0]},{MIDDLE[1]},0"
+
+
+@pytest.fixture(scope="module")
+def simulators() -> Iterator[list[SimulatorProcess]]:
+    """The simulator that runs, as the last one."""
+    started = [SimulatorProcess(DOMAIN, ARGUMENTS).__enter__()]
+    yield started
+    for simulator in started:
+        simulator.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def client(simulators: list[SimulatorProcess]) -> Iterator[Client]:
+    client = Client(DOMAIN)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def port(simulators: list[SimulatorProcess]) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port)]
+    with RosProcess(command, DOMAIN):
+
+        def serves() -> bool:
+            try:
+                Tab(port).connection.close()
+            except OSError:
+                return False
+            return True
+
+        until(serves, "a page", READY_TIMEOUT)
+        yield port
+
+
+@pytest.fixture
+def tab(port: int, client: Client) -> Iterator[Tab]:
+    """A tab of a page that shows two drones on the floor, in time that goes on."""
+    with Tab(port) as tab:
+        client.pause(False)
+        client.reset()
+        until(lambda: tab.value("Drone") in ("cf0", "cf1"), "the drones")
+        tab.set("Drone", "cf0")
+        until(lambda: "position" in tab.text(), "the state of the drone")
+        yield tab
+
+
+def place(client: Client, drone: str = "cf0") -> np.ndarray:
+    """Where a drone is now [m]."""
+    position = client.latest(Odometry, f"{drone}/odom").pose.pose.position
+    return np.array([position.x, position.y, position.z])
+
+
+def arrives(client: Client, goal: Any, drone: str = "cf0") -> None:
+    """Wait until a drone is at a place; NaN: anywhere."""
+    client.until(
+        lambda: np.nanmax(np.abs(place(client, drone) - goal)) < 0.03, f"{drone} at {goal}"
+    )
+
+
+def tells(tab: Tab, text: str) -> str:
+    """Wait for a notification with a text, and return it."""
+    return until(lambda: next((n for n in tab.notifications if text in n), ""), f"a note: {text}")
+
+
+def stands_still(client: Client) -> bool:
+    """Return whether two messages of /clock have the same time."""
+    return len({time_ns(client.latest(Clock, "/clock").clock) for _ in range(3)}) == 1
+
+
+def status(client: Client) -> dict[str, str]:
+    values = client.latest(DiagnosticArray, "crazyflow/status").status[0].values
+    return {pair.key: pair.value for pair in values}
+
+
+def options(tab: Tab, label: str, number: int = 0) -> list[str]:
+    return tab.elements[tab.find(label, number)]["options"]
+
+
+def parameter(client: Client, name: str) -> Any:
+    answer = client.call(GetParameters, "crazyflow/get_parameters", names=[name])
+    return list(answer.values[0].double_array_value)
+
+
+def test_pause_stops_the_clock_and_step_advances_it(tab: Tab, client: Client) -> None:
+    tab.set("Time", "Pause")
+    client.until(lambda: stands_still(client), "a clock that stands still")
+    before = time_ns(client.latest(Clock, "/clock").clock)
+    tab.set("Time", "Step")
+    client.until(lambda: time_ns(client.latest(Clock, "/clock").clock) > before, "a step")
+    assert stands_still(client)
+    until(lambda: options(tab, "Time")[0] == "Resume", "the button")
+    assert "paused" in tab.text()
+    tab.set("Time", "Resume")
+    client.until(lambda: not stands_still(client), "a clock that goes on")
+
+
+def test_speed_is_the_real_time_factor(tab: Tab, client: Client) -> None:
+    tab.set("Speed", "0.5 ×")
+    client.until(lambda: status(client)["requested_factor"] == "0.5", "the factor")
+    client.set_parameter("real_time_factor", 3.0)  # by somebody else
+    until(lambda: tab.value("Speed") == "3 ×", "the factor on the page")
+    client.set_parameter("real_time_factor", 1.0)
+    until(lambda: tab.value("Speed") == "1 ×", "the factor on the page")
+
+
+def test_a_drone_takes_off_flies_to_a_click_and_lands(tab: Tab, client: Client) -> None:
+    tab.set("Height [m]", 0.8)
+    tab.set("Flight", "Take off")
+    arrives(client, (np.nan, np.nan, 0.8))
+    tab.click_on_floor(0.7, -0.4)
+    arrives(client, (0.7, -0.4, 0.8))
+    tab.set("Flight", "Land")
+    arrives(client, (0.7, -0.4, 0.01))
+
+
+def test_a_click_on_the_floor_lifts_a_drone_from_it(tab: Tab, client: Client) -> None:
+    tab.set("Height [m]", 0.5)
+    tab.click_on_floor(0.3, 0.2)
+    arrives(client, (0.3, 0.2, 0.5))
+
+
+def test_a_click_on_a_drone_selects_it_and_moves_nothing(tab: Tab, client: Client) -> None:
+    x, y, _ = before = place(client, "cf1")
+    tab.click_on_floor(float(x), float(y))
+    until(lambda: tab.value("Drone") == "cf1", "the other drone")
+    assert place(client, "cf0")[2] < 0.05
+    np.testing.assert_allclose(place(client, "cf1"), before, atol=0.01)
+
+
+def test_a_click_is_not_a_goal_where_that_is_switched_off(tab: Tab, client: Client) -> None:
+    tab.set("A click on the floor sends it there", False)
+    tab.click_on_floor(0.3, 0.2)
+    tab.set("A click on the floor sends it there", True)
+    until(lambda: tab.value("A click on the floor sends it there"), "the switch")
+    client.spin(0.3)
+    assert place(client)[2] < 0.05
+
+
+def test_keys_fly_the_drone_until_they_are_let_go(tab: Tab, port: int, client: Client) -> None:
+    start = place(client)
+    with StickSocket(port) as sticks:
+
+        def flies() -> bool:
+            sticks.hold("KeyW")
+            return bool(place(client)[0] > start[0] + 0.5)
+
+        client.until(flies, "a flight ahead")
+    until(lambda: "0.00, 0.00, 0.00 m/s" in tab.text(), "a hover")
+    assert place(client)[2] > 0.3
+
+
+def test_the_switch_takes_off_and_lands(tab: Tab, port: int, client: Client) -> None:
+    tab.set("Height [m]", 0.4)
+    with StickSocket(port) as sticks:
+        sticks.hold("Space")
+        arrives(client, (np.nan, np.nan, 0.4))
+        sticks.hold()
+        sticks.hold("Space")
+        arrives(client, (np.nan, np.nan, 0.01))
+
+
+def test_a_refusal_is_told_to_who_clicked_and_to_the_log(tab: Tab, port: int) -> None:
+    with Tab(port) as other:
+        tab.set("Time", "Step")
+        assert "Step: " in tells(tab, "paused")
+        until(lambda: "Step: " in other.text(), "the log")
+        assert not other.notifications
+
+
+def test_a_refusal_that_only_the_log_has_is_told(tab: Tab, client: Client) -> None:
+    tab.set("Stop the rotors", True)
+    client.until(lambda: "locked" in status(client)["flight_states"], "the emergency stop")
+    tab.set("Flight", "Take off")
+    assert "Take off: cf0: " in tells(tab, "reset")
+    tab.set("Drone", "Reset", 1)
+    client.until(lambda: "locked" not in status(client)["flight_states"], "the reset")
+
+
+def test_wind_and_motors(tab: Tab, client: Client) -> None:
+    tab.set("Wind [m/s]", [1.5, 0, 0])
+    client.until(lambda: parameter(client, "wind") == [1.5, 0.0, 0.0], "the wind")
+    client.set_parameter("wind", [0.0, 0.0, 0.0])  # by somebody else
+    until(lambda: tab.value("Wind [m/s]") == [0, 0, 0], "calm air on the page")
+    tab.set("Height [m]", 0.5)
+    tab.set("Flight", "Take off")
+    arrives(client, (np.nan, np.nan, 0.5))
+    tab.set("Front right", 0.0)
+    client.until(lambda: place(client)[2] < 0.1, "a fall")
+    assert tab.value("Front right") == 0.0
+    tab.set("Drone", "Reset", 1)
+    until(lambda: tab.value("Front right") == 1.0, "a repaired motor on the page")
+
+
+def test_drones_come_and_go(tab: Tab, client: Client) -> None:
+    until(lambda: "drone cf2x_L250" in options(tab, "What"), "what to add")
+    tab.set("Name", "extra")
+    tab.set("Place [m]", [1, 1, 0])
+    tab.set("Add", True)
+    until(lambda: "extra" in options(tab, "Drone"), "the drone", READY_TIMEOUT)
+    arrives(client, (1.0, 1.0, 0.01), "extra")
+    until(lambda: "extra" in options(tab, "What", 1), "what to remove")
+    tab.set("What", "extra", 1)
+    tab.set("Remove", True)
+    until(lambda: "extra" not in options(tab, "Drone"), "its end")
+
+
+def test_worlds_are_loaded(tab: Tab, client: Client) -> None:
+    until(lambda: "race_track" in options(tab, "World"), "the worlds")
+    for world in ("race_track", "floor"):
+        tab.set("World", world)
+        tab.set("Load", True)
+        has_gates = world == "race_track"
+        until(
+            lambda has_gates=has_gates: (len(options(tab, "What", 1)) > 2) == has_gates,
+            world,
+            READY_TIMEOUT,
+        )
+
+
+def test_plots_move(tab: Tab) -> None:
+    def points() -> list[bytes]:
+        return [element["data"] for element in list(tab.elements.values()) if "data" in element]
+
+    until(lambda: len(points()) == 2, "two plots")
+    tab.set("Plot", "rotor speeds")
+    before = points()
+    until(lambda: points() != before, "other points")
+
+
+def test_ten_tabs_at_once(port: int, client: Client, tab: Tab) -> None:
+    tabs = [Tab(port) for _ in range(10)]
+    for number, one in enumerate(tabs):
+        before = {other: other.frames for other in tabs}
+        one.set("Height [m]", 1.0 + 0.1 * number)
+        others = [other for other in tabs if other is not one]
+        until(
+            lambda others=others, number=number: all(
+                abs(other.value("Height [m]") - 1.0 - 0.1 * number) < 1e-6 for other in others
+            ),
+            "the value in all tabs",
+        )
+        until(lambda before=before: all(t.frames > n for t, n in before.items()), "frames in all")
+    for one in tabs:
+        one.connection.close()
+    assert not stands_still(client)
+
+
+def test_a_flood_of_clicks_costs_the_physics_nothing(port: int, client: Client, tab: Tab) -> None:
+    tabs = [Tab(port) for _ in range(3)]
+    before = status(client)
+    for number in range(150):
+        for one in tabs:
+            one.set("Time", ("Step", "Reset", "Pause", "Resume")[number % 4])
+            one.set("Flight", "Take off")
+            one.click_on_floor(0.1, 0.1)
+    for one in tabs:
+        one.connection.close()
+    client.pause(False)
+    after = status(client)
+    assert int(after["tick"]) > int(before["tick"])
+    assert after["failed_inputs"] == before["failed_inputs"]
+
+    def pauses() -> bool:  # the last clicks of the flood come late
+        tab.set("Time", "Pause")
+        return stands_still(client)
+
+    client.until(pauses, "a clock that stands still")
+
+
+@pytest.fixture(scope="module")
+def page(port: int) -> Iterator[Any]:
+    """The page in a browser; nothing on it may fail.
+
+    Clicks are forced: to see whether a button moves takes many frames, of which there are two a
+    second where no GPU draws.
+    """
+    with open_browser() as browser:
+        opened = BrowserTab(browser, f"http://127.0.0.1:{port}/{LOOK}", SIZE)
+        opened.page.get_by_text("Take off").first.wait_for()
+        yield opened.page
+        assert not opened.errors
+
+
+@needs_browser
+def test_a_click_on_pause_in_a_browser(page: Any, tab: Tab, client: Client) -> None:
+    page.get_by_role("button", name="Pause").click(force=True)
+    client.until(lambda: stands_still(client), "a clock that stands still")
+    page.get_by_role("button", name="Resume").click(force=True)
+    client.until(lambda: not stands_still(client), "a clock that goes on")
+
+
+@needs_browser
+def test_a_refusal_is_shown_in_a_browser(page: Any, tab: Tab) -> None:
+    page.get_by_role("button", name="Step").click(force=True)
+    page.get_by_role("alert").filter(has_text="not paused").wait_for()
+    assert not tab.notifications
+
+
+@needs_browser
+def test_keys_of_a_browser_fly_the_drone(page: Any, tab: Tab, client: Client) -> None:
+    start = place(client)
+    page.keyboard.down("d")
+    client.until(lambda: place(client)[1] < start[1] - 0.3, "a flight to the right")
+    page.keyboard.up("d")
+    until(lambda: "0.00, 0.00, 0.00 m/s" in tab.text(), "a hover")
+
+
+@needs_browser
+def test_a_click_on_the_floor_in_a_browser(page: Any, tab: Tab, client: Client) -> None:
+    tab.set("Height [m]", 0.5)
+    page.mouse.click(SIZE[0] / 2, SIZE[1] / 2)
+    arrives(client, (*MIDDLE, 0.5))
+
+
+@needs_browser
+def test_a_plot_moves_in_a_browser(page: Any, tab: Tab) -> None:
+    page.get_by_role("tab", name="Plots").click(force=True)
+    canvas = page.locator(".uplot canvas").first
+    canvas.wait_for()
+    image = "canvas => canvas.toDataURL()"
+    before = canvas.evaluate(image)
+    until(lambda: canvas.evaluate(image) != before, "another picture")
+    page.get_by_role("tab", name="Fly").click(force=True)
+
+
+def test_a_simulator_that_is_started_again_is_followed(
+    tab: Tab, client: Client, simulators: list[SimulatorProcess]
+) -> None:
+    simulators[-1].end()
+    until(lambda: "waiting for a simulator" in tab.text(), "the page that waits")
+    simulators.append(SimulatorProcess(DOMAIN, [*ARGUMENTS, "-p", "drones:=[solo]"]).__enter__())
+    until(lambda: tab.value("Drone") == "solo", "the new drone")
+    until(lambda: "race_track" in options(tab, "World"), "the worlds")
+    tab.set("Flight", "Take off")
+    tab.set("Time", "Pause")
+    client.until(lambda: stands_still(client), "a clock that stands still")

@@ -1,0 +1,170 @@
+"""What users click on is asked for once at a time, and who clicked is told what is refused."""
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.srv import SetParameters
+from std_srvs.srv import SetBool, Trigger
+
+from crazyflow_ros.view.follower import CallError
+from crazyflow_ros.view.panel.log import WARNING, Log, as_html
+from crazyflow_ros.view.panel.requests import Requests, problem_of
+
+PAUSE = "std_srvs/srv/SetBool", "~/pause"
+RESET = "std_srvs/srv/Trigger", "~/reset"
+
+
+class Notification:
+    def __init__(self, shown: list[str], text: str) -> None:
+        self._shown, self._text = shown, text
+        shown.append(text)
+
+    def remove(self) -> None:
+        self._shown.remove(self._text)
+
+
+class User:
+    """A tab, which remembers its notifications."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def add_notification(self, title: str, body: str, **_: Any) -> Notification:
+        return Notification(self.shown, f"{title}: {body}")
+
+
+class Simulator:
+    """In place of the connection: calls stay open until a test answers them."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any], Future[Any]]] = []
+
+    def call(self, kind: Any, name: str, timeout: float, /, **fields: Any) -> Future[Any]:
+        self.calls.append((name, fields, Future()))
+        return self.calls[-1][2]
+
+
+@pytest.fixture
+def simulator() -> Simulator:
+    return Simulator()
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def requests(simulator: Simulator, log: Log) -> Requests:
+    return Requests(simulator, log)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def user() -> User:
+    return User()
+
+
+def test_nothing_is_called_before_the_page_sends(
+    requests: Requests, simulator: Simulator, user: User
+) -> None:
+    requests.ask(user, "Reset", *RESET)
+    assert not simulator.calls
+    requests.send()
+    assert [name for name, *_ in simulator.calls] == ["~/reset"]
+
+
+def test_a_flood_is_one_call_at_a_time_and_the_latest(
+    requests: Requests, simulator: Simulator, user: User
+) -> None:
+    for number in range(1000):
+        requests.ask(user, "Pause", *PAUSE, {"data": number % 2 == 1})
+        requests.send()
+    assert [fields for _, fields, _ in simulator.calls] == [{"data": False}]
+    simulator.calls[0][2].set_result(SetBool.Response(success=True))
+    requests.send()
+    requests.send()
+    assert [fields for _, fields, _ in simulator.calls[1:]] == [{"data": True}]
+
+
+def test_other_services_do_not_wait(requests: Requests, simulator: Simulator, user: User) -> None:
+    requests.ask(user, "Pause", *PAUSE, {"data": True})
+    requests.ask(user, "Reset", *RESET)
+    requests.send()
+    assert {name for name, *_ in simulator.calls} == {"~/pause", "~/reset"}
+
+
+def test_too_many_at_once_are_refused(requests: Requests, user: User) -> None:
+    for number in range(40):
+        requests.ask(user, f"{number}", "std_srvs/srv/Trigger", f"cf{number}/reset")
+    assert len(user.shown) == 8 and all("busy" in text for text in user.shown)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Trigger.Response(success=False, message="no: the reason"),
+        CallError("no: the reason"),
+        SetParameters.Response(results=[SetParametersResult(reason="no: the reason")]),
+    ],
+)
+def test_a_refusal_is_told_to_the_user_and_the_log(
+    requests: Requests, simulator: Simulator, log: Log, user: User, answer: Any
+) -> None:
+    requests.ask(user, "Reset", *RESET)
+    requests.send()
+    future = simulator.calls[0][2]
+    is_error = isinstance(answer, Exception)
+    (future.set_exception if is_error else future.set_result)(answer)
+    assert user.shown == ["Reset: no: the reason"]
+    assert [line.text for line in log.lines()] == ["Reset: no: the reason"]
+
+
+def test_a_service_whose_package_is_missing_is_refused(requests: Requests, user: User) -> None:
+    requests.ask(user, "Try", "no_such_package/srv/Thing", "~/thing")
+    requests.send()
+    assert user.shown == ["Try: the ROS package no_such_package is not installed"]
+
+
+def test_a_refusal_in_the_log_of_the_simulator_is_told_once(
+    requests: Requests, simulator: Simulator, log: Log, user: User
+) -> None:
+    requests.expect_refusal(user, "Land: cf0", "cf0/land")
+    log.add("cf1/land is refused: it is another drone", WARNING)
+    log.add("cf0/land is refused: it is locked", WARNING)
+    log.add("cf0/land is refused: it is locked", WARNING)
+    assert user.shown == ["Land: cf0: it is locked"]
+
+
+def test_slow_requests_say_that_they_are_under_way(
+    requests: Requests, simulator: Simulator, user: User
+) -> None:
+    requests.ask(user, "Load", *RESET, timeout=300.0)
+    requests.send()
+    assert user.shown == ["Load: under way"]
+    simulator.calls[0][2].set_result(Trigger.Response(success=True))
+    assert not user.shown
+
+
+def test_success_is_no_problem() -> None:
+    assert not problem_of(Trigger.Response(success=True, message="done"))
+    assert problem_of(Trigger.Response(success=False)) == "it failed"
+
+
+def test_the_log_counts_repetitions_and_shows_no_html_of_others() -> None:
+    log = Log()
+    for _ in range(3):
+        log.add("<img src=x onerror=alert(1)>", WARNING)
+    (line,) = log.lines()
+    assert line.times == 3
+    html = as_html(log.lines())
+    assert "<img" not in html and "&lt;img" in html and "×3" in html
+
+
+def test_the_log_keeps_the_latest_lines() -> None:
+    log = Log()
+    for number in range(1000):
+        log.add(f"{number}" + "x" * 10_000)
+    lines = log.lines()
+    assert len(lines) == 200 and lines[0].text.startswith("999") and len(lines[0].text) == 2000

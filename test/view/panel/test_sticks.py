@@ -1,0 +1,140 @@
+"""Keys and gamepads of several tabs become the velocity of one drone."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from crazyflow_ros.view.panel.sticks import Sticks, Velocity
+
+
+class Clock:
+    """Wall time that stands still until it is changed."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sticks(clock: Clock) -> Sticks:
+    return Sticks(clock)
+
+
+def message(*keys: str, axes: Any = ()) -> str:
+    return json.dumps({"keys": keys, "axes": axes})
+
+
+@pytest.mark.parametrize(
+    ("key", "axis", "sign"),
+    [
+        ("KeyW", "x", 1), ("KeyS", "x", -1), ("KeyA", "y", 1), ("KeyD", "y", -1),
+        ("KeyR", "z", 1), ("KeyF", "z", -1), ("KeyQ", "turn", 1), ("KeyE", "turn", -1),
+    ],
+)  # fmt: skip
+def test_a_key_moves_along_one_axis(sticks: Sticks, key: str, axis: str, sign: int) -> None:
+    sticks.take(1, message(key))
+    velocity = sticks.velocity(1.0)
+    assert velocity is not None
+    moves = {name: value for name, value in vars(velocity).items() if value}
+    assert moves.keys() == {axis} and moves[axis] * sign > 0
+
+
+def test_nobody_flies_at_first(sticks: Sticks) -> None:
+    assert sticks.velocity(1.0) is None
+
+
+def test_letting_go_stops_the_drone_once(sticks: Sticks) -> None:
+    sticks.take(1, message("KeyW"))
+    assert sticks.velocity(2.0) == Velocity(2.0, 0.0, 0.0, 0.0)
+    sticks.take(1, message())
+    assert sticks.velocity(2.0) == Velocity(0.0, 0.0, 0.0, 0.0)
+    assert sticks.velocity(2.0) is None
+
+
+def test_a_tab_that_closes_lets_go(sticks: Sticks) -> None:
+    sticks.take(1, message("KeyW"))
+    sticks.velocity(1.0)
+    sticks.take(1, None)
+    assert sticks.velocity(1.0) == Velocity(0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_tab_that_says_nothing_lets_go(sticks: Sticks, clock: Clock) -> None:
+    sticks.take(1, message("KeyW"))
+    sticks.velocity(1.0)
+    clock.now += 0.6
+    assert sticks.velocity(1.0) == Velocity(0.0, 0.0, 0.0, 0.0)
+
+
+def test_the_tab_that_moved_last_flies(sticks: Sticks) -> None:
+    sticks.take(1, message("KeyW"))
+    sticks.take(2, message("KeyS"))
+    assert sticks.velocity(1.0) == Velocity(-1.0, 0.0, 0.0, 0.0)
+    sticks.take(1, message("KeyW"))
+    assert sticks.velocity(1.0) == Velocity(1.0, 0.0, 0.0, 0.0)
+
+
+def test_a_tab_that_holds_nothing_does_not_stop_another(sticks: Sticks) -> None:
+    sticks.take(1, message("KeyW"))
+    sticks.take(2, message())
+    assert sticks.velocity(1.0) == Velocity(1.0, 0.0, 0.0, 0.0)
+
+
+def test_two_keys_are_not_faster_than_one(sticks: Sticks) -> None:
+    sticks.take(1, message("KeyW", "KeyA"))
+    velocity = sticks.velocity(1.0)
+    assert velocity is not None
+    assert math.hypot(velocity.x, velocity.y) == pytest.approx(1.0)
+
+
+def test_opposite_keys_cancel(sticks: Sticks) -> None:
+    sticks.take(1, message("KeyW", "KeyS"))
+    assert sticks.velocity(1.0) is None
+
+
+def test_a_gamepad_flies_as_in_mode_2(sticks: Sticks) -> None:
+    sticks.take(1, message(axes=[0.0, -1.0, 0.0, 0.0]))  # left stick up
+    up = sticks.velocity(1.0)
+    sticks.take(1, message(axes=[0.0, 0.0, 0.5, 0.0]))  # right stick to the right
+    right = sticks.velocity(1.0)
+    assert up is not None and up.z > 0 and right == Velocity(0.0, -0.5, 0.0, 0.0)
+
+
+def test_the_switch_counts_once_while_it_is_held(sticks: Sticks) -> None:
+    sticks.take(1, message("Space"))
+    sticks.take(1, message("Space"))
+    assert sticks.switched() and not sticks.switched()
+    sticks.take(1, message())
+    sticks.take(1, message("Space"))
+    assert sticks.switched()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "null", "[]", "{", "3", '"KeyW"', '{"keys": "KeyW"}', '{"keys": {"KeyW": 1}}',
+        '{"axes": [1e400, 0, 0, 0]}', '{"axes": [NaN, 0, 0, 0]}', '{"axes": [5, 0, 0, 0]}',
+        '{"axes": [true, 0, 0, 0]}', '{"axes": ["1", 0, 0, 0]}', "[" * 900, "{" * 100_000,
+        '{"keys": ["' + "KeyW" * 1000 + '"]}',
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_changes_nothing(sticks: Sticks, text: str) -> None:
+    sticks.take(1, text)
+    assert sticks.velocity(1.0) is None
+    sticks.take(1, message("KeyW"))
+    sticks.take(1, text)
+    assert sticks.velocity(1.0) == Velocity(1.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("keys", [[None], [["KeyW"]], [{"a": 1}], ["__class__"], [1e308]])
+def test_unknown_keys_are_ignored(sticks: Sticks, keys: list[Any]) -> None:
+    sticks.take(1, json.dumps({"keys": keys}))
+    assert sticks.velocity(1.0) is None

@@ -1,0 +1,206 @@
+"""The page in a real browser: what it shows of a running simulator, a recording and a `Sim`."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from socket import create_server
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import Tab, needs_browser, open_browser
+from geometry_msgs.msg import Point, Pose
+from ros_client import Client, RosProcess, SimulatorProcess, own_domain
+from simulation_interfaces.msg import EntityState
+from simulation_interfaces.srv import SetEntityState
+
+pytest.importorskip("viser", reason="the extra view is not installed")
+pytestmark = needs_browser
+
+DOMAIN = own_domain("test_view_page")
+CAMERA, LOOK = np.array([-0.9, -0.5, 0.8]), np.array([0.0, 0.0, 0.3])
+FOV = math.radians(75)
+QUERY = (  # with a resolution that does not follow the speed of the renderer
+    f"?initialCameraPosition={','.join(map(str, CAMERA))}"
+    f"&initialCameraLookAt={','.join(map(str, LOOK))}&fixedDpr=1"
+)
+
+
+def free_port() -> int:
+    with create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def page_process(*arguments: str) -> Iterator[tuple[RosProcess, str]]:
+    """A page, and its address once it answers."""
+    port = free_port()
+    command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port), *arguments]
+    with RosProcess(command, DOMAIN) as process:
+        url = f"http://127.0.0.1:{port}/"
+        wait_for_page(url, process)
+        yield process, url
+
+
+def wait_for_page(url: str, process: RosProcess) -> None:
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                assert answer.status == 200
+                return
+        except OSError:
+            assert process.process.poll() is None, process.log
+            assert time.monotonic() < deadline, process.log
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with open_browser() as opened:
+        yield opened
+
+
+def in_picture(place: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Pixel of a place in the world: a pinhole camera, of which viser's has 75 degrees."""
+    ahead = (LOOK - CAMERA) / np.linalg.norm(LOOK - CAMERA)
+    right = np.cross(ahead, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    down = np.cross(ahead, right)
+    x, y, depth = np.stack([right, down, ahead]) @ (place - CAMERA)
+    focal = size[1] / 2 / math.tan(FOV / 2)
+    return np.array([size[0] / 2 + focal * x / depth, size[1] / 2 + focal * y / depth])
+
+
+def seen_at(tab: Tab, empty: np.ndarray) -> np.ndarray | None:
+    """Middle of what is in the picture and was not in the empty one; None: nothing."""
+    changed = np.abs(tab.picture() - empty).max(axis=-1) > 24
+    rows, columns = np.nonzero(changed)
+    return None if len(rows) < 20 else np.array([columns.mean(), rows.mean()])
+
+
+def settled(look: Any, what: str) -> np.ndarray:
+    """What is seen once it stays the same: a software renderer draws a few times a second."""
+    deadline, before = time.monotonic() + 60, None
+    while time.monotonic() < deadline:
+        now = look()
+        if now is not None and before is not None and np.abs(now - before).max() < 0.5:
+            return np.asarray(now)
+        before = now
+        time.sleep(0.3)
+    raise AssertionError(f"{what}: not within 60 s")
+
+
+def wait_until_seen(tab: Tab, empty: np.ndarray, pixel: np.ndarray) -> None:
+    """Wait until what is not in the empty picture is at a pixel, and nowhere else."""
+    deadline, seen = time.monotonic() + 60, None
+    while seen is None or np.abs(seen - pixel).max() > 5:
+        assert time.monotonic() < deadline, f"expected a drone at {pixel}, saw one at {seen}"
+        seen = seen_at(tab, empty)
+
+
+def put(client: Client, place: np.ndarray, drone: str = "cf0") -> None:
+    state = EntityState(pose=Pose(position=Point(**dict(zip("xyz", place.tolist())))))
+    answer = client.call(
+        SetEntityState, "crazyflow/set_entity_state", entity=drone, state=state, set_pose=True
+    )
+    assert answer.result.result == answer.result.RESULT_OK, answer.result.error_message
+
+
+def hide(tab: Tab, *switches: str) -> None:
+    tab.page.get_by_text("Show", exact=True).click()
+    for switch in switches:
+        tab.page.get_by_label(switch, exact=True).uncheck()
+
+
+def test_drones_are_drawn_where_they_are(browser: Any) -> None:
+    """Also those of a simulator that is started again while the page stays open."""
+    arguments = ["-p", "start_paused:=true"]
+    with page_process() as (_, url), closing(Client(DOMAIN)) as client:
+        tab = Tab(browser, url + QUERY)
+        tab.page.get_by_text("waiting for a simulator").wait_for()
+        random = np.random.default_rng(5)
+        for n_places in (10, 1):
+            with SimulatorProcess(DOMAIN, arguments) as simulator:
+                tab.page.get_by_role("tab", name="Fly").wait_for()
+                if n_places == 10:
+                    hide(tab, "Names", "Trails", "Plans and goals")
+                away = np.array([0.0, 0.0, 50.0])
+                put(client, away)
+                time.sleep(2.0)
+                empty = settled(tab.picture, "picture without a drone")
+                for _ in range(n_places):
+                    place = random.uniform([-0.2, -0.4, 0.05], [0.4, 0.4, 0.6])
+                    put(client, place)
+                    wait_until_seen(tab, empty, in_picture(place, tab.size))
+                assert simulator.end(signal.SIGINT)[0] == 0
+            tab.page.get_by_text("waiting for a simulator").wait_for()
+        assert tab.errors == []
+        tab.close()
+
+
+def test_a_recording_is_played(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "flight.mcap"
+    with SimulatorProcess(
+        DOMAIN, ["-p", f"record:={path}", "-p", "start_paused:=true"]
+    ) as simulator:
+        with closing(Client(DOMAIN)) as client:
+            client.advance(2000)
+        assert simulator.end(signal.SIGINT)[0] == 0
+    with page_process(str(path)) as (_, url):
+        tab = Tab(browser, url)
+        bar = tab.page.get_by_role("slider")
+        bar.wait_for()
+        first = float(bar.get_attribute("aria-valuenow") or "nan")
+        tab.page.wait_for_function(
+            "first => Number(document.querySelector('[role=slider]').ariaValueNow) != first",
+            arg=first,
+        )
+        tab.page.get_by_role("button", name="Pause").click()
+        tab.page.get_by_role("button", name="Play").wait_for()
+        assert tab.errors == []
+        tab.close()
+
+
+def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.mcap").write_text("not a recording")
+    for name, expected in (("none.mcap", "No such file"), ("text.mcap", "not a complete MCAP")):
+        command = [sys.executable, "-m", "crazyflow_ros.view", str(tmp_path / name)]
+        with RosProcess(command, DOMAIN) as process:
+            assert process.wait() == 1
+            assert expected in process.log and name in process.log
+
+
+def test_a_sim_is_shown(browser: Any) -> None:
+    from crazyflow_ros.sim import Sim
+    from crazyflow_ros.view import SimView
+
+    sim = Sim(n_worlds=2, n_drones=2)
+    with closing(SimView(sim, port=free_port())) as view:
+        assert view.viewer.url in view._repr_html_()
+        tab = Tab(browser, view.viewer.url + QUERY)
+        tab.page.get_by_text("World", exact=True).wait_for()
+        hide(tab, "Names")
+
+        def place_drones(z: float) -> None:
+            pos = sim.data.states.pos.at[..., 2].set(z)
+            states = sim.data.states.replace(pos=pos.at[0, 0, :2].set(0.0))
+            sim.data = sim.data.replace(states=states)
+            view.show()
+
+        place_drones(50.0)
+        time.sleep(2.0)
+        empty = settled(tab.picture, "picture without drones")
+        place_drones(0.4)
+        seen = settled(partial(seen_at, tab, empty), "drones")
+        assert 0 < seen[0] < tab.size[0]
+        assert tab.errors == []
+        tab.close()

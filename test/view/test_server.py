@@ -1,0 +1,339 @@
+"""The page's server: whom it refuses, and what it leaves out."""
+
+import http.client
+import json
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+viser = pytest.importorskip("viser", reason="the page needs viser")
+
+from page_tab import (  # noqa: E402
+    CAMERA,
+    CLICK,
+    PROTOCOL,
+    TIMEOUT,
+    Tab,
+    open_socket,
+    pack,
+    until,
+    update,
+)
+from websockets.exceptions import ConnectionClosed, InvalidStatus  # noqa: E402
+from websockets.sync.client import ClientConnection, connect  # noqa: E402
+
+from crazyflow_ros.view import server as page_server  # noqa: E402
+from crazyflow_ros.view.access import new_token  # noqa: E402
+from crazyflow_ros.view.incoming import is_welcome  # noqa: E402
+
+
+class Server:
+    """A page's server with a few inputs, and what it received."""
+
+    def __init__(self, address: str = "127.0.0.1", token: str = "") -> None:
+        self.sticks: list[tuple[int, str | None]] = []
+        self.clicks: list[Any] = []
+        self.token = token
+        self.viser = page_server.start(address, 8300, "test", token, self._take)
+        self.port = self.viser.get_port()
+        gui = self.viser.gui
+        self.button = gui.add_button("Button")
+        self.button.on_click(self._click)
+        self.slider = gui.add_slider("Slider", min=0.0, max=1.0, step=0.1, initial_value=0.5)
+        self.count = gui.add_number("Count", 3)
+        self.choice = gui.add_dropdown("Choice", ("a", "b"))
+        self.group = gui.add_button_group("Group", ("a", "b"))
+        self.text = gui.add_text("Text", "")
+        self.box = gui.add_checkbox("Box", False)
+        self.vector = gui.add_vector3("Vector", (0.0, 0.0, 0.0))
+        self.inputs = (
+            self.button, self.slider, self.count, self.choice,
+            self.group, self.text, self.box, self.vector,
+        )  # fmt: skip
+
+    def _take(self, tab: int, text: str | None) -> None:
+        self.sticks.append((tab, text))
+
+    async def _click(self, event: Any) -> None:
+        self.clicks.append(event)
+
+    def get(self, path: str = "/", **headers: str) -> http.client.HTTPResponse:
+        """Response to a request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse()
+
+    def open(self, path: str = "/", **options: Any) -> ClientConnection:
+        """A WebSocket, as a page opens it."""
+        return open_socket(self.port, path, **options)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.viser.stop()
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Server]:
+    """A server that other machines may reach, so with a token."""
+    server = Server("0.0.0.0", new_token())
+    yield server
+    server.viser.stop()
+
+
+def test_the_page_has_the_script_for_keys(server: Server) -> None:
+    response = server.get(Accept_Encoding="gzip")
+    body = response.read()
+    assert response.status == 200
+    assert b"/sticks" in body and b"</html>" in body
+    assert response.getheader("X-Frame-Options") == "SAMEORIGIN"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8300", "192.168.1.4", "[::2]", ""])
+def test_other_names_of_this_machine_are_refused(server: Server, host: str) -> None:
+    response = server.get(Host=host)
+    assert response.status == 403
+    assert b"for this machine only" in response.read()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_own_names_of_this_machine_are_served(server: Server, host: str) -> None:
+    assert server.get(Host=f"{host}:{server.port}").status == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1"])
+@pytest.mark.parametrize("path", ["/", page_server.STICKS])
+def test_pages_of_others_cannot_connect(server: Server, origin: str, path: str) -> None:
+    with pytest.raises(InvalidStatus, match="403"):
+        server.open(path, origin=origin)
+
+
+@pytest.mark.parametrize("given", ["", "?token=", "?token=wrong", "?other=1"])
+def test_without_the_token_there_is_nothing_but_a_refusal(guarded: Server, given: str) -> None:
+    for path in ("/", "/index.html", "/assets/x.js", page_server.STICKS):
+        response = guarded.get(path + given)
+        body = response.read()
+        assert response.status == 403
+        assert b"token is missing or wrong" in body
+        assert guarded.token.encode() not in body
+    for path in ("/", page_server.STICKS):
+        with pytest.raises(InvalidStatus, match="403"):
+            connect(f"ws://127.0.0.1:{guarded.port}{path}{given}", subprotocols=[PROTOCOL])
+
+
+def test_the_token_opens_the_page_and_a_cookie_keeps_it_open(guarded: Server) -> None:
+    response = guarded.get(f"/?token={guarded.token}")
+    assert response.status == 200
+    cookie = response.getheader("Set-Cookie")
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    assert guarded.get("/", Cookie=cookie.partition(";")[0]).status == 200
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(OSError, match="assign requested address"):
+        page_server.start("192.0.2.1", 8300, "test", "", lambda *_: None)
+
+
+def test_tabs_share_their_inputs(server: Server) -> None:
+    one, other = Tab(server.port), Tab(server.port)
+    until(lambda: len(server.viser.get_clients()) >= 2, "two tabs")
+    one.set("Slider", 0.25)
+    until(lambda: other.value("Slider") == 0.25, "the value of the other tab")
+    assert server.slider.value == 0.25
+
+
+def test_clicks_arrive(server: Server) -> None:
+    tab, before = Tab(server.port), len(server.clicks)
+    tab.set("Button", True)
+    until(lambda: len(server.clicks) > before, "the click")
+
+
+def test_sticks_arrive_until_the_tab_closes(server: Server) -> None:
+    server.sticks.clear()
+    with server.open(page_server.STICKS) as sticks:
+        sticks.send(json.dumps({"keys": ["KeyW"], "axes": []}))
+        sticks.send(b"\x00\x01")  # not a text
+        until(lambda: server.sticks, "the keys")
+    until(lambda: server.sticks[-1][1] is None, "the end")
+    tabs = {tab for tab, _ in server.sticks}
+    assert len(tabs) == 1 and len(server.sticks) == 2
+
+
+def test_another_version_of_the_page_is_sent_away(server: Server) -> None:
+    tab = server.open(subprotocols=["viser-v0.0.1"])
+    with pytest.raises(ConnectionClosed, match="expected the protocol"):
+        tab.recv(TIMEOUT)
+
+
+def fitting(server: Server) -> list[tuple[Any, Any]]:
+    return [
+        (server.button, True), (server.slider, 1), (server.slider, 0.3), (server.count, -5),
+        (server.choice, "b"), (server.group, "a"), (server.text, "x" * 1000), (server.box, True),
+        (server.vector, [1, 2.5, -3]),
+    ]  # fmt: skip
+
+
+def unfitting(server: Server) -> list[tuple[Any, Any]]:
+    return [
+        (server.button, "x"), (server.button, {}), (server.slider, "0.3"), (server.slider, 1.1),
+        (server.slider, -1e308), (server.slider, float("nan")), (server.slider, True),
+        (server.slider, None), (server.count, 1e300), (server.count, "9" * 400),
+        (server.choice, "c"), (server.choice, ["a"]), (server.group, True), (server.text, 3),
+        (server.text, "x" * 1001), (server.box, 1), (server.vector, [1, 2]),
+        (server.vector, [1, 2, "3"]), (server.vector, [1, 2, float("inf")]), (server.vector, 1),
+    ]  # fmt: skip
+
+
+def test_values_that_inputs_cannot_have_are_left_out(server: Server) -> None:
+    find = server.viser.gui._gui_input_handle_from_uuid.get
+    for control, value in fitting(server):
+        assert is_welcome(pack(update(control._impl.uuid, value)), find), (control.label, value)
+    for control, value in unfitting(server):
+        assert not is_welcome(pack(update(control._impl.uuid, value)), find), (control.label, value)
+
+
+@pytest.mark.parametrize("name", ["update_cb", "props", "uuid", "gui_api", "is_button", "removed"])
+def test_a_tab_cannot_change_the_insides_of_an_input(server: Server, name: str) -> None:
+    find = server.viser.gui._gui_input_handle_from_uuid.get
+    assert not is_welcome(pack(update(server.button._impl.uuid, True, name)), find)
+
+
+def test_messages_of_features_that_are_off_are_left_out() -> None:
+    for kind in ("ShareUrlRequest", "ShareUrlDisconnect", "ResetGuiMessage"):
+        assert not is_welcome(pack({"type": kind}), lambda _: None)
+    upload = {
+        "type": "FileTransferStartUpload", "source_component_uuid": "x", "transfer_uuid": "x",
+        "filename": "x", "mime_type": "x", "part_count": 1, "size_bytes": 1,
+    }  # fmt: skip
+    assert not is_welcome(pack(upload), lambda _: None)
+
+
+def test_cameras_and_clicks_have_to_be_whole() -> None:
+    for whole in (CAMERA, CLICK):
+        assert is_welcome(pack(whole), lambda _: None)
+        for name, value in whole.items():
+            without = {key: value for key, value in whole.items() if key != name}
+            assert not is_welcome(pack(without), lambda _: None), f"without {name}"
+            wrong = whole | {name: {"a": 1} if value is None else [["x"]]}
+            assert not is_welcome(pack(wrong), lambda _: None), f"wrong {name}"
+        assert not is_welcome(pack(whole | {"extra": 1}), lambda _: None)
+
+
+def packed(control: Any, value: Any) -> bytes:
+    return pack(update(control._impl.uuid, value))
+
+
+def hostile(server: Server, rng: random.Random) -> Callable[[], Any]:
+    """What sends one hostile message over a connection of its kind."""
+    names = ["type", "uuid", "updates", "value", "name", "ray_origin", "__class__"]
+    kinds = ["GuiUpdateMessage", "ViewerCameraMessage", "ShareUrlRequest", "ResetGuiMessage"]
+    values = [
+        None,
+        True,
+        -1,
+        2**63,
+        1e308,
+        float("nan"),
+        "x" * 2000,
+        [],
+        {},
+        [[[]]],
+        b"\xff",
+        kinds[0],
+    ]
+
+    def noise() -> bytes:
+        return rng.randbytes(rng.randrange(200))
+
+    def wrong_shape() -> bytes:
+        pairs = {rng.choice(names): rng.choice(values) for _ in range(rng.randrange(5))}
+        return pack(pairs | {"type": rng.choice(kinds)})
+
+    def wrong_value() -> bytes:
+        return packed(*rng.choice(unfitting(server)))
+
+    def insides() -> bytes:
+        name = rng.choice(["update_cb", "props", "uuid", "sync_cb", "removed", "value2"])
+        return pack(update(rng.choice(server.inputs)._impl.uuid, rng.choice(values), name))
+
+    def deep() -> bytes:
+        return b"\x91" * rng.randrange(1, 60_000)
+
+    def text() -> str:
+        return rng.choice(["", "{}", '{"keys": 1}', "[" * 1000, "\u0000", "9" * 5000])
+
+    makers = [noise, wrong_shape, wrong_value, insides, deep, text]
+    return lambda: rng.choice(makers)()
+
+
+@pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_hostile_messages_stop_nothing(server: Server, count: int) -> None:
+    witness = Tab(server.port)
+    until(lambda: server.viser.get_clients(), "the witness")
+    server.slider.value = 0.5
+    states = [(control.value, control._impl.uuid) for control in server.inputs[1:]]
+    rng = random.Random(count)
+    messages = hostile(server, rng)
+
+    def attack(number: int) -> None:
+        done = 0
+        while done < count // 8:
+            path = page_server.STICKS if number % 4 == 0 else "/"
+            try:
+                with server.open(path) as tab:
+                    for _ in range(100):
+                        done += 1
+                        tab.send(messages())
+                    if number % 2:
+                        tab.send(b"\x00" * (1 << 17))  # too long: ends the connection
+            except ConnectionClosed:
+                pass
+
+    attacks = [threading.Thread(target=attack, args=(number,)) for number in range(8)]
+    for thread in attacks:
+        thread.start()
+    answers = 0
+    while any(thread.is_alive() for thread in attacks):
+        before = len(server.clicks)
+        witness.set("Button", True)
+        until(lambda before=before: len(server.clicks) > before, "a click meanwhile")
+        answers += 1
+        time.sleep(0.05)
+    assert answers
+    assert [(control.value, control._impl.uuid) for control in server.inputs[1:]] == states
+    server.slider.value = 0.75
+    until(lambda: witness.value("Slider") == 0.75, "a value of the server")
+    assert server.get().status == 200
+
+
+def test_a_socket_that_is_no_browser_stops_nothing(server: Server) -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", server.port), TIMEOUT) as connection:
+            connection.sendall(rng.randbytes(200))
+    idle = [socket.create_connection(("127.0.0.1", server.port), TIMEOUT) for _ in range(20)]
+    assert server.get().status == 200
+    for connection in idle:
+        connection.close()
+
+
+def test_a_browser_that_does_not_read_costs_others_nothing(server: Server) -> None:
+    dead = server.open(max_queue=1)
+    dead.send(pack(CAMERA))
+    witness = Tab(server.port)
+    until(lambda: len(server.viser.get_clients()) >= 2, "the tabs")
+    for number in range(300):
+        server.text.value = f"{number}" + "x" * 20_000
+    server.text.value = "the last"
+    until(lambda: witness.value("Text") == "the last", "the last value")
+    buffer = server.viser._websock_server._broadcast_buffer
+    assert len(buffer.message_from_id) < 100
+    dead.socket.close()
