@@ -151,7 +151,7 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
     if given["publish_rates.joint_states"]:
         parameters["publish_rates.joint_states"] = _whole(given, "publish_rates.joint_states", 0)
     texts = (
-        *("drone_model", "dynamics", "control", "scene", "sensors", "record"),
+        *("drone_model", "dynamics", "control", "policy", "scene", "sensors", "record"),
         "ros2_control.mode",
     )
     parameters.update({key: given[key] for key in texts if given[key]})
