@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
 from crazyflow_ros.dynamics.components import Vec3, Vec4, scale, sin_cos
+from crazyflow_ros.elementwise import where
 
 
 def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
@@ -35,4 +34,4 @@ def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
         q * w - x * v + y * u - z * s,
     )
     real = q * s + x * u + y * v + z * w
-    return scale(error, jnp.where(real < 0, -2.0, 2.0))
+    return scale(error, where(real < 0, -2.0, 2.0))
