@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crazyflow_ros.dynamics.components import Vec3, Vec4, scale, sin_cos
+from crazyflow_ros.dynamics.components import Vec3, Vec4, quat_from_rpy, scale
 from crazyflow_ros.elementwise import where
 
 
@@ -19,13 +19,7 @@ def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
     Returns:
         The error in body axes.
     """
-    (sr, cr), (sp, cp), (sy, cy) = (sin_cos(angle / 2) for angle in rpy)
-    u, v, w, s = (
-        sr * cp * cy - cr * sp * sy,
-        cr * sp * cy + sr * cp * sy,
-        cr * cp * sy - sr * sp * cy,
-        cr * cp * cy + sr * sp * sy,
-    )
+    u, v, w, s = quat_from_rpy(rpy)
     x, y, z, q = quat
     # The conjugate of the attitude times the desired attitude.
     error = (

@@ -202,6 +202,17 @@ def rotation_matrix_from_rpy(rpy: Vec3) -> Matrix3:
     )
 
 
+def quat_from_rpy(rpy: Vec3) -> Vec4:
+    """Return the quaternion (xyzw) of roll, pitch, yaw [rad] about fixed axes (REP 103)."""
+    (sr, cr), (sp, cp), (sy, cy) = (sin_cos(angle / 2) for angle in rpy)
+    return (
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+        cr * cp * cy + sr * sp * sy,
+    )
+
+
 def rpy_from_rotation_matrix(matrix: Matrix3) -> Vec3:
     """Return roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
     pitch = arcsin(clip(-matrix[2][0], -1, 1))

@@ -124,6 +124,29 @@ def body_derivative(
     )
 
 
+def rpy_acceleration(rpy: Vec3, rates: Vec3, command: Vec4, params: Params) -> Vec3:
+    """Return the second derivative of roll, pitch and yaw, rad/s^2.
+
+    Args:
+        rpy: Roll, pitch, yaw, rad.
+        rates: Their derivatives, rad/s.
+        command: Their commands, rad; the fourth is not used.
+        params: Parameters of the drones.
+    """
+    roll_acc, pitch_acc, yaw_acc = (
+        stiffness * angle + damping * rate + answer * wanted
+        for stiffness, angle, damping, rate, answer, wanted in zip(
+            vector(params.rpy_coef),
+            rpy,
+            vector(params.rpy_rates_coef),
+            rates,
+            vector(params.cmd_rpy_coef),
+            command,
+        )
+    )
+    return roll_acc, pitch_acc, yaw_acc
+
+
 def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Vec3:
     """Return the body's angular acceleration in its frame, from those of roll, pitch and yaw."""
     (xx, _, _), (yx, _, _), (zx, zy, zz) = rotation_matrix(state.quat)
@@ -135,16 +158,8 @@ def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Ve
     yaw_rate = (sin_roll * q + cos_roll * r) / cos_pitch
     pitch_rate = cos_roll * q - sin_roll * r
     roll_rate = p + yaw_rate * sin_pitch
-    roll_acc, pitch_acc, yaw_acc = (
-        stiffness * angle + damping * rate + answer * wanted
-        for stiffness, angle, damping, rate, answer, wanted in zip(
-            vector(params.rpy_coef),
-            angles,
-            vector(params.rpy_rates_coef),
-            (roll_rate, pitch_rate, yaw_rate),
-            vector(params.cmd_rpy_coef),
-            command,
-        )
+    roll_acc, pitch_acc, yaw_acc = rpy_acceleration(
+        angles, (roll_rate, pitch_rate, yaw_rate), command, params
     )
     # The derivative of: body rates = W(roll, pitch) * (roll rate, pitch rate, yaw rate).
     along, across = roll_rate * cos_pitch * yaw_rate, sin_pitch * pitch_rate * yaw_rate
