@@ -28,10 +28,13 @@ class Renderers:
         model: The scene.
         most: Number of renderers that are kept, of the latest sizes; a renderer takes some 200 MB
             with software rendering. None keeps all.
+        max_geom: Room for shapes in a picture.
     """
 
-    def __init__(self, model: mujoco.MjModel, most: int | None = None) -> None:
-        self._model, self._most = model, most
+    def __init__(
+        self, model: mujoco.MjModel, most: int | None = None, max_geom: int = 10_000
+    ) -> None:
+        self._model, self._most, self._max_geom = model, most, max_geom
         self._thread: int | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}  # in order of use
         _open.add(self)
@@ -76,7 +79,7 @@ class Renderers:
         before = limits.offwidth, limits.offheight
         limits.offwidth, limits.offheight = width, height
         try:
-            renderer = mujoco.Renderer(self._model, height, width)
+            renderer = mujoco.Renderer(self._model, height, width, self._max_geom)
         except Exception as error:  # of any of the libraries that create contexts
             raise RenderingUnavailable(f"nothing can be drawn: {error}. {advice()}") from error
         finally:
