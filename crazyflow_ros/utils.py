@@ -58,9 +58,12 @@ def enable_cache(
         min_compile_time_secs: Code that compiles faster is not kept.
         enable_xla_caches: Whether XLA keeps its own caches there, too.
     """
+    from jax.experimental.compilation_cache import compilation_cache
+
     folder = cache_folder() if cache_path is None else Path(cache_path)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", min_entry_size_bytes)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", min_compile_time_secs)
     if enable_xla_caches:
         jax.config.update("jax_persistent_cache_enable_xla_caches", "all")
+    compilation_cache.reset_cache()  # JAX ignores a folder that is set after it compiled something

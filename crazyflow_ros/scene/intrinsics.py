@@ -78,9 +78,11 @@ class Intrinsics(NamedTuple):
         """Intrinsics of the camera with an id; `model` is one of MuJoCo or of MJX.
 
         Raises:
-            ValueError: The camera is orthographic.
+            ValueError: The camera is orthographic, which models of MJX do not say.
         """
-        if model.cam_projection[number] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
+        projections = getattr(model, "cam_projection", None)  # MJX does not have it
+        orthographic = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
+        if projections is not None and projections[number] == orthographic:
             raise ValueError(f"camera {name or number!r} is orthographic: it has no focal length")
         own_width, own_height = map(int, model.cam_resolution[number])
         width, height = width or own_width, height or own_height

@@ -10,7 +10,12 @@ import numpy as np
 
 from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene.markers import Marker, add_markers
-from crazyflow_ros.scene.renderers import Renderers, RenderingUnavailable, draw_depth
+from crazyflow_ros.scene.renderers import (
+    Renderers,
+    RenderingUnavailable,
+    draw_depth,
+    update_scene,
+)
 from crazyflow_ros.scene.view import move, view_of
 
 _SIZES = 4  # sizes of images, for which renderers are cached
@@ -49,7 +54,7 @@ class Pictures:
         """
         camera = view_of(self._model, *view)
         renderer = self._renderers.get(*size)
-        renderer.update_scene(data, camera)
+        update_scene(renderer, self._model, data, camera)
         pictures = []
         if mode != "rgb_array":
             pictures.append(draw_depth(renderer))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,12 @@ from crazyflow_ros.sim.mujoco_view import SimScene
 if TYPE_CHECKING:
     from mujoco import mjx
 
+    from crazyflow_ros.scene.intrinsics import Intrinsics
+
 WORLD_GROUPS = (1, 1, 0, 0, 1, 0)
 """Geom groups without shapes of drones: 2 is drawn, 3 and 5 are collision shapes."""
-MOST_RAYS = 100_000_000
-"""Maximum number of pixels of all worlds."""
+MOST_PIXELS = 4096 * 4096
+"""Maximum number of pixels of an image."""
 
 
 def render_depth(
@@ -54,8 +56,11 @@ def render_depth(
     from crazyflow_ros.scene.view import camera_id
 
     number = camera_id(sim.mj_model, camera)
+    if number < 0:
+        raise ValueError("the free camera has no rays, name a camera of the scene")
     groups = (*WORLD_GROUPS[:2], int(include_drone), *WORLD_GROUPS[3:])
-    return build_render_depth_fn(sim.mjx_model, number, resolution, groups, fovy)(sim)
+    intrinsics = _intrinsics(sim.mj_model, number, resolution, fovy)
+    return _depth_fn(sim.mjx_model, number, intrinsics, groups)(sim)
 
 
 def build_render_depth_fn(
@@ -77,23 +82,36 @@ def build_render_depth_fn(
     Raises:
         ValueError: See `render_depth`.
     """
-    from crazyflow_ros.scene.intrinsics import Intrinsics
-    from crazyflow_ros.scene.rays import check_rays_hit
-
     if not 0 <= camera < mjx_model.ncam:
         raise ValueError(f"camera must be 0 to {mjx_model.ncam - 1}, got {camera}")
+    intrinsics = _intrinsics(mjx_model, camera, resolution, fovy)
+    return _depth_fn(mjx_model, camera, intrinsics, geomgroup)
+
+
+def _intrinsics(
+    model: Any, camera: int, resolution: tuple[int, int], fovy: float | None
+) -> Intrinsics:
+    from crazyflow_ros.scene.intrinsics import Intrinsics
+
     width, height = resolution
-    if width * height > MOST_RAYS:
-        raise ValueError(f"{width} x {height} pixels, expected at most {MOST_RAYS}")
-    groups = tuple(bool(seen) for seen in geomgroup)
-    in_groups = np.array([g < len(groups) and groups[g] for g in mjx_model.geom_group])
-    of_drones = np.asarray(mjx_model.body_mocapid)[mjx_model.body_rootid][mjx_model.geom_bodyid]
-    drawn = (np.asarray(mjx_model.geom_group) == 2) & (of_drones >= 0)
-    check_rays_hit(mjx_model, in_groups & ~drawn)
+    if not (min(width, height) >= 1 and width * height <= MOST_PIXELS):
+        raise ValueError(f"{width} x {height} pixels, expected 1 to {MOST_PIXELS}")
     if fovy is None:
-        intrinsics = Intrinsics.of_number(mjx_model, camera, width, height)
-    else:
-        intrinsics = Intrinsics.from_fovy(fovy, width, height)
+        return Intrinsics.of_number(model, camera, width, height)
+    return Intrinsics.from_fovy(fovy, width, height)
+
+
+def _depth_fn(
+    mjx_model: mjx.Model, camera: int, intrinsics: Intrinsics, geomgroup: Sequence[int]
+) -> Callable[[SimScene], Array]:
+    from crazyflow_ros.scene.rays import check_rays_hit
+
+    groups = tuple(bool(seen) for seen in geomgroup)
+    geom_group = np.asarray(mjx_model.geom_group)
+    in_groups = np.isin(geom_group, np.flatnonzero(groups))
+    owner = np.asarray(mjx_model.body_rootid)[mjx_model.geom_bodyid]
+    is_drawing = (geom_group == 2) & (np.asarray(mjx_model.body_mocapid)[owner] >= 0)
+    check_rays_hit(mjx_model, in_groups & ~is_drawing)
     directions = intrinsics.directions()
     if mjx_model.nmat == 0:  # then mjx.ray fails for geoms without a material
         mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
