@@ -104,8 +104,8 @@ def device_of(device: Any, array: jax.Array) -> jax.Device:
     if isinstance(device, jax.Device):
         return device
     try:
-        first: jax.Device = jax.local_devices(backend=device)[0]
-    except (RuntimeError, TypeError):
+        first: jax.Device = jax.local_devices(backend=str(device))[0]
+    except RuntimeError:
         have = sorted({d.platform for d in jax.devices()} | {"cpu"})
         text = f"device must be a jax.Device or a platform of this machine ({', '.join(have)})"
         raise ValueError(f"{text}, got {device!r}") from None

@@ -1,5 +1,6 @@
 """What is drawn on top of the pictures of a `Sim`, and from where they are taken."""
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -72,9 +73,9 @@ def test_a_line_is_where_projection_says(sim: Sim) -> None:
     points = np.array([[4.5, 4.8, 0.3], [5.1, 5.3, 0.3], [5.5, 5.3, 1.2]])
     changed = changed_by(sim, draw_line, points, BLUE, start_size=2.0, end_size=4.0)
     ends = pixels_of(points)
-    to_pieces = [distance_to_segment(changed, a, b) for a, b in zip(ends, ends[1:])]
+    to_pieces = [distance_to_segment(changed, a, b) for a, b in itertools.pairwise(ends)]
     assert np.min(to_pieces, axis=0).max() < 3.5  # half of the width, and the pixel's own half
-    for a, b in zip(ends, ends[1:]):  # without gaps
+    for a, b in itertools.pairwise(ends):  # without gaps
         for share in np.linspace(0, 1, 40):
             assert np.linalg.norm(changed - (a + share * (b - a)), axis=-1).min() < 1.5
     # Its width changes from one end to the other.
@@ -88,7 +89,7 @@ def test_a_capsule_has_round_ends_and_a_cylinder_has_not(sim: Sim, cylinder: boo
     ends, radius = np.array([[4.6, 5.0, 0.5], [5.2, 5.0, 0.5]]), 0.1
     changed = changed_by(sim, draw_capsule, *ends, radius, BLUE, cylinder)
     beyond = 0.0 if cylinder else radius
-    extremes = ends + [[-beyond, radius, 0], [beyond, -radius, 0]]
+    extremes = [*ends, [-beyond, radius, 0], [beyond, -radius, 0]]
     low, high = pixels_of(extremes)
     tolerance = 2.0  # the near side of the body is seen, and it is larger
     np.testing.assert_allclose(changed.min(axis=0), low, atol=tolerance)
