@@ -17,7 +17,7 @@ class PolicyState(NamedTuple):
     """What a policy remembers. Leading axes are a batch of drones."""
 
     observation: Array
-    """(..., n) previous observation, before normalisation; zeros at the start."""
+    """(..., n) frames that the next observation repeats, without normalisation; zeros at first."""
     action: Array
     """(..., 4) previous action, -1 to 1; zeros at the start."""
     memory: Array
@@ -51,7 +51,7 @@ class Policy(Struct):
         """
         memory, dtype = self.network.memory, self.mean.dtype
         return PolicyState(
-            observation=jnp.zeros((*lead, self.observation.size), dtype),
+            observation=jnp.zeros((*lead, self._n_repeated), dtype),
             action=jnp.zeros((*lead, SIZE), dtype),
             memory=jnp.broadcast_to(memory, (*lead, memory.size)),
         )
@@ -73,4 +73,9 @@ class Policy(Struct):
         seen = self.observation(motion._replace(action=state.action), state.observation)
         output, memory = self.network((seen - self.mean) / self.std, state.memory, product)
         action = jnp.clip(output, -1, 1)
-        return PolicyState(seen, action, memory), self.action(action)
+        repeated = seen[..., : self._n_repeated]
+        return PolicyState(repeated, action, memory), self.action(action)
+
+    @property
+    def _n_repeated(self) -> int:
+        return self.observation.size - self.observation.frame_size
