@@ -17,7 +17,7 @@ from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.files import save
 from crazyflow_ros.policy.observation import Observation
-from crazyflow_ros.ros.parameters.policy import usable_policy
+from crazyflow_ros.ros.parameters.policy import described, usable_policy
 
 DOMAIN = own_domain("test_policy")
 OFF = 0.1  # m: foundation-policy has a steady error of up to 7 cm
@@ -45,6 +45,13 @@ def test_what_a_policy_needs(tmp_path: Path, change: dict, message: str | None) 
     else:
         with pytest.raises(ParameterError, match=message):
             usable_policy(**given)
+
+
+def test_the_log_says_for_which_drone_it_was_made(tmp_path: Path) -> None:
+    path = str(tmp_path / "own.policy")
+    save(policy_of_layers([], Observation(), Action.of("cf2x_L250")), path)
+    assert described(path, "cf2x_L250").endswith("flies the drones, 50 actions a second")
+    assert described(path, "hb_x500").endswith("made for cf2x_L250, and they are hb_x500")
 
 
 def test_the_node_refuses_a_bad_file(tmp_path: Path) -> None:
