@@ -8,7 +8,7 @@ their products would each become a separate kernel.
 from __future__ import annotations
 
 from decimal import Decimal
-from math import floor, frexp, ldexp, pi
+from math import floor, frexp, ldexp, pi, tan
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -184,12 +184,11 @@ def rotation_matrix_from_rpy(rpy: Vec3) -> Matrix3:
 
 def rpy_from_rotation_matrix(matrix: Matrix3) -> Vec3:
     """Return roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
-    pitch = jnp.arcsin(jnp.clip(-matrix[2][0], -1, 1))
-    return (
-        jnp.arctan2(matrix[2][1], matrix[2][2]),
-        pitch,
-        jnp.arctan2(matrix[1][0], matrix[0][0]),
-    )
+    up = jnp.clip(-matrix[2][0], -1, 1)
+    level = jnp.sqrt(jnp.maximum((1 - up) * (1 + up), jnp.finfo(up.dtype).tiny))
+    pairs = ((matrix[2][1], matrix[2][2]), (up, level), (matrix[1][0], matrix[0][0]))
+    roll, pitch, yaw = apart(lambda pairs: [angle_of(y, x) for y, x in pairs], pairs)
+    return (roll, pitch, yaw)
 
 
 def heading(quat: Vec4) -> Vec3:
@@ -228,6 +227,39 @@ def sin_cos(angle: Array) -> tuple[Array, Array]:
     swap, sin_sign = (turns == 1) | (turns == 3), jnp.where(turns >= 2, -1.0, 1.0)
     cos_sign = jnp.where((turns == 1) | (turns == 2), -1.0, 1.0)
     return sin_sign * jnp.where(swap, cos, sin), cos_sign * jnp.where(swap, sin, cos)
+
+
+# Terms of the series of the arctangent for rounding accuracy up to pi / 8.
+_EIGHTH_TERMS = {4: 8, 8: 19}
+
+
+@jax.custom_jvp
+def angle_of(y: Array, x: Array) -> Array:
+    """Return the angle of a point from the x axis, -pi to pi, rad; 0 for the origin.
+
+    A series that vectorises, see `sin_cos`.
+    """
+    ax, ay = jnp.abs(x), jnp.abs(y)
+    small, large = jnp.minimum(ax, ay), jnp.maximum(ax, ay)
+    # Below pi / 8, or turned by -pi / 4.
+    turned = small > large * tan(pi / 8)
+    above = jnp.where(turned, small - large, small)
+    below = jnp.where(turned, small + large, large)
+    ratio = above / jnp.where(below == 0, 1.0, below)
+    square, series = ratio * ratio, jnp.zeros_like(ratio)
+    for k in range(_EIGHTH_TERMS[ratio.dtype.itemsize], 0, -1):
+        series = square * (1 / (2 * k + 1) - series)
+    angle = ratio - ratio * series + jnp.where(turned, pi / 4, 0.0)
+    angle = jnp.where(ay > ax, pi / 2 - angle, angle)
+    angle = jnp.where(x < 0, pi - angle, angle)
+    return jnp.where(y < 0, -angle, angle)
+
+
+@angle_of.defjvp
+def _angle_of_jvp(point: tuple[Array, Array], tangent: tuple[Array, Array]) -> tuple[Array, Array]:
+    (y, x), (dy, dx) = point, tangent
+    square = x * x + y * y
+    return angle_of(y, x), (x * dy - y * dx) / jnp.where(square == 0, 1.0, square)
 
 
 def _parts(value: Decimal, bits: int) -> tuple[float, float, float]:

@@ -21,6 +21,7 @@ from crazyflow_ros.dynamics.components import (
     Vec4,
     Wrench,
     add,
+    angle_of,
     rotation_matrix,
     scale,
     transform,
@@ -29,6 +30,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.components import matrix_rows as rows
 from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
+from crazyflow_ros.kernels import apart
 from crazyflow_ros.on_device import on_device
 
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
@@ -124,7 +126,8 @@ def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Ve
     p, q, r = state.ang_vel
     cos_pitch = jnp.sqrt(jnp.maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
     sin_pitch, sin_roll, cos_roll = -zx, zy / cos_pitch, zz / cos_pitch
-    angles = jnp.arctan2(zy, zz), jnp.arctan2(-zx, cos_pitch), jnp.arctan2(yx, xx)
+    points = ((zy, zz), (-zx, cos_pitch), (yx, xx))
+    angles = apart(lambda points: [angle_of(y, x) for y, x in points], points)
 
     yaw_rate = (sin_roll * q + cos_roll * r) / cos_pitch
     pitch_rate = cos_roll * q - sin_roll * r
