@@ -12,12 +12,15 @@ share = f"share/{name}"
 
 # Extras for single features; crazyflow_ros/extras.py names the missing one.
 features = {
+    "casadi": ["casadi>=3.6,<4"],  # models for predictive controllers
     "mjx": ["mujoco-mjx>=3.17,<3.18"],  # contacts of `Sim`, sensors over its worlds
     "record": ["mcap>=1.2,<2"],
     "images": ["pillow>=10"],  # compressed pictures
     "filters": ["google-re2>=1.1,<2"],  # of simulation_interfaces
     "view": ["viser==1.1.1"],  # the page, whose guard stands before the server of this version
     "foxglove": ["foxglove-sdk>=0.30,<0.31"],
+    "foundation": ["h5py>=3.10,<4"],  # policies of foundation-policy
+    "onnx": ["onnx>=1.16,<2"],  # policies of ONNX
 }
 
 
@@ -117,6 +120,7 @@ setup(
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "playwright",  # drives a Chromium, which looks at the page
             "robo-ws-bridge",  # a client of Foxglove's protocol
+            "foundation-policy==1.0.2",  # flies all our drones
             *(package for packages in features.values() for package in packages),
         ],
     },

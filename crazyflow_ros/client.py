@@ -294,15 +294,23 @@ class DroneClient:
         self._poses = node.create_publisher(PoseStamped, f"{name}/cmd_pose", _COMMAND)
 
     @property
+    def odometry(self) -> Odometry:
+        """Latest message of the topic `odom`; when stepping, that at the end of the step."""
+        text = f"there is no odometry of {self.name}"
+        self._simulation._until(self._is_recent, ANSWER, text)
+        assert self._odometry is not None
+        return self._odometry
+
+    @property
     def position(self) -> np.ndarray:
         """Position in the map [m], shape (3,)."""
-        position = self._look().pose.pose.position
+        position = self.odometry.pose.pose.position
         return np.array([position.x, position.y, position.z])
 
     @property
     def velocity(self) -> np.ndarray:
         """Velocity in body axes [m/s], shape (3,)."""
-        linear = self._look().twist.twist.linear
+        linear = self.odometry.twist.twist.linear
         return np.array([linear.x, linear.y, linear.z])
 
     def takeoff(self, height: float = 1.0, duration: float = 0.0) -> None:
@@ -387,12 +395,6 @@ class DroneClient:
         away = np.array(goal) - self.position
         near = bool(np.nanmax(np.abs(away), initial=0.0) < _NEAR)
         return near and bool(np.abs(self.velocity).max() < _SLOW)
-
-    def _look(self) -> Odometry:
-        text = f"there is no odometry of {self.name}"
-        self._simulation._until(self._is_recent, ANSWER, text)
-        assert self._odometry is not None
-        return self._odometry
 
     def _is_recent(self) -> bool:
         """Return whether odometry has arrived; when stepping, from the end of the step."""

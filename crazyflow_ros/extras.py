@@ -7,12 +7,15 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 _NEEDED = {
+    "casadi": ("casadi", "casadi"),
     "mjx": ("mujoco.mjx", "mujoco-mjx"),
     "record": ("mcap", "mcap"),
     "images": ("PIL", "pillow"),
     "filters": ("re2", "google-re2"),
     "view": ("viser", "viser"),
     "foxglove": ("foxglove", "foxglove-sdk"),
+    "foundation": ("h5py", "h5py"),
+    "onnx": ("onnx", "onnx"),
 }
 """The module and the package that each extra brings."""
 

@@ -8,9 +8,9 @@ their commands like spring-damper systems. Thrust responds immediately. As in Cr
 from __future__ import annotations
 
 from math import radians, sin
-from typing import Any, Self
+from typing import Any
 
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.drones import load_model
@@ -29,9 +29,9 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.components import matrix_rows as rows
-from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
+from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.elementwise import maximum, sqrt, zeros_like
 from crazyflow_ros.kernels import apart
-from crazyflow_ros.on_device import on_device
 
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
 # this, the cosine of the pitch is kept constant.
@@ -40,6 +40,8 @@ _LEAST_COS_PITCH = sin(radians(1))
 
 class Params(RigidBody):
     """Parameters of the model."""
+
+    ROTOR_STATES = 0
 
     acc_coef: Array
     """(1,) N, offset of the thrust."""
@@ -55,13 +57,17 @@ class Params(RigidBody):
     """(2,) N, minimum and maximum commanded collective thrust; zero is also possible."""
 
     @classmethod
-    def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone, by its name or the path of its folder."""
-        return cls(**body_figures(drone), **fitted(drone, "so_rpy"))
+    def figures(cls, drone: str) -> dict[str, Any]:
+        """Load the parameters of a drone as NumPy arrays in double precision."""
+        return RigidBody.figures(drone) | fitted(drone, "so_rpy")
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
         return derivative(state, command, external, self)
+
+    def settled_rotors(self, command: Vec4) -> Vec4:
+        """Return the commanded thrust [N] four times."""
+        return (command[3],) * 4
 
     @property
     def hover_thrust(self) -> Array:
@@ -73,7 +79,7 @@ def fitted(drone: str, model: str) -> dict[str, Any]:
     """Load the fitted parameters of a drone, including those of `Params`."""
     p = load_model(drone, model)
     limits = [4 * p.pop("thrust_min"), 4 * p.pop("thrust_max")]
-    return {k: on_device(v) for k, v in (p | {"thrust_limits": limits}).items()}
+    return p | {"thrust_limits": np.array(limits)}
 
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
@@ -85,7 +91,7 @@ def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params
         external: Wrench on the centre of mass, world frame.
         params: Parameters of the drones.
     """
-    zero = jnp.zeros_like(command[3])
+    zero = zeros_like(command[3])
     return body_derivative(state, command, command[3], (zero,) * 4, external, params)
 
 
@@ -120,11 +126,34 @@ def body_derivative(
     )
 
 
+def rpy_acceleration(rpy: Vec3, rates: Vec3, command: Vec4, params: Params) -> Vec3:
+    """Return the second derivative of roll, pitch and yaw, rad/s^2.
+
+    Args:
+        rpy: Roll, pitch, yaw, rad.
+        rates: Their derivatives, rad/s.
+        command: Their commands, rad; the fourth is not used.
+        params: Parameters of the drones.
+    """
+    roll_acc, pitch_acc, yaw_acc = (
+        stiffness * angle + damping * rate + answer * wanted
+        for stiffness, angle, damping, rate, answer, wanted in zip(
+            vector(params.rpy_coef),
+            rpy,
+            vector(params.rpy_rates_coef),
+            rates,
+            vector(params.cmd_rpy_coef),
+            command,
+        )
+    )
+    return roll_acc, pitch_acc, yaw_acc
+
+
 def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Vec3:
     """Return the body's angular acceleration in its frame, from those of roll, pitch and yaw."""
     (xx, _, _), (yx, _, _), (zx, zy, zz) = rotation_matrix(state.quat)
     p, q, r = state.ang_vel
-    cos_pitch = jnp.sqrt(jnp.maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
+    cos_pitch = sqrt(maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
     sin_pitch, sin_roll, cos_roll = -zx, zy / cos_pitch, zz / cos_pitch
     points = ((zy, zz), (-zx, cos_pitch), (yx, xx))
     angles = apart(lambda points: [angle_of(y, x) for y, x in points], points)
@@ -132,16 +161,8 @@ def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Ve
     yaw_rate = (sin_roll * q + cos_roll * r) / cos_pitch
     pitch_rate = cos_roll * q - sin_roll * r
     roll_rate = p + yaw_rate * sin_pitch
-    roll_acc, pitch_acc, yaw_acc = (
-        stiffness * angle + damping * rate + answer * wanted
-        for stiffness, angle, damping, rate, answer, wanted in zip(
-            vector(params.rpy_coef),
-            angles,
-            vector(params.rpy_rates_coef),
-            (roll_rate, pitch_rate, yaw_rate),
-            vector(params.cmd_rpy_coef),
-            command,
-        )
+    roll_acc, pitch_acc, yaw_acc = rpy_acceleration(
+        (angles[0], angles[1], angles[2]), (roll_rate, pitch_rate, yaw_rate), command, params
     )
     # The derivative of: body rates = W(roll, pitch) * (roll rate, pitch rate, yaw rate).
     along, across = roll_rate * cos_pitch * yaw_rate, sin_pitch * pitch_rate * yaw_rate

@@ -141,7 +141,8 @@ class Observation:
 
         Args:
             motion: The present motion.
-            before: (..., size) previous observation; None, or zeros, at the start.
+            before: (..., size) previous observation, whose last frame is not read and may be left
+                out; None, or zeros, at the start.
 
         Returns:
             (..., size).

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policies import motions
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import Drone, load_drone
@@ -14,22 +15,7 @@ from crazyflow_ros.policy.observation import DEFAULT_PARTS, PARTS, Motion, Obser
 
 
 def some_motion(*lead: int, seed: int = 0) -> Motion:
-    rng = np.random.default_rng(seed)
-
-    def numbers(k: int, low: float = -2, high: float = 2) -> np.ndarray:
-        return rng.uniform(low, high, (*lead, k)).astype(np.float32)
-
-    quat = Rotation.random(int(np.prod(lead, dtype=int)), rng=rng).as_quat()
-    return Motion(
-        pos=numbers(3),
-        quat=quat.reshape(*lead, 4).astype(np.float32),
-        vel=numbers(3),
-        ang_vel=numbers(3),
-        rotor_vel=numbers(4, 4000, 20000),
-        goal=numbers(3),
-        goal_vel=numbers(3),
-        action=numbers(4, -1, 1),
-    )
+    return next(motions(1, *lead, seed=seed))
 
 
 def test_default_observation_is_error_velocity_attitude_and_rates() -> None:

@@ -237,6 +237,8 @@ class Ticks:
 
         Args:
             args: The arguments, with arrays (rows, worlds, drones) or tuples of their rows.
+            whole: Put rows together so that operations on whole leaves vectorise; otherwise so that
+                operations on components do.
         """
         n_worlds = args[0][0].shape[0]
         n_common = len(self.common)
