@@ -107,6 +107,8 @@ setup(
             *features["foxglove"],
         ],
         "gym": ["gymnasium>=1.1"],
+        "swarm": ["gymnasium>=1.1", "pettingzoo>=1.24"],
+        "sb3": ["gymnasium>=1.1", "stable-baselines3>=2.4"],
         "dev": [
             "pytest",
             "pytest-xdist",
@@ -117,6 +119,7 @@ setup(
             "xacro",
             "mcap-ros2-support",
             "hypothesis",
+            "pettingzoo>=1.24",
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "playwright",  # drives a Chromium, which looks at the page
             "robo-ws-bridge",  # a client of Foxglove's protocol

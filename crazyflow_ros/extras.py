@@ -13,6 +13,8 @@ _NEEDED = {
     "images": ("PIL", "pillow"),
     "filters": ("re2", "google-re2"),
     "view": ("viser", "viser"),
+    "swarm": ("pettingzoo", "pettingzoo"),
+    "sb3": ("stable_baselines3", "stable-baselines3"),
     "foxglove": ("foxglove", "foxglove-sdk"),
     "foundation": ("h5py", "h5py"),
     "onnx": ("onnx", "onnx"),

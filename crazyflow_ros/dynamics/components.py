@@ -8,14 +8,23 @@ their products would each become a separate kernel.
 from __future__ import annotations
 
 from decimal import Decimal
-from math import floor, frexp, ldexp, pi
+from math import floor, frexp, ldexp, pi, tan
 from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.elementwise import arcsin, arctan2, clip, library, rsqrt, sqrt, where, zeros_like
+from crazyflow_ros.elementwise import (
+    arctan2,
+    clip,
+    library,
+    maximum,
+    rsqrt,
+    sqrt,
+    where,
+    zeros_like,
+)
 from crazyflow_ros.kernels import apart
 
 Vec3: TypeAlias = tuple[Array, Array, Array]
@@ -215,12 +224,11 @@ def quat_from_rpy(rpy: Vec3) -> Vec4:
 
 def rpy_from_rotation_matrix(matrix: Matrix3) -> Vec3:
     """Return roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
-    pitch = arcsin(clip(-matrix[2][0], -1, 1))
-    return (
-        arctan2(matrix[2][1], matrix[2][2]),
-        pitch,
-        arctan2(matrix[1][0], matrix[0][0]),
-    )
+    up = clip(-matrix[2][0], -1, 1)
+    level = sqrt(maximum((1 - up) * (1 + up), 1e-30))
+    pairs = ((matrix[2][1], matrix[2][2]), (up, level), (matrix[1][0], matrix[0][0]))
+    roll, pitch, yaw = apart(lambda pairs: [angle_of(y, x) for y, x in pairs], pairs)
+    return (roll, pitch, yaw)
 
 
 def heading(quat: Vec4) -> Vec3:
@@ -261,6 +269,43 @@ def sin_cos(angle: Array) -> tuple[Array, Array]:
     swap, sin_sign = (turns == 1) | (turns == 3), jnp.where(turns >= 2, -1.0, 1.0)
     cos_sign = jnp.where((turns == 1) | (turns == 2), -1.0, 1.0)
     return sin_sign * jnp.where(swap, cos, sin), cos_sign * jnp.where(swap, sin, cos)
+
+
+# Terms of the series of the arctangent for rounding accuracy up to pi / 8.
+_EIGHTH_TERMS = {4: 8, 8: 19}
+
+
+def angle_of(y: Array, x: Array) -> Array:
+    """Return the angle of a point from the x axis, -pi to pi, rad; 0 for the origin.
+
+    In JAX a series that vectorises, as in `sin_cos`.
+    """
+    return _angle_of(y, x) if library(y) is jnp else arctan2(y, x)
+
+
+@jax.custom_jvp
+def _angle_of(y: Array, x: Array) -> Array:
+    ax, ay = jnp.abs(x), jnp.abs(y)
+    small, large = jnp.minimum(ax, ay), jnp.maximum(ax, ay)
+    # Below pi / 8, or turned by -pi / 4.
+    turned = small > large * tan(pi / 8)
+    above = jnp.where(turned, small - large, small)
+    below = jnp.where(turned, small + large, large)
+    ratio = above / jnp.where(below == 0, 1.0, below)
+    square, series = ratio * ratio, jnp.zeros_like(ratio)
+    for k in range(_EIGHTH_TERMS[ratio.dtype.itemsize], 0, -1):
+        series = square * (1 / (2 * k + 1) - series)
+    angle = ratio - ratio * series + jnp.where(turned, pi / 4, 0.0)
+    angle = jnp.where(ay > ax, pi / 2 - angle, angle)
+    angle = jnp.where(x < 0, pi - angle, angle)
+    return jnp.where(y < 0, -angle, angle)
+
+
+@_angle_of.defjvp
+def _angle_of_jvp(point: tuple[Array, Array], tangent: tuple[Array, Array]) -> tuple[Array, Array]:
+    (y, x), (dy, dx) = point, tangent
+    square = x * x + y * y
+    return _angle_of(y, x), (x * dy - y * dx) / jnp.where(square == 0, 1.0, square)
 
 
 def _parts(value: Decimal, bits: int) -> tuple[float, float, float]:

@@ -21,6 +21,7 @@ from crazyflow_ros.dynamics.components import (
     Vec4,
     Wrench,
     add,
+    angle_of,
     rotation_matrix,
     scale,
     transform,
@@ -29,7 +30,8 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.components import matrix_rows as rows
 from crazyflow_ros.dynamics.rigid_body import RigidBody
-from crazyflow_ros.elementwise import arctan2, maximum, sqrt, zeros_like
+from crazyflow_ros.elementwise import maximum, sqrt, zeros_like
+from crazyflow_ros.kernels import apart
 
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
 # this, the cosine of the pitch is kept constant.
@@ -153,13 +155,14 @@ def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Ve
     p, q, r = state.ang_vel
     cos_pitch = sqrt(maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
     sin_pitch, sin_roll, cos_roll = -zx, zy / cos_pitch, zz / cos_pitch
-    angles = arctan2(zy, zz), arctan2(-zx, cos_pitch), arctan2(yx, xx)
+    points = ((zy, zz), (-zx, cos_pitch), (yx, xx))
+    angles = apart(lambda points: [angle_of(y, x) for y, x in points], points)
 
     yaw_rate = (sin_roll * q + cos_roll * r) / cos_pitch
     pitch_rate = cos_roll * q - sin_roll * r
     roll_rate = p + yaw_rate * sin_pitch
     roll_acc, pitch_acc, yaw_acc = rpy_acceleration(
-        angles, (roll_rate, pitch_rate, yaw_rate), command, params
+        (angles[0], angles[1], angles[2]), (roll_rate, pitch_rate, yaw_rate), command, params
     )
     # The derivative of: body rates = W(roll, pitch) * (roll rate, pitch rate, yaw rate).
     along, across = roll_rate * cos_pitch * yaw_rate, sin_pitch * pitch_rate * yaw_rate

@@ -94,11 +94,6 @@ def nearest_integer(x: Array) -> Array:
     return library(x).round(x)
 
 
-def arcsin(x: Array) -> Array:
-    """Return the angle in -pi/2..pi/2 with this sine, rad."""
-    return library(x).arcsin(x)
-
-
 def arctan2(y: Array, x: Array) -> Array:
     """Return the angle in -pi..pi of the point (x, y), rad."""
     return library(y, x).arctan2(y, x)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import abs, arcsin, arctan2, clip, cos, ones_like, round, sin, sqrt, where, zeros_like
+from torch import abs, arctan2, clip, cos, ones_like, round, sin, sqrt, where, zeros_like
 
 __all__ = [
-    "abs", "arcsin", "arctan2", "clip", "constant", "cos", "maximum", "ones_like", "round", "sin",
+    "abs", "arctan2", "clip", "constant", "cos", "maximum", "ones_like", "round", "sin",
     "sqrt", "stack", "where", "zeros_like",
 ]  # fmt: skip
 

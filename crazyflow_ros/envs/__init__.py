@@ -1,25 +1,46 @@
-"""A Gymnasium vector environment of quadrotors; requires the extra `gym`."""
+"""Environments of quadrotors, as pure functions and for Gymnasium; requires the extra `gym`."""
 
 import gymnasium
 
+from crazyflow_ros.envs.configuration import Autoreset, Configuration
 from crazyflow_ros.envs.environment import Environment, Timestep
+from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.registration import TASKS
-from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task
+from crazyflow_ros.envs.single import QuadrotorEnv
+from crazyflow_ros.envs.tasks import (
+    FigureEight,
+    Hover,
+    Landing,
+    Reach,
+    Recovery,
+    Start,
+    Task,
+    Velocity,
+)
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
 __all__ = [
+    "Autoreset",
+    "Configuration",
     "Environment",
     "FigureEight",
+    "Hover",
     "Landing",
+    "QuadrotorEnv",
     "QuadrotorVectorEnv",
+    "Race",
     "Reach",
+    "Recovery",
+    "Start",
     "Task",
     "Timestep",
+    "Velocity",
 ]
 
 for _kind in TASKS:
     gymnasium.register(
         id=f"crazyflow_ros/{_kind}-v0",
+        entry_point="crazyflow_ros.envs.registration:make_one",
         vector_entry_point="crazyflow_ros.envs.registration:make",
         kwargs={"kind": _kind},
     )

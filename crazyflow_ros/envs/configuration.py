@@ -67,6 +67,8 @@ class Configuration:
     """Stages of a tick, inserted before the integration."""
     forces: tuple[External, ...] | None = None
     """External forces, see `Sim`."""
+    scene: str = "floor"
+    """Name or path of the MJCF scene in pictures."""
     randomizers: tuple[ResetStage, ...] = ()
     """Stages that draw what differs between episodes, such as `randomize_mass(0.3)`."""
     max_episode_steps: int | None = None

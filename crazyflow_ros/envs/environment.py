@@ -11,7 +11,7 @@ from jax import Array
 
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
 from crazyflow_ros.envs.configuration import Autoreset, Configuration
-from crazyflow_ros.envs.tasks import Flight, Task, Verdict
+from crazyflow_ros.envs.tasks import Course, Flight, Task, Verdict
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.sim import Sim, SimData, functional
@@ -91,6 +91,7 @@ class Environment:
             attitude_freq=config.freq,
             body_rate_freq=config.freq,
             force_torque_freq=config.freq,
+            scene=config.scene,
             forces=config.forces,
         )
         self._older = -(-config.delay // config.ticks)  # actions before the present one
@@ -218,7 +219,7 @@ class Environment:
         if self._noise.any():
             pairs = jax.vmap(jax.random.split)(jax.random.wrap_key_data(data.plugins[KEY][:, 0]))
             keys, subkeys = pairs[:, 0], pairs[:, 1]
-            noise = jax.vmap(lambda key: jax.random.normal(key, frame.shape[1:], frame.dtype))
+            noise: Any = jax.vmap(lambda key: jax.random.normal(key, frame.shape[1:], frame.dtype))
             frame += noise(subkeys) * jnp.asarray(self._noise, frame.dtype)
             key = jax.random.key_data(keys)[:, None]
             data = data.replace(plugins=data.plugins | {KEY: key})
@@ -226,21 +227,31 @@ class Environment:
             earlier = jnp.where(new, 0.0, earlier)
         return self.observation.stacked(frame, earlier), data
 
-    def _judged(self, before: SimData, after: SimData) -> tuple[Array, Array, Array]:
-        """Return rewards (n, M), and whether worlds are terminated, and successful, (n,)."""
+    def _judged(self, before: SimData, after: SimData) -> tuple[SimData, Array, Array, Array]:
+        """Return the verdict on a step of n worlds.
 
-        def flight(data: SimData) -> Flight:
-            motion = self._motion(data)
-            parts = (motion.pos, motion.vel, motion.goal - motion.pos)
-            return Flight(*(x.reshape(-1, 3) for x in parts))
-
-        verdict = Verdict(*self.task.judge(flight(before), flight(after)))
+        Returns:
+            Data with the next goals; rewards (n, M); whether worlds are terminated, and whether
+            they are successful, (n,).
+        """
+        flights = self._flight(before), self._flight(after)
+        verdict = Verdict(*self.task.judge(*flights))
         reward, terminated, success = (
             x.reshape(after.states.pos.shape[:2])
             for x in (verdict.reward, verdict.terminated, verdict.success)
         )
+        if isinstance(self.task, Course):
+            origin = after.plugins[ORIGIN]
+            advanced = self.task.advance(*flights).reshape(origin.shape)
+            after = after.replace(plugins=after.plugins | {ORIGIN: advanced})
         done, failed = success.all(axis=1), (terminated & ~success).any(axis=1)
-        return reward, failed | (done & terminated.any(axis=1)), done
+        return after, reward, failed | (done & terminated.any(axis=1)), done
+
+    def _flight(self, data: SimData) -> Flight:
+        motion, origin = self._motion(data), data.plugins[ORIGIN]
+        errors = (motion.goal - motion.pos, motion.goal_vel - motion.vel)
+        pos, vel, error, vel_error = (x.reshape(-1, 3) for x in (motion.pos, motion.vel, *errors))
+        return Flight(pos, vel, error, vel_error, origin.reshape(-1, origin.shape[-1]))
 
     def _finish(
         self, beginning: Beginning, changed: list[bool], before: SimData, after: SimData
@@ -254,7 +265,7 @@ class Environment:
             after: Data after them.
         """
         ended = before.plugins[ENDED][:, 0, 0]  # in the step before
-        reward, terminated, success = self._judged(before, after)
+        after, reward, terminated, success = self._judged(before, after)
         late = after.core.steps[:, 0] >= self.max_episode_steps * self.config.ticks
         verdict = {TERMINATED: terminated, TRUNCATED: late, SUCCESS: success}
         flags = {name: flag & ~ended for name, flag in verdict.items()}

@@ -1,16 +1,17 @@
-"""Entry points for `gymnasium.make_vec`."""
+"""Entry points for `gymnasium.make` and `gymnasium.make_vec`."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
-from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach
+from crazyflow_ros.envs.gates import Race
+from crazyflow_ros.envs.single import QuadrotorEnv
+from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Recovery, Task, Velocity
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
-TASKS: dict[str, type[Reach | FigureEight | Landing]] = {
-    task.__name__: task for task in (Reach, FigureEight, Landing)
-}
+_KINDS = (Hover, Reach, Velocity, Landing, FigureEight, Recovery, Race)
+TASKS: dict[str, type[Any]] = {task.__name__: task for task in _KINDS}
 
 
 def make(num_envs: int, kind: str, **options: Any) -> QuadrotorVectorEnv:
@@ -24,11 +25,28 @@ def make(num_envs: int, kind: str, **options: Any) -> QuadrotorVectorEnv:
     Raises:
         ValueError: An option is out of range, or the task is of another kind.
     """
-    own = {f.name: options.pop(f.name) for f in fields(TASKS[kind]) if f.name in options}
+    return QuadrotorVectorEnv(num_envs, *_task_of(kind, options), **options)
+
+
+def make_one(kind: str, **options: Any) -> QuadrotorEnv:
+    """Return an environment of one world; see `make`."""
+    return QuadrotorEnv(*_task_of(kind, options), **options)
+
+
+def _task_of(kind: str, options: dict[str, Any]) -> tuple[Task]:
+    """Remove the fields of the task from the options, and return the task.
+
+    Raises:
+        ValueError: One is out of range, or the task is of another kind.
+    """
+    names = [f.name for f in fields(TASKS[kind])]
+    own = {name: options.pop(name) for name in names if name in options}
     task = options.pop("task", None)
     if task is None:
         task = TASKS[kind](**own)
     elif own or not isinstance(task, TASKS[kind]):
         other = f" and {sorted(own)}" if own else ""
         raise ValueError(f"task must be a {kind}, or its fields: got {task!r}{other}")
-    return QuadrotorVectorEnv(num_envs, task, **options)
+    if isinstance(task, Race):
+        options.setdefault("scene", task.scene)
+    return (task,)

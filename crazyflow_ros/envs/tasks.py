@@ -1,15 +1,18 @@
-"""Tasks of drones. N worlds with one drone each; world frame, SI units."""
+"""Tasks of drones, world frame, SI units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, tau
+from math import inf, isfinite, pi, tau
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+
+from crazyflow_ros.dynamics.components import sin_cos
+from crazyflow_ros.sim.data import grid_2d
 
 
 class Start(NamedTuple):
@@ -34,7 +37,7 @@ class Start(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """Motion of the drones."""
+    """Motion of N drones."""
 
     pos: Array
     """(N, 3) m."""
@@ -42,6 +45,10 @@ class Flight(NamedTuple):
     """(N, 3) m/s."""
     error: Array
     """(N, 3) from the drone to its goal, m."""
+    vel_error: Array
+    """(N, 3) velocity of the goal relative to the drone, m/s."""
+    origin: Array
+    """(N, k) as in `Start`, after the changes of `Course.advance`."""
 
 
 class Verdict(NamedTuple):
@@ -64,12 +71,17 @@ class Task(Protocol):
         """Length of an episode [s], after which it is truncated."""
         ...
 
-    def begin(self, key: Array, n: int) -> tuple[Array, Array]:
-        """Return initial positions at rest, and the `origin` for `goal`: both (n, 3) m."""
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
+        """Return a `Start`, or its first fields, for the n drones of a world."""
         ...
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """Return the desired position [m] and velocity [m/s], both (N, 3), at a time (N, 1) s."""
+        """Return position [m] and velocity [m/s] of the goals, (N, 3), at a time (N, 1) s.
+
+        Args:
+            origin: (N, k) as in `Start`.
+            time: (N, 1) since the beginning of the episode, s.
+        """
         ...
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
@@ -77,7 +89,16 @@ class Task(Protocol):
         ...
 
 
-def _check(task: object, *names: str, lowest: float = -inf) -> None:
+@runtime_checkable
+class Course(Task, Protocol):
+    """A task with one goal after the other."""
+
+    def advance(self, before: Flight, after: Flight) -> Array:
+        """Return the `origin` for the next step, (N, k)."""
+        ...
+
+
+def check(task: object, *names: str, lowest: float = -inf) -> None:
     """Check that fields hold finite numbers above `lowest`.
 
     Raises:
@@ -91,13 +112,163 @@ def _check(task: object, *names: str, lowest: float = -inf) -> None:
             raise ValueError(f"{kind} must be finite{above}, got {value}")
 
 
-def _within(key: Array, n: int, centre: tuple[float, ...], spread: tuple[float, ...]) -> Array:
+def within(key: Array, n: int, centre: tuple[float, ...], spread: tuple[float, ...]) -> Array:
     """Return (n, 3) random points in a box."""
     return jnp.array(centre) + jax.random.uniform(key, (n, 3), minval=-1) * jnp.array(spread)
 
 
-def _length(vector: Array) -> Array:
+def side_by_side(points: Array) -> Array:
+    """Return (n, 3) points, shifted to a grid of 1 m."""
+    return points + jnp.asarray(np.pad(grid_2d(len(points)), ((0, 0), (0, 1))), points.dtype)
+
+
+def length(vector: Array) -> Array:
+    """Return the length of vectors, (..., 3)."""
     return jnp.linalg.norm(vector, axis=-1)
+
+
+@dataclass(frozen=True)
+class Hover:
+    """Stay at a point. The reward is 1 there, and falls to 1/e half a metre away.
+
+    Attributes:
+        seconds: Length of an episode.
+        point: The point, m.
+        spread: Half the sides of the box around it in which drones start, m.
+        tolerance: Distance at which the drone counts as there, m.
+        limit: Distance at which the drone is lost, m; that costs 1.
+    """
+
+    seconds: float = 5.0
+    point: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    spread: tuple[float, float, float] = (0.3, 0.3, 0.3)
+    tolerance: float = 0.1
+    limit: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Check the fields.
+
+        Raises:
+            ValueError: A length or time is not positive, or a number is not finite.
+        """
+        check(self, "point", "spread")
+        check(self, "seconds", "tolerance", "limit", lowest=0)
+
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
+        """See `Task`."""
+        point = jnp.tile(jnp.array(self.point), (n, 1))
+        return side_by_side(within(key, n, self.point, self.spread)), side_by_side(point)
+
+    def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
+        """See `Task`."""
+        del time
+        return origin, jnp.zeros_like(origin)
+
+    def judge(self, before: Flight, after: Flight) -> Verdict:
+        """See `Task`. A drone succeeds while it is there."""
+        del before
+        distance = length(after.error)
+        lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
+        return Verdict(jnp.exp(-2 * distance) - 1.0 * lost, lost, distance < self.tolerance)
+
+
+@dataclass(frozen=True)
+class Recovery(Hover):
+    """Hover after a throw, from any attitude. Rewards as in `Hover`.
+
+    Attributes:
+        seconds: Length of an episode.
+        point: The point to hover at, m.
+        spread: Half the sides of the box around it in which drones start, m.
+        tolerance: Distance at which the drone counts as there, m.
+        limit: Distance at which the drone is lost, m; that costs 1.
+        angle: Largest initial angle of the drone from level, rad; at most pi.
+        speed: Largest initial velocity along each axis, m/s.
+        rate: Largest initial body rate about each axis, rad/s.
+    """
+
+    point: tuple[float, float, float] = (0.0, 0.0, 3.0)
+    limit: float = 5.0
+    angle: float = pi
+    speed: float = 1.0
+    rate: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Check the fields.
+
+        Raises:
+            ValueError: A length or time is not positive, a number is not finite, or an angle is
+                above pi.
+        """
+        super().__post_init__()
+        check(self, "angle", "speed", "rate", lowest=-1e-9)
+        if self.angle > pi:
+            raise ValueError(f"Recovery: angle must be at most pi, got {self.angle}")
+
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
+        """See `Task`."""
+        keys = jax.random.split(key, 5)
+        pos, origin, *_ = super().begin(keys[0], n)
+        vel, ang_vel = (
+            within(k, n, (0.0, 0.0, 0.0), (most,) * 3)
+            for k, most in zip(keys[1:3], (self.speed, self.rate))
+        )
+        # About a horizontal axis, after a turn about the vertical one.
+        angle, direction, yaw = (
+            jax.random.uniform(k, (n,), minval=-most, maxval=most)
+            for k, most in zip(jax.random.split(keys[3], 3), (self.angle, pi, pi))
+        )
+        (st, ct), (sy, cy) = (sin_cos(a / 2) for a in (angle, yaw))
+        sd, cd = sin_cos(direction - yaw / 2)
+        quat = jnp.stack([st * cd, st * sd, ct * sy, ct * cy], axis=-1)
+        return Start(pos, origin, quat, vel, ang_vel)
+
+
+@dataclass(frozen=True)
+class Velocity:
+    """Fly at a velocity. The reward is 1 there, and falls to 1/e at a difference of 1 m/s.
+
+    Attributes:
+        seconds: Length of an episode.
+        centre: Centre of the box in which drones start, m.
+        spread: Half its sides, m.
+        speed: Largest goal velocity along each axis, m/s.
+        tolerance: Difference at which the velocity counts as reached, m/s.
+    """
+
+    seconds: float = 5.0
+    centre: tuple[float, float, float] = (0.0, 0.0, 6.0)
+    spread: tuple[float, float, float] = (1.0, 1.0, 0.5)
+    speed: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    tolerance: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Check the fields.
+
+        Raises:
+            ValueError: A time or tolerance is not positive, or a number is not finite.
+        """
+        check(self, "centre", "spread", "speed")
+        check(self, "seconds", "tolerance", lowest=0)
+
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
+        """See `Task`."""
+        keys = jax.random.split(key)
+        pos = side_by_side(within(keys[0], n, self.centre, self.spread))
+        vel = within(keys[1], n, (0.0, 0.0, 0.0), self.speed)
+        return pos, jnp.concatenate([pos, vel], axis=-1)
+
+    def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
+        """See `Task`. The position of the goal moves at its velocity."""
+        pos, vel = origin[:, :3], origin[:, 3:]
+        return pos + vel * time, vel
+
+    def judge(self, before: Flight, after: Flight) -> Verdict:
+        """See `Task`. A drone succeeds while it has the velocity; the floor costs 1."""
+        del before
+        difference, crashed = length(after.vel_error), after.pos[:, 2] <= 0
+        reward = jnp.exp(-difference) - 1.0 * crashed
+        return Verdict(reward, crashed, difference < self.tolerance)
 
 
 @dataclass(frozen=True)
@@ -126,15 +297,14 @@ class Reach:
         Raises:
             ValueError: A length, speed or time is not positive, or a number is not finite.
         """
-        _check(self, "centre", "spread")
-        _check(self, "seconds", "tolerance", "speed", "limit", lowest=0)
+        check(self, "centre", "spread")
+        check(self, "seconds", "tolerance", "speed", "limit", lowest=0)
 
-    def begin(self, key: Array, n: int) -> tuple[Array, Array]:
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         """See `Task`."""
-        start, goal = jax.random.split(key)
-        return _within(start, n, self.centre, self.spread), _within(
-            goal, n, self.centre, self.spread
-        )
+        keys = jax.random.split(key)
+        pos, goal = (within(k, n, self.centre, self.spread) for k in keys)
+        return side_by_side(pos), side_by_side(goal)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
         """See `Task`."""
@@ -143,10 +313,10 @@ class Reach:
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
         """See `Task`."""
-        distance = _length(after.error)
-        reached = (distance < self.tolerance) & (_length(after.vel) < self.speed)
+        distance = length(after.error)
+        reached = (distance < self.tolerance) & (length(after.vel) < self.speed)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
-        reward = _length(before.error) - distance + reached - 1.0 * lost
+        reward = length(before.error) - distance + reached - 1.0 * lost
         return Verdict(reward, reached | lost, reached)
 
 
@@ -176,12 +346,14 @@ class FigureEight:
         Raises:
             ValueError: A length or time is not positive, or a number is not finite.
         """
-        _check(self, "centre", "size", "spread")
-        _check(self, "seconds", "period", "limit", lowest=0)
+        check(self, "centre", "size", "spread")
+        check(self, "seconds", "period", "limit", lowest=0)
 
-    def begin(self, key: Array, n: int) -> tuple[Array, Array]:
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         """See `Task`."""
-        return _within(key, n, self.centre, self.spread), jnp.tile(jnp.array(self.centre), (n, 1))
+        centre = jnp.tile(jnp.array(self.centre), (n, 1))
+        pos = within(key, n, self.centre, self.spread)
+        return side_by_side(pos), side_by_side(centre)
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
         """See `Task`."""
@@ -194,7 +366,7 @@ class FigureEight:
     def judge(self, before: Flight, after: Flight) -> Verdict:
         """See `Task`. A drone succeeds as long as it is not lost."""
         del before
-        distance = _length(after.error)
+        distance = length(after.error)
         lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
         return Verdict(jnp.exp(-5 * distance) - 1.0 * lost, lost, ~lost)
 
@@ -225,12 +397,13 @@ class Landing:
         Raises:
             ValueError: A length, speed or time is not positive, or a number is not finite.
         """
-        _check(self, "spread")
-        _check(self, "seconds", "height", "pad", "speed", "limit", lowest=0)
+        check(self, "spread")
+        check(self, "seconds", "height", "pad", "speed", "limit", lowest=0)
 
-    def begin(self, key: Array, n: int) -> tuple[Array, Array]:
+    def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         """See `Task`."""
-        return _within(key, n, (0.0, 0.0, self.height), self.spread), jnp.zeros((n, 3))
+        pos = within(key, n, (0.0, 0.0, self.height), self.spread)
+        return side_by_side(pos), side_by_side(jnp.zeros((n, 3)))
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
         """See `Task`."""
@@ -239,10 +412,10 @@ class Landing:
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
         """See `Task`."""
-        distance, touched = _length(after.error), after.pos[:, 2] <= 0
+        distance, touched = length(after.error), after.pos[:, 2] <= 0
         # On the floor, the drone has already stopped.
-        speed = jnp.maximum(_length(before.vel), _length(after.vel))
-        landed = touched & (_length(after.error[:, :2]) < self.pad) & (speed < self.speed)
+        speed = jnp.maximum(length(before.vel), length(after.vel))
+        landed = touched & (length(after.error[:, :2]) < self.pad) & (speed < self.speed)
         failed = (touched & ~landed) | (distance > self.limit)
-        reward = _length(before.error) - distance + landed - 1.0 * failed
+        reward = length(before.error) - distance + landed - 1.0 * failed
         return Verdict(reward, landed | failed, landed)

@@ -33,6 +33,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     Attributes:
         environment: The environment.
+        rewards_of_drones: Rewards of the last step, (num_envs, n_drones).
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._ended: np.ndarray | None = None
+        self.rewards_of_drones = np.zeros((num_envs, config.n_drones), np.float32)
 
     @property
     def sim(self) -> Sim:
@@ -132,6 +134,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
                 final_info = {"is_success": success & ended, "_is_success": ended}
                 info |= {"final_obs": final, "_final_obs": ended}
                 info |= {"final_info": final_info, "_final_info": ended}
+        self.rewards_of_drones = reward[0]
         rewards = reward[0].mean(axis=-1) if self._drones else reward[0, :, 0]
         return self._observations(obs), rewards, terminated, truncated, info
 

@@ -215,12 +215,14 @@ class Ticks:
         """
         if self._last is None:
             return list(after)
-        ending = partial(self._last, self._data(before))
-        return self._after(ending, after, self._finished)
+        ending = partial(self._last, self._data(before, True))
+        return self._after(ending, after, self._finished, True)
 
-    def _after(self, stage: Stage, args: Sequence[Any], places: list[int]) -> list[Any]:
+    def _after(
+        self, stage: Stage, args: Sequence[Any], places: list[int], whole: bool = False
+    ) -> list[Any]:
         """Return the arguments, those at `places` as they are after a stage."""
-        leaves = jax.tree.leaves(stage(self._data(args)))
+        leaves = jax.tree.leaves(stage(self._data(args, whole)))
 
         def value(place: int) -> Any:
             if place >= self.n_own:
@@ -230,11 +232,13 @@ class Ticks:
 
         return replaced(args, places, [value(i) for i in places])
 
-    def _data(self, args: Sequence[Any]) -> SimData:
+    def _data(self, args: Sequence[Any], whole: bool = False) -> SimData:
         """Return the data. Leaves that nothing reads are zero.
 
         Args:
             args: The arguments, with arrays (rows, worlds, drones) or tuples of their rows.
+            whole: Put rows together so that operations on whole leaves vectorise; otherwise so that
+                operations on components do.
         """
         n_worlds = args[0][0].shape[0]
         n_common = len(self.common)
@@ -245,8 +249,10 @@ class Ticks:
         for group, array in zip([*self.moving, *self.fixed], args):
             for i, rows in self._rows_of_each(group):
                 part, shape = array[rows], self._shapes[i].shape
-                is_rows = isinstance(part, tuple)
-                leaves[i] = stack(part).reshape(-1, *shape[1:]) if is_rows else leaf_of(part, shape)
+                if isinstance(part, tuple) and not whole:
+                    leaves[i] = stack(part).reshape(-1, *shape[1:])
+                else:
+                    leaves[i] = leaf_of(jnp.stack(part), shape)
         for i, (x, own) in enumerate(zip(self._shapes, self._owned)):
             if i not in leaves:
                 leaves[i] = jnp.zeros((n_worlds, *x.shape[1:]) if own else x.shape, x.dtype)

@@ -1,0 +1,69 @@
+"""The environment of one world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.envs.vector import QuadrotorVectorEnv
+from crazyflow_ros.sim import Sim
+
+
+class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """An `Environment` of one world, with Gymnasium's interface; see `QuadrotorVectorEnv`.
+
+    Attributes:
+        worlds: The vector environment with that world.
+    """
+
+    def __init__(self, task: Task, render_mode: str | None = None, **options: Any) -> None:
+        """Build the world.
+
+        Args:
+            task: Task of the drones.
+            render_mode: `rgb_array`, or None.
+            **options: See `Configuration`; not `autoreset`, because a user resets this one.
+
+        Raises:
+            ValueError: An argument is out of range; the message names it.
+            TypeError: There is no such option.
+        """
+        self.worlds = QuadrotorVectorEnv(
+            1, task, render_mode=render_mode, autoreset="disabled", **options
+        )
+        fps = self.worlds.metadata["render_fps"]
+        self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": fps}
+        self.render_mode = render_mode
+        self.action_space = self.worlds.single_action_space
+        self.observation_space = self.worlds.single_observation_space
+
+    @property
+    def sim(self) -> Sim:
+        """The simulation. Stages added to its pipelines act from the next step or reset on."""
+        return self.worlds.sim
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; see `QuadrotorVectorEnv.reset`."""
+        super().reset(seed=seed)
+        obs, _ = self.worlds.reset(seed=int(self.np_random.integers(2**31)), options=options)
+        return obs[0], {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Apply an action until the next one is due; see `QuadrotorVectorEnv.step`."""
+        obs, reward, terminated, truncated, info = self.worlds.step(np.asarray(action)[None])
+        success = {"is_success": bool(info["is_success"][0])}
+        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), success
+
+    def render(self) -> np.ndarray | None:
+        """Return an image, (480, 640, 3) uint8, or None without a render mode."""
+        pictures = self.worlds.render()
+        return None if pictures is None else pictures[0]
+
+    def close(self) -> None:
+        """Free the renderers."""
+        self.worlds.close()

@@ -1,0 +1,117 @@
+"""Swarms for PettingZoo; requires the extra `swarm`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.envs.vector import QuadrotorVectorEnv
+from crazyflow_ros.extras import extra
+from crazyflow_ros.policy.action import SIZE
+
+with extra("swarm"):
+    from pettingzoo import ParallelEnv
+
+
+class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type information
+    """The drones of one world as agents cf0, cf1 and so on, with a task each.
+
+    An episode ends for all of them: when one fails, or when all do their task.
+
+    Attributes:
+        worlds: The vector environment with that world.
+    """
+
+    def __init__(
+        self, task: Task, n_drones: int = 2, render_mode: str | None = None, **options: Any
+    ) -> None:
+        """Build the world.
+
+        Args:
+            task: Task of the drones.
+            n_drones: Number of drones, at least 2.
+            render_mode: `rgb_array`, or None.
+            **options: See `Configuration`; not `autoreset`, because a user resets this one.
+
+        Raises:
+            ValueError: An argument is out of range; the message names it.
+            TypeError: There is no such option.
+        """
+        if n_drones == 1:
+            raise ValueError("n_drones must be at least 2 for a swarm, got 1")
+        self.worlds = QuadrotorVectorEnv(
+            1, task, render_mode=render_mode, n_drones=n_drones, autoreset="disabled", **options
+        )
+        self.metadata = {**self.worlds.metadata, "name": "crazyflow_ros_swarm_v0"}
+        self.render_mode = render_mode
+        self.possible_agents = [f"cf{i}" for i in range(n_drones)]
+        self.agents: list[str] = []
+        seen = self.worlds.environment.observation.size
+        self._spaces = {
+            name: (
+                gymnasium.spaces.Box(-1, 1, (SIZE,), np.float32),
+                gymnasium.spaces.Box(-np.inf, np.inf, (seen,), np.float32),
+            )
+            for name in self.possible_agents
+        }
+
+    def action_space(self, agent: str) -> gymnasium.spaces.Box:
+        """Return the space of an agent's actions."""
+        return self._spaces[agent][0]
+
+    def observation_space(self, agent: str) -> gymnasium.spaces.Box:
+        """Return the space of an agent's observations."""
+        return self._spaces[agent][1]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
+        """Begin an episode; see `QuadrotorVectorEnv.reset`."""
+        obs, _ = self.worlds.reset(seed=seed, options=options)
+        self.agents = list(self.possible_agents)
+        return dict(zip(self.agents, obs[0])), {name: {} for name in self.agents}
+
+    def step(
+        self, actions: dict[str, np.ndarray]
+    ) -> tuple[
+        dict[str, np.ndarray],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Apply the actions of all agents until the next ones are due.
+
+        Raises:
+            ValueError: An agent has no action, or one of a wrong shape, NaN or infinity.
+        """
+        if missing := [name for name in self.agents if name not in actions]:
+            raise ValueError(f"actions are missing for {', '.join(missing)}")
+        agents = self.agents
+        if not agents:
+            return {}, {}, {}, {}, {}
+        given = np.stack([np.asarray(actions[name], np.float32) for name in agents])
+        obs, _, terminated, truncated, info = self.worlds.step(given[None])
+        rewards = self.worlds.rewards_of_drones[0]
+        success = {"is_success": bool(info["is_success"][0])}
+        if terminated[0] or truncated[0]:
+            self.agents = []
+        return (
+            dict(zip(agents, obs[0])),
+            {name: float(reward) for name, reward in zip(agents, rewards)},
+            dict.fromkeys(agents, bool(terminated[0])),
+            dict.fromkeys(agents, bool(truncated[0])),
+            {name: dict(success) for name in agents},
+        )
+
+    def render(self) -> np.ndarray | None:
+        """Return an image, (480, 640, 3) uint8, or None without a render mode."""
+        pictures = self.worlds.render()
+        return None if pictures is None else pictures[0]
+
+    def close(self) -> None:
+        """Free the renderers."""
+        self.worlds.close()
