@@ -19,6 +19,8 @@ features = {
     "filters": ["google-re2>=1.1,<2"],  # of simulation_interfaces
     "view": ["viser==1.1.1"],  # the page, whose guard stands before the server of this version
     "foxglove": ["foxglove-sdk>=0.30,<0.31"],
+    "foundation": ["h5py>=3.10,<4"],  # policies of foundation-policy
+    "onnx": ["onnx>=1.16,<2"],  # policies of ONNX
 }
 
 
@@ -118,6 +120,7 @@ setup(
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "playwright",  # drives a Chromium, which looks at the page
             "robo-ws-bridge",  # a client of Foxglove's protocol
+            "foundation-policy==1.0.2",  # flies all our drones
             *(package for packages in features.values() for package in packages),
         ],
     },

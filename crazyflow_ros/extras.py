@@ -14,6 +14,8 @@ _NEEDED = {
     "filters": ("re2", "google-re2"),
     "view": ("viser", "viser"),
     "foxglove": ("foxglove", "foxglove-sdk"),
+    "foundation": ("h5py", "h5py"),
+    "onnx": ("onnx", "onnx"),
 }
 """The module and the package that each extra brings."""
 

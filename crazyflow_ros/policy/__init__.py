@@ -1,0 +1,1 @@
+"""Policies: observation to action, as pure functions. No ROS, Gymnasium or MuJoCo."""

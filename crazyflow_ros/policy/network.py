@@ -1,0 +1,224 @@
+"""Networks of dense and recurrent layers, as pytrees of weights with pure functions.
+
+PyTorch's conventions: weights are (outputs, inputs), and the gates of a GRU are reset, update, new
+(Cho et al., https://arxiv.org/abs/1406.1078).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.struct import Struct, static_field
+
+Product = Callable[[Array, Array], Array]
+"""From inputs (..., n) and weights (m, n) to (..., m)."""
+
+
+def _fast_tanh(x: Array) -> Array:
+    x = jnp.clip(x, -3, 3)
+    return x * (27 + x * x) / (27 + 9 * x * x)
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "identity": lambda x: x,
+    "relu": lambda x: jnp.maximum(x, 0),
+    "leaky_relu": lambda x: jnp.where(x >= 0, x, 0.01 * x),
+    "elu": lambda x: jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1),
+    "sigmoid": lambda x: (jnp.tanh(x / 2) + 1) / 2,
+    "silu": lambda x: x * (jnp.tanh(x / 2) + 1) / 2,
+    "tanh": jnp.tanh,
+    "fast_tanh": _fast_tanh,
+    "softsign": lambda x: x / (1 + jnp.abs(x)),
+}
+"""Activations by name. `fast_tanh` is a rational function, as in RLtools."""
+
+
+def matrix_product(inputs: Array, weights: Array) -> Array:
+    """Return the product as a matrix product, which suits large batches and derivatives."""
+    return inputs @ weights.T
+
+
+def column_by_column(inputs: Array, weights: Array) -> Array:
+    """Return the product as a loop of plain arithmetic, which compiles into one kernel.
+
+    See `kernels.one_kernel`. The order of summation does not depend on the batch.
+    """
+    columns = weights.T
+
+    def add(i: Array, total: Array) -> Array:
+        one = jax.lax.dynamic_index_in_dim(inputs, i, axis=-1)
+        return total + one * jax.lax.dynamic_index_in_dim(columns, i, keepdims=False)
+
+    n_out, n_in = weights.shape
+    zeros = jnp.zeros((*inputs.shape[:-1], n_out), jnp.result_type(inputs, weights))
+    return jax.lax.fori_loop(0, n_in, add, zeros)
+
+
+class Dense(Struct):
+    """A dense layer."""
+
+    weights: Array
+    """(outputs, inputs)."""
+    bias: Array
+    """(outputs,)."""
+    activation: str = static_field()
+    """Name in `ACTIVATIONS`."""
+
+    @property
+    def n_in(self) -> int:
+        """Number of inputs."""
+        return self.weights.shape[1]
+
+    @property
+    def n_out(self) -> int:
+        """Number of outputs."""
+        return self.weights.shape[0]
+
+    @property
+    def memory(self) -> Array:
+        """(0,), as it remembers nothing."""
+        return self.bias[:0]
+
+    def __call__(
+        self, inputs: Array, memory: Array, product: Product = matrix_product
+    ) -> tuple[Array, Array]:
+        """Return outputs (..., outputs) and the memory."""
+        return ACTIVATIONS[self.activation](product(inputs, self.weights) + self.bias), memory
+
+
+class Gru(Struct):
+    """A gated recurrent unit."""
+
+    input_weights: Array
+    """(3 outputs, inputs)."""
+    hidden_weights: Array
+    """(3 outputs, outputs)."""
+    input_bias: Array
+    """(3 outputs,)."""
+    hidden_bias: Array
+    """(3 outputs,)."""
+    initial: Array
+    """(outputs,) memory at the start."""
+
+    @property
+    def n_in(self) -> int:
+        """Number of inputs."""
+        return self.input_weights.shape[1]
+
+    @property
+    def n_out(self) -> int:
+        """Number of outputs, and of the numbers it remembers."""
+        return self.hidden_weights.shape[1]
+
+    @property
+    def memory(self) -> Array:
+        """(outputs,) at the start."""
+        return self.initial
+
+    def __call__(
+        self, inputs: Array, memory: Array, product: Product = matrix_product
+    ) -> tuple[Array, Array]:
+        """Return outputs (..., outputs), which are also the new memory."""
+        now = jnp.split(product(inputs, self.input_weights) + self.input_bias, 3, axis=-1)
+        past = jnp.split(product(memory, self.hidden_weights) + self.hidden_bias, 3, axis=-1)
+        reset, update = (ACTIVATIONS["sigmoid"](a + b) for a, b in zip(now[:2], past[:2]))
+        new = jnp.tanh(now[2] + reset * past[2])
+        outputs = new + update * (memory - new)
+        return outputs, outputs
+
+
+class Network(Struct):
+    """Layers one after the other."""
+
+    layers: tuple[Dense | Gru, ...]
+
+    @property
+    def n_in(self) -> int:
+        """Number of inputs."""
+        return self.layers[0].n_in
+
+    @property
+    def n_out(self) -> int:
+        """Number of outputs."""
+        return self.layers[-1].n_out
+
+    @property
+    def memory(self) -> Array:
+        """(k,) memory of all layers at the start; k is 0 without recurrent layers."""
+        return jnp.concatenate([layer.memory for layer in self.layers])
+
+    def __call__(
+        self, inputs: Array, memory: Array, product: Product = matrix_product
+    ) -> tuple[Array, Array]:
+        """Evaluate the network once.
+
+        Args:
+            inputs: (..., n_in).
+            memory: (..., k), see `memory`.
+            product: How products with the weights are computed.
+
+        Returns:
+            Outputs (..., n_out), and the new memory.
+        """
+        now, memories, start = inputs, [], 0
+        for layer in self.layers:
+            end = start + layer.memory.size
+            now, remembered = layer(now, memory[..., start:end], product)
+            memories.append(remembered)
+            start = end
+        return now, jnp.concatenate(memories, axis=-1)
+
+    def apply(self, inputs: Array) -> Array:
+        """Evaluate a network without recurrent layers: (..., n_in) to (..., n_out)."""
+        return self(inputs, jnp.zeros((*inputs.shape[:-1], 0), inputs.dtype))[0]
+
+
+def mlp(
+    key: Array,
+    sizes: Sequence[int],
+    activation: str = "tanh",
+    *,
+    output_activation: str = "identity",
+    output_gain: float = 0.01,
+) -> Network:
+    """Return a network of dense layers with random orthogonal weights and zero biases.
+
+    As usual for policies (Andrychowicz et al., https://arxiv.org/abs/2006.05990), the last layer is
+    small, so that all actions begin near zero.
+
+    Args:
+        key: JAX random key.
+        sizes: Numbers of inputs, of each hidden layer, and of outputs.
+        activation: Name in `ACTIVATIONS`, of the hidden layers.
+        output_activation: The same of the last layer.
+        output_gain: Norm of the rows of the last layer; sqrt(2) of the others.
+
+    Raises:
+        ValueError: There are fewer than two sizes, or an activation is unknown.
+    """
+    if len(sizes) < 2:
+        raise ValueError(f"a network has the sizes of inputs and outputs, got {list(sizes)}")
+    layers, last = [], len(sizes) - 2
+    for i, (n_in, n_out) in enumerate(pairwise(sizes)):
+        key, subkey = jax.random.split(key)
+        gain = output_gain if i == last else 2**0.5
+        weights = jax.nn.initializers.orthogonal(gain)(subkey, (n_out, n_in), jnp.float32)
+        name = output_activation if i == last else activation
+        layers.append(Dense(weights, jnp.zeros(n_out, jnp.float32), known_activation(name)))
+    return Network(tuple(layers))
+
+
+def known_activation(name: str) -> str:
+    """Return the name of an activation.
+
+    Raises:
+        ValueError: It is unknown.
+    """
+    if name not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {name!r}, have {', '.join(ACTIVATIONS)}")
+    return name

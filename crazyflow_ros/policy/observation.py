@@ -1,0 +1,163 @@
+"""Observations: vectors that are put together from named parts of a drone's motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.drones import AnyDrone, resolve
+from crazyflow_ros.dynamics.components import rotation_matrix, split, stack
+from crazyflow_ros.dynamics.first_principles import Params
+
+LONGEST_HISTORY = 1000
+"""Largest `Observation.history`."""
+
+
+class Motion(NamedTuple):
+    """All that an observation can contain. Leading axes are a batch of drones."""
+
+    pos: Array
+    """(..., 3) centre of mass, world frame, m."""
+    quat: Array
+    """(..., 4) body to world, xyzw."""
+    vel: Array
+    """(..., 3) world frame, m/s."""
+    ang_vel: Array
+    """(..., 3) body frame, rad/s."""
+    rotor_vel: Array
+    """(..., 4) RPM."""
+    goal: Array
+    """(..., 3) position of the goal, world frame, m."""
+    goal_vel: Array
+    """(..., 3) velocity of the goal, world frame, m/s."""
+    action: Array
+    """(..., 4) previous action, -1 to 1; zeros at the start."""
+
+
+class Part(NamedTuple):
+    """A part of an observation."""
+
+    size: int
+    of: Callable[[Motion, tuple[float, float]], Array]
+    """Maps a motion and the range of rotor speeds to (..., size)."""
+
+
+def _rotation(motion: Motion) -> Array:
+    rows = rotation_matrix(split(motion.quat))  # type: ignore[arg-type]
+    return stack(tuple(x for row in rows for x in row))
+
+
+def _rotor_speeds(motion: Motion, rotor_range: tuple[float, float]) -> Array:
+    slowest, fastest = rotor_range
+    return (2 * motion.rotor_vel - (slowest + fastest)) / (fastest - slowest)
+
+
+PARTS: dict[str, Part] = {
+    "position": Part(3, lambda m, _: m.pos),
+    "position_error": Part(3, lambda m, _: m.goal - m.pos),
+    "velocity": Part(3, lambda m, _: m.vel),
+    "velocity_error": Part(3, lambda m, _: m.goal_vel - m.vel),
+    "attitude": Part(4, lambda m, _: m.quat),
+    "rotation": Part(9, lambda m, _: _rotation(m)),
+    "body_rates": Part(3, lambda m, _: m.ang_vel),
+    "rotor_speeds": Part(4, _rotor_speeds),
+    "previous_action": Part(4, lambda m, _: m.action),
+}
+"""Parts of observations by name:
+
+- `position` [m] and `velocity` [m/s], world axes;
+- `position_error` and `velocity_error`: of the goal, relative to the drone, world axes;
+- `attitude`: quaternion xyzw; `rotation`: matrix from body to world, row by row;
+- `body_rates` [rad/s], body axes;
+- `rotor_speeds`: -1 is the slowest, 1 the fastest;
+- `previous_action`: -1 to 1.
+"""
+
+DEFAULT_PARTS = ("position_error", "velocity_error", "attitude", "body_rates")
+"""Parts of the observations of the environments."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The composition of an observation: a pure function of motion and previous observation."""
+
+    parts: tuple[str, ...] = DEFAULT_PARTS
+    """Names in `PARTS`, in order."""
+    history: int = 1
+    """Number of consecutive frames in an observation, the newest first; 1 is the present one."""
+    rotor_range: tuple[float, float] = (0.0, 1.0)
+    """Slowest and fastest speed [RPM] for the part `rotor_speeds`, see `of`."""
+
+    def __post_init__(self) -> None:
+        """Check the parts.
+
+        Raises:
+            ValueError: A part is unknown, or a number out of range; the message names it.
+        """
+        if not self.parts:
+            raise ValueError(f"an observation has at least one part, of {', '.join(PARTS)}")
+        for part in self.parts:
+            if part not in PARTS:
+                raise ValueError(f"unknown part {part!r}, have {', '.join(PARTS)}")
+        if not 1 <= self.history <= LONGEST_HISTORY:
+            raise ValueError(f"history must be from 1 to {LONGEST_HISTORY}, got {self.history}")
+        slowest, fastest = self.rotor_range
+        if not 0 <= slowest < fastest < float("inf"):
+            raise ValueError(f"rotor_range must rise from 0 RPM or more, got {self.rotor_range}")
+
+    @classmethod
+    def of(
+        cls, drone: AnyDrone, parts: Sequence[str] = DEFAULT_PARTS, history: int = 1
+    ) -> Observation:
+        """Return the observation of a drone, whose rotors turn within its limits.
+
+        Args:
+            drone: A `Drone`, or the path of a drone's folder.
+            parts: Names in `PARTS`, in order.
+            history: Number of frames.
+
+        Raises:
+            ValueError: There is no such drone or part, or the history is out of range.
+        """
+        slowest, fastest = Params.create(resolve(drone)).rotor_vel_limits.tolist()
+        return cls(tuple(parts), history, (slowest, fastest))
+
+    @property
+    def frame_size(self) -> int:
+        """Numbers of a frame."""
+        return sum(PARTS[part].size for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        """Numbers of an observation."""
+        return self.history * self.frame_size
+
+    def __call__(self, motion: Motion, before: Array | None = None) -> Array:
+        """Return the observation of a motion.
+
+        Args:
+            motion: The present motion.
+            before: (..., size) previous observation, whose last frame is not read and may be left
+                out; None, or zeros, at the start.
+
+        Returns:
+            (..., size).
+        """
+        return self.stacked(self.frame(motion), before)
+
+    def frame(self, motion: Motion) -> Array:
+        """Return the newest frame of an observation, (..., frame_size)."""
+        parts: list[Any] = [PARTS[part].of(motion, self.rotor_range) for part in self.parts]
+        return jnp.concatenate(parts, axis=-1)
+
+    def stacked(self, frame: Array, before: Array | None = None) -> Array:
+        """Return the observation of a frame, for example one with noise; see `__call__`."""
+        if self.history == 1:
+            return frame
+        n = self.size - self.frame_size
+        past = jnp.zeros((*frame.shape[:-1], n), frame.dtype) if before is None else before[..., :n]
+        return jnp.concatenate([frame, past], axis=-1)

@@ -1,0 +1,81 @@
+"""A policy: from the motion of a drone to its command, with all that it needs to fly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.policy.action import SIZE, Action
+from crazyflow_ros.policy.network import Network, Product, matrix_product
+from crazyflow_ros.policy.observation import Motion, Observation
+from crazyflow_ros.struct import Struct, static_field
+
+
+class PolicyState(NamedTuple):
+    """What a policy remembers. Leading axes are a batch of drones."""
+
+    observation: Array
+    """(..., n) frames that the next observation repeats, without normalisation; zeros at first."""
+    action: Array
+    """(..., 4) previous action, -1 to 1; zeros at the start."""
+    memory: Array
+    """(..., k) of recurrent layers."""
+
+
+class Policy(Struct):
+    """A network with its observation and action; a pytree of weights."""
+
+    network: Network
+    mean: Array
+    """(n,) subtracted from observations."""
+    std: Array
+    """(n,) by which observations are then divided."""
+    observation: Observation = static_field()
+    action: Action = static_field()
+    freq: int = static_field()
+    """Actions per second."""
+    drone: str = static_field()
+    """Model of the drone for which it was made."""
+    dynamics: str = static_field()
+    """Dynamics with which it was trained, empty if that is unknown."""
+    about: str = static_field()
+    """Remark of its author."""
+
+    def initial_state(self, lead: tuple[int, ...] = ()) -> PolicyState:
+        """Return the state at the start.
+
+        Args:
+            lead: Shape of the batch of drones.
+        """
+        memory, dtype = self.network.memory, self.mean.dtype
+        return PolicyState(
+            observation=jnp.zeros((*lead, self._n_repeated), dtype),
+            action=jnp.zeros((*lead, SIZE), dtype),
+            memory=jnp.broadcast_to(memory, (*lead, memory.size)),
+        )
+
+    def act(
+        self, state: PolicyState, motion: Motion, product: Product = matrix_product
+    ) -> tuple[PolicyState, Array]:
+        """Choose a command.
+
+        Args:
+            state: What it remembers, from `initial_state` or the previous call.
+            motion: The present motion; its field `action` is ignored.
+            product: How products with the weights are computed.
+
+        Returns:
+            The new state, and the command (..., 4) of the control mode of `action`. It is NaN if
+            the network's output is.
+        """
+        seen = self.observation(motion._replace(action=state.action), state.observation)
+        output, memory = self.network((seen - self.mean) / self.std, state.memory, product)
+        action = jnp.clip(output, -1, 1)
+        repeated = seen[..., : self._n_repeated]
+        return PolicyState(repeated, action, memory), self.action(action)
+
+    @property
+    def _n_repeated(self) -> int:
+        return self.observation.size - self.observation.frame_size

@@ -1,0 +1,71 @@
+"""Policies and motions for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.policy.action import Action
+from crazyflow_ros.policy.checked import ActionNumbers, Specification, dense, gru
+from crazyflow_ros.policy.network import Dense, Gru
+from crazyflow_ros.policy.observation import Motion, Observation
+from crazyflow_ros.policy.policy import Policy
+
+
+def motions(n: int, *lead: int, seed: int = 0) -> Iterator[Motion]:
+    """Random motions of a batch of drones."""
+    rng = np.random.default_rng(seed)
+
+    def numbers(k: int, low: float = -2, high: float = 2) -> np.ndarray:
+        return rng.uniform(low, high, (*lead, k)).astype(np.float32)
+
+    for _ in range(n):
+        quat = Rotation.random(int(np.prod(lead, dtype=int)), rng=rng).as_quat()
+        yield Motion(
+            pos=numbers(3),
+            quat=quat.reshape(*lead, 4).astype(np.float32),
+            vel=numbers(3),
+            ang_vel=numbers(3),
+            rotor_vel=numbers(4, 4000, 20000),
+            goal=numbers(3),
+            goal_vel=numbers(3),
+            action=numbers(4, -1, 1),
+        )
+
+
+def policy_of_layers(
+    kinds: Sequence[str],
+    observation: Observation,
+    action: Action,
+    rng: np.random.Generator | None = None,
+    units: int = 8,
+) -> Policy:
+    """A policy with hidden layers of given activations, or `gru`, and random weights."""
+    rng = np.random.default_rng(0) if rng is None else rng
+    layers: list[Dense | Gru] = []
+    size = observation.size
+    for i, kind in enumerate([*kinds, "identity"]):
+        n = units if i < len(kinds) else 4
+
+        def some(*shape: int, by: float = size) -> np.ndarray:
+            return rng.normal(size=shape) / np.sqrt(by)
+
+        if kind == "gru":
+            arrays = {
+                "input_weights": some(3 * n, size),
+                "hidden_weights": some(3 * n, n),
+                "input_bias": some(3 * n),
+                "hidden_bias": some(3 * n),
+                "initial": some(n),
+            }
+            layers.append(gru(str(i), arrays))
+        else:
+            layers.append(dense(str(i), some(n, size), some(n), kind))
+        size = n
+    specification = Specification(
+        observation, ActionNumbers.of(action), 50, "cf2x_L250", "first_principles", "for tests"
+    )
+    mean, std = rng.normal(size=observation.size), rng.uniform(0.5, 2, observation.size)
+    return specification.policy(tuple(layers), (mean, std))

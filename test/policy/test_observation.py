@@ -1,0 +1,101 @@
+"""Observations contain what their parts say, compared with SciPy and by hand."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from policies import motions
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.policy.observation import DEFAULT_PARTS, PARTS, Motion, Observation
+
+
+def some_motion(*lead: int, seed: int = 0) -> Motion:
+    return next(motions(1, *lead, seed=seed))
+
+
+def test_default_observation_is_error_velocity_attitude_and_rates() -> None:
+    motion = some_motion(5)
+    observation = Observation()
+    expected = [motion.goal - motion.pos, motion.goal_vel - motion.vel, motion.quat, motion.ang_vel]
+    assert observation.size == 13
+    np.testing.assert_array_equal(observation(motion), np.concatenate(expected, axis=-1))
+
+
+def test_rotation_is_the_matrix_from_body_to_world() -> None:
+    motion = some_motion(7)
+    found = Observation(("rotation",))(motion)
+    np.testing.assert_allclose(
+        found, Rotation.from_quat(motion.quat).as_matrix().reshape(7, 9), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("drone", list(Drone))
+def test_rotor_speeds_are_minus_one_and_one_at_the_limits_of_thrust(drone: str) -> None:
+    figures = load_drone(drone)
+    observation = Observation.of(drone, ["rotor_speeds"])
+    for thrust, expected in (figures["thrust_min"], -1), (figures["thrust_max"], 1):
+        k0, k1, k2 = figures["rpm2thrust"]
+        speed = max(np.roots([k2, k1, k0 - thrust]).real)
+        motion = some_motion()._replace(rotor_vel=np.full(4, speed))
+        np.testing.assert_allclose(observation(motion), [expected] * 4, atol=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    parts=st.lists(st.sampled_from(sorted(PARTS)), min_size=1, max_size=5),
+    history=st.integers(1, 4),
+    lead=st.sampled_from([(), (3,), (2, 3)]),
+)
+def test_history_is_the_last_frames_newest_first(
+    parts: list[str], history: int, lead: tuple[int, ...]
+) -> None:
+    observation = Observation(tuple(parts), history, rotor_range=(3000.0, 20000.0))
+    motions = [some_motion(*lead, seed=i) for i in range(history + 1)]
+    frames = [observation.frame(motion) for motion in motions]
+    seen = None
+    for motion in motions:
+        seen = observation(motion, seen)
+    assert seen is not None and seen.shape == (*lead, observation.size)
+    np.testing.assert_array_equal(seen, np.concatenate(frames[:0:-1], axis=-1))
+
+
+def test_frames_before_the_first_are_zeros() -> None:
+    observation = Observation(("velocity",), history=3)
+    motion = some_motion(2)
+    expected = np.concatenate([motion.vel, np.zeros((2, 6))], axis=-1)
+    np.testing.assert_array_equal(observation(motion), expected)
+    np.testing.assert_array_equal(observation(motion, np.zeros((2, 9), np.float32)), expected)
+
+
+def test_is_pure_and_the_same_when_compiled() -> None:
+    observation = Observation.of("cf2x_L250", sorted(PARTS), history=2)
+    motion, before = some_motion(4), np.ones((4, observation.size), np.float32)
+    np.testing.assert_allclose(
+        jax.jit(observation)(motion, before), observation(motion, before), rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"parts": ()}, "at least one part"),
+        ({"parts": ("position", "mood")}, "unknown part 'mood'.*have position"),
+        ({"history": 0}, "history must be from 1 to 1000, got 0"),
+        ({"history": 1001}, "history must be from 1 to 1000, got 1001"),
+        ({"rotor_range": (5.0, 5.0)}, "rotor_range must rise"),
+        ({"rotor_range": (0.0, float("nan"))}, "rotor_range must rise"),
+    ],
+)
+def test_refuses(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Observation(**arguments)
+
+
+def test_refuses_an_unknown_drone() -> None:
+    with pytest.raises(ValueError, match="unknown"):
+        Observation.of("cf9", DEFAULT_PARTS)
