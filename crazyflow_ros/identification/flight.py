@@ -159,6 +159,7 @@ def _read_mcap(path: str | Path, drone: str) -> Mapping[str, np.ndarray]:
     if any(len(row) != 5 for row in commands):
         raise ValueError(f"{drone}/command must have 4 numbers: record with control:=attitude")
     table, orders = np.array(poses), np.array(commands)
+    table = table[np.append(np.diff(table[:, 0]) != 0, True)]  # a pose can be published again
     latest = np.searchsorted(orders[:, 0], table[:, 0] + 1e-9, side="right") - 1
     table, latest = table[latest >= 0], latest[latest >= 0]
     return {

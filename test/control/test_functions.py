@@ -75,7 +75,7 @@ def test_torch_computes_the_same(name: str) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     function = parametrize(getattr(functions, name), "cf2x_L250")
     inputs = random_inputs(name)
-    ours = function(**{k: torch.tensor(v) for k, v in inputs.items()})
+    ours = function(**{k: torch.tensor(v.copy()) for k, v in inputs.items()})
     assert all(isinstance(x, torch.Tensor) for x in results(ours))
     same(ours, function(**inputs))
 
