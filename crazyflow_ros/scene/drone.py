@@ -26,6 +26,8 @@ UNUSED_GROUP = 5
 LED = "led_"
 """Prefix of the materials that each drone has of its own, so that their colours can differ, and of
 the geoms with these materials."""
+HULL_COLOR = "0.16 0.17 0.18 1"
+"""Of drones that are drawn as one box."""
 ROTOR_TIME_CONSTANT = 0.05
 """Time constant of the actuators [s] in MuJoCo's own simulation; the dynamics have other rotors."""
 
@@ -42,7 +44,7 @@ _NEEDED = (
 """Parts that a drawing has to have, besides the drone's body and its two collision shapes."""
 
 
-def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
+def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) -> ET.Element:
     """Return the MJCF of one drone with inertias, limits and collision shape.
 
     Args:
@@ -50,6 +52,7 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
             drone's folder.
         mocap: Without joints, actuators and sensors, with LEDs and with the sphere as collision
             shape, instead of a free joint "free" and the box.
+        fused: Drawn as one box, without rotors and LEDs; only with `mocap`.
 
     Returns:
         Element `mujoco` with the body "drone" in its worldbody.
@@ -71,6 +74,9 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
         drone.set("mocap", "true")
         for rotor in rotors:
             rotor.remove(_child(rotor, "joint"))
+        if fused:
+            _fuse(drone)
+            _remove_leds(mjcf, drone)
         mjcf.remove(_child(mjcf, "sensor"))
     else:
         _remove_leds(mjcf, drone)
@@ -191,6 +197,18 @@ def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np
     else:
         element.set("fullinertia", numbers(inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]))
     body.insert(0, element)
+
+
+def _fuse(drone: ET.Element) -> None:
+    """Replace all that is drawn by a box, the collision shape."""
+    hull = deepcopy(_child(drone, "geom[@name='col_box']"))
+    for part in list(drone):
+        is_drawn = part.tag == "geom" and not part.get("name", "").startswith("col_")
+        if part.tag == "body" or is_drawn:
+            drone.remove(part)
+    hull.attrib.pop("class", None)
+    hull.attrib.update(name="hull", group="2", contype="0", conaffinity="0", rgba=HULL_COLOR)
+    drone.append(hull)
 
 
 def _remove_leds(mjcf: ET.Element, drone: ET.Element) -> None:

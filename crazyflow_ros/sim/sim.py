@@ -100,6 +100,7 @@ class Sim(SimScene):
         estimator: str = Estimator.default,
         positioning: Positioning | None = None,
         device: str | jax.Device | None = None,
+        fused_mjx_model: bool = False,
     ) -> None:
         """Build a simulation.
 
@@ -132,6 +133,8 @@ class Sim(SimScene):
             positioning: From what the estimator knows where it is; by default from a Flow deck.
             device: Where the simulation computes: a device of JAX, or a platform (`cpu`, `gpu`,
                 `tpu`) for its first device; by default JAX's default device of this moment.
+            fused_mjx_model: Whether a drone is drawn as one box, without rotors and LEDs. The MJX
+                data then need 40 % of the memory, which matters for swarms in many worlds.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -206,7 +209,7 @@ class Sim(SimScene):
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
         self.build_default_data()
-        super().__init__(scene)
+        super().__init__(scene, fused_mjx_model)
 
     @property
     def data(self) -> SimData:
