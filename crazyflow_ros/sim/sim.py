@@ -52,7 +52,7 @@ from crazyflow_ros.sim.compile.stepping import (
 )
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.functional import seed_sim
-from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx, use_box_collision
@@ -205,6 +205,7 @@ class Sim(SimScene):
         if device is not None or self.device not in (None, jax.local_devices()[0]):
             # Stay on the present default device, even if it changes later.
             self._data = jax.device_put(self._data, self.device)
+        self._first = self._data
         self._programs: dict[object, PackedStep] = {}
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
@@ -378,6 +379,18 @@ class Sim(SimScene):
     def controllable(self) -> Array:
         """See `functional.controllable`."""
         return functional.controllable(self.data)
+
+    def build_data(self) -> SimData:
+        """Return to the data of a new simulation, with the present random key, and return them.
+
+        Stages start again with their first memory.
+        """
+        data, core = self._first, self.data.core
+        kept = {"rng_key": core.rng_key, "drone_mocap_ids": core.drone_mocap_ids}
+        data = data.replace(core=data.core.replace(**kept))
+        _, (data,) = Memories().following(self._step_pipeline, [data])
+        self.data = self._worlds.placed(data)
+        return self.data
 
     def build_default_data(self) -> SimData:
         """Make the present data the default data, which a reset restores."""
