@@ -28,6 +28,13 @@ LED = "led_"
 the geoms with these materials."""
 HULL_COLOR = "0.16 0.17 0.18 1"
 """Of drones that are drawn as one box."""
+TRACK_CAMERA = {
+    "name": "track_cam",
+    "mode": "trackcom",
+    "pos": "-1 0 0.5",
+    "xyaxes": "0 -1 0 1 0 2",
+}
+"""A camera that follows the drone at a distance, without turning."""
 ROTOR_TIME_CONSTANT = 0.05
 """Time constant of the actuators [s] in MuJoCo's own simulation; the dynamics have other rotors."""
 
@@ -50,8 +57,8 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
             drone's folder.
-        mocap: Without joints, actuators and sensors, with LEDs and with the sphere as collision
-            shape, instead of a free joint "free" and the box.
+        mocap: Without joints, actuators and sensors, with LEDs, a camera that follows the drone,
+            and the sphere as collision shape, instead of a free joint "free" and the box.
         fused: Drawn as one box, without rotors and LEDs; only with `mocap`.
 
     Returns:
@@ -72,6 +79,8 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
         raise ValueError(f"{file}: {error}") from None
     if mocap:
         drone.set("mocap", "true")
+        if drone.find("camera[@name='track_cam']") is None:
+            ET.SubElement(drone, "camera", TRACK_CAMERA)
         for rotor in rotors:
             rotor.remove(_child(rotor, "joint"))
         if fused:

@@ -86,10 +86,10 @@ class Sim(SimScene):
         control: str = Control.default,
         integrator: str = Integrator.default,
         freq: int = 500,
-        state_freq: int = 100,
-        attitude_freq: int = 500,
-        body_rate_freq: int = 500,
-        force_torque_freq: int = 500,
+        state_freq: int | None = None,
+        attitude_freq: int | None = None,
+        body_rate_freq: int | None = None,
+        force_torque_freq: int | None = None,
         scene: str = "floor",
         forces: tuple[External, ...] | None = None,
         rng_key: int = 0,
@@ -113,10 +113,11 @@ class Sim(SimScene):
             integrator: An `Integrator`.
             freq: Physics ticks per second.
             state_freq: Rate of the position controller, Hz. Like the other rates, it must divide
-                `freq` if commands pass through that controller.
-            attitude_freq: Rate of the attitude controller, Hz.
-            body_rate_freq: Rate of the body rate controller, Hz.
-            force_torque_freq: Rate of the motor mixer, Hz.
+                `freq` if commands pass through that controller. The default is 100, or `freq` if
+                that is lower.
+            attitude_freq: Rate of the attitude controller, Hz; by default 500 or `freq`.
+            body_rate_freq: Rate of the body rate controller, Hz; by default 500 or `freq`.
+            force_torque_freq: Rate of the motor mixer, Hz; by default 500 or `freq`.
             scene: Name or path of the MJCF scene.
             forces: External forces, e.g. `floor_contact(drone, freq)`, for the same drones and
                 frequency. None means no forces, and a floor that stops drones as Crazyflow's does.
@@ -163,7 +164,7 @@ class Sim(SimScene):
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
         self.forces = forces_of(() if forces is None else forces, models, freq)
         check_obstacles(obstacles, self.forces)
-        rates = {
+        given = {
             Control.state: state_freq,
             Control.attitude: attitude_freq,
             Control.body_rate: body_rate_freq,
@@ -171,7 +172,7 @@ class Sim(SimScene):
         }
         controllers = control_stages(self.dynamics, self.control)
         check_controller(self.controller, self.control, self.dynamics)
-        rates = rates_of(levels(self.control, self.dynamics), rates, freq)
+        rates = rates_of(levels(self.control, self.dynamics), given, freq)
 
         self._step_pipeline = (
             *([stages.estimate_state] if positioning else []),
@@ -228,6 +229,9 @@ class Sim(SimScene):
     @data.setter
     def data(self, data: SimData) -> None:
         with self._one_thread:
+            synced: Any = data.core.mjx_synced
+            if isinstance(synced, bool):  # as programs for Crazyflow assign it
+                data = data.replace(core=data.core.replace(mjx_synced=jnp.array(synced)))
             self._worlds.shapes.check(data, self._data)
             self._data, self._flown = self._worlds.placed(_unsynced(data)), None
 

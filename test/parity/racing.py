@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -164,16 +165,17 @@ def main() -> None:
     parser.add_argument("--flights", type=int, default=3)
     parser.add_argument("--steps", type=int, default=200, help="for the speed; 0 skips it")
     parser.add_argument("--levels", nargs="*", default=LEVELS)
+    parser.add_argument("--controls", nargs="*", default=list(CONTROLLERS))
     options = parser.parse_args()
     folder = options.folder.resolve()
     prepare(folder, options.ours)
     from gymnasium.wrappers.jax_to_numpy import JaxToNumpy
     from lsy_drone_racing.utils import load_config, load_controller
 
-    for level, (mode, file) in ((lv, m) for lv in options.levels for m in CONTROLLERS.items()):
+    for level, mode in product(options.levels, options.controls):
         config = load_config(folder / "config" / f"{level}.toml")
         config.env.control_mode = mode
-        controller = load_controller(folder / "lsy_drone_racing" / "control" / file)
+        controller = load_controller(folder / "lsy_drone_racing" / "control" / CONTROLLERS[mode])
         make = partial(environment, config)
         env = JaxToNumpy(make(1))
         line = {"level": level, "control": mode}

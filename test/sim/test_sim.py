@@ -586,3 +586,21 @@ def test_new_data_are_those_of_a_new_simulation_but_for_the_random_key() -> None
     )
     for one, two in zip(new, fresh, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_default_rates_are_at_most_that_of_the_physics() -> None:
+    controls = Sim(freq=50, control="state").data.controls
+    levels = (controls.state, controls.attitude, controls.force_torque)
+    assert [level.freq for level in levels] == [50, 50, 50]
+    controls = Sim(freq=1000, control="state").data.controls
+    assert (controls.state.freq, controls.attitude.freq) == (100, 500)
+    with pytest.raises(ValueError, match="attitude_freq must divide the physics rate of 100 Hz"):
+        Sim(freq=100, attitude_freq=500)
+
+
+def test_data_can_be_donated_and_their_flag_can_be_a_bool() -> None:
+    sim = Sim(n_worlds=2, control="state")
+    buffers = [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(sim.data)]
+    assert len(set(buffers)) == len(buffers)
+    sim.data = sim.data.replace(core=sim.data.core.replace(mjx_synced=False))
+    assert not sim.data.core.mjx_synced
