@@ -74,6 +74,7 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
         drone = _child(mjcf, "worldbody/body[@name='drone']")
         rotors = [_child(drone, f"body[@name='rotor{i}']") for i in range(N_ROTORS)]
         _set_inertials(drone, rotors, figures)
+        _choose_box(drone, mocap)
         _set_collision(drone, "col_sphere" if mocap else "col_box")
     except (OSError, ValueError) as error:
         raise ValueError(f"{file}: {error}") from None
@@ -226,6 +227,14 @@ def _remove_leds(mjcf: ET.Element, drone: ET.Element) -> None:
         for element in list(parent):
             if element.get("name", "").startswith(LED):
                 parent.remove(element)
+
+
+def _choose_box(drone: ET.Element, mocap: bool) -> None:
+    """Keep one box: that of the hull, or for `mocap` one around the rotors, too, if there is one."""
+    bounds = drone.find("geom[@name='col_bounds']")
+    if bounds is not None:
+        drone.remove(_child(drone, "geom[@name='col_box']") if mocap else bounds)
+        bounds.set("name", "col_box")
 
 
 def _set_collision(drone: ET.Element, active: str) -> None:

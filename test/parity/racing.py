@@ -4,8 +4,8 @@
 
 FOLDER is a checkout of lsy_drone_racing, of which nothing is changed. It is written for Crazyflow
 0.1, so the arguments that 0.4 renamed are translated, for both sides alike. It prints one line of
-JSON for each level: times of flights (None where the drone did not finish), gates passed, and
-environment steps per second of one world and of 256.
+JSON for each level: time and gates passed of each flight, and environment steps per second of one
+world and of 256.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def environment(config: Any, n_envs: int) -> Any:
     return gymnasium.make_vec(config.env.id, num_envs=n_envs, **options)
 
 
-def flights(config: Any, controller: type, env: Any, number: int) -> list[tuple[float | None, int]]:
-    """Time [s] of each flight, None unless it finished, and gates passed."""
+def flights(config: Any, controller: type, env: Any, number: int) -> list[tuple[float, int]]:
+    """Time [s] of each flight until it finished or crashed, and gates passed, of four."""
     results = []
     for _ in range(number):
         obs, info = env.reset()
@@ -138,7 +138,7 @@ def flights(config: Any, controller: type, env: Any, number: int) -> list[tuple[
                 break
             tick += 1
         gates = int(obs["target_gate"])
-        results.append((seconds if gates == -1 else None, 4 if gates == -1 else gates))
+        results.append((seconds, 4 if gates == -1 else gates))
     return results
 
 

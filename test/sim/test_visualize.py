@@ -251,6 +251,9 @@ def test_boxes_as_collision_shapes_touch_later_than_spheres() -> None:
             use_box_collision(sim, enable)
         touching.append(bool(sim.contacts("drone:0").any()))
     assert touching == [True, False, True]
+    (box,) = {tuple(g.size) for g in sim.spec.geoms if g.name.startswith("col_box")}
+    arm, rotor = 0.0354, 0.0275  # of a Crazyflie Brushless, m
+    assert min(box[:2]) > arm + rotor and len(sim.spec.geoms) == sim.mj_model.ngeom
 
 
 def test_fused_drones_touch_alike_and_need_less_memory() -> None:
