@@ -101,16 +101,18 @@ def one_kernel(fn: Callable[..., T]) -> Callable[..., T]:
 # Primitives that XLA compiles inline. Others (matrix products, sorting, linear algebra) are calls
 # of its runtime, which kernels cannot make.
 _NAMES = """
-abs acos add add_any and asin atan2 broadcast_in_dim ceil clamp concatenate cond
-convert_element_type copy cos custom_jvp_call custom_vjp_call div dynamic_slice
-dynamic_update_slice eq exp expand_dims floor ge gt integer_pow iota is_finite jit le log lt max min
-mul ne neg not or pad pow random_wrap reduce_and reduce_max reduce_min reduce_or reduce_sum rem
-remat2 reshape round rsqrt scan select_n shift_right_logical sign sin slice split sqrt square
-squeeze stack stop_gradient sub tan tanh transpose unstack while xor
+abs acos add add_any and asin atan2 bitcast_convert_type broadcast_in_dim ceil clamp concatenate
+cond convert_element_type copy cos custom_jvp_call custom_vjp_call div dynamic_slice
+dynamic_update_slice eq erf_inv exp expand_dims floor ge gt integer_pow iota is_finite jit le log
+log1p lt max min mul ne neg not or pad pow random_bits random_fold_in random_split random_unwrap
+random_wrap reduce_and reduce_max reduce_min reduce_or reduce_sum rem remat2 reshape round rsqrt
+scan select_n shift_left shift_right_logical sign sin slice split sqrt square squeeze stack
+stop_gradient sub tan tanh threefry2x32 transpose unstack while xor
 """
 _IN_PLACE = frozenset(_NAMES.split())
 
 
+_GROUP = 8  # items of `where_needed` that are computed together
 _LARGEST_REDUCTION = 2048  # numbers; XLA hands more to a library
 
 
@@ -133,6 +135,36 @@ def _jaxprs(value: Any) -> list[Jaxpr]:
     if isinstance(value, Jaxpr):
         return [value]
     return [j for v in value for j in _jaxprs(v)] if isinstance(value, tuple | list) else []
+
+
+def where_needed(fn: Callable[[T], T], needed: Array, tree: T) -> T:
+    """Return `fn(tree)` for the items that need it, and for the others, either that or `tree`.
+
+    On the CPU, it is computed in small groups, most of which need nothing.
+
+    Args:
+        fn: A function of items, arrays (n, ...), to other arrays of the same shapes.
+        needed: (n,) bool.
+        tree: The items.
+    """
+
+    def group(args: tuple[Array, T]) -> T:
+        needed, tree = args
+        return jax.lax.cond(needed.any(), fn, lambda tree: tree, tree)
+
+    n = needed.shape[0]
+    size = next(k for k in range(min(_GROUP, n), 0, -1) if n % k == 0)
+    if not _in_kernel.get():
+        return group((needed, tree))
+
+    def divided(x: Array) -> Array:
+        return x.reshape(n // size, size, *x.shape[1:])
+
+    def groups() -> T:
+        computed = jax.lax.map(group, jax.tree.map(divided, (needed, tree)))
+        return jax.tree.map(lambda x: x.reshape(n, *x.shape[2:]), computed)
+
+    return jax.lax.cond(needed.any(), groups, lambda: tree)
 
 
 def zero(arrays: Any) -> Array:

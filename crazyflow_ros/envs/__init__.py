@@ -2,11 +2,20 @@
 
 import gymnasium
 
+from crazyflow_ros.envs.environment import Environment, Timestep
 from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
-__all__ = ["FigureEight", "Landing", "QuadrotorVectorEnv", "Reach", "Task"]
+__all__ = [
+    "Environment",
+    "FigureEight",
+    "Landing",
+    "QuadrotorVectorEnv",
+    "Reach",
+    "Task",
+    "Timestep",
+]
 
 for _kind in TASKS:
     gymnasium.register(

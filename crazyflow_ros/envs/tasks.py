@@ -12,6 +12,27 @@ import numpy as np
 from jax import Array
 
 
+class Start(NamedTuple):
+    """Beginning of an episode of n drones."""
+
+    pos: Array
+    """(n, 3) m."""
+    origin: Array
+    """(n, k) for `Task.goal`."""
+    quat: Array | None = None
+    """(n, 4) xyzw; level by default."""
+    vel: Array | None = None
+    """(n, 3) m/s; at rest by default."""
+    ang_vel: Array | None = None
+    """(n, 3) body frame, rad/s; at rest by default."""
+
+    @property
+    def motion(self) -> dict[str, Array]:
+        """The fields of `SimState` that are given."""
+        given = self._asdict().items()
+        return {name: x for name, x in given if x is not None and name != "origin"}
+
+
 class Flight(NamedTuple):
     """Motion of the drones."""
 

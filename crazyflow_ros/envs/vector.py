@@ -2,147 +2,81 @@
 
 from __future__ import annotations
 
-from functools import partial
-from math import pi
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 import jax
-import jax.numpy as jnp
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from jax import Array
 
-from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone
-from crazyflow_ros.envs.tasks import Flight, Task, Verdict
-from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.arguments import whole
-from crazyflow_ros.sim.compile.blocks import each_world
-from crazyflow_ros.sim.compile.stepping import Composed, StepFn
-from crazyflow_ros.sim.compile.ticks import replaced
-from crazyflow_ros.sim.functional import attitude_control
-from crazyflow_ros.sim.leaves import changed_leaves, traced
-from crazyflow_ros.sim.reset import ResetFn
-from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.envs.configuration import Autoreset
+from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.policy.action import SIZE
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.compile.stepping import count
 
-_GOAL = "goal"
-
-
-class _Built(NamedTuple):
-    """A step of the environment, and the pipelines from which it was built."""
-
-    pipelines: tuple[tuple[Any, ...], ...]
-    step: Composed
-
-
-class _Motion(NamedTuple):
-    """What observations and tasks read of the data, world by world."""
-
-    pos: Array
-    quat: Array
-    vel: Array
-    ang_vel: Array
-    origin: Array
-    """(N, 3) of the goal, see `Task`."""
-    steps: Array
-    """(N, 1) ticks since the beginning of the episode."""
-
-    @classmethod
-    def of(cls, data: SimData) -> _Motion:
-        """Return the motion of the only drone of each world."""
-        fields = (data.states.pos, data.states.quat, data.states.vel, data.states.ang_vel)
-        pos, quat, vel, ang_vel, origin = (x[:, 0] for x in (*fields, data.plugins[_GOAL]))
-        return cls(pos, quat, vel, ang_vel, origin, data.core.steps)
+_MODES = {
+    Autoreset.next_step: AutoresetMode.NEXT_STEP,
+    Autoreset.same_step: AutoresetMode.SAME_STEP,
+    Autoreset.disabled: AutoresetMode.DISABLED,
+}
 
 
 class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """Worlds of one drone each, all stepped by one compiled function.
+    """An `Environment` with Gymnasium's interface: worlds that one compiled function steps.
 
-    An action is four numbers from -1 to 1: roll and pitch as shares of `max_tilt`, yaw as a share
-    of half a turn, and thrust, which is 1 + `thrust_range` * action times the hover thrust. An
-    observation is 13 numbers: vector from the drone to the goal [m], the goal's velocity relative
-    to the drone [m/s], both in world axes, attitude (xyzw), and body rates [rad/s].
-
-    A world that has ended is reset by the next step, which ignores its action
-    (`AutoresetMode.NEXT_STEP`). `info["is_success"]` says which worlds have completed their task.
+    With several drones in a world, actions and observations have an axis of drones, and the reward
+    is the mean of theirs. `info["is_success"]` says which worlds have completed their task.
 
     Attributes:
-        sim: The simulation. Stages that are added to its pipelines take part in the next step and
-            in the next reset, by `reset` or of a world that has ended.
-        task: The task.
+        environment: The environment.
     """
 
     def __init__(
-        self,
-        num_envs: int,
-        task: Task,
-        drone: AnyDrone = DEFAULT_DRONE,
-        dynamics: str = "first_principles",
-        freq: int = 500,
-        action_freq: int = 50,
-        max_tilt: float = 0.5,
-        thrust_range: float = 0.6,
-        render_mode: str | None = None,
+        self, num_envs: int, task: Task, render_mode: str | None = None, **options: Any
     ) -> None:
         """Build the worlds.
 
         Args:
             num_envs: Number of worlds.
             task: Task of the drones.
-            drone: A `Drone`, or the path of a drone's folder.
-            dynamics: A `Dynamics`.
-            freq: Physics ticks per second.
-            action_freq: Actions per second; must divide `freq`.
-            max_tilt: Maximum roll and pitch, rad.
-            thrust_range: Maximum deviation from the hover thrust, as a share of it.
             render_mode: `rgb_array`, or None.
+            **options: See `Configuration`.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
+            TypeError: There is no such option.
         """
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
-        whole("num_envs", num_envs)
-        if not isinstance(task, Task):
-            raise ValueError(f"task must be a Task, such as Reach(), got {task!r}")
-        if not 0 < max_tilt < pi / 2:
-            raise ValueError(f"max_tilt must be between 0 and pi / 2, got {max_tilt}")
-        if not 0 < thrust_range <= 1:
-            raise ValueError(f"thrust_range must be from 0 to 1, got {thrust_range}")
-        self._ticks = ticks_per_period(freq, action_freq, "action_freq")
-        self.num_envs, self.task, self.render_mode = num_envs, task, render_mode
+        self.environment = Environment(num_envs, task, **options)
+        self.num_envs, self.render_mode = num_envs, render_mode
+        config = self.environment.config
         self.metadata = {
             "render_modes": ["rgb_array"],
-            "render_fps": action_freq,
-            "autoreset_mode": AutoresetMode.NEXT_STEP,
+            "render_fps": config.action_freq,
+            "autoreset_mode": _MODES[Autoreset(config.autoreset)],
         }
-        self.single_action_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (13,), np.float32)
+        self._drones = () if config.n_drones == 1 else (config.n_drones,)
+        actions, size = (*self._drones, SIZE), (*self._drones, self.environment.observation.size)
+        self.single_action_space = gymnasium.spaces.Box(-1, 1, actions, np.float32)
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, size, np.float32)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-
-        self.sim = Sim(
-            num_envs,
-            drone=drone,
-            dynamics=dynamics,
-            control="attitude",
-            freq=freq,
-            attitude_freq=freq,
-            force_torque_freq=freq,
-        )
-        data = self.sim.data
-        self.sim.data = data.replace(plugins={_GOAL: jnp.zeros((num_envs, 1, 3))})
-        self.sim.build_default_data()
-        self.sim.reset_pipeline = (self._begin,)
-        hover = float(data.params.hover_thrust[0])
-        self._scale = np.array([max_tilt, max_tilt, pi, thrust_range * hover], np.float32)
-        self._offset = np.array([0, 0, 0, hover], np.float32)
-        self._built: _Built | None = None
-        self._observed = jax.jit(lambda data: self._observation(_Motion.of(data)))
         self._ended: np.ndarray | None = None
+
+    @property
+    def sim(self) -> Sim:
+        """The simulation. Stages added to its pipelines act from the next step or reset on."""
+        return self.environment.sim
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.environment.task
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -154,16 +88,14 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             options: Not used.
 
         Returns:
-            Observations (num_envs, 13), and an empty dictionary.
+            Observations, and an empty dictionary.
         """
         del options
-        first = self._np_random is None
         super().reset(seed=seed)
-        if seed is not None or first:
-            self.sim.seed(int(self.np_random.integers(2**31)))
-        self.sim.reset()
+        key = jax.random.key(int(self.np_random.integers(2**31)))
+        self.sim.data, obs = self.environment.reset(key)
         self._ended = np.zeros(self.num_envs, bool)
-        return np.array(self._observed(self.sim.data)), {}
+        return np.array(obs), {}
 
     def step(
         self, actions: np.ndarray
@@ -171,11 +103,11 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Apply actions until the next ones are due.
 
         Args:
-            actions: (num_envs, 4), clipped to -1 to 1.
+            actions: In `action_space`; clipped to -1 to 1.
 
         Returns:
-            Observations (num_envs, 13), rewards, terminations, truncations (num_envs,), and
-            `is_success` with its mask.
+            Observations, rewards, terminations, truncations, and `is_success` with its mask. They
+            are read-only views of what the compiled function has computed.
 
         Raises:
             ValueError: Wrong shape, NaN or infinity.
@@ -183,6 +115,36 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """
         if self._ended is None:
             raise ResetNeeded("call reset() before the first step()")
+        given = self._checked(actions).reshape(self.num_envs, -1, SIZE)
+        environment = self.environment
+        found = self.sim.run(environment.compiled.program, given, count(environment.config.ticks))
+        obs, reward, *others = map(np.asarray, found)
+        terminated, truncated, success = (flag[0, :, 0] for flag in others[:3])
+        info: dict[str, Any] = {"is_success": success, "_is_success": ~self._ended}
+        ended = terminated | truncated
+        match environment.config.autoreset:
+            case Autoreset.next_step:
+                self._ended = ended
+            case Autoreset.same_step if ended.any():
+                final = np.full(self.num_envs, None, object)
+                for i in np.flatnonzero(ended):
+                    final[i] = self._observations(others[3])[i]
+                final_info = {"is_success": success & ended, "_is_success": ended}
+                info |= {"final_obs": final, "_final_obs": ended}
+                info |= {"final_info": final_info, "_final_info": ended}
+        rewards = reward[0].mean(axis=-1) if self._drones else reward[0, :, 0]
+        return self._observations(obs), rewards, terminated, truncated, info
+
+    def _observations(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows (size, worlds, drones) in the shape of `observation_space`."""
+        return np.moveaxis(rows, 0, -1).reshape(self.observation_space.shape)
+
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
+        """Return actions as an array of the right shape.
+
+        Raises:
+            ValueError: They have another shape, or one is not finite.
+        """
         actions = np.asarray(actions, np.float32)
         if actions.shape != self.action_space.shape:
             raise ValueError(
@@ -191,13 +153,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if not np.isfinite(actions).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(actions))[0])
             raise ValueError(f"actions hold {actions[where]} at index {where}")
-        ended = self._ended
-        results = self.sim.run(
-            self._step_of_present_pipelines(), self.sim.default_data, actions, ended
-        )
-        obs, reward, terminated, truncated, success = map(np.asarray, results)
-        self._ended = terminated | truncated
-        return obs, reward, terminated, truncated, {"is_success": success, "_is_success": ~ended}
+        return actions
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Return an image of each world, (480, 640, 3) uint8."""
@@ -209,92 +165,3 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def close_extras(self, **_: Any) -> None:
         """Free the renderers."""
         self.sim.close()
-
-    def _begin(self, data: SimData, _: SimData, mask: Array | None) -> SimData:
-        """Reset stage: place drones and goals."""
-        key, subkey = jax.random.split(data.core.rng_key)
-        pos, goal = (x[:, None] for x in self.task.begin(subkey, self.num_envs))
-        if mask is not None:
-            worlds = mask[:, None, None]
-            pos = jnp.where(worlds, pos, data.states.pos)
-            goal = jnp.where(worlds, goal, data.plugins[_GOAL])
-        return data.replace(
-            states=data.states.replace(pos=pos),
-            plugins=data.plugins | {_GOAL: goal},
-            core=data.core.replace(rng_key=key),
-        )
-
-    def _flight(self, motion: _Motion) -> tuple[Flight, Array]:
-        """Return the flight for the task, and the velocities of the goals."""
-        goal, vel = self.task.goal(motion.origin, motion.steps / self.sim.freq)
-        return Flight(motion.pos, motion.vel, goal - motion.pos), vel
-
-    def _observation(self, motion: _Motion) -> Array:
-        flight, vel = self._flight(motion)
-        errors = (flight.error, vel - flight.vel)
-        return jnp.concatenate([*errors, motion.quat, motion.ang_vel], axis=-1)
-
-    def _step_of_present_pipelines(self) -> Composed:
-        """Return `_advance`, built again if a pipeline of the simulation has changed."""
-        pipelines = (self.sim.step_pipeline, self.sim.reset_pipeline)
-        built = self._built
-        if built is None or any(now is not then for now, then in zip(pipelines, built.pipelines)):
-            # A reset of no world gives parameters the shape that stages of the reset give them.
-            self.sim.reset(np.zeros(self.num_envs, bool))
-            fly, reset = self.sim.build_step_fn(False), self.sim.build_reset_fn(False)
-            step = Composed(partial(self._advance, fly, reset))
-            built = self._built = _Built(pipelines, step)
-        return built.step
-
-    def _advance(
-        self,
-        fly: StepFn,
-        reset: ResetFn,
-        data: SimData,
-        default: SimData,
-        actions: Array,
-        ended: Array,
-    ) -> tuple[SimData, tuple[Array, ...]]:
-        before = _Motion.of(data)
-        command = jnp.clip(actions, -1, 1) * self._scale + self._offset
-        flown = fly(attitude_control(data, command[:, None]), self._ticks)
-        after = _if(ended.any(), lambda data: reset(data, default, ended), flown)
-        motions = (before, _Motion.of(flown), _Motion.of(after))
-        return after, each_world(self._results, motions, ended)
-
-    def _results(
-        self, motions: tuple[_Motion, _Motion, _Motion], ended: Array
-    ) -> tuple[Array, ...]:
-        """Return the results of a step.
-
-        Args:
-            motions: Before the step, after it, and after the reset of worlds that had ended.
-            ended: (num_envs,) bool, these worlds.
-        """
-        before, flown, after = motions
-        verdict = Verdict(*self.task.judge(self._flight(before)[0], self._flight(flown)[0]))
-        late = flown.steps[:, 0] >= round(self.task.seconds * self.sim.freq)
-        return (
-            self._observation(after),
-            jnp.where(ended, 0.0, verdict.reward),
-            verdict.terminated & ~ended,
-            late & ~ended,
-            verdict.success & ~ended,
-        )
-
-
-def _if(needed: Array, stage: Stage, data: SimData) -> SimData:
-    """Return the data after a stage, or where it is not needed, before it.
-
-    In most steps of few worlds, none has ended.
-    """
-    before, treedef = jax.tree.flatten(data)
-    changed = [i for i, flag in enumerate(changed_leaves(traced(stage, data))) if flag]
-
-    def after() -> list[Array]:
-        leaves = jax.tree.leaves(stage(data))
-        return [leaves[i] for i in changed]
-
-    values = jax.lax.cond(needed, after, lambda: [before[i] for i in changed])
-    new: SimData = jax.tree.unflatten(treedef, replaced(before, changed, values))
-    return new

@@ -46,9 +46,11 @@ from crazyflow_ros.sim.compile.stepping import (
     StepFn,
     Stepping,
     count,
+    deriving,
     step_fn,
     tick_of,
 )
+from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.leaves import layout
@@ -396,7 +398,7 @@ class Sim(SimScene):
         torque = transform(rotation_matrix(state.quat), transform(matrix_rows(params.J), turned))
         return stack((*force, *torque))
 
-    def build_step_fn(self, derivative: bool = True) -> StepFn:
+    def build_step_fn(self, derivative: bool = True, last: Ending | None = None) -> StepFn:
         """Return the present pipeline as a pure function of data and number of ticks.
 
         A plain call is compiled, once for all numbers of ticks. Inside `jax.jit`, `jax.vmap` or
@@ -406,9 +408,16 @@ class Sim(SimScene):
         Args:
             derivative: Whether to evaluate `states_deriv` at the end, which takes about as long as
                 a tick.
+            last: What comes after the ticks instead of that: a function of the data before and
+                after them.
         """
-        tick = tick_of(self._step_pipeline)
-        return step_fn(tick, self.derivative if derivative else None, self._worlds)
+        if last is None and derivative:
+            last = deriving(self.derivative)
+        return step_fn(tick_of(self._step_pipeline), last, self._worlds)
+
+    def owned(self, data: SimData) -> list[bool]:
+        """Return for each leaf of data whether its first axis is that of the worlds."""
+        return self._worlds.owned(data)
 
     def build_reset_fn(self, derivative: bool = True) -> ResetFn:
         """Return the reset pipeline as a pure function of data, default data and mask.

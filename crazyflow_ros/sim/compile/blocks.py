@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.kernels import apart, fits_one_kernel, one_kernel, separate_kernels, zero
 
 LANES = 128  # drones in a block
@@ -114,32 +113,6 @@ def in_blocks(
     padding = ((0, 0), (0, missing), (0, 0))
     results, _ = one_kernel(kernel)([jnp.pad(a, padding, "edge") for a in own], list(shared))
     return [a[:, :n_worlds] for a in results], []
-
-
-def each_world(fn: Callable[..., Any], *args: Any) -> Any:
-    """Compute `fn(*args)` in blocks.
-
-    It computes the same for each world, whatever others there are.
-
-    Args:
-        fn: Its results are a pytree of arrays (worlds, ...).
-        *args: Pytrees of arrays (worlds, ...).
-    """
-    leaves, treedef = jax.tree.flatten(args)
-    n_worlds = leaves[0].shape[0]
-    results = jax.eval_shape(fn, *args)
-
-    def block(own: list[Rows], _: list[Array]) -> Results:
-        shapes = [x.shape[1:] for x in leaves]
-        parts = [stack(rows).reshape(-1, *s) for rows, s in zip(own, shapes)]
-        new = jax.tree.leaves(fn(*jax.tree.unflatten(treedef, parts)))
-        return [split(x.reshape(x.shape[0], 1, -1)) for x in new], []
-
-    own = [rows_of(x.reshape(n_worlds, 1, -1)) for x in leaves]
-    shapes, structure = jax.tree.flatten(results)
-    computed, _ = in_blocks(block, own, [], [None] * len(shapes))
-    arrays = [jnp.moveaxis(a, 0, -1).reshape(x.shape) for a, x in zip(computed, shapes)]
-    return jax.tree.unflatten(structure, arrays)
 
 
 def _worlds_of_a_block(n_worlds: int, n_drones: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from crazyflow_ros.kernels import separate_kernels, separation
 from crazyflow_ros.sim.arguments import steps_of
 from crazyflow_ros.sim.compile.advance import advance
 from crazyflow_ros.sim.compile.blocks import LANES
-from crazyflow_ros.sim.compile.ticks import Packed, Ticks, replaced
+from crazyflow_ros.sim.compile.ticks import Ending, Packed, Ticks, plugin_leaves, replaced
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.stages import Stage
@@ -51,13 +51,9 @@ def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
     return lambda data: tick(data, separation())
 
 
-def step_fn(tick: Stage, derivative: Derivative | None, worlds: Worlds) -> StepFn:
-    """Return a function of data and number of ticks, compiled unless within a transformation.
-
-    Without `derivative`, it leaves `states_deriv` as it is.
-    """
+def step_fn(tick: Stage, last: Ending | None, worlds: Worlds) -> StepFn:
+    """Return a function of data and number of ticks, compiled unless within a transformation."""
     known: dict[object, Ticks] = {}
-    last = derivative and _deriving(derivative)
 
     def pure(data: SimData, n_steps: Array | int = 1) -> SimData:
         key = layout(data)
@@ -83,8 +79,18 @@ def step_fn(tick: Stage, derivative: Derivative | None, worlds: Worlds) -> StepF
 class Program(Protocol):
     """A function of data and other arguments that is compiled on packed data."""
 
-    def stage(self, data: SimData, *inputs: Any) -> SimData:
-        """Return data after it, to see what it reads and changes."""
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Plugins that take the first arguments, (worlds, drones, k)."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Plugins that are the results, as arrays (k, worlds, drones); none for what it returns."""
+        ...
+
+    def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
+        """Return how the data are packed, from what the function reads and changes."""
         ...
 
     def run(self, ticks: Ticks, packed: Packed, worlds: Worlds, *inputs: Any) -> tuple[Packed, Any]:
@@ -94,13 +100,17 @@ class Program(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Stepping:
-    """Ticks; the argument is their number."""
+    """Ticks and what comes after them; the last argument is the number of ticks."""
 
     tick: Stage
+    last: Ending | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
-    def stage(self, data: SimData, _: Array) -> SimData:
+    def layout(self, data: SimData, owned: list[bool], *_: Any) -> Ticks:
         """See `Program`."""
-        return self.tick(data)
+        alone = (*self.inputs, *self.outputs)
+        return Ticks(self.tick, self.last, data, owned, together=True, alone=alone)
 
     def run(self, ticks: Ticks, packed: Packed, worlds: Worlds, n: Array) -> tuple[Packed, Any]:
         """See `Program`."""
@@ -112,10 +122,12 @@ class Composed:
     """Any function of data and arguments that returns data and results."""
 
     fn: Callable[..., tuple[SimData, Any]]
+    inputs: tuple[str, ...] = field(default=(), init=False)
+    outputs: tuple[str, ...] = field(default=(), init=False)
 
-    def stage(self, data: SimData, *inputs: Any) -> SimData:
+    def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
         """See `Program`."""
-        return self.fn(data, *inputs)[0]
+        return Ticks(lambda data: self.fn(data, *inputs)[0], None, data, owned, together=True)
 
     def run(self, ticks: Ticks, packed: Packed, _: Worlds, *inputs: Any) -> tuple[Packed, Any]:
         """See `Program`."""
@@ -138,10 +150,7 @@ class PackedStep:
         worlds: Worlds,
         inputs: tuple[Any, ...],
     ) -> None:
-        def stage(data: SimData) -> SimData:
-            return program.stage(data, *inputs)
-
-        ticks = Ticks(stage, None, data, worlds.owned(data), together=True)
+        ticks = program.layout(data, worlds.owned(data), *inputs)
         leaves = jax.tree.leaves_with_path(data)
         fields = [path[0].name for path, _ in leaves]
         on_mesh = worlds.mesh is not None
@@ -165,18 +174,23 @@ class PackedStep:
         def derive(data: SimData) -> SimStateDeriv:
             return worlds.placed(data.replace(states_deriv=derivative(data))).states_deriv
 
-        few = not on_mesh and data.core.n_worlds * data.core.n_drones <= LANES
+        self._inputs = [i for name in program.inputs for i in plugin_leaves(data, name)]
+        outputs = [i for name in program.outputs for i in plugin_leaves(data, name)]
+        self._outputs = [ticks.moving.index([i]) for i in outputs]
+        few = not (on_mesh or outputs) and data.core.n_worlds * data.core.n_drones <= LANES
         states = [i for i in ticks.changed if few and fields[i] == "states"]
 
-        @partial(jax.jit, donate_argnums=(0, 3), compiler_options=known_options(_COMPILER_OPTIONS))
+        @partial(jax.jit, donate_argnums=(0, 4), compiler_options=known_options(_COMPILER_OPTIONS))
         def run(
-            moving: list[Array],
+            moving: dict[int, Array],
+            given: dict[int, Array],
             fixed: list[Array],
             shared: list[Array],
             common: list[Array],
             *inputs: Any,
         ) -> tuple[list[Array], list[Array], list[Array], Any]:
-            packed = Packed(moving, fixed, shared, common)
+            both = moving | given
+            packed = Packed([both[i] for i in range(len(both))], fixed, shared, common)
             check_precision(ticks.whole(packed))
             packed, results = program.run(ticks, packed, worlds, *inputs)
             leaves = ticks.unpack(packed)
@@ -193,9 +207,17 @@ class PackedStep:
     def __call__(self, packed: Packed, *inputs: Any) -> tuple[Packed, list[Array], Any]:
         """Return packed data after the program, the states for `field`, and the results.
 
-        Donates the arrays that change.
+        Donates the arrays that change, except former results, which others may hold.
         """
-        moving, common, states, results = self._run(*packed, *inputs)
+        for leaf, value in zip(self._inputs, inputs):
+            packed = self.commanded(packed, value, leaf)
+        parts: tuple[dict[int, Array], ...] = ({}, {})
+        for i, array in enumerate(packed.moving):
+            parts[i in self._outputs][i] = array
+        inputs = inputs[len(self._inputs) :]
+        moving, common, states, results = self._run(*parts, *packed[1:], *inputs)
+        if self._outputs:
+            results = [moving[i] for i in self._outputs]
         return packed._replace(moving=moving, common=common), states, results
 
     def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:
@@ -316,11 +338,12 @@ def unsynced(data: SimData) -> SimData:
     return data.replace(core=core)
 
 
-def _deriving(derivative: Derivative) -> Stage:
-    return lambda data: data.replace(states_deriv=derivative(data))
+def deriving(derivative: Derivative) -> Ending:
+    """Return the ending of a step that evaluates the derivative."""
+    return lambda _, data: data.replace(states_deriv=derivative(data))
 
 
 def finishing(derivative: Derivative) -> Stage:
-    """Return the stage after a step or reset: derivatives, and MJX data marked out of date."""
-    derive = _deriving(derivative)
-    return lambda data: unsynced(derive(data))
+    """Return the stage after a reset: derivatives, and MJX data marked out of date."""
+    derive = deriving(derivative)
+    return lambda data: unsynced(derive(data, data))

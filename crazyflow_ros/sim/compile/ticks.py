@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -22,6 +23,9 @@ from crazyflow_ros.sim.stages import Stage
 _LONGEST = 256  # ticks whose states a derivative stores
 
 _rows_of = jax.jit(rows_of)
+
+Ending = Callable[[SimData, SimData], SimData]
+"""What comes after all ticks: from the data before them and after them, to those at the end."""
 
 
 class Packed(NamedTuple):
@@ -56,7 +60,13 @@ class Ticks:
     """
 
     def __init__(
-        self, tick: Stage, last: Stage | None, data: SimData, owned: list[bool], together: bool
+        self,
+        tick: Stage,
+        last: Ending | None,
+        data: SimData,
+        owned: list[bool],
+        together: bool,
+        alone: Sequence[str] = (),
     ) -> None:
         """Lay out `data`.
 
@@ -67,24 +77,28 @@ class Ticks:
             owned: For each leaf, whether its first axis is that of the worlds.
             together: Put leaves of one dtype into one array: fewer arrays cost less in each call
                 of a compiled function, and nothing has to be put together within one.
+            alone: Plugins that have arrays of their own.
         """
         leaves, self._treedef = jax.tree.flatten(data)
         self._shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
         self._tick, self._last, self._owned = tick, last, owned
         jaxpr = traced(tick, data)
-        in_tick = changed_leaves(jaxpr)
+        in_tick, in_last = changed_leaves(jaxpr), [False] * len(leaves)
         if last:
-            jaxpr = traced(lambda data: last(tick(data)), data)
-        moves, reads = changed_leaves(jaxpr), read_leaves(jaxpr)
+            in_last = changed_leaves(traced(lambda after: last(data, after), data))
+            jaxpr = traced(lambda data: last(data, tick(data)), data)
+        moves = [a or b for a, b in zip(in_tick, in_last)]
+        reads = read_leaves(jaxpr)
         stored = stored_command(data)
         command = next(i for i, leaf in enumerate(leaves) if leaf is stored)
-        self.changed = [i for i, moving in enumerate(moves) if moving or i == command]
-        self.used = [a or b or i == command for i, (a, b) in enumerate(zip(moves, reads))]
+        single = {i: i for name in alone for i in plugin_leaves(data, name)} | {command: command}
+        self.changed = [i for i, moving in enumerate(moves) if moving or i in single]
+        self.used = [a or b or i in single for i, (a, b) in enumerate(zip(moves, reads))]
 
         def grouped(places: list[int]) -> list[list[int]]:
             groups: dict[object, list[int]] = {}
             for i in places:
-                kind = (self._shapes[i].dtype, self._shapes[i].shape[1], i == command)
+                kind = (self._shapes[i].dtype, self._shapes[i].shape[1], single.get(i))
                 groups.setdefault(kind if together else i, []).append(i)
             return list(groups.values())
 
@@ -101,8 +115,18 @@ class Ticks:
         n_shared = len(self._packing.dtypes) if self._packing else len(self._shared)
         self.n_arguments = self.n_own + n_shared + len(self.common)
         self.state = [*range(n_in_tick), *range(self.n_own + n_shared, self.n_arguments)]
-        # The place of the command: in which part of `Packed`, and at which index.
-        self._command = int(not moves[command]), self._groups[not moves[command]].index([command])
+        n_moving = len(self.moving)
+        self._finished = [
+            *(k for k, group in enumerate(self.moving) if any(in_last[i] for i in group)),
+            *(self.n_own + n_shared + k for k, i in enumerate(self.common) if in_last[i]),
+        ]
+        # In which part of `Packed`, and at which index.
+        self._places = {
+            i: (int(k >= n_moving), k - n_moving * (k >= n_moving))
+            for k, group in enumerate([*self.moving, *self.fixed])
+            for i in group
+        }
+        self._command = command
 
     @property
     def _groups(self) -> tuple[list[list[int]], list[list[int]]]:
@@ -143,12 +167,14 @@ class Ticks:
             start = end
         return slices
 
-    def commanded(self, packed: Packed, value: Array | np.ndarray) -> Packed:
-        """Return the data with another command, (worlds, drones, k)."""
+    def commanded(
+        self, packed: Packed, value: Array | np.ndarray, leaf: int | None = None
+    ) -> Packed:
+        """Return the data with another command, or another leaf alone: (worlds, drones, k)."""
         # With NumPy, because a compiled call takes longer than a step of few worlds.
         is_numpy = isinstance(value, np.ndarray)
         rows: Any = np.ascontiguousarray(value.transpose(2, 0, 1)) if is_numpy else _rows_of(value)
-        part, place = self._command
+        part, place = self._places[self._command if leaf is None else leaf]
         arrays = list(packed[part])
         arrays[place] = rows
         return packed._replace(**{packed._fields[part]: arrays})
@@ -174,18 +200,23 @@ class Ticks:
             size = isqrt(n_ticks)
             state = loop(n_ticks // size, lambda _, state: loop(size, tick, state), state)
             n_ticks %= size
-        return self.last(replaced(args, self.state, loop(n_ticks, tick, state)))
+        return self.last(args, replaced(args, self.state, loop(n_ticks, tick, state)))
 
     def tick(self, args: Sequence[Any]) -> list[Any]:
         """Return the arguments after a tick."""
         return self._after(self._tick, args, self.state)
 
-    def last(self, args: Sequence[Any]) -> list[Any]:
-        """Return the arguments after what comes after all ticks."""
+    def last(self, before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+        """Return the arguments after what comes after all ticks.
+
+        Args:
+            before: The arguments before all ticks.
+            after: The arguments after them.
+        """
         if self._last is None:
-            return list(args)
-        others = [i for i in range(len(self.moving)) if i not in self.state]
-        return self._after(self._last, args, others)
+            return list(after)
+        ending = partial(self._last, self._data(before))
+        return self._after(ending, after, self._finished)
 
     def _after(self, stage: Stage, args: Sequence[Any], places: list[int]) -> list[Any]:
         """Return the arguments, those at `places` as they are after a stage."""
@@ -221,6 +252,12 @@ class Ticks:
                 leaves[i] = jnp.zeros((n_worlds, *x.shape[1:]) if own else x.shape, x.dtype)
         data: SimData = jax.tree.unflatten(self._treedef, [leaves[i] for i in range(len(leaves))])
         return data.replace(core=data.core.replace(n_worlds=n_worlds))
+
+
+def plugin_leaves(data: SimData, name: str) -> list[int]:
+    """Return the index of the leaf of a plugin, if there is such a plugin."""
+    paths = enumerate(path for path, _ in jax.tree.leaves_with_path(data))
+    return [i for i, path in paths if path[0].name == "plugins" and path[1].key == name]
 
 
 def replaced(args: Sequence[Any], places: Sequence[int], values: Sequence[Any]) -> list[Any]:

@@ -46,7 +46,7 @@ def assert_close(a: SimData, b: SimData) -> None:
 def test_packing_loses_nothing(together: bool) -> None:
     sim = disturbed(Sim(N, M, control="state"))
     owned = sim._worlds.owned(sim.data)
-    ticks = Ticks(sim.step_pipeline[0], lambda data: data, sim.data, owned, together)
+    ticks = Ticks(sim.step_pipeline[0], lambda _, data: data, sim.data, owned, together)
     unpacked = jax.jit(lambda data: ticks.unpack(ticks.pack(data)))(sim.data)
     leaves = jax.tree.leaves_with_path(sim.data)
     for i, leaf in unpacked.items():

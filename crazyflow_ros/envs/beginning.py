@@ -1,0 +1,125 @@
+"""How episodes begin: default data, the start of the task, and the stages of the reset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.envs.tasks import Start, Task
+from crazyflow_ros.kernels import where_needed
+from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.leaves import changed_leaves, traced
+from crazyflow_ros.sim.randomize import ResetStage
+
+KEY, ORIGIN = "episode_key", "episode_origin"
+"""Plugins: the random key of each world, (N, 1, 2), and what the task keeps, (N, M, k)."""
+
+
+class Beginning:
+    """Draws the beginnings of episodes, world by world.
+
+    A world draws from a key of its own, so that its episodes do not depend on other worlds.
+
+    Attributes:
+        default: Data of all worlds, with the shapes that they have after a reset.
+    """
+
+    def __init__(
+        self, task: Task, stages: Sequence[ResetStage], default: SimData, owned: list[bool]
+    ) -> None:
+        """Find out what differs between episodes.
+
+        Args:
+            task: Gives start and goal.
+            stages: Stages of the reset pipeline.
+            default: The first of these worlds is how all begin.
+            owned: For each leaf, whether its first axis is that of the worlds.
+        """
+        self._task, self._stages = task, stages
+        n_worlds, leaves = default.core.n_worlds, jax.tree.leaves(default)
+        first = [x[:1] if own else x for x, own in zip(leaves, owned)]
+        core = default.core.replace(n_worlds=1)
+        self._treedef = jax.tree.structure(default.replace(core=core))
+        # Stages may give parameters an axis of worlds.
+        shapes = jax.tree.leaves(jax.eval_shape(self._begun, self._data(first)))
+        self._owned = [own or x.shape != new.shape for own, x, new in zip(owned, first, shapes)]
+        self._first = [
+            np.broadcast_to(x, new.shape) if own else x
+            for x, new, own in zip(first, shapes, self._owned)
+        ]
+        flags = changed_leaves(traced(self._begun, self._data(self._first)))
+        self.drawn = [i for i, flag in enumerate(flags) if flag]
+        whole = [
+            jnp.broadcast_to(x, (n_worlds, *x.shape[1:])) if own else x
+            for x, own in zip(self._first, self._owned)
+        ]
+        self.default: SimData = jax.tree.unflatten(jax.tree.structure(default), whole)
+
+    def _data(self, leaves: Sequence[Any]) -> SimData:
+        data: SimData = jax.tree.unflatten(self._treedef, leaves)
+        return data
+
+    def _begun(self, data: SimData) -> SimData:
+        """Return the data of a world at the beginning of an episode, drawn from its key."""
+        default, core = data, data.core
+        key, subkey = jax.random.split(jax.random.wrap_key_data(data.plugins[KEY][0, 0]))
+        start = Start(*self._task.begin(subkey, core.n_drones))
+        changes = {name: x[None] for name, x in start.motion.items()}
+        data = data.replace(
+            states=data.states.replace(**changes),
+            plugins=data.plugins | {ORIGIN: start.origin[None]},
+            core=core.replace(rng_key=key),
+        )
+        for stage in self._stages:
+            data = stage(data, default, None)
+        following = jax.random.key_data(data.core.rng_key)[None, None]
+        return data.replace(
+            plugins=data.plugins | {KEY: following},
+            core=data.core.replace(rng_key=core.rng_key),
+        )
+
+    def drawn_for(self, keys: Array) -> list[Array]:
+        """Return the leaves `drawn` of worlds with these keys, (N, 1, 2)."""
+
+        def of_world(key: Array) -> list[Array]:
+            data = self._data(self._first)
+            begun = self._begun(data.replace(plugins=data.plugins | {KEY: key[None]}))
+            leaves = jax.tree.leaves(begun)
+            return [leaves[i][0] for i in self.drawn]
+
+        return jax.vmap(of_world)(keys)
+
+    def all(self, key: Array) -> SimData:
+        """Return the data of all worlds at the beginning of episodes."""
+        n_worlds = self.default.core.n_worlds
+        keys = jax.random.key_data(jax.random.split(key, n_worlds))[:, None]
+        leaves, treedef = jax.tree.flatten(self.default)
+        for i, x in zip(self.drawn, self.drawn_for(keys)):
+            leaves[i] = x
+        data: SimData = jax.tree.unflatten(treedef, leaves)
+        return data
+
+    def where(self, ended: Array, data: SimData, changed: Sequence[bool]) -> SimData:
+        """Return data in which some worlds begin an episode.
+
+        Args:
+            ended: (n,) bool, these worlds.
+            data: Data of n worlds.
+            changed: For each leaf, whether it may differ from the default data.
+        """
+        leaves, treedef = jax.tree.flatten(data)
+        key = next(k for k, i in enumerate(self.drawn) if leaves[i] is data.plugins[KEY])
+        now = [leaves[i] for i in self.drawn]
+        drawn = where_needed(lambda now: self.drawn_for(now[key]), ended, now)
+        new = dict(zip(self.drawn, drawn))
+        for i, (own, flag) in enumerate(zip(self._owned, changed)):
+            if own and (flag or i in new):
+                worlds = ended.reshape(-1, *[1] * (leaves[i].ndim - 1))
+                leaves[i] = jnp.where(worlds, new.get(i, self._first[i]), leaves[i])
+        begun: SimData = jax.tree.unflatten(treedef, leaves)
+        return begun

@@ -1,0 +1,300 @@
+"""The environment as pure functions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
+from crazyflow_ros.envs.configuration import Autoreset, Configuration
+from crazyflow_ros.envs.tasks import Flight, Task, Verdict
+from crazyflow_ros.policy.action import SIZE
+from crazyflow_ros.policy.observation import Motion
+from crazyflow_ros.sim import Sim, SimData, functional
+from crazyflow_ros.sim.arguments import whole
+from crazyflow_ros.sim.compile.stepping import Stepping, tick_of
+from crazyflow_ros.sim.leaves import changed_leaves, traced
+from crazyflow_ros.sim.pipeline import insert_before
+
+ACTION, EARLIER, ENDED = "action", "earlier_actions", "episode_ended"
+OBSERVATION, FINAL = "observation", "final_observation"
+REWARD, TERMINATED, TRUNCATED, SUCCESS = "reward", "terminated", "truncated", "success"
+
+
+class Timestep(NamedTuple):
+    """Results of a step of N worlds. With one drone in a world, arrays have no axis of drones."""
+
+    observation: Array
+    """(N, size), or (N, M, size)."""
+    reward: Array
+    """(N,), or (N, M)."""
+    terminated: Array
+    """(N,) bool: the drones have completed their task, or one has failed."""
+    truncated: Array
+    """(N,) bool: the episode has lasted long enough."""
+    success: Array
+    """(N,) bool: the drones have completed their task."""
+    final_observation: Array
+    """Like `observation`, before a reset in the same step."""
+
+
+class Environment:
+    """A task of drones in parallel worlds, as pure functions on JAX arrays.
+
+    The state of an environment is a `SimData` whose plugins hold what belongs to the episodes.
+    `reset` and `step` can be transformed by `jax.jit`, `jax.lax.scan`, `jax.vmap` and `jax.grad`.
+    A step is one function of each world: on a CPU a single kernel, which computes the worlds block
+    by block.
+
+    Attributes:
+        num_envs: Number of worlds.
+        task: The task.
+        config: The options.
+        observation: Composition of observations.
+        action: Meaning of actions.
+        max_episode_steps: Steps after which an episode is truncated.
+        sim: The simulation, with its pipelines. Stages that are added to them take part in the next
+            step or reset.
+    """
+
+    def __init__(self, num_envs: int, task: Task, **options: Any) -> None:
+        """Build the worlds.
+
+        Args:
+            num_envs: Number of worlds.
+            task: Task of the drones.
+            **options: See `Configuration`.
+
+        Raises:
+            ValueError: An argument is out of range; the message names it.
+            TypeError: There is no such option.
+        """
+        self.num_envs = whole("num_envs", num_envs)
+        if not isinstance(task, Task):
+            raise ValueError(f"task must be a Task, such as Reach(), got {task!r}")
+        self.task, self.config = task, (config := Configuration(**options))
+        self.observation, self.action = config.observations, config.actions
+        self._noise = config.frame_noise
+        steps = config.max_episode_steps
+        self.max_episode_steps = steps or max(1, round(task.seconds * config.action_freq))
+        self.sim = Sim(
+            num_envs,
+            config.n_drones,
+            drone=config.drone,
+            dynamics=config.dynamics,
+            control=self.action.control,
+            freq=config.freq,
+            attitude_freq=config.freq,
+            body_rate_freq=config.freq,
+            force_torque_freq=config.freq,
+            forces=config.forces,
+        )
+        self._older = -(-config.delay // config.ticks)  # actions before the present one
+        self.sim.data = self.sim.data.replace(plugins=self._plugins())
+        self.sim.build_default_data()
+        pipeline = insert_before(self.sim.step_pipeline, "integrate", *config.stages)
+        self.sim.step_pipeline = (self._apply_action, *pipeline)
+        self.sim.reset_pipeline = tuple(config.randomizers)
+        self._compiled: _Compiled | None = None
+
+    def reset(self, key: Array) -> tuple[SimData, Array]:
+        """Begin an episode in each world.
+
+        Args:
+            key: A random key, which makes the episodes reproducible.
+
+        Returns:
+            The state, and observations (num_envs, size), or (num_envs, n_drones, size).
+        """
+        state: SimData = self.compiled.reset(key)
+        return state, self._without_drones(state.plugins[OBSERVATION])
+
+    def _reset(self, beginning: Beginning, key: Array) -> SimData:
+        state = beginning.all(key)
+        seen, state = self._observed(state, None, jnp.ones(self.num_envs, bool))
+        return state.replace(plugins=state.plugins | {OBSERVATION: seen})
+
+    def step(self, state: SimData, action: Array) -> tuple[SimData, Timestep]:
+        """Apply actions until the next ones are due.
+
+        Args:
+            state: The state.
+            action: (num_envs, 4), or (num_envs, n_drones, 4); clipped to -1 to 1.
+
+        Returns:
+            The next state, and the results.
+
+        Raises:
+            ValueError: The shape of the actions is wrong.
+        """
+        n_worlds, n_drones = self.num_envs, self.config.n_drones
+        expected = (n_worlds, SIZE) if n_drones == 1 else (n_worlds, n_drones, SIZE)
+        if jnp.shape(action) != expected:
+            raise ValueError(f"action must have shape {expected}, got {jnp.shape(action)}")
+        given = jnp.asarray(action, state.states.pos.dtype).reshape(n_worlds, n_drones, SIZE)
+        state = state.replace(plugins=state.plugins | {ACTION: given})
+        state = self.compiled.step(state, self.config.ticks)
+        found = state.plugins
+        observation = self._without_drones(found[OBSERVATION])
+        final = self._without_drones(found[FINAL]) if FINAL in found else observation
+        reward = self._without_drones(found[REWARD])[..., 0]
+        ended, late, success = (found[x][:, 0, 0] for x in (TERMINATED, TRUNCATED, SUCCESS))
+        return state, Timestep(observation, reward, ended, late, success, final)
+
+    @property
+    def compiled(self) -> _Compiled:
+        """The functions that `reset` and `step` consist of, from the present pipelines of `sim`."""
+        pipelines = (self.sim.step_pipeline, self.sim.reset_pipeline)
+        known = self._compiled
+        if known is None or any(now is not then for now, then in zip(pipelines, known.pipelines)):
+            known = self._compiled = _Compiled(self)
+        return known
+
+    def _without_drones(self, array: Array) -> Array:
+        return array[:, 0] if self.config.n_drones == 1 else array
+
+    def _plugins(self) -> dict[str, Array]:
+        """Return what belongs to episodes, in its shapes."""
+        config, dtype = self.config, self.sim.data.states.pos.dtype
+        n, m = self.num_envs, config.n_drones
+        start = jax.eval_shape(lambda: self.task.begin(jax.random.key(0), m))
+        flag, seen = jnp.zeros((n, 1, 1), bool), jnp.zeros((n, m, self.observation.size), dtype)
+        plugins = {
+            KEY: jnp.zeros((n, 1, 2), jnp.uint32),
+            ORIGIN: jnp.zeros((n, *start[1].shape), dtype),
+            ACTION: jnp.zeros((n, m, SIZE), dtype),
+            ENDED: flag,
+            OBSERVATION: seen,
+            REWARD: jnp.zeros((n, m, 1), dtype),
+            **dict.fromkeys((TERMINATED, TRUNCATED, SUCCESS), flag),
+        }
+        if config.autoreset == Autoreset.same_step:
+            plugins[FINAL] = seen
+        if self._older:
+            plugins[EARLIER] = jnp.zeros((n, m, SIZE * self._older), dtype)
+        return plugins
+
+    def _apply_action(self, data: SimData) -> SimData:
+        """Stage that turns the action in force into a command."""
+        action, delay, n = data.plugins[ACTION], self.config.delay, self.config.ticks
+        if delay:
+            actions = jnp.split(data.plugins[EARLIER], self._older, axis=-1)
+            actions = [action, *actions]
+            # The action before the last one that has become old enough is in force until it is.
+            late = (data.core.steps % n < delay - (self._older - 1) * n)[..., None]
+            action = jnp.where(late, actions[self._older], actions[self._older - 1])
+        setter = getattr(functional, f"{self.action.control}_control")
+        commanded: SimData = setter(data, self.action(action))
+        return commanded
+
+    def _motion(self, data: SimData) -> Motion:
+        """Return the motion of the drones, and of their goals."""
+        states, origin = data.states, data.plugins[ORIGIN]
+        lead = states.pos.shape[:2]
+        time = jnp.broadcast_to((data.core.steps / self.config.freq)[:, None], (*lead, 1))
+        goal, vel = self.task.goal(origin.reshape(-1, origin.shape[-1]), time.reshape(-1, 1))
+        motion = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
+        goals = (goal.reshape(*lead, 3), vel.reshape(*lead, 3))
+        return Motion(*motion, *goals, data.plugins[ACTION])
+
+    def _observed(
+        self, data: SimData, earlier: Array | None, begins: Array
+    ) -> tuple[Array, SimData]:
+        """Return observations, and data whose keys have been used.
+
+        Args:
+            data: Data of n worlds.
+            earlier: (n, M, size) observations of the step before, if there was one.
+            begins: (n,) bool, the worlds at the beginning of an episode.
+        """
+        motion, new = self._motion(data), begins[:, None, None]
+        motion = motion._replace(action=jnp.where(new, 0.0, motion.action))
+        frame = self.observation.frame(motion)
+        if self._noise.any():
+            pairs = jax.vmap(jax.random.split)(jax.random.wrap_key_data(data.plugins[KEY][:, 0]))
+            keys, subkeys = pairs[:, 0], pairs[:, 1]
+            noise = jax.vmap(lambda key: jax.random.normal(key, frame.shape[1:], frame.dtype))
+            frame += noise(subkeys) * jnp.asarray(self._noise, frame.dtype)
+            key = jax.random.key_data(keys)[:, None]
+            data = data.replace(plugins=data.plugins | {KEY: key})
+        if earlier is not None:
+            earlier = jnp.where(new, 0.0, earlier)
+        return self.observation.stacked(frame, earlier), data
+
+    def _judged(self, before: SimData, after: SimData) -> tuple[Array, Array, Array]:
+        """Return rewards (n, M), and whether worlds are terminated, and successful, (n,)."""
+
+        def flight(data: SimData) -> Flight:
+            motion = self._motion(data)
+            parts = (motion.pos, motion.vel, motion.goal - motion.pos)
+            return Flight(*(x.reshape(-1, 3) for x in parts))
+
+        verdict = Verdict(*self.task.judge(flight(before), flight(after)))
+        reward, terminated, success = (
+            x.reshape(after.states.pos.shape[:2])
+            for x in (verdict.reward, verdict.terminated, verdict.success)
+        )
+        done, failed = success.all(axis=1), (terminated & ~success).any(axis=1)
+        return reward, failed | (done & terminated.any(axis=1)), done
+
+    def _finish(
+        self, beginning: Beginning, changed: list[bool], before: SimData, after: SimData
+    ) -> SimData:
+        """Return data after a step: judged, with resets where they are due, and observed.
+
+        Args:
+            beginning: Begins episodes.
+            changed: For each leaf, whether a tick changes it.
+            before: Data before the ticks.
+            after: Data after them.
+        """
+        ended = before.plugins[ENDED][:, 0, 0]  # in the step before
+        reward, terminated, success = self._judged(before, after)
+        late = after.core.steps[:, 0] >= self.max_episode_steps * self.config.ticks
+        verdict = {TERMINATED: terminated, TRUNCATED: late, SUCCESS: success}
+        flags = {name: flag & ~ended for name, flag in verdict.items()}
+        plugins = {name: flag[:, None, None] for name, flag in flags.items()}
+        plugins[REWARD] = jnp.where(ended[:, None], 0.0, reward)[..., None]
+        ends, begins = flags[TERMINATED] | flags[TRUNCATED], jnp.zeros_like(ended)
+        earlier = before.plugins[OBSERVATION] if self.observation.history > 1 else None
+        match self.config.autoreset:
+            case Autoreset.next_step:
+                plugins[ENDED], begins = ends[:, None, None], ended
+            case Autoreset.same_step:
+                plugins[FINAL], after = self._observed(after, earlier, begins)
+                begins = ends
+        after = beginning.where(begins, after, changed)
+        plugins[OBSERVATION], after = self._observed(after, earlier, begins)
+        if self._older:
+            past = jnp.concatenate([after.plugins[ACTION], after.plugins[EARLIER]], axis=-1)
+            past = past[..., : SIZE * self._older]
+            plugins[EARLIER] = jnp.where(begins[:, None, None], 0.0, past)
+        return after.replace(plugins=after.plugins | plugins)
+
+
+class _Compiled:
+    """What an environment compiles, for pipelines of its simulation.
+
+    Attributes:
+        pipelines: These pipelines.
+        reset: `Environment.reset`.
+        step: A step, after the actions have been stored in the data.
+        program: The same on packed data, see `Sim.run`.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        sim = env.sim
+        self.pipelines = (sim.step_pipeline, sim.reset_pipeline)
+        default, tick = sim.default_data, tick_of(sim.step_pipeline)
+        self.beginning = Beginning(env.task, sim.reset_pipeline, default, sim.owned(default))
+        changed = changed_leaves(traced(tick, self.beginning.default))
+        last = partial(env._finish, self.beginning, changed)
+        self.reset = jax.jit(partial(env._reset, self.beginning))
+        self.step = sim.build_step_fn(last=last)
+        results = (OBSERVATION, REWARD, TERMINATED, TRUNCATED, SUCCESS, FINAL)
+        outputs = tuple(name for name in results if name in default.plugins)
+        self.program = Stepping(tick, last, inputs=(ACTION,), outputs=outputs)
