@@ -13,6 +13,7 @@ _NEEDED = {
     "filters": ("re2", "google-re2"),
     "view": ("viser", "viser"),
     "foxglove": ("foxglove", "foxglove-sdk"),
+    "learn": ("optax", "optax"),
     "foundation": ("h5py", "h5py"),
     "onnx": ("onnx", "onnx"),
 }
