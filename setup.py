@@ -12,6 +12,7 @@ share = f"share/{name}"
 
 # Extras for single features; crazyflow_ros/extras.py names the missing one.
 features = {
+    "casadi": ["casadi>=3.6,<4"],  # models for predictive controllers
     "mjx": ["mujoco-mjx>=3.17,<3.18"],  # contacts of `Sim`, sensors over its worlds
     "record": ["mcap>=1.2,<2"],
     "images": ["pillow>=10"],  # compressed pictures

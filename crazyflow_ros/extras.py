@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 _NEEDED = {
+    "casadi": ("casadi", "casadi"),
     "mjx": ("mujoco.mjx", "mujoco-mjx"),
     "record": ("mcap", "mcap"),
     "images": ("PIL", "pillow"),

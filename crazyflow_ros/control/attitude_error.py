@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
-from crazyflow_ros.dynamics.components import Vec3, Vec4, scale, sin_cos
+from crazyflow_ros.dynamics.components import Vec3, Vec4, quat_from_rpy, scale
+from crazyflow_ros.elementwise import where
 
 
 def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
@@ -20,13 +19,7 @@ def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
     Returns:
         The error in body axes.
     """
-    (sr, cr), (sp, cp), (sy, cy) = (sin_cos(angle / 2) for angle in rpy)
-    u, v, w, s = (
-        sr * cp * cy - cr * sp * sy,
-        cr * sp * cy + sr * cp * sy,
-        cr * cp * sy - sr * sp * cy,
-        cr * cp * cy + sr * sp * sy,
-    )
+    u, v, w, s = quat_from_rpy(rpy)
     x, y, z, q = quat
     # The conjugate of the attitude times the desired attitude.
     error = (
@@ -35,4 +28,4 @@ def attitude_error(quat: Vec4, rpy: Vec3) -> Vec3:
         q * w - x * v + y * u - z * s,
     )
     real = q * s + x * u + y * v + z * w
-    return scale(error, jnp.where(real < 0, -2.0, 2.0))
+    return scale(error, where(real < 0, -2.0, 2.0))

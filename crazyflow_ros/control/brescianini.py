@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -39,6 +38,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
+from crazyflow_ros.elementwise import absolute, clip, maximum, sqrt, where, zeros_like
 from crazyflow_ros.kernels import apart
 from crazyflow_ros.on_device import on_device
 
@@ -93,20 +93,20 @@ def _thrust_and_attitude(
     for i, (pos, vel) in enumerate(errors):
         tau, zeta = params["tau"][..., i], params["zeta"][..., i]
         lift = acc_sp[i] + (gravity if i == 2 else 0.0)
-        wanted.append(jnp.clip(pos / tau**2 + vel * 2 * zeta / tau + lift, -most, most))
+        wanted.append(clip(pos / tau**2 + vel * 2 * zeta / tau + lift, -most, most))
     x, y, z = wanted
 
     qx, qy, _, _ = body.quat
     cosine = 1 - 2 * (qx * qx + qy * qy)  # of the tilt
-    cosine = jnp.where(cosine < 0, -1.0, 1.0) * jnp.maximum(jnp.abs(cosine), _LEAST_COSINE)
-    x, y, z = _attainable((x, y, z), jnp.abs(z / cosine) > most, params)
-    thrust = params["mass"] * jnp.clip(z / cosine, params["thrust_min"], most)
+    cosine = where(cosine < 0, -1.0, 1.0) * maximum(absolute(cosine), _LEAST_COSINE)
+    x, y, z = _attainable((x, y, z), absolute(z / cosine) > most, params)
+    thrust = params["mass"] * clip(z / cosine, params["thrust_min"], most)
 
     # The shortest rotation from the vertical to the thrust, after that to the heading.
-    up = jnp.zeros_like(z)
+    up = zeros_like(z)
     z_axis = normalize((x, y, z), (up, up, up + 1))
     ahead = heading(quat_sp)
-    share = dot(ahead, z_axis) / jnp.maximum(1 + z_axis[2], 1e-6)
+    share = dot(ahead, z_axis) / maximum(1 + z_axis[2], 1e-6)
     x_axis = subtract(ahead, scale(add(z_axis, (up, up, up + 1)), share))
     axes = (x_axis, cross(z_axis, x_axis), z_axis)
     return rpy_from_rotation_matrix(transpose(axes)), thrust
@@ -123,11 +123,11 @@ def _attainable(acc: Vec3, is_beyond: Array, params: Params) -> Vec3:
     reduced, kept = fair * (z - gravity), (1 - fair) * (z - gravity) + gravity
     # |(r x, r y, r reduced + kept)| = thrust_max
     a, b = x * x + y * y + reduced * reduced, reduced * kept
-    c = jnp.maximum(params["thrust_max"] ** 2 - kept * kept, 0.0)
+    c = maximum(params["thrust_max"] ** 2 - kept * kept, 0.0)
     is_small = a < 1e-6
-    root = jnp.sqrt(jnp.maximum(b * b + a * c, 1e-12))
-    ratio = (root - b) / jnp.where(is_small, 1.0, a)
-    ratio = jnp.where(is_beyond, jnp.where(is_small, 0.0, jnp.clip(ratio, 0, 1)), 1.0)
+    root = sqrt(maximum(b * b + a * c, 1e-12))
+    ratio = (root - b) / where(is_small, 1.0, a)
+    ratio = where(is_beyond, where(is_small, 0.0, clip(ratio, 0, 1)), 1.0)
     return ratio * x, ratio * y, ratio * reduced + kept
 
 
@@ -147,8 +147,8 @@ def attitude2force_torque(
 def _torque(quat: Vec4, ang_vel: Vec3, rpy: Vec3, yaw_rate: Array, params: Params) -> Vec3:
     x, y, z = scale(attitude_error(quat, rpy), 1 / params["tau"])
     wanted = (x, y, z + yaw_rate)
-    excess = [jnp.abs(w) / params["rate_max"][..., i] for i, w in enumerate(wanted)]
-    scaling = 1 / jnp.maximum(jnp.maximum(excess[0], excess[1]), jnp.maximum(excess[2], 1.0))
+    excess = [absolute(w) / params["rate_max"][..., i] for i, w in enumerate(wanted)]
+    scaling = 1 / maximum(maximum(excess[0], excess[1]), maximum(excess[2], 1.0))
     error = subtract(scale(wanted, scaling), ang_vel)
     tau_x, tau_y, tau_z = vector(params["rate_tau"])
     ang_acc = (error[0] / tau_x, error[1] / tau_y, error[2] / tau_z)

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from functools import partial
 from math import expm1
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -49,6 +48,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
+from crazyflow_ros.elementwise import arctan2, clip, ones_like, sqrt, where, zeros_like
 from crazyflow_ros.kernels import apart
 from crazyflow_ros.on_device import on_device
 
@@ -104,7 +104,7 @@ def _filtered(
     outputs: list[Array] = []
     after: list[Array] = []
     for value, old in zip(signal, zip(memory[::2], memory[1::2])):
-        first, second = (jnp.where(is_first, x, y) for x, y in zip(low_pass.settled(value), old))
+        first, second = (where(is_first, x, y) for x, y in zip(low_pass.settled(value), old))
         output, new = low_pass(value, (first, second))
         outputs.append(output)
         after += new
@@ -113,7 +113,7 @@ def _filtered(
 
 def _change(now: Vec3, before: tuple[Array, ...], is_first: Array, dt: float) -> Vec3:
     """Return the time derivative of a signal, zero in the first run."""
-    x, y, z = (jnp.where(is_first, 0.0, (a - b) / dt) for a, b in zip(now, before))
+    x, y, z = (where(is_first, 0.0, (a - b) / dt) for a, b in zip(now, before))
     return (x, y, z)
 
 
@@ -133,13 +133,13 @@ def state2attitude(
     acc = _change(vel, memory["vel"], is_first, dt)
     # At the start the drone is taken to hover.
     weight = -params["mass"] * params["gravity_vec"][..., 2]
-    thrust = jnp.where(is_first, weight, memory["thrust"][0])
+    thrust = where(is_first, weight, memory["thrust"][0])
     x, y, z = (thrust * up for up in z_axis)
-    still = jnp.zeros_like(x)
+    still = zeros_like(x)
     lift = (
-        jnp.where(is_first, still, x),
-        jnp.where(is_first, still, y),
-        jnp.where(is_first, thrust, z),
+        where(is_first, still, x),
+        where(is_first, still, y),
+        where(is_first, thrust, z),
     )
     lift, lift_filter = apart(_filtered, lift, memory["lift_filter"], is_first, low_pass)
 
@@ -151,7 +151,7 @@ def state2attitude(
         rpy,
         command,
         {
-            "ran": (jnp.ones_like(command),),
+            "ran": (ones_like(command),),
             "thrust": (thrust + share * (command - thrust),),
             "vel_filter": vel_filter,
             "vel": vel,
@@ -166,10 +166,10 @@ def _attitude_and_thrust(
     """Return roll, pitch and yaw for a thrust vector, and its part along the present z axis."""
     c, s, _ = heading
     ahead, left, up = c * lift[0] + s * lift[1], c * lift[1] - s * lift[0], lift[2]
-    roll = -jnp.arctan2(left, jnp.sqrt(ahead * ahead + up * up))
-    pitch, most = jnp.arctan2(ahead, up), params["tilt_max"]
-    rpy = (jnp.clip(roll, -most, most), jnp.clip(pitch, -most, most), jnp.arctan2(s, c))
-    return rpy, jnp.clip(dot(lift, z_axis), params["thrust_min"], params["thrust_max"])
+    roll = -arctan2(left, sqrt(ahead * ahead + up * up))
+    pitch, most = arctan2(ahead, up), params["tilt_max"]
+    rpy = (clip(roll, -most, most), clip(pitch, -most, most), arctan2(s, c))
+    return rpy, clip(dot(lift, z_axis), params["thrust_min"], params["thrust_max"])
 
 
 def attitude2force_torque(
@@ -193,7 +193,7 @@ def attitude2force_torque(
         thrust,
         command,
         {
-            "ran": (jnp.ones_like(x),),
+            "ran": (ones_like(x),),
             "torque": tuple(old + share * (new - old) for old, new in zip(before, command)),
             "rate_filter": rate_filter,
             "rate": rate,
@@ -207,5 +207,5 @@ def _torque(error: Vec3, ang_vel: Vec3, acc: Vec3, present: Vec3, params: Params
     terms = zip(error, ang_vel, acc, vector(params["kR"]), vector(params["kw"]))
     x, y, z = (kw * (kR * e - w) - a for e, w, a, kR, kw in terms)
     wanted = add(present, transform(matrix_rows(params["J"]), (x, y, z)))
-    x, y, z = (jnp.clip(t, -m, m) for t, m in zip(wanted, vector(params["torque_max"])))
+    x, y, z = (clip(t, -m, m) for t, m in zip(wanted, vector(params["torque_max"])))
     return (x, y, z)

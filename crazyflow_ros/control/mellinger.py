@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -31,6 +30,7 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
+from crazyflow_ros.elementwise import clip, sqrt, where
 from crazyflow_ros.kernels import apart
 from crazyflow_ros.on_device import on_device
 
@@ -87,7 +87,7 @@ def _row(params: Params, name: str) -> Vec3:
 
 
 def _clip(v: Vec3, limit: Vec3) -> Vec3:
-    a, b, c = (jnp.clip(x, -m, m) for x, m in zip(v, limit))
+    a, b, c = (clip(x, -m, m) for x, m in zip(v, limit))
     return (a, b, c)
 
 
@@ -211,9 +211,9 @@ def _torque_pwm(
     )
     x, y, z = _clip(torque_pwm, _row(params, "torque_pwm_max"))
     return (
-        jnp.where(thrust > 0, x, 0.0),
-        jnp.where(thrust > 0, y, 0.0),
-        jnp.where(thrust > 0, z, 0.0),
+        where(thrust > 0, x, 0.0),
+        where(thrust > 0, y, 0.0),
+        where(thrust > 0, z, 0.0),
     ), r_int_error
 
 
@@ -226,8 +226,7 @@ def _distribute(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array,
     pwm = [thrust_pwm + share for share in _mix((x / 2, y / 2, z), mixing)]
     idle = (pwm[0] == 0) & (pwm[1] == 0) & (pwm[2] == 0) & (pwm[3] == 0)
     forces = [
-        jnp.where(idle, 0.0, jnp.clip(p, params["pwm_min"], params["pwm_max"])) * to_newton
-        for p in pwm
+        where(idle, 0.0, clip(p, params["pwm_min"], params["pwm_max"])) * to_newton for p in pwm
     ]
     levers = (params["L"], params["L"], params["thrust2torque"])
     tx, ty, tz = (
@@ -271,7 +270,7 @@ def force_torque2rotor_vel(force: Array, torque: Vec3, params: Params) -> Vec4:
     )
     rotor_vel = []
     for share in shares:
-        f = jnp.clip((share + force) / 4, params["thrust_min"], params["thrust_max"])
-        speed = (-k1 + jnp.sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
-        rotor_vel.append(jnp.where(force == 0, 0.0, speed))
+        f = clip((share + force) / 4, params["thrust_min"], params["thrust_max"])
+        speed = (-k1 + sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
+        rotor_vel.append(where(force == 0, 0.0, speed))
     return (rotor_vel[0], rotor_vel[1], rotor_vel[2], rotor_vel[3])

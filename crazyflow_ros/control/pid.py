@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from functools import partial
 from math import pi
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -34,6 +33,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
+from crazyflow_ros.elementwise import arctan2, clip, nearest_integer
 from crazyflow_ros.kernels import apart
 from crazyflow_ros.on_device import on_device
 
@@ -112,7 +112,7 @@ def _integrated(integral: tuple[Array, ...], error: Vec3, dt: float) -> Vec3:
 
 
 def _limited(v: Vec3, limit: Vec3) -> Vec3:
-    x, y, z = (jnp.clip(a, -m, m) for a, m in zip(v, limit))
+    x, y, z = (clip(a, -m, m) for a, m in zip(v, limit))
     return (x, y, z)
 
 
@@ -144,10 +144,10 @@ def state2attitude(
     vel_err_i = _integrated(memory["vel_err_i"], vel_err, dt)
     ahead, left, up = _pi(vel_err, vel_err_i, vector(params["vel_kp"]), vector(params["vel_ki"]))
     tilt = params["tilt_max"]
-    roll, pitch = jnp.clip(-left, -tilt, tilt), jnp.clip(ahead, -tilt, tilt)
+    roll, pitch = clip(-left, -tilt, tilt), clip(ahead, -tilt, tilt)
     east, north, _ = heading(quat_sp)
-    thrust = jnp.clip(params["thrust_base"] + up, params["thrust_min"], params["thrust_max"])
-    rpy = (roll, pitch, jnp.arctan2(north, east))
+    thrust = clip(params["thrust_base"] + up, params["thrust_min"], params["thrust_max"])
+    rpy = (roll, pitch, arctan2(north, east))
     return rpy, thrust, {"pos_err_i": pos_err_i, "vel_err_i": vel_err_i}
 
 
@@ -179,4 +179,4 @@ def attitude2force_torque(
 def _angles_between(quat: Vec4, rpy_sp: Vec3) -> Vec3:
     """Return desired minus present roll, pitch and yaw, the yaw the shorter way."""
     roll, pitch, yaw = subtract(rpy_sp, rpy_from_rotation_matrix(rotation_matrix(quat)))
-    return roll, pitch, yaw - 2 * pi * jnp.round(yaw / (2 * pi))
+    return roll, pitch, yaw - 2 * pi * nearest_integer(yaw / (2 * pi))

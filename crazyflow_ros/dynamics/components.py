@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.elementwise import arcsin, arctan2, clip, library, rsqrt, sqrt, where, zeros_like
 from crazyflow_ros.kernels import apart
 
 Vec3: TypeAlias = tuple[Array, Array, Array]
@@ -58,7 +59,9 @@ class Wrench(NamedTuple):
 
 def split(array: Array) -> tuple[Array, ...]:
     """Split an array along its last axis: (..., k) to k arrays of shape (...)."""
-    return tuple(jnp.unstack(array, axis=-1))  # its derivative stacks; that of slices adds and pads
+    if isinstance(array, Array):  # its derivative stacks; that of slices adds and pads
+        return tuple(jnp.unstack(array, axis=-1))
+    return tuple(array[..., i] for i in range(array.shape[-1]))
 
 
 def vector(array: Array) -> Vec3:
@@ -69,7 +72,7 @@ def vector(array: Array) -> Vec3:
 
 def stack(components: tuple[Array, ...]) -> Array:
     """Stack components, the inverse of `split`."""
-    return jnp.stack(components, axis=-1)
+    return library(*components).stack(components, axis=-1)
 
 
 def add(a: Vec3, b: Vec3) -> Vec3:
@@ -127,9 +130,9 @@ def normalize(a: Vec3, otherwise: Vec3) -> Vec3:
     """Return the unit vector along `a`, or `otherwise` where `a` is zero."""
     square = dot(a, a)
     zero = square == 0
-    x, y, z = scale(a, 1 / jnp.sqrt(jnp.where(zero, 1.0, square)))
+    x, y, z = scale(a, 1 / sqrt(where(zero, 1.0, square)))
     u, v, w = otherwise
-    return jnp.where(zero, u, x), jnp.where(zero, v, y), jnp.where(zero, w, z)
+    return where(zero, u, x), where(zero, v, y), where(zero, w, z)
 
 
 def transform(matrix: Matrix3, v: Vec3) -> Vec3:
@@ -159,6 +162,23 @@ def rotation_matrix(quat: Vec4) -> Matrix3:
     )
 
 
+def quat_rate(quat: Vec4, ang_vel: Vec3) -> Vec4:
+    """Return the time derivative of an attitude (xyzw).
+
+    Args:
+        quat: Attitude.
+        ang_vel: Body rates, rad/s.
+    """
+    x, y, z, w = quat
+    p, q, r = scale(ang_vel, 0.5)
+    return (
+        w * p + y * r - z * q,
+        w * q + z * p - x * r,
+        w * r + x * q - y * p,
+        -x * p - y * q - z * r,
+    )
+
+
 def drag_force(quat: Vec4, vel: Vec3, drag_matrix: Array) -> Vec3:
     """Return the drag force on a body, linear in its velocity; world frame, N.
 
@@ -182,13 +202,24 @@ def rotation_matrix_from_rpy(rpy: Vec3) -> Matrix3:
     )
 
 
+def quat_from_rpy(rpy: Vec3) -> Vec4:
+    """Return the quaternion (xyzw) of roll, pitch, yaw [rad] about fixed axes (REP 103)."""
+    (sr, cr), (sp, cp), (sy, cy) = (sin_cos(angle / 2) for angle in rpy)
+    return (
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+        cr * cp * cy + sr * sp * sy,
+    )
+
+
 def rpy_from_rotation_matrix(matrix: Matrix3) -> Vec3:
     """Return roll, pitch and yaw about the fixed x, y and z axes (REP 103), rad."""
-    pitch = jnp.arcsin(jnp.clip(-matrix[2][0], -1, 1))
+    pitch = arcsin(clip(-matrix[2][0], -1, 1))
     return (
-        jnp.arctan2(matrix[2][1], matrix[2][2]),
+        arctan2(matrix[2][1], matrix[2][2]),
         pitch,
-        jnp.arctan2(matrix[1][0], matrix[0][0]),
+        arctan2(matrix[1][0], matrix[0][0]),
     )
 
 
@@ -201,8 +232,8 @@ def heading(quat: Vec4) -> Vec3:
     north, east = 2 * (x * y + z * w), w * w + x * x - y * y - z * z
     square = north * north + east * east
     vertical = square == 0
-    scaling = jax.lax.rsqrt(jnp.where(vertical, 1.0, square))
-    return (jnp.where(vertical, 1.0, east * scaling), north * scaling, jnp.zeros_like(east))
+    scaling = rsqrt(where(vertical, 1.0, square))
+    return (where(vertical, 1.0, east * scaling), north * scaling, zeros_like(east))
 
 
 # Terms of the sine and cosine series for rounding accuracy up to pi / 4.
@@ -214,6 +245,8 @@ def sin_cos(angle: Array) -> tuple[Array, Array]:
 
     XLA on the CPU calls the C library for each element; these series vectorise.
     """
+    if (lib := library(angle)) is not jnp:
+        return lib.sin(angle), lib.cos(angle)
     quarter = jnp.round(jax.lax.stop_gradient(angle) * (2 / pi))
     # pi / 2 in parts; the first two have so few digits that their products are exact.
     high, mid, low = _HALF_PI[angle.dtype.itemsize]

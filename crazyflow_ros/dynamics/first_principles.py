@@ -7,9 +7,8 @@ reaction torque, as in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
 from __future__ import annotations
 
 from math import pi
-from typing import Self
+from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -31,9 +30,9 @@ from crazyflow_ros.dynamics.components import (
     transpose,
     vector,
 )
-from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
+from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.elementwise import where, zeros_like
 from crazyflow_ros.kernels import apart
-from crazyflow_ros.on_device import on_device
 
 RPM = 2 * pi / 60  # rad/s
 
@@ -43,6 +42,8 @@ class Params(RigidBody):
 
     Per-rotor parameters have an axis of size 1 if the rotors share them, and of size 4 otherwise.
     """
+
+    ROTOR_STATES = 4
 
     L: Array
     """(1,) or (4,) m, distances of the rotors from the body's x and y axes."""
@@ -65,28 +66,28 @@ class Params(RigidBody):
     """(2,) RPM, minimum and maximum command of a turning rotor."""
 
     @classmethod
-    def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone, by its name or the path of its folder."""
+    def figures(cls, drone: str) -> dict[str, Any]:
+        """Load the parameters of a drone as NumPy arrays in double precision."""
         p = load_drone(drone)
         k0, k1, k2 = p["rpm2thrust"]
         thrust = np.array([p["thrust_min"], p["thrust_max"]])
         limits = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust))) / (2 * k2)
-        return cls(
-            **body_figures(drone),
-            L=on_device([p["L"]]),
-            prop_inertia=on_device([p["prop_inertia"]]),
-            rpm2thrust=on_device([p["rpm2thrust"]]),
-            rpm2torque=on_device([p["rpm2torque"]]),
-            mixing_matrix=on_device(p["mixing_matrix"]),
-            drag_matrix=on_device(p["drag_matrix"]),
-            wind=on_device([0.0] * 3),
-            rotor_dyn_coef=on_device([p["rotor_dyn_coef"]]),
-            rotor_vel_limits=on_device(limits),
-        )
+        of_rotors = ("L", "prop_inertia", "rpm2thrust", "rpm2torque", "rotor_dyn_coef")
+        return super().figures(drone) | {
+            **{name: np.array([p[name]]) for name in of_rotors},
+            "mixing_matrix": p["mixing_matrix"],
+            "drag_matrix": p["drag_matrix"],
+            "wind": np.zeros(3),
+            "rotor_vel_limits": limits,
+        }
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
         return derivative(state, command, external, self)
+
+    def settled_rotors(self, command: Vec4) -> Vec4:
+        """Return the commanded rotor speeds, RPM."""
+        return command
 
     def rotor_thrust(self, state: BodyState) -> Vec4:
         """Return the thrust of each rotor, N."""
@@ -110,7 +111,7 @@ def rotor_acceleration(rotor_vel: Vec4, rotor_vel_cmd: Vec4, coef: Array) -> Vec
         rise, rise2, fall, fall2 = split(coef[..., i % coef.shape[-2], :])
         linear, quadratic = cmd - o, cmd * cmd - o * o
         acceleration.append(
-            jnp.where(cmd > o, rise * linear + rise2 * quadratic, fall * linear + fall2 * quadratic)
+            where(cmd > o, rise * linear + rise2 * quadratic, fall * linear + fall2 * quadratic)
         )
     return (acceleration[0], acceleration[1], acceleration[2], acceleration[3])
 
@@ -147,18 +148,19 @@ def _rotors(
     """Return the rotors' acceleration, thrust, and torque on the body (body frame)."""
     rotor_acc = rotor_acceleration(rotor_vel, rotor_vel_cmd, params.rotor_dyn_coef)
     mixing = params.mixing_matrix
-    thrust = roll = pitch = yaw = momentum = momentum_rate = jnp.zeros_like(ang_vel[0])
+    # No +=, which would change the zeros in place where they are NumPy's.
+    thrust = roll = pitch = yaw = momentum = momentum_rate = zeros_like(ang_vel[0])
     for i, (o, o_dot) in enumerate(zip(rotor_vel, rotor_acc)):
         t0, t1, t2 = split(params.rpm2torque[..., i % params.rpm2torque.shape[-2], :])
         f = _thrust(o, i, params)
         lever = f * params.L[..., i % params.L.shape[-1]]
         spin = mixing[..., 2, i] * params.prop_inertia[..., i % params.prop_inertia.shape[-1]] * RPM
-        thrust += f
-        roll += mixing[..., 0, i] * lever
-        pitch += mixing[..., 1, i] * lever
-        yaw += mixing[..., 2, i] * (t0 + o * (t1 + o * t2))
-        momentum += spin * o
-        momentum_rate += spin * o_dot
+        thrust = thrust + f
+        roll = roll + mixing[..., 0, i] * lever
+        pitch = pitch + mixing[..., 1, i] * lever
+        yaw = yaw + mixing[..., 2, i] * (t0 + o * (t1 + o * t2))
+        momentum = momentum + spin * o
+        momentum_rate = momentum_rate + spin * o_dot
     # `momentum` is minus the angular momentum h of the rotors (a rotor's drag torque opposes
     # its spin), so the gyroscopic torque -w x h and the reaction -dh/dt are both added here.
     wx, wy, _ = ang_vel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +38,9 @@ class RigidBody(Struct):
     have size 1.
     """
 
+    ROTOR_STATES: ClassVar[int]
+    """How many elements of `rotor_vel` differ from one another: 4, 1 or 0."""
+
     mass: Array
     """(1,) kg."""
     gravity_vec: Array
@@ -50,9 +53,27 @@ class RigidBody(Struct):
     """Obstacles in the world, see `forces.collisions.obstacle_contact`."""
 
     @classmethod
+    def figures(cls, drone: str) -> dict[str, Any]:
+        """Load the parameters of a drone as NumPy arrays in double precision.
+
+        Args:
+            drone: Its name, or the path of its folder.
+
+        Raises:
+            ValueError: There is no such drone, or it has no figures of the model.
+        """
+        known = load_drone(drone)
+        return {
+            "mass": np.array([known["mass"]]),
+            "gravity_vec": known["gravity_vec"],
+            "J": known["J"],
+            "J_inv": np.linalg.inv(known["J"]),
+        }
+
+    @classmethod
     def create(cls, drone: str) -> Self:
         """Load the parameters of a drone, by its name or the path of its folder."""
-        raise NotImplementedError
+        return cls(**{name: on_device(value) for name, value in cls.figures(drone).items()})
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """Return the time derivative of the state.
@@ -61,6 +82,14 @@ class RigidBody(Struct):
             state: State of the drones.
             command: Command of the model: rotor speeds [RPM], or as defined by the model.
             external: Wrench on the centre of mass, world frame.
+        """
+        raise NotImplementedError
+
+    def settled_rotors(self, command: Vec4) -> Vec4:
+        """Return the `rotor_vel` that does not change under a command.
+
+        Args:
+            command: Command of the model, as of `derivative`.
         """
         raise NotImplementedError
 
@@ -90,14 +119,3 @@ def of_each(load: Callable[[str], T], drone: str | Sequence[str]) -> T:
     if isinstance(drone, str):
         return load(drone)
     return jax.tree.map(lambda *arrays: jnp.stack(arrays), *(load(name) for name in drone))
-
-
-def body_figures(drone: str) -> dict[str, Any]:
-    """Return the fields of `RigidBody` for a drone, by its name or the path of its folder."""
-    figures = load_drone(drone)
-    return {
-        "mass": on_device([figures["mass"]]),
-        "gravity_vec": on_device(figures["gravity_vec"]),
-        "J": on_device(figures["J"]),
-        "J_inv": on_device(np.linalg.inv(figures["J"])),
-    }

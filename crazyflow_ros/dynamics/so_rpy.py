@@ -8,9 +8,9 @@ their commands like spring-damper systems. Thrust responds immediately. As in Cr
 from __future__ import annotations
 
 from math import radians, sin
-from typing import Any, Self
+from typing import Any
 
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.drones import load_model
@@ -28,8 +28,8 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.components import matrix_rows as rows
-from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
-from crazyflow_ros.on_device import on_device
+from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.elementwise import arctan2, maximum, sqrt, zeros_like
 
 # At a pitch of 90 degrees, roll and yaw are undefined and their rates unbounded. Closer to it than
 # this, the cosine of the pitch is kept constant.
@@ -38,6 +38,8 @@ _LEAST_COS_PITCH = sin(radians(1))
 
 class Params(RigidBody):
     """Parameters of the model."""
+
+    ROTOR_STATES = 0
 
     acc_coef: Array
     """(1,) N, offset of the thrust."""
@@ -53,13 +55,17 @@ class Params(RigidBody):
     """(2,) N, minimum and maximum commanded collective thrust; zero is also possible."""
 
     @classmethod
-    def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone, by its name or the path of its folder."""
-        return cls(**body_figures(drone), **fitted(drone, "so_rpy"))
+    def figures(cls, drone: str) -> dict[str, Any]:
+        """Load the parameters of a drone as NumPy arrays in double precision."""
+        return RigidBody.figures(drone) | fitted(drone, "so_rpy")
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
         return derivative(state, command, external, self)
+
+    def settled_rotors(self, command: Vec4) -> Vec4:
+        """Return the commanded thrust [N] four times."""
+        return (command[3],) * 4
 
     @property
     def hover_thrust(self) -> Array:
@@ -71,7 +77,7 @@ def fitted(drone: str, model: str) -> dict[str, Any]:
     """Load the fitted parameters of a drone, including those of `Params`."""
     p = load_model(drone, model)
     limits = [4 * p.pop("thrust_min"), 4 * p.pop("thrust_max")]
-    return {k: on_device(v) for k, v in (p | {"thrust_limits": limits}).items()}
+    return p | {"thrust_limits": np.array(limits)}
 
 
 def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
@@ -83,7 +89,7 @@ def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params
         external: Wrench on the centre of mass, world frame.
         params: Parameters of the drones.
     """
-    zero = jnp.zeros_like(command[3])
+    zero = zeros_like(command[3])
     return body_derivative(state, command, command[3], (zero,) * 4, external, params)
 
 
@@ -118,27 +124,42 @@ def body_derivative(
     )
 
 
-def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Vec3:
-    """Return the body's angular acceleration in its frame, from those of roll, pitch and yaw."""
-    (xx, _, _), (yx, _, _), (zx, zy, zz) = rotation_matrix(state.quat)
-    p, q, r = state.ang_vel
-    cos_pitch = jnp.sqrt(jnp.maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
-    sin_pitch, sin_roll, cos_roll = -zx, zy / cos_pitch, zz / cos_pitch
-    angles = jnp.arctan2(zy, zz), jnp.arctan2(-zx, cos_pitch), jnp.arctan2(yx, xx)
+def rpy_acceleration(rpy: Vec3, rates: Vec3, command: Vec4, params: Params) -> Vec3:
+    """Return the second derivative of roll, pitch and yaw, rad/s^2.
 
-    yaw_rate = (sin_roll * q + cos_roll * r) / cos_pitch
-    pitch_rate = cos_roll * q - sin_roll * r
-    roll_rate = p + yaw_rate * sin_pitch
+    Args:
+        rpy: Roll, pitch, yaw, rad.
+        rates: Their derivatives, rad/s.
+        command: Their commands, rad; the fourth is not used.
+        params: Parameters of the drones.
+    """
     roll_acc, pitch_acc, yaw_acc = (
         stiffness * angle + damping * rate + answer * wanted
         for stiffness, angle, damping, rate, answer, wanted in zip(
             vector(params.rpy_coef),
-            angles,
+            rpy,
             vector(params.rpy_rates_coef),
-            (roll_rate, pitch_rate, yaw_rate),
+            rates,
             vector(params.cmd_rpy_coef),
             command,
         )
+    )
+    return roll_acc, pitch_acc, yaw_acc
+
+
+def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Vec3:
+    """Return the body's angular acceleration in its frame, from those of roll, pitch and yaw."""
+    (xx, _, _), (yx, _, _), (zx, zy, zz) = rotation_matrix(state.quat)
+    p, q, r = state.ang_vel
+    cos_pitch = sqrt(maximum(zy * zy + zz * zz, _LEAST_COS_PITCH**2))
+    sin_pitch, sin_roll, cos_roll = -zx, zy / cos_pitch, zz / cos_pitch
+    angles = arctan2(zy, zz), arctan2(-zx, cos_pitch), arctan2(yx, xx)
+
+    yaw_rate = (sin_roll * q + cos_roll * r) / cos_pitch
+    pitch_rate = cos_roll * q - sin_roll * r
+    roll_rate = p + yaw_rate * sin_pitch
+    roll_acc, pitch_acc, yaw_acc = rpy_acceleration(
+        angles, (roll_rate, pitch_rate, yaw_rate), command, params
     )
     # The derivative of: body rates = W(roll, pitch) * (roll rate, pitch rate, yaw rate).
     along, across = roll_rate * cos_pitch * yaw_rate, sin_pitch * pitch_rate * yaw_rate

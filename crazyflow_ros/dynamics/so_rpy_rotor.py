@@ -6,25 +6,27 @@ All four elements of `rotor_vel` hold the thrust [N], and the first one is used,
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any
 
 from jax import Array
 
 from crazyflow_ros.dynamics import so_rpy
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Vec4, Wrench
-from crazyflow_ros.dynamics.rigid_body import body_figures
+from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 
 class Params(so_rpy.Params):
     """Parameters of the model."""
 
+    ROTOR_STATES = 1
+
     thrust_dyn_coef: Array
     """(1,) 1/s, inverse of the thrust's time constant."""
 
     @classmethod
-    def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone, by its name or the path of its folder."""
-        return cls(**body_figures(drone), **so_rpy.fitted(drone, "so_rpy_rotor"))
+    def figures(cls, drone: str) -> dict[str, Any]:
+        """Load the parameters of a drone as NumPy arrays in double precision."""
+        return RigidBody.figures(drone) | so_rpy.fitted(drone, "so_rpy_rotor")
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""

@@ -5,8 +5,9 @@ As in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478).
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any
 
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics import so_rpy, so_rpy_rotor
@@ -20,8 +21,7 @@ from crazyflow_ros.dynamics.components import (
     subtract,
     vector,
 )
-from crazyflow_ros.dynamics.rigid_body import body_figures
-from crazyflow_ros.on_device import on_device
+from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 
 class Params(so_rpy_rotor.Params):
@@ -33,10 +33,10 @@ class Params(so_rpy_rotor.Params):
     """(3,) m/s, velocity of the air, world frame."""
 
     @classmethod
-    def create(cls, drone: str) -> Self:
-        """Load the parameters of a drone, by its name or the path of its folder."""
+    def figures(cls, drone: str) -> dict[str, Any]:
+        """Load the parameters of a drone as NumPy arrays in double precision."""
         fitted = so_rpy.fitted(drone, "so_rpy_rotor_drag")
-        return cls(**body_figures(drone), **fitted, wind=on_device([0.0] * 3))
+        return RigidBody.figures(drone) | fitted | {"wind": np.zeros(3)}
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""

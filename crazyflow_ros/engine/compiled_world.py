@@ -7,6 +7,7 @@ state and results.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +26,9 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import Form, Leaves
 from crazyflow_ros.engine.memory import readable_by_jax
 from crazyflow_ros.engine.world_function import WorldFunction
+from crazyflow_ros.limits import open_file
 from crazyflow_ros.members import member
+from crazyflow_ros.policy.checked import MOST_BYTES
 from crazyflow_ros.sim.leaves import layout
 
 SHARED = f"plugins.{GUSTS}"
@@ -174,7 +177,11 @@ class CompiledWorld:
         config, default = self._config, SimulationConfig()
         config = replace(config, **{name: getattr(default, name) for name in _NOT_COMPILED})
         figures = (folder_of(config.drone_model) / FIGURES).read_bytes()
-        return config, figures, self.n_drones, self._levels, self.gusts
+        weights = ""
+        if config.policy:
+            with open_file(config.policy, MOST_BYTES) as file:
+                weights = hashlib.sha256(file.read()).hexdigest()
+        return config, figures, weights, self.n_drones, self._levels, self.gusts
 
     def _found_form(self) -> Form:
         form = kept.find("form", self._kind)

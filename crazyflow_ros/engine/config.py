@@ -24,6 +24,9 @@ class SimulationConfig:
     dynamics: str = "first_principles"
     control: str = "state"
     controller: str = "mellinger"
+    policy: str = ""
+    """File of a policy that flies all drones in place of the controllers, see `policy.files`; empty
+    for none. It needs control=state, whose commands are its goals, and replaces `state_freq`."""
     integrator: str = "euler"
     freq: int = 500
     state_freq: int = 100

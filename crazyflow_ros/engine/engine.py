@@ -28,13 +28,14 @@ from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.estimation.estimate import restarted
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
 from crazyflow_ros.sim.cascade import check_controller
+from crazyflow_ros.sim.policy import MEMORY
 from crazyflow_ros.sim.wind import N_FILTERS
 
 Fields = Mapping[str, np.ndarray]
 """Some of the fields of `SIZES`, with the units and frames of `MirrorState`, one row per drone."""
 
 _PARKED = 1e5  # m, altitude of free slots: far from the drones, and side by side
-_BATTERY = "plugins.battery"
+_BATTERY, _POLICY = "plugins.battery", f"plugins.{MEMORY}"
 _NEVER = -1  # tick of loss of a drone that is not lost
 _TURN = 2 * np.pi  # rad
 _NONE = np.zeros((0, 0, 0))
@@ -348,12 +349,20 @@ class Engine:
             expected = "expected dynamics first_principles or so_rpy_rotor_drag"
             raise ValueError(f"wind has no effect: {expected}, got {self._config.dynamics}")
 
+    def policy_failed(self, name: str) -> bool:
+        """Return whether a policy flew the drone, and its output was not a number."""
+        memory = self._world.leaves.get(_POLICY)
+        return memory is not None and not np.isfinite(memory[0, self._slots[name]]).all()
+
     def check_controller(self, controller: Controller) -> None:
         """Check that commands pass through a controller.
 
         Raises:
-            ValueError: They do not, in this control mode or with these dynamics.
+            ValueError: They do not, in this control mode or with these dynamics, or as a policy
+                flies the drones.
         """
+        if self._config.policy:
+            raise ValueError("a policy flies the drones in place of the controllers")
         check_controller(controller, self.control, Dynamics(self._config.dynamics))
 
     def _blow(self, wind: Wind) -> None:

@@ -17,6 +17,7 @@ from jax import Array
 
 from crazyflow_ros.compiler import ONE_KERNEL, has_one_kernel, set_metadata
 from crazyflow_ros.control import Control
+from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_contact
 from crazyflow_ros.dynamics.forces.external import External
@@ -31,6 +32,7 @@ from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.engine.ticks import holding_step
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.kernels import one_kernel, separate_kernels
+from crazyflow_ros.policy.files import load
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
@@ -38,6 +40,7 @@ from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
 from crazyflow_ros.sim.leaves import path_name
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.pipeline import replace as substitute
+from crazyflow_ros.sim.policy import follow_policy
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
 
@@ -58,6 +61,11 @@ class WorldFunction:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
+        policy = load(config.policy, config.drone_model) if config.policy else None
+        if policy is not None:
+            if levels:
+                raise ValueError("drones that follow a policy have no individual levels")
+            ticks_per_period(config.freq, policy.freq, "the rate of the policy")
         self._sim = sim = Sim(
             n_drones=n_drones,
             drone=config.drone_model,
@@ -66,7 +74,7 @@ class WorldFunction:
             controller=config.controller,
             integrator=config.integrator,
             freq=config.freq,
-            state_freq=config.state_freq,
+            state_freq=config.state_freq if policy is None else policy.freq,
             attitude_freq=config.attitude_freq,
             body_rate_freq=config.body_rate_freq,
             force_torque_freq=config.force_torque_freq,
@@ -78,7 +86,9 @@ class WorldFunction:
             positioning=None if config.estimator == Estimator.none else config.positioning,
         )
         self._levels, self._gusts, self._has_battery = levels, gusts, config.battery
-        if levels:
+        if policy is not None:
+            follow_policy(sim, policy)
+        elif levels:
             follow_levels(sim, config)
         elif sim.control is Control.state:
             sim.step_pipeline = substitute(

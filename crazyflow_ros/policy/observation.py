@@ -38,6 +38,24 @@ class Motion(NamedTuple):
     """(..., 4) previous action, -1 to 1; zeros at the start."""
 
 
+def turned(motion: Motion, cos: Array, sin: Array) -> Motion:
+    """Return a motion in level axes with a yaw, given by its cosine and sine (...)."""
+
+    def vector(v: Array) -> Array:
+        x, y, z = split(v)
+        return stack((cos * x + sin * y, cos * y - sin * x, z))
+
+    x, y, z, w = split(motion.quat)
+    # Cosine and sine of half the yaw, without loss of digits near 0 and half a turn.
+    larger = jnp.sqrt((1 + jnp.abs(cos)) / 2)
+    smaller = jnp.abs(sin) / (2 * larger)
+    ahead, sign = cos >= 0, jnp.where(sin < 0, -1.0, 1.0)
+    c, s = jnp.where(ahead, larger, smaller), sign * jnp.where(ahead, smaller, larger)
+    quat = stack((c * x + s * y, c * y - s * x, c * z - s * w, c * w + s * z))
+    vectors = {name: vector(getattr(motion, name)) for name in ("pos", "vel", "goal", "goal_vel")}
+    return motion._replace(quat=quat, **vectors)
+
+
 class Part(NamedTuple):
     """A part of an observation."""
 
@@ -149,7 +167,8 @@ class Observation:
 
         Args:
             motion: The present motion.
-            before: (..., size) previous observation; None, or zeros, at the start.
+            before: (..., size) previous observation, whose last frame is not read and may be left
+                out; None, or zeros, at the start.
 
         Returns:
             (..., size).

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.components import heading, split, stack
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.network import Network, Product, matrix_product
-from crazyflow_ros.policy.observation import Motion, Observation
+from crazyflow_ros.policy.observation import Motion, Observation, turned
 from crazyflow_ros.struct import Struct, static_field
 
 
@@ -17,7 +19,7 @@ class PolicyState(NamedTuple):
     """What a policy remembers. Leading axes are a batch of drones."""
 
     observation: Array
-    """(..., n) previous observation, before normalisation; zeros at the start."""
+    """(..., n) frames that the next observation repeats, without normalisation; zeros at first."""
     action: Array
     """(..., 4) previous action, -1 to 1; zeros at the start."""
     memory: Array
@@ -51,7 +53,7 @@ class Policy(Struct):
         """
         memory, dtype = self.network.memory, self.mean.dtype
         return PolicyState(
-            observation=jnp.zeros((*lead, self.observation.size), dtype),
+            observation=jnp.zeros((*lead, self._n_repeated), dtype),
             action=jnp.zeros((*lead, SIZE), dtype),
             memory=jnp.broadcast_to(memory, (*lead, memory.size)),
         )
@@ -73,4 +75,37 @@ class Policy(Struct):
         seen = self.observation(motion._replace(action=state.action), state.observation)
         output, memory = self.network((seen - self.mean) / self.std, state.memory, product)
         action = jnp.clip(output, -1, 1)
-        return PolicyState(seen, action, memory), self.action(action)
+        repeated = seen[..., : self._n_repeated]
+        return PolicyState(repeated, action, memory), self.action(action)
+
+    def act_towards(
+        self,
+        state: PolicyState,
+        motion: Motion,
+        heading_quat: Array,
+        product: Product = matrix_product,
+    ) -> tuple[PolicyState, Array]:
+        """Choose a command that also turns the drone to a heading.
+
+        The policy sees the world in level axes of which x points along that heading: what it does
+        for a heading of zero, it does for any.
+
+        Args:
+            state: As in `act`.
+            motion: As in `act`.
+            heading_quat: (..., 4) xyzw, of which only the heading matters. East if it has none.
+            product: As in `act`.
+
+        Returns:
+            As `act`.
+        """
+        cos, sin, _ = heading(split(heading_quat))  # type: ignore[arg-type]
+        state, command = self.act(state, turned(motion, cos, sin), product)
+        if self.action.control is Control.attitude:
+            roll, pitch, yaw, thrust = split(command)
+            command = stack((roll, pitch, yaw + jnp.arctan2(sin, cos), thrust))
+        return state, command
+
+    @property
+    def _n_repeated(self) -> int:
+        return self.observation.size - self.observation.frame_size

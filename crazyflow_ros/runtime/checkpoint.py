@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.limits import open_file, shown
-from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
 MOST_BYTES = 64 * 1024 * 1024

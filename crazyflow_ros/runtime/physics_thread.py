@@ -19,6 +19,7 @@ from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.flight import Flight, FlightState, Setpoint
+from crazyflow_ros.flight.streamed import AttitudeSetpoint
 from crazyflow_ros.members import member
 from crazyflow_ros.runtime.changes import (
     Changes,
@@ -570,6 +571,8 @@ class PhysicsThread:
             raise ValueError("the drones obey ros2_control alone, see parameter ros2_control.mode")
         for setpoint in setpoints:
             setpoint.check(self.control)
+            if self.config.policy and isinstance(setpoint, AttitudeSetpoint):
+                raise ValueError("a policy flies the drones: they follow positions, not attitudes")
 
     def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
         """Carry out `action` between two ticks; the future has the state after it."""

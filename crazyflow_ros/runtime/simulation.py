@@ -32,6 +32,7 @@ from crazyflow_ros.scene import Mirror
 FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
 _BURST = 4e-3  # s of the thread's processor time between two looks at requests and commands
 _NO_DRONE = "its state was no longer that of a drone"
+_NO_ACTION = "the output of its policy was not a number"
 _SHORTEST = 1e-6  # s that a burst takes at least
 
 
@@ -255,9 +256,11 @@ class Simulation:
         """Report the drones that are lost."""
         lost, freq = self._engine.lost, self._engine.freq
         self._failed = {name: why for name, why in self._failed.items() if name in lost}
+        for name in lost.keys() - self._failed.keys():
+            self._failed[name] = _NO_ACTION if self._engine.policy_failed(name) else _NO_DRONE
         self._health.note_faults(
             {
-                name: f"lost by {tick / freq:.3f} s: {self._failed.get(name, _NO_DRONE)}. "
+                name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "
                 "It is held where it was before, rotors stopped, until it is reset"
                 for name, tick in lost.items()
             }

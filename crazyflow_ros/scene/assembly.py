@@ -2,7 +2,8 @@
 
 The drawing in a drone's folder holds shapes, frames and sensors; masses, inertias and limits come
 from the figures there. Every element of the drone called cf0 has the suffix
-":cf0". The drones share their materials, which carry the drone model's name as a prefix.
+":cf0". The drones share their materials, which carry the drone model's name as a prefix; only LEDs
+have materials of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
-from crazyflow_ros.scene.drone import load_drawing, numbers
+from crazyflow_ros.scene.drone import LED, load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 _PER_DRONE = {"worldbody", "sensor", "actuator"}  # drones share the other sections of the drawing
@@ -170,11 +171,18 @@ def _swarm_xml(drawing: ET.Element, names: Sequence[str], poses: np.ndarray) -> 
     body.set("pos", "{position}")
     body.set("quat", "{attitude}")
     shared, per_drone = [], []
-    for section in drawing:
-        if section.tag in _PER_DRONE:
+    leds = ET.Element("asset")
+    for assets in drawing.findall("asset"):
+        leds.extend(own := [part for part in assets if part.get("name", "").startswith(LED)])
+        for part in own:
+            assets.remove(part)
+    for section in (*drawing, leds):
+        if section.tag in _PER_DRONE or section is leds:
             for element in section.iter():
                 for key in _REFERENCES & element.attrib.keys():
                     element.set(key, f"{element.get(key)}:{{name}}")
+                if element.get("material", "").startswith(LED):
+                    element.set("material", f"{element.get('material')}:{{name}}")
             per_drone.append(ET.tostring(section, encoding="unicode"))
         else:
             shared.append(ET.tostring(section, encoding="unicode"))
@@ -209,6 +217,11 @@ def _drop_prefix(spec: mujoco.MjSpec, prefix: str) -> None:
     ):
         for element in elements:
             element.name = element.name.removeprefix(prefix)
+    for led in (part for part in spec.materials if part.name.startswith(prefix + LED)):
+        led.name = led.name.removeprefix(prefix)
+    for geom in spec.geoms:
+        if geom.material.startswith(prefix + LED):
+            geom.material = geom.material.removeprefix(prefix)
     for sensor in spec.sensors:
         sensor.objname = sensor.objname.removeprefix(prefix)
     for actuator in spec.actuators:

@@ -19,8 +19,13 @@ from crazyflow_ros.limits import read_text, shown
 from crazyflow_ros.scene.description import check_description
 
 N_ROTORS = 4
+COLLISION_GROUP = 3
+"""Geom group of collision shapes in the drawings."""
 UNUSED_GROUP = 5
 """Geom group of the collision shape that is not used; viewers hide it."""
+LED = "led_"
+"""Prefix of the materials that each drone has of its own, so that their colours can differ, and of
+the geoms with these materials."""
 ROTOR_TIME_CONSTANT = 0.05
 """Time constant of the actuators [s] in MuJoCo's own simulation; the dynamics have other rotors."""
 
@@ -43,8 +48,8 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
             drone's folder.
-        mocap: Without joints, actuators and sensors and with the sphere as collision shape,
-            instead of a free joint "free" and the box.
+        mocap: Without joints, actuators and sensors, with LEDs and with the sphere as collision
+            shape, instead of a free joint "free" and the box.
 
     Returns:
         Element `mujoco` with the body "drone" in its worldbody.
@@ -68,6 +73,7 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
             rotor.remove(_child(rotor, "joint"))
         mjcf.remove(_child(mjcf, "sensor"))
     else:
+        _remove_leds(mjcf, drone)
         drone.insert(0, ET.Element("freejoint", name="free"))
         actuators = ET.SubElement(mjcf, "actuator")
         speed_limit = f"0 {numbers(max_rotor_speed(figures))}"
@@ -185,6 +191,14 @@ def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np
     else:
         element.set("fullinertia", numbers(inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]))
     body.insert(0, element)
+
+
+def _remove_leds(mjcf: ET.Element, drone: ET.Element) -> None:
+    """Remove what only `sim.visualize` can switch on."""
+    for parent in (*mjcf.findall("asset"), drone):
+        for element in list(parent):
+            if element.get("name", "").startswith(LED):
+                parent.remove(element)
 
 
 def _set_collision(drone: ET.Element, active: str) -> None:

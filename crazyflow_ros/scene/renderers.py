@@ -28,10 +28,13 @@ class Renderers:
         model: The scene.
         most: Number of renderers that are kept, of the latest sizes; a renderer takes some 200 MB
             with software rendering. None keeps all.
+        max_geom: Room for shapes in a picture.
     """
 
-    def __init__(self, model: mujoco.MjModel, most: int | None = None) -> None:
-        self._model, self._most = model, most
+    def __init__(
+        self, model: mujoco.MjModel, most: int | None = None, max_geom: int = 10_000
+    ) -> None:
+        self.model, self._most, self._max_geom = model, most, max_geom
         self._thread: int | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}  # in order of use
         _open.add(self)
@@ -72,17 +75,33 @@ class Renderers:
             raise ValueError(f"an image must have at least one pixel, got {width} x {height}")
         # MuJoCo's buffer has the size given in the model, regardless of the size of the
         # image.
-        limits = self._model.vis.global_
+        limits = self.model.vis.global_
         before = limits.offwidth, limits.offheight
         limits.offwidth, limits.offheight = width, height
         try:
-            renderer = mujoco.Renderer(self._model, height, width)
+            renderer = mujoco.Renderer(self.model, height, width, self._max_geom)
         except Exception as error:  # of any of the libraries that create contexts
             raise RenderingUnavailable(f"nothing can be drawn: {error}. {advice()}") from error
         finally:
             limits.offwidth, limits.offheight = before
         _close_at_exit()
         return renderer
+
+
+def update_scene(
+    renderer: mujoco.Renderer,
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    camera: mujoco.MjvCamera,
+    option: mujoco.MjvOption | None = None,
+) -> None:
+    """Fill the scene of a renderer as a camera sees it.
+
+    The headlight is at the camera. MuJoCo alone places it at the camera of the previous picture, so
+    that pictures depend on their order.
+    """
+    mujoco.mjv_updateCamera(model, data, camera, renderer.scene)
+    renderer.update_scene(data, camera, option)
 
 
 def draw_depth(renderer: mujoco.Renderer) -> np.ndarray:

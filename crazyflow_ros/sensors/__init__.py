@@ -7,6 +7,7 @@ is not imported here because that takes a second.
 
 from crazyflow_ros.drones.instruments import NoiseCfg
 from crazyflow_ros.scene import RenderingUnavailable
+from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.backends.mujoco import MujocoBackend
 from crazyflow_ros.sensors.barometer import BarometerData, BarometerSensor, BarometerSensorCfg
@@ -17,7 +18,6 @@ from crazyflow_ros.sensors.contact.match import ContactMatch
 from crazyflow_ros.sensors.context import SensorContext
 from crazyflow_ros.sensors.gnss import GnssData, GnssSensor, GnssSensorCfg
 from crazyflow_ros.sensors.imu import ImuData, ImuSensor, ImuSensorCfg
-from crazyflow_ros.sensors.intrinsics import Intrinsics
 from crazyflow_ros.sensors.magnetometer import (
     MagnetometerData,
     MagnetometerSensor,

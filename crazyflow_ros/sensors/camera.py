@@ -9,9 +9,9 @@ from typing import get_args
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.intrinsics import Intrinsics
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.context import ContextSensor
-from crazyflow_ros.sensors.intrinsics import Intrinsics
 from crazyflow_ros.sensors.objects import ObjRef
 from crazyflow_ros.sensors.rendering import DataType, View, draw
 from crazyflow_ros.sensors.sensor import SensorCfg

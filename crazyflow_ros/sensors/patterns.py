@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import mujoco
 import numpy as np
 
-from crazyflow_ros.sensors.intrinsics import Intrinsics
+from crazyflow_ros.scene.intrinsics import Intrinsics
 
 Vector = tuple[float, float, float]
 

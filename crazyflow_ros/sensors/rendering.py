@@ -8,7 +8,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.renderers import Renderers, draw_depth
+from crazyflow_ros.scene.renderers import Renderers, draw_depth, update_scene
 
 DataType = Literal["rgb", "depth", "segmentation"]
 
@@ -50,7 +50,9 @@ def draw(renderers: Renderers, data: mujoco.MjData, view: View, kind: DataType) 
     option.geomgroup[:] = [group in view.groups for group in range(mujoco.mjNGROUP)]
     option.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = False
     option.flags[mujoco.mjtVisFlag.mjVIS_TEXTURE] = view.textures
-    renderer.update_scene(data, view.camera, option)
+    camera = mujoco.MjvCamera()
+    camera.type, camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, view.camera
+    update_scene(renderer, renderers.model, data, camera, option)
     renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = view.shadows
     if kind == "rgb":
         return renderer.render()

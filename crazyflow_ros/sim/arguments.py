@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax
+
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import AnyDrone, resolve
@@ -84,6 +86,30 @@ def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> d
         else:
             whole(f"{level}_freq", rate)
     return {level: rates[level] for level in used}
+
+
+def device_of(device: Any, array: jax.Array) -> jax.Device:
+    """Return a device.
+
+    Args:
+        device: A device, a platform for its first device, or None.
+        array: An array on the device that None means.
+
+    Raises:
+        ValueError: There is no such device on this machine.
+    """
+    if device is None:
+        (default,) = array.devices()
+        return default
+    if isinstance(device, jax.Device):
+        return device
+    try:
+        first: jax.Device = jax.local_devices(backend=str(device))[0]
+    except RuntimeError:
+        have = sorted({d.platform for d in jax.devices()} | {"cpu"})
+        text = f"device must be a jax.Device or a platform of this machine ({', '.join(have)})"
+        raise ValueError(f"{text}, got {device!r}") from None
+    return first
 
 
 def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:

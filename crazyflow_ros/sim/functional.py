@@ -63,6 +63,22 @@ def controllable(data: SimData) -> Array:
     return data.core.steps % period == 0
 
 
+def seed_sim(data: SimData, seed: int | Array, device: jax.Device | None = None) -> SimData:
+    """Set `data.core.rng_key`, and the random numbers of estimates.
+
+    Args:
+        data: Of a simulation.
+        seed: An integer; a traced one for data without estimates only.
+        device: Where the key is kept; by default where JAX puts it.
+    """
+    key = jax.random.key(seed)
+    core = data.core.replace(rng_key=key if device is None else jax.device_put(key, device))
+    estimate = data.estimate
+    if estimate is not None:
+        estimate = estimate.seeded(int(seed))
+    return data.replace(core=core, estimate=estimate)
+
+
 def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | np.ndarray:
     """Return a command in the form in which it is stored, a NumPy array unless it is traced.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -12,7 +13,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.on_device import on_device
-from crazyflow_ros.opengl import has_display
 from crazyflow_ros.scene import frames
 from crazyflow_ros.sim.contacts import (
     Contact,
@@ -30,13 +30,21 @@ if TYPE_CHECKING:
     import mujoco
     from mujoco import mjx
 
-    from crazyflow_ros.scene.renderers import Renderers
+    from crazyflow_ros.scene.markers import Marker
+    from crazyflow_ros.sim.pictures import Pictures
 
-_SIZES = 4  # sizes of images, for which renderers are cached
+_MODES = ("human", "rgb_array", "depth_array", "rgbd_tuple")
 
 
 class SimScene:
-    """Builds the scene when it is first needed, because simulations without rendering need none."""
+    """Builds the scene when it is first needed, because simulations without rendering need none.
+
+    Attributes:
+        max_visual_geom: Most lines, points and capsules of a picture; those drawn last are kept. A
+            change applies to renderers and windows that are made after it.
+    """
+
+    max_visual_geom = 10_000
 
     data: SimData
     drone: str | tuple[str, ...]
@@ -51,8 +59,8 @@ class SimScene:
         self._unposed: tuple[Array, Array, Array] | None = None  # newer states than those of _mjx
         self._query: ContactQuery | None = None
         self._slots: ContactSlots | None = None
-        self._renderers: Renderers | None = None
-        self._viewer: Any = None
+        self._pictures: Pictures | None = None
+        self._markers: list[Marker] = []  # for the next picture
 
     @property
     def spec(self) -> mujoco.MjSpec:
@@ -171,6 +179,7 @@ class SimScene:
         mode: str = "human",
         world: int = 0,
         camera: int | str = -1,
+        cam_config: Mapping[str, Any] | None = None,
         width: int = 640,
         height: int = 480,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray] | None:
@@ -180,6 +189,8 @@ class SimScene:
             mode: `human` (a viewer window), `rgb_array`, `depth_array` or `rgbd_tuple`.
             world: Index of the world.
             camera: Name or id of a camera, -1 for the free camera.
+            cam_config: Where the free camera is: `distance` [m], `azimuth` and `elevation`
+                [degrees], `lookat` (3,) [m], `trackbodyid`; by default the scene's view.
             width: Pixels.
             height: Pixels.
 
@@ -188,15 +199,16 @@ class SimScene:
             is in metres along the optical axis, infinite where there is nothing.
 
         Raises:
-            ValueError: The mode, world or camera is unknown, or the size is not positive.
+            ValueError: The mode, world, camera or its configuration is unknown, or the size is not
+                positive.
             RenderingUnavailable: OpenGL is not available, or there is no display for a window.
         """
-        if mode not in ("human", "rgb_array", "depth_array", "rgbd_tuple"):
+        if mode not in _MODES:
             raise ValueError(f"unknown render mode {mode!r}")
         self._check_world(world)
         import mujoco
 
-        from crazyflow_ros.scene.renderers import Renderers, draw_depth
+        from crazyflow_ros.sim.pictures import Pictures
 
         self.sync()
         model, data = self._compiled()
@@ -209,45 +221,35 @@ class SimScene:
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_camlight(model, data)
+        if self._pictures is None:
+            self._pictures = Pictures(model, self.max_visual_geom)
+        view, markers = (camera, cam_config), self._markers
         if mode == "human":
-            self._show(model, data)
-            return None
-        if self._renderers is None:
-            self._renderers = Renderers(model, _SIZES)
-        renderer = self._renderers.get(width, height)
-        renderer.update_scene(data, camera)
-        pictures = []
-        if mode != "depth_array":
-            pictures.append(renderer.render())
-        if mode != "rgb_array":
-            pictures.append(draw_depth(renderer))
-        return pictures[0] if len(pictures) == 1 else (pictures[0], pictures[1])
+            self._pictures.show(data, view, markers)
+            picture = None
+        else:
+            picture = self._pictures.draw(data, mode, view, (width, height), markers)
+        self._markers = []
+        return picture
+
+    @property
+    def viewer(self) -> Any:
+        """The handle of MuJoCo's viewer that `render` has opened, or None."""
+        return None if self._pictures is None else self._pictures.viewer
+
+    def mark(self, markers: list[Marker]) -> None:
+        """Draw markers in the next picture; see `visualize`."""
+        self._markers = (self._markers + markers)[-self.max_visual_geom :]
 
     def close(self) -> None:
         """Close the viewer, and free the renderers."""
-        if self._viewer is not None:
-            self._viewer.close()
-            self._viewer = None
-        if self._renderers is not None:
-            self._renderers.close()
-            self._renderers = None
+        if self._pictures is not None:
+            self._pictures.close()
+            self._pictures = None
 
     def _check_world(self, world: int) -> None:
         if not 0 <= world < self.n_worlds:
             raise ValueError(f"world must be one of 0 to {self.n_worlds - 1}, got {world}")
-
-    def _show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
-        if self._viewer is None:
-            if not has_display():  # the library of the viewer would end the process
-                from crazyflow_ros.scene import RenderingUnavailable
-
-                raise RenderingUnavailable(
-                    "mode 'human' opens a window, and there is no display; 'rgb_array' needs none"
-                )
-            from mujoco import viewer
-
-            self._viewer = viewer.launch_passive(model, data)
-        self._viewer.sync()
 
     def _compiled(self) -> tuple[mujoco.MjModel, mujoco.MjData]:
         if self._mj is None:
@@ -327,3 +329,23 @@ def sync_sim2mjx(
         mjx_data,
         mjx_model,
     )
+
+
+def use_box_collision(sim: SimScene, enable: bool = True) -> None:
+    """Give the drones boxes, or their default spheres, as collision shapes in MuJoCo.
+
+    This concerns `Sim.contacts` only. It compiles the scene again.
+
+    Args:
+        sim: The simulation.
+        enable: Whether the shapes are boxes.
+    """
+    from crazyflow_ros.scene.drone import COLLISION_GROUP, UNUSED_GROUP
+
+    for geom in sim.spec.geoms:
+        shape = geom.name.partition(":")[0]
+        if shape in ("col_box", "col_sphere"):
+            used = (shape == "col_box") == enable
+            geom.contype = geom.conaffinity = int(used)
+            geom.group = COLLISION_GROUP if used else UNUSED_GROUP
+    sim.build_mjx()

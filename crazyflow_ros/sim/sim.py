@@ -32,6 +32,7 @@ from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.arguments import (
     check_obstacles,
+    device_of,
     forces_of,
     models_of,
     rates_of,
@@ -52,10 +53,11 @@ from crazyflow_ros.sim.compile.stepping import (
 )
 from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
+from crazyflow_ros.sim.functional import seed_sim
 from crazyflow_ros.sim.integrators import Integrator
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.memories import Memories
-from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx
+from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx, use_box_collision
 from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.reset import ResetFn, reset_fn, restoring
@@ -72,6 +74,7 @@ class Sim(SimScene):
         reset_pipeline: Stages that run after the state has been reset.
         forces: External forces that every evaluation of the dynamics adds; they cannot be changed.
         default_data: Data that a reset restores.
+        device: The device of the data; None if the worlds are divided among those of a mesh.
     """
 
     default_data: SimData
@@ -98,6 +101,7 @@ class Sim(SimScene):
         controller: str = Controller.default,
         estimator: str = Estimator.default,
         positioning: Positioning | None = None,
+        device: str | jax.Device | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -128,6 +132,8 @@ class Sim(SimScene):
                 attitudes. Other control modes have only the default one.
             estimator: An `Estimator`: what the controllers take for the state.
             positioning: From what the estimator knows where it is; by default from a Flow deck.
+            device: Where the simulation computes: a device of JAX, or a platform (`cpu`, `gpu`,
+                `tpu`) for its first device; by default JAX's default device of this moment.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -137,6 +143,8 @@ class Sim(SimScene):
         n_worlds, n_drones, freq = whole("n_worlds", n_worlds), len(models), whole("freq", freq)
         if mesh is not None and not hasattr(mesh, "devices"):
             raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
+        if mesh is not None and device is not None:
+            raise ValueError("mesh names the devices already, so device must be None")
         if not isinstance(rng_key, int | np.integer):
             raise ValueError(f"rng_key must be an integer, got {rng_key!r}")
         self.drone: str | tuple[str, ...]
@@ -192,9 +200,10 @@ class Sim(SimScene):
         mixed = not isinstance(self.drone, str)
         self._worlds = Worlds(self._data, mixed, mesh)
         self._data = self._worlds.placed(self._data)
-        if mesh is None and self._data.states.pos.devices() != {jax.local_devices()[0]}:
+        self.device = None if mesh is not None else device_of(device, self._data.states.pos)
+        if device is not None or self.device not in (None, jax.local_devices()[0]):
             # Stay on the present default device, even if it changes later.
-            self._data = jax.device_put(self._data, self._data.states.pos.sharding)
+            self._data = jax.device_put(self._data, self.device)
         self._programs: dict[object, PackedStep] = {}
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
@@ -350,11 +359,7 @@ class Sim(SimScene):
 
     def seed(self, seed: int) -> None:
         """Set `data.core.rng_key`, and the random numbers of estimates."""
-        data = self.data
-        data = data.replace(core=data.core.replace(rng_key=jax.random.key(seed)))
-        self.data = (
-            data if data.estimate is None else data.replace(estimate=data.estimate.seeded(seed))
-        )
+        self.data = seed_sim(self.data, seed, self.device)
 
     @property
     def time(self) -> Array:
@@ -438,4 +443,4 @@ def _unsynced(data: SimData) -> SimData:
     return data.replace(core=data.core.replace(mjx_synced=jnp.array(False)))
 
 
-__all__ = ["Sim", "sync_sim2mjx"]
+__all__ = ["Sim", "seed_sim", "sync_sim2mjx", "use_box_collision"]

@@ -56,12 +56,17 @@ def run_if_due(
 ) -> SimData:
     """Run a controller in the worlds where it is due: at exact multiples of its period."""
     period = data.core.freq // getattr(data.controls, level).freq
+    return run_every(data, period, lambda data: data.replace(controls=controller(data)))
+
+
+def run_every(data: SimData, period: int, stage: Stage) -> SimData:
+    """Run a stage in the worlds where it is due: at exact multiples of a period, in ticks."""
     if period == 1:
-        return data.replace(controls=controller(data))
+        return stage(data)
     due = data.core.steps % period == 0
 
     leaves, treedef = jax.tree.flatten(data)
-    jaxpr = traced(lambda data: data.replace(controls=controller(data)), data)
+    jaxpr = traced(stage, data)
     changed, read = changed_leaves(jaxpr), read_leaves(jaxpr)
     # By component: whole arrays would be assembled only to be passed on.
     parts = {
@@ -73,7 +78,7 @@ def run_if_due(
             i: stack(p) if leaves[i].ndim > 1 else p[0] for i, p in parts.items()
         }
         before: SimData = jax.tree.unflatten(treedef, list(given.values()))
-        after = jax.tree.leaves(before.replace(controls=controller(before)))
+        after = jax.tree.leaves(stage(before))
         return {
             i: tuple(jnp.where(due, new, old) for new, old in zip(split(after[i]), p))
             for i, p in parts.items()

@@ -39,8 +39,8 @@ def load(name: str) -> ModuleType:
     return module
 
 
-def test_the_page_names_every_example() -> None:
-    text = PAGE.read_text()
+def test_pages_name_every_example() -> None:
+    text = "".join(page.read_text() for page in PAGE.parent.glob("*.md"))
     missing = [file.name for file in EXAMPLES.glob("*.py") if f"examples/{file.name}" not in text]
     assert not missing
 

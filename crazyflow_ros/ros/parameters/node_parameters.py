@@ -22,6 +22,7 @@ from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec
+from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import OnLoss, SimulationConfig
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
@@ -182,6 +183,13 @@ class Parameters:
         str,
         Spec("Position and attitude controller, as in the firmware", choices=list(Controller)),
     ] = "mellinger"
+    policy: Annotated[
+        str,
+        Spec(
+            "Path of a file with a policy that flies all drones in place of the controllers; its "
+            "goals come from cmd_pose and the other commands; empty: none"
+        ),
+    ] = ""
     estimator: Annotated[
         str,
         Spec(
@@ -370,13 +378,22 @@ class Parameters:
         """Return the configuration of the physics thread.
 
         Raises:
-            ParameterError: The initial poses do not fit the drones.
+            ParameterError: The initial poses do not fit the drones, or the policy cannot fly them.
         """
         own = {"initial_poses", "flight", "positioning"}
         shared = {field.name for field in fields(SimulationConfig)} - own
         values = {name: getattr(self, name) for name in shared}
         if self.estimator != Estimator.none:
             values["positioning"] = self._positioning()
+        if self.policy:
+            values["policy"] = usable_policy(
+                self.policy,
+                self.drone_model,
+                freq=self.freq,
+                control=self.control,
+                dynamics=self.dynamics,
+                source=self.ros2_control.mode,
+            )
         values["flight"] = FlightConfig(**vars(self.flight))
         return SimulationConfig(**values, initial_poses=self._poses())
 

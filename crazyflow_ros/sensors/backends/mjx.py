@@ -11,16 +11,13 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.scene.rays import check_rays_hit
 from crazyflow_ros.sensors.backends.backend import Contacts, RayCaster, check_not_mocap
 from crazyflow_ros.sensors.backends.mjx_normals import SHAPES, surface_normals
 from crazyflow_ros.sensors.objects import ObjRef
 
 with extra("mjx"):
     from mujoco import mjx
-
-_GEOM = mujoco.mjtGeom
-_PASSED = (_GEOM.mjGEOM_HFIELD, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_SDF)
-"""Types of geoms that rays of MJX silently pass through."""
 
 
 class MjxBackend:
@@ -159,13 +156,7 @@ class MjxBackend:
         """Refuse geoms that rays pass through; return names of those without normals."""
         model = self.model
         meant = (groups[model.geom_group] > 0) & ~np.isin(model.geom_bodyid, list(excluded))
-        passed = np.flatnonzero(meant & np.isin(model.geom_type, list(map(int, _PASSED))))
-        if passed.size:
-            names = ", ".join(model.geom(i).name or f"number {i}" for i in passed)
-            raise ValueError(
-                f"MJX's rays pass through cylinders, height fields and SDFs: {names}. Leave them "
-                "out with include_geom_groups, or use C MuJoCo"
-            )
+        check_rays_hit(model, meant)
         rough = np.flatnonzero(meant & ~np.isin(model.geom_type, list(map(int, SHAPES))))
         return [model.geom(i).name or f"number {i}" for i in rough]
 

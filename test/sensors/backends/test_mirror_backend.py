@@ -14,7 +14,7 @@ from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_con
 from crazyflow_ros.dynamics.forces.external import DroneContact
 from crazyflow_ros.dynamics.forces.floor import floor_contact, rest_height
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.dynamics.rigid_body import RigidBody, body_figures
+from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.scene import MirrorState, build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sensors import (
@@ -32,7 +32,7 @@ from crazyflow_ros.sensors.backends.mirror import MirrorBackend
 DRONE, FREQ, G = "cf2x_L250", 500, 9.81
 NAMES = ("cf0", "cf1", "cf2")
 FORCE = floor_contact(DRONE, FREQ)
-PARAMS = RigidBody(**body_figures(DRONE))
+PARAMS = RigidBody.create(DRONE)
 MASS = float(PARAMS.mass[0])
 
 

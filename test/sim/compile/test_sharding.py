@@ -85,8 +85,14 @@ sim.step()
 moved = sim.data, sim.mjx_model
 sim.reset([True, False])
 sim.step(2)
-for leaf in jax.tree.leaves((moved, sim.data)):
+named = Sim(2, control="rotor_vel", device=device)
+assert named.device == sim.device == device
+named.seed(3)
+named.rotor_vel_control(np.full((2, 1, 4), 15e3))
+named.step()
+for leaf in jax.tree.leaves((moved, sim.data, named.data)):
     assert leaf.devices() == {device}, leaf
+assert Sim(device="cpu").device == Sim().device == jax.devices()[0]
 """
 
 
@@ -95,6 +101,12 @@ def test_a_simulation_stays_on_the_default_device_of_its_time() -> None:
     command, env = [sys.executable, "-c", ON_ONE_OF_TWO], os.environ | {"PYTHONPATH": str(root)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("device", ["tpu", "abacus", 3])
+def test_a_device_that_is_not_there_is_refused(device) -> None:
+    with pytest.raises(ValueError, match=f"device must be a .*, got {device!r}"):
+        Sim(device=device)
 
 
 def test_worlds_that_devices_cannot_share_evenly_are_refused() -> None:

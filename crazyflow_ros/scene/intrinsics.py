@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -64,8 +64,26 @@ class Intrinsics(NamedTuple):
         number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
         if number < 0:
             raise ValueError(f"the model has no camera {name!r}")
-        if model.cam_projection[number] == mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC:
-            raise ValueError(f"camera {name!r} is orthographic: it has no focal length")
+        return cls.of_number(model, number, width, height, name)
+
+    @classmethod
+    def of_number(
+        cls,
+        model: Any,
+        number: int,
+        width: int | None = None,
+        height: int | None = None,
+        name: str | None = None,
+    ) -> Intrinsics:
+        """Intrinsics of the camera with an id; `model` is one of MuJoCo or of MJX.
+
+        Raises:
+            ValueError: The camera is orthographic, which models of MJX do not say.
+        """
+        projections = getattr(model, "cam_projection", None)  # MJX does not have it
+        orthographic = mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC
+        if projections is not None and projections[number] == orthographic:
+            raise ValueError(f"camera {name or number!r} is orthographic: it has no focal length")
         own_width, own_height = map(int, model.cam_resolution[number])
         width, height = width or own_width, height or own_height
         sensor_width, sensor_height = map(float, model.cam_sensorsize[number])

@@ -1,0 +1,223 @@
+"""The dynamics models as CasADi expressions, for acados, do-mpc and other optimisers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from crazyflow_ros.drones.folders import model_name
+from crazyflow_ros.dynamics import Dynamics, so_rpy
+from crazyflow_ros.dynamics.components import (
+    BodyState,
+    Vec4,
+    Wrench,
+    quat_from_rpy,
+    quat_rate,
+)
+from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.extras import extra
+from crazyflow_ros.members import member
+
+with extra("casadi"):
+    import casadi as cs
+
+
+class Signal(NamedTuple):
+    """Some neighbouring elements of a vector."""
+
+    name: str
+    size: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class CasadiModel:
+    """Equations of motion x' = f(x, u, p) of one drone."""
+
+    name: str
+    """Dynamics model and drone."""
+    states: tuple[Signal, ...]
+    """Parts of x."""
+    inputs: tuple[Signal, ...]
+    """Parts of u."""
+    parameters: tuple[Signal, ...]
+    """Parts of p, see `wrench` of `casadi_model`."""
+    x: Any
+    """`casadi.SX` column."""
+    u: Any
+    """`casadi.SX` column."""
+    p: Any
+    """`casadi.SX` column, empty without parameters."""
+    f_expl: Any
+    """Time derivative of x, an expression of x, u and p."""
+    f: Any
+    """`casadi.Function` of x, u and p."""
+    input_limits: np.ndarray
+    """(2, 4), smallest and largest input; infinite for angles."""
+    hover_state: np.ndarray
+    """Level and at rest in the origin: there f(hover_state, hover_input) = 0."""
+    hover_input: np.ndarray
+    """(4,)"""
+
+    def slices(self) -> dict[str, slice]:
+        """Return where the parts of x are, by name."""
+        ends = np.cumsum([0, *(signal.size for signal in self.states)])
+        return {s.name: slice(int(i), int(i) + s.size) for s, i in zip(self.states, ends)}
+
+
+def casadi_model(
+    model: str,
+    drone: str,
+    *,
+    rotors: bool = True,
+    wrench: bool = False,
+    attitude: str = "quat",
+) -> CasadiModel:
+    """Return a dynamics model as CasADi expressions.
+
+    They come from the equations that JAX compiles for `Sim`, with the same numbers in double
+    precision.
+
+    Args:
+        model: A member of `Dynamics`.
+        drone: Name of a drone, or path of a drone's folder.
+        rotors: Whether rotor speeds (`first_principles`) or thrust (`so_rpy_rotor` and
+            `so_rpy_rotor_drag`) are states. Otherwise they follow their commands at once.
+        wrench: Whether an external force [N] and torque [N m] on the centre of mass, both in the
+            world frame, are parameters; the torque with `attitude="quat"` only.
+        attitude: Form of the attitude in x. `quat` is a quaternion (xyzw) of unit norm, with body
+            rates; `rpy`, of the so_rpy models only, roll, pitch and yaw with their derivatives, in
+            which the attitude is linear and a yaw beyond half a turn continues.
+
+    Returns:
+        x consists of pos [m] and vel [m/s] (world frame), the attitude, its rates [rad/s], and
+        rotor_vel [RPM] or thrust [N] if they are states. u consists of rotor_vel [RPM], or of rpy
+        [rad] and thrust [N].
+
+    Raises:
+        ValueError: There is no such model, drone or form, or they do not fit together.
+        ModuleNotFoundError: CasADi is not installed.
+    """
+    kind = member(Dynamics, model)
+    if attitude not in ("quat", "rpy") or (attitude == "rpy" and kind.has_rotors):
+        known = "quat" if kind.has_rotors else "quat or rpy"
+        raise ValueError(f"attitude must be {known} with the model {kind}, got {attitude!r}")
+    figures = kind.params.figures(drone)
+    params = kind.params(**{name: _Figures(value) for name, value in figures.items()})
+    states, inputs = _states(params, rotors, attitude), _inputs(kind)
+    parameters = (Signal("force", 3, "N"), Signal("torque", 3, "N m"))[: 2 - (attitude == "rpy")]
+    parameters = parameters if wrench else ()
+    state, command, external = (_symbols(signals) for signals in (states, inputs, parameters))
+    u = cast(Vec4, sum(command.values(), ()))
+    thrust = state.get("thrust", ())
+    rotor_vel = state.get("rotor_vel") or thrust * 4 or params.settled_rotors(u)
+    nothing = (cs.SX(0),) * 3
+    push = Wrench(external.get("force", nothing), external.get("torque", nothing))
+    rates = (_rates if attitude == "quat" else _rpy_rates)(params, state, rotor_vel, u, push)
+    x, p = (cs.vertcat(*sum(symbols.values(), ())) for symbols in (state, external))
+    f_expl = cs.vertcat(*(rate for signal in states for rate in rates[signal.name]))
+    numbers = kind.params(**figures)
+    limits, hover_input = _limits(numbers), _hover_input(numbers)
+    hover = {"quat": [0.0, 0, 0, 1], "rotor_vel": hover_input, "thrust": hover_input[3:]}
+    return CasadiModel(
+        name=f"{kind}_{model_name(drone)}",
+        states=states,
+        inputs=inputs,
+        parameters=parameters,
+        x=x,
+        u=cs.vertcat(*u),
+        p=p,
+        f_expl=f_expl,
+        f=cs.Function("f", [x, cs.vertcat(*u), p], [f_expl], ["x", "u", "p"], ["f"]),
+        input_limits=limits,
+        hover_state=np.concatenate([hover.get(s.name, [0.0] * s.size) for s in states]),
+        hover_input=hover_input,
+    )
+
+
+def _states(params: RigidBody, rotors: bool, attitude: str) -> tuple[Signal, ...]:
+    turn, rate = ("quat", 4), "ang_vel"
+    if attitude == "rpy":
+        turn, rate = ("rpy", 3), "rpy_rate"
+    states = [
+        Signal("pos", 3, "m"),
+        Signal(*turn, "" if attitude == "quat" else "rad"),
+        Signal("vel", 3, "m/s"),
+        Signal(rate, 3, "rad/s"),
+    ]
+    of_rotors = {4: [Signal("rotor_vel", 4, "RPM")], 1: [Signal("thrust", 1, "N")], 0: []}
+    return (*states, *(of_rotors[params.ROTOR_STATES] if rotors else []))
+
+
+def _inputs(model: Dynamics) -> tuple[Signal, ...]:
+    if model.has_rotors:
+        return (Signal("rotor_vel", 4, "RPM"),)
+    return (Signal("rpy", 3, "rad"), Signal("thrust", 1, "N"))
+
+
+def _symbols(signals: Iterable[Signal]) -> dict[str, tuple[Any, ...]]:
+    return {
+        name: tuple(cs.SX.sym(f"{name}_{i}" if size > 1 else name) for i in range(size))
+        for name, size, _ in signals
+    }
+
+
+def _rates(
+    params: RigidBody, state: dict[str, Any], rotor_vel: Vec4, command: Vec4, push: Wrench
+) -> dict[str, Any]:
+    """Return the time derivatives of the states."""
+    fields = {name: state[name] for name in ("pos", "quat", "vel", "ang_vel")}
+    body = BodyState(**fields, rotor_vel=rotor_vel)
+    rate = params.derivative(body, command, push)
+    return {
+        "pos": rate.vel,
+        "quat": quat_rate(body.quat, body.ang_vel),
+        "vel": rate.acc,
+        "ang_vel": rate.ang_acc,
+        "rotor_vel": rate.rotor_acc,
+        "thrust": rate.rotor_acc[:1],
+    }
+
+
+def _rpy_rates(
+    params: RigidBody, state: dict[str, Any], rotor_vel: Vec4, command: Vec4, push: Wrench
+) -> dict[str, Any]:
+    """Return the time derivatives of the states with roll, pitch and yaw among them."""
+    rpy, rates = state["rpy"], state["rpy_rate"]
+    level = {"quat": quat_from_rpy(rpy), "ang_vel": (cs.SX(0),) * 3}
+    of_body = _rates(params, state | level, rotor_vel, command, push)
+    assert isinstance(params, so_rpy.Params)
+    return of_body | {
+        "rpy": rates,
+        "rpy_rate": so_rpy.rpy_acceleration(rpy, rates, command, params),
+    }
+
+
+def _limits(params: Any) -> np.ndarray:
+    if isinstance(params, so_rpy.Params):
+        angles = np.outer([-1, 1], [np.inf] * 3)
+        return np.column_stack([angles, np.asarray(params.thrust_limits)])
+    return np.repeat(np.asarray(params.rotor_vel_limits)[:, None], 4, axis=1)
+
+
+def _hover_input(params: Any) -> np.ndarray:
+    thrust = float(params.hover_thrust[0])
+    if isinstance(params, so_rpy.Params):
+        return np.array([0, 0, 0, thrust])
+    k0, k1, k2 = params.rpm2thrust[0]
+    return np.full(4, (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust / 4))) / (2 * k2))
+
+
+class _Figures:
+    """An array of parameters whose elements are numbers, not arrays, as CasADi needs them."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+        self.shape = values.shape
+
+    def __getitem__(self, index: Any) -> Any:
+        part = self._values[index]
+        return part.item() if part.ndim == 0 else _Figures(part)

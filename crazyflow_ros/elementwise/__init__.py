@@ -1,0 +1,114 @@
+"""Functions of arrays of JAX, NumPy and torch, and of expressions of CasADi.
+
+Equations of motion and controllers are written with these functions, and so serve all four. Arrays
+of JAX go to `jax.numpy` as they are: what XLA compiles is the same as without this module.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+Number = Array | float
+
+
+def library(*values: Any) -> Any:
+    """Return what has the functions of this module for the given values.
+
+    Numbers fit any library, and arrays of NumPy, which may be constants, any other than NumPy.
+
+    Args:
+        *values: Arrays of one library, CasADi expressions, numbers.
+    """
+    roots = set()
+    for value in values:
+        if isinstance(value, jax.Array):
+            return jnp
+        roots.add(type(value).__module__.partition(".")[0])
+    for root, module in _LIBRARIES.items():
+        if root in roots:
+            return import_module(module)
+    return jnp
+
+
+_LIBRARIES = {
+    "torch": "crazyflow_ros.elementwise.on_torch",
+    "casadi": "crazyflow_ros.elementwise.on_casadi",
+    "numpy": "numpy",
+}
+"""By the package of an array's type."""
+
+
+def like(constant: Any, array: Array) -> Array:
+    """Return a constant as an array that can be combined with another one.
+
+    Args:
+        constant: Number, or array of NumPy or of the other array's library.
+        array: Array of any library.
+    """
+    if isinstance(constant, int | float):
+        constant = np.array([float(constant)])
+    lib = library(array)
+    is_other = isinstance(constant, np.ndarray) and hasattr(lib, "constant")
+    return lib.constant(constant, array) if is_other else constant
+
+
+def where(condition: Any, x: Number, y: Number) -> Array:
+    """Return x where the condition is true, y elsewhere."""
+    return library(condition, x, y).where(condition, x, y)
+
+
+def sqrt(x: Array) -> Array:
+    """Return the square root."""
+    return library(x).sqrt(x)
+
+
+def rsqrt(x: Array) -> Array:
+    """Return the inverse of the square root."""
+    lib = library(x)
+    return jax.lax.rsqrt(x) if lib is jnp else 1 / lib.sqrt(x)
+
+
+def maximum(x: Array, y: Number) -> Array:
+    """Return the larger one."""
+    return library(x, y).maximum(x, y)
+
+
+def clip(x: Array, least: Number, most: Number) -> Array:
+    """Return the nearest number between two limits."""
+    return library(x, least, most).clip(x, least, most)
+
+
+def absolute(x: Array) -> Array:
+    """Return the absolute value."""
+    return library(x).abs(x)
+
+
+def nearest_integer(x: Array) -> Array:
+    """Return the nearest integer; of two, the even one."""
+    return library(x).round(x)
+
+
+def arcsin(x: Array) -> Array:
+    """Return the angle in -pi/2..pi/2 with this sine, rad."""
+    return library(x).arcsin(x)
+
+
+def arctan2(y: Array, x: Array) -> Array:
+    """Return the angle in -pi..pi of the point (x, y), rad."""
+    return library(y, x).arctan2(y, x)
+
+
+def zeros_like(x: Array) -> Array:
+    """Return zeros of the same shape."""
+    return library(x).zeros_like(x)
+
+
+def ones_like(x: Array) -> Array:
+    """Return ones of the same shape."""
+    return library(x).ones_like(x)

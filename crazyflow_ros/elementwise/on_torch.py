@@ -1,0 +1,28 @@
+"""The functions of `elementwise` for tensors of torch, which differ from `jax.numpy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import abs, arcsin, arctan2, clip, cos, ones_like, round, sin, sqrt, where, zeros_like
+
+__all__ = [
+    "abs", "arcsin", "arctan2", "clip", "constant", "cos", "maximum", "ones_like", "round", "sin",
+    "sqrt", "stack", "where", "zeros_like",
+]  # fmt: skip
+
+
+def constant(values: Any, array: Any) -> Any:
+    """Return an array of NumPy as a tensor with precision and device of another one."""
+    return torch.as_tensor(values, dtype=array.dtype, device=array.device)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """Return the larger one; `torch.maximum` takes no numbers."""
+    return torch.clip(x, min=y)
+
+
+def stack(arrays: Any, axis: int) -> Any:
+    """Return tensors joined along a new axis."""
+    return torch.stack(arrays, dim=axis)

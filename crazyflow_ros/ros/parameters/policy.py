@@ -1,0 +1,59 @@
+"""The parameter `policy` of the node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.drones import model_name
+from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.policy.files import load
+
+
+def usable_policy(
+    file: str, drone_model: str, *, freq: int, control: str, dynamics: str, source: str
+) -> str:
+    """Return the absolute path of a policy that can fly the drones.
+
+    Args:
+        file: Value of the parameter.
+        drone_model: Value of the parameter of this name, like the next three arguments.
+        freq: Ticks per second.
+        control: Control mode.
+        dynamics: Dynamics.
+        source: Value of `ros2_control.mode`.
+
+    Raises:
+        ParameterError: It cannot be read, or cannot fly the drones.
+    """
+    if control != Control.state:
+        raise ParameterError("control", "state with a policy", control)
+    if source != "off":
+        raise ParameterError("ros2_control.mode", "off with a policy", source)
+    path = Path(file).expanduser().absolute()
+    try:
+        policy = load(path, drone_model)
+    except (ValueError, ModuleNotFoundError) as error:
+        raise ParameterError("policy", f"a file with a policy ({error})", file) from None
+    if freq % policy.freq:
+        raise ParameterError("freq", f"a multiple of the policy's {policy.freq} Hz", freq)
+    own = policy.action.control
+    if own is not Control.attitude and dynamics != Dynamics.first_principles:
+        expected = f"first_principles with a policy that commands {own}"
+        raise ParameterError("dynamics", expected, dynamics)
+    return str(path)
+
+
+def described(file: str, drone_model: str) -> str:
+    """Return who flies the drones, for the log.
+
+    Args:
+        file: Path of the policy.
+        drone_model: Model of the drones.
+    """
+    policy = load(file, drone_model)
+    text = f"the policy {file} flies the drones, {policy.freq} actions a second"
+    if policy.drone != model_name(drone_model):
+        text += f"; it was made for {policy.drone}, and they are {model_name(drone_model)}"
+    return text

@@ -1,0 +1,43 @@
+"""Shapes that are drawn on top of a scene, which no sensor sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+_UPRIGHT = np.eye(3).ravel()
+
+
+class Marker(NamedTuple):
+    """A sphere, or a shape between two points."""
+
+    kind: mujoco.mjtGeom
+    """`mjGEOM_SPHERE`, `mjGEOM_LINE`, `mjGEOM_CAPSULE` or `mjGEOM_CYLINDER`."""
+    width: float
+    """Radius [m]; of a line its width [pixels]."""
+    start: np.ndarray
+    """(3,) centre of a sphere, otherwise one end, world frame, m."""
+    end: np.ndarray
+    """(3,) other end; a sphere has none."""
+    rgba: np.ndarray
+    """(4,) colour and opacity, 0 to 1."""
+
+
+def add_markers(scene: mujoco.MjvScene, markers: Iterable[Marker]) -> None:
+    """Add markers to a scene that has been updated.
+
+    Raises:
+        RuntimeError: The scene has no room for them.
+    """
+    for marker in markers:
+        if scene.ngeom >= scene.maxgeom:
+            raise RuntimeError(f"a picture has room for {scene.maxgeom} shapes, markers included")
+        geom = scene.geoms[scene.ngeom]
+        size, rgba = np.full(3, marker.width), np.asarray(marker.rgba, np.float32)
+        mujoco.mjv_initGeom(geom, marker.kind, size, marker.start, _UPRIGHT, rgba)
+        if marker.kind != mujoco.mjtGeom.mjGEOM_SPHERE:
+            mujoco.mjv_connector(geom, marker.kind, marker.width, marker.start, marker.end)
+        scene.ngeom += 1

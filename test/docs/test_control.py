@@ -1,0 +1,64 @@
+"""The predictive controller of docs/control.md flies the figure-eight in a simulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from paths import ROOT
+from ros_client import SimulatorProcess, own_domain
+
+pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
+
+import nmpc
+
+from crazyflow_ros.client import SimulatorClient
+from crazyflow_ros.demo.trajectory import SIZE, FigureEightPath, FlightPath, Glide
+from crazyflow_ros.drones import Drone
+
+DOMAIN = own_domain("test_docs_control")
+NEAR = 0.03  # m
+TIMEOUT = 600.0  # s
+
+
+@contextmanager
+def simulator(drone: str) -> Iterator[None]:
+    parameters = ["control:=attitude", "real_time_factor:=0.0", f"drone_model:={drone}"]
+    with SimulatorProcess(DOMAIN, [word for text in parameters for word in ("-p", text)]):
+        yield
+
+
+def test_two_flights_are_the_same_and_keep_to_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    pad, above = np.zeros(3), np.array([0.0, 0, 1])
+    eight = FigureEightPath(above, SIZE, laps=1, duration=6.0)
+    path = FlightPath((Glide(pad, above, 2.0), eight), airborne=(2.0, 8.0))
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+    flights = []
+    with simulator("cf2x_L250"), SimulatorClient(stepping=True) as simulation:
+        for _ in range(2):
+            simulation.reset()
+            simulation.step(1)  # whose odometry is not that from before the reset
+            flights.append(nmpc.fly(simulation, nmpc.Nmpc("cf2x_L250"), "cf0", path))
+    assert len(flights[0]) == 6 * nmpc.RATE
+    assert 0 < flights[0].max() < NEAR
+    np.testing.assert_array_equal(*flights)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("drone", Drone)
+def test_the_program_keeps_each_drone_on_its_path(drone: str) -> None:
+    with simulator(drone):
+        environment = {**os.environ, "ROS_DOMAIN_ID": str(DOMAIN), "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "examples/nmpc.py", "--drone", drone]
+        done = subprocess.run(
+            command, env=environment, timeout=TIMEOUT, text=True, capture_output=True, cwd=ROOT
+        )
+    found = re.search(r"at most ([\d.]+) m", done.stdout)
+    assert found, done.stderr
+    assert 0 < float(found[1]) < NEAR
