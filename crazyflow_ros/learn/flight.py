@@ -31,9 +31,9 @@ SEEN = {
 }
 """Parts of the observations, and the numbers by which they are divided."""
 
-APPROACH = 2.5
+APPROACH = 3.5
 """Velocity of an approach over the distance, near the goal, 1/s."""
-BRAKING = 1.0
+BRAKING = 1.4
 """The fastest approach is `APPROACH` over the root of this [1/m^2]."""
 
 _POS, _QUAT, _VEL, _RATES, _ROTORS = (slice(*x) for x in ((3,), (3, 7), (7, 10), (10, 13), (13, 17)))
@@ -194,10 +194,10 @@ class Flights:
         y, z = after.body[:, 4], after.body[:, 5]
         return (
             _smooth_norm(error, 0.05)
-            + 0.3 * _smooth_norm(slip, 0.1)
-            + 0.003 * _square(rates)
-            + 0.05 * 2 * (y * y + z * z)  # 1 - cosine between the body's x axis and east
-            + 0.02 * _square(after.action - before.action)
+            + 0.4 * _smooth_norm(slip, 0.1)
+            + 0.001 * _square(rates)
+            + 0.02 * 2 * (y * y + z * z)  # 1 - cosine between the body's x axis and east
+            + 0.01 * _square(after.action - before.action)
         )
 
     def lost(self, state: State) -> Array:

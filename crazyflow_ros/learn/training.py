@@ -43,7 +43,7 @@ class Settings:
     horizon: int = 64
     """Actions of each drone between two updates."""
     updates: int = 300
-    learning_rate: float = 8e-3
+    learning_rate: float = 0.012
     """Of the first update; it falls along a cosine."""
     hidden: int = 48
     """Units of each of two hidden layers."""
