@@ -3,8 +3,8 @@
 python -m benchmark.learn [bptt|ppo ...]
 
 Seconds are those of a whole process: start of Python, imports, compilation without a cache,
-training and the policy's file. Beside them stand the figures of l2f and rltools, if L2F_PYTHON names
-a Python that has l2f==2.0.18 and rltools==2.2.1 from PyPI.
+training and the policy's file. Beside them stand the figures of l2f and rltools, if L2F_PYTHON
+names a Python that has l2f==2.0.18 and rltools==2.2.1 from PyPI.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def row(algorithm: str, seed: int) -> list[str]:
     """Train and evaluate one policy, and return the cells of its row."""
     command = [sys.executable, "-m", "crazyflow_ros.learn"]
     with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder, "hover.npz"))
+        file = str(Path(folder, "hover.policy"))
         options = ["--algorithm", algorithm, "--seed", str(seed), "--out", file]
         before, started = _processor_time(), time.perf_counter()
         trained = _output([*command, "hover", *options])

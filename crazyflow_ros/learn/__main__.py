@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     for task, text in tasks.items():
         train = commands.add_parser(task, help=f"train a policy that flies {text}")
         train.add_argument("--algorithm", choices=("bptt", "ppo"), default="bptt")
-        train.add_argument("--out", type=Path, help="policy file (default TASK.npz)")
+        train.add_argument("--out", type=Path, help="policy file (default TASK.policy)")
         train.add_argument("--curve", type=Path, help="picture of the cost, a PNG")
         train.add_argument("--checkpoint", type=Path, help="file written during the training")
         train.add_argument("--resume", action="store_true", help="continue from the checkpoint")
@@ -79,7 +79,7 @@ def _train(arguments: argparse.Namespace) -> None:
         learner = Bptt(BpttSettings(**given))  # type: ignore[arg-type]
     else:
         learner = Ppo(PpoSettings(**given))  # type: ignore[arg-type]
-    out = arguments.out or Path(f"{arguments.command}.npz")
+    out = arguments.out or Path(f"{arguments.command}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():
             raise ValueError(f"there is no folder {path.absolute().parent} for {path.name}")

@@ -69,7 +69,7 @@ def evaluate(
     """
     if not (type(starts) is int and 1 <= starts <= _MOST):
         raise ValueError(f"starts must be from 1 to {_MOST}, got {starts!r}")
-    if not (type(seed) is int and 0 <= seed):
+    if not (type(seed) is int and seed >= 0):
         raise ValueError(f"seed must be an integer of at least 0, got {seed!r}")
     if not 1 / policy.freq <= seconds <= 600:
         raise ValueError(f"seconds must be from {1 / policy.freq:g} to 600, got {seconds}")
@@ -87,10 +87,18 @@ def evaluate(
 
     def act(now: tuple[SimData, PolicyState], step: Array) -> tuple[object, Array]:
         data, memory = now
-        s = data.states
-        motion = (s.pos, s.quat, s.vel, s.ang_vel, s.rotor_vel)
-        seen = Motion(*(x[:, 0] for x in motion), *goal(step), memory.action)
-        memory, cmd = policy.act(memory, seen)
+        s, (goal_pos, goal_vel) = data.states, goal(step)
+        motion = Motion(
+            pos=s.pos[:, 0],
+            quat=s.quat[:, 0],
+            vel=s.vel[:, 0],
+            ang_vel=s.ang_vel[:, 0],
+            rotor_vel=s.rotor_vel[:, 0],
+            goal=goal_pos,
+            goal_vel=goal_vel,
+            action=memory.action,
+        )
+        memory, cmd = policy.act(memory, motion)
         data = fly(command(data, cmd[:, None]), ticks)
         return (data, memory), jnp.linalg.norm(data.states.pos[:, 0] - goal(step + 1)[0], axis=-1)
 

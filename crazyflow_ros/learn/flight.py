@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite, tau
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,7 @@ from jax import Array
 
 from crazyflow_ros.drones import resolve
 from crazyflow_ros.dynamics import first_principles
-from crazyflow_ros.dynamics.components import BodyState, no_wrench, split, stack
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, no_wrench, split, stack
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import PARTS, Motion, Observation
 from crazyflow_ros.sim.integrators import symplectic_euler
@@ -36,7 +36,9 @@ APPROACH = 3.5
 BRAKING = 1.4
 """The fastest approach is `APPROACH` over the root of this [1/m^2]."""
 
-_POS, _QUAT, _VEL, _RATES, _ROTORS = (slice(*x) for x in ((3,), (3, 7), (7, 10), (10, 13), (13, 17)))
+_POS, _QUAT, _VEL, _RATES, _ROTORS = (
+    slice(*x) for x in ((3,), (3, 7), (7, 10), (10, 13), (13, 17))
+)
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Flights:
         self.observation = Observation.of(drone, tuple(SEEN))
         self.action = Action.of(drone, "rotor_vel")
         sizes = [PARTS[part].size for part in SEEN]
-        self.scale = np.repeat(np.float32(list(SEEN.values())), sizes)
+        self.scale = np.repeat(np.array(list(SEEN.values()), np.float32), sizes)
         nominal = first_principles.Params.create(self.drone)
         self._limits = np.asarray(nominal.rotor_vel_limits)
         self._params = nominal if spread is None else _varied(nominal, n, seed, spread)
@@ -148,28 +150,38 @@ class Flights:
     def begin(self, rng: np.random.Generator, start: Start, lead: tuple[int, ...] = ()) -> State:
         """Return random beginnings, arrays of NumPy with leading axes `lead`."""
         shape = (*lead, self.n)
-        time = rng.uniform(0, self.task.period, shape).astype(np.float32)
+        time: Any = rng.uniform(0, self.task.period, shape).astype(np.float32)
         quat = rng.normal(size=(*shape, 4))
         quat /= np.linalg.norm(quat, axis=-1, keepdims=True)
         goal, goal_vel = (np.asarray(x) for x in self.task.goal(time))
-        body = np.concatenate(
+        body: Any = np.concatenate(
             [
                 goal + rng.uniform(-start.pos, start.pos, (*shape, 3)),
                 quat,
                 goal_vel + rng.uniform(-start.vel, start.vel, (*shape, 3)),
                 rng.uniform(-start.rates, start.rates, (*shape, 3)),
-                rng.uniform(*self._limits, (*shape, 4)),
+                rng.uniform(self._limits[0], self._limits[1], (*shape, 4)),
             ],
             axis=-1,
         )
-        return State(body.astype(np.float32), np.zeros((*shape, SIZE), np.float32), time)
+        action: Any = np.zeros((*shape, SIZE), np.float32)
+        return State(body.astype(np.float32), action, time)
 
     def observe(self, state: State) -> Array:
         """Return observations, divided by `scale`: (N, size)."""
         body = state.body
         goal, goal_vel = self.task.goal(state.time)
-        parts = (body[:, x] for x in (_POS, _QUAT, _VEL, _RATES, _ROTORS))
-        return self.observation(Motion(*parts, goal, goal_vel, state.action)) / self.scale
+        motion = Motion(
+            pos=body[:, _POS],
+            quat=body[:, _QUAT],
+            vel=body[:, _VEL],
+            ang_vel=body[:, _RATES],
+            rotor_vel=body[:, _ROTORS],
+            goal=goal,
+            goal_vel=goal_vel,
+            action=state.action,
+        )
+        return self.observation(motion) / self.scale
 
     def step(self, state: State, action: Array) -> State:
         """Return the state after an action (N, 4)."""
@@ -177,7 +189,7 @@ class Flights:
         body = BodyState(x[:3], x[3:7], x[7:10], x[10:13], x[13:])  # type: ignore[arg-type]
         command = split(self.action(action))
 
-        def rate(body: BodyState) -> first_principles.BodyDerivative:
+        def rate(body: BodyState) -> BodyDerivative:
             wrench = no_wrench(command[0])
             return first_principles.derivative(body, command, wrench, self._params)  # type: ignore[arg-type]
 

@@ -176,13 +176,12 @@ class Ppo:
     def inputs(self, rng: np.random.Generator) -> Noise:
         """Return the noise of a chunk."""
         s = self.settings
-        order = np.broadcast_to(np.arange(s.worlds, dtype=np.int32), (CHUNK, s.epochs, s.worlds))
-        return Noise(
-            self.flights.begin(rng, s.start, (CHUNK,)),
-            rng.random((CHUNK, s.worlds)) < 1 / s.episode,
-            rng.standard_normal((CHUNK, s.horizon, s.worlds, SIZE), np.float32),
-            rng.permuted(order, axis=-1),
-        )
+        drones = np.arange(s.worlds, dtype=np.int32)
+        order: Any = rng.permuted(np.tile(drones, (CHUNK, s.epochs, 1)), axis=-1)
+        fresh = self.flights.begin(rng, s.start, (CHUNK,))
+        ends: Any = rng.random((CHUNK, s.worlds)) < 1 / s.episode
+        action: Any = rng.standard_normal((CHUNK, s.horizon, s.worlds, SIZE), np.float32)
+        return Noise(fresh, ends, action, order)
 
     def _fly(self, weights: Weights, state: State, noise: Array) -> tuple[State, Samples]:
         """Return the samples of a horizon; a lost drone stays where it is until the update ends."""

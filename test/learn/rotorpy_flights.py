@@ -1,7 +1,8 @@
 """Fly a policy in rotorpy's Crazyflie: python rotorpy_flights.py inputs.npz outputs.npz
 
 Runs in an environment of rotorpy's own, so it imports nothing of ours: the policy is evaluated with
-NumPy. The inputs are the policy's arrays (see `test_transfer.numbers_of`), `body` (N, 17), `freq` and `steps`.
+NumPy. The inputs are the arrays of the policy (see `test_transfer.numbers_of`), `body` (N, 17),
+`freq` and `steps`.
 """
 
 from __future__ import annotations

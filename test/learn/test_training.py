@@ -74,10 +74,12 @@ def test_a_resumed_training_equals_one_without_a_pause(algorithm: str, tmp_path:
 def test_a_short_training_lowers_the_cost_and_its_file_flies(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, curve = tmp_path / "hover.npz", tmp_path / "curve.png"
-    words = "--updates 60 --worlds 64 --horizon 32 --learning-rate 0.012".split()
+    file, curve = tmp_path / "hover.policy", tmp_path / "curve.png"
+    words = ["--updates", "60", "--worlds", "64", "--horizon", "32", "--learning-rate", "0.012"]
     assert main(["hover", "--out", str(file), "--curve", str(curve), *words]) == 0
-    costs = [float(x.split("cost ")[1]) for x in capsys.readouterr().out.splitlines() if "cost" in x]
+    costs = [
+        float(x.split("cost ")[1]) for x in capsys.readouterr().out.splitlines() if "cost" in x
+    ]
     assert len(costs) == 3 and costs[-1] < 0.75 * costs[0]
     assert curve.read_bytes().startswith(b"\x89PNG")
     policy = load(file)
@@ -98,8 +100,8 @@ def test_a_short_training_lowers_the_cost_and_its_file_flies(
         (["hover", "--drone", "none"], "none"),
         (["hover", "--resume"], "needs a checkpoint"),
         (["figure_eight", "--period", "0"], "period must be above 0"),
-        (["hover", "--out", "/nowhere/hover.npz"], "no folder /nowhere"),
-        (["evaluate", "/nowhere/hover.npz"], "is not a policy"),
+        (["hover", "--out", "/nowhere/hover.policy"], "no folder /nowhere"),
+        (["evaluate", "/nowhere/hover.policy"], "is not a policy"),
     ],
 )
 def test_refusals_name_the_value(
@@ -115,7 +117,9 @@ def test_the_goal_of_an_eight_moves_at_its_velocity() -> None:
         before, after = (np.asarray(task.goal(time + dt)[0]) for dt in (-1e-6, 1e-6))
         velocity = np.asarray(task.goal(time)[1])
     np.testing.assert_allclose((after - before) / 2e-6, velocity, atol=1e-6)
-    np.testing.assert_allclose(task.goal(np.array([0.0]))[0], task.goal(np.array([4.0]))[0], atol=1e-5)
+    np.testing.assert_allclose(
+        task.goal(np.array([0.0]))[0], task.goal(np.array([4.0]))[0], atol=1e-5
+    )
 
 
 def test_flights_are_those_of_sim() -> None:
@@ -126,7 +130,14 @@ def test_flights_are_those_of_sim() -> None:
     flights = Flights(n, Task(), "cf2x_L250", freq, 0, None)
     rng = np.random.default_rng(3)
     state = flights.begin(rng, Start())
-    sim = Sim(n, drone="cf2x_L250", control="rotor_vel", integrator="symplectic_euler", freq=freq, forces=())
+    sim = Sim(
+        n,
+        drone="cf2x_L250",
+        control="rotor_vel",
+        integrator="symplectic_euler",
+        freq=freq,
+        forces=(),
+    )
     x = state.body[:, None]
     parts = (x[..., :3], x[..., 3:7], x[..., 7:10], x[..., 10:13], x[..., 13:])
     names = ("pos", "quat", "vel", "ang_vel", "rotor_vel")

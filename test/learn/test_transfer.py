@@ -72,7 +72,9 @@ def test_a_policy_hovers_in_another_simulator(
         pytest.skip(f"{simulator.upper()}_PYTHON names no Python that has {simulator}")
     distances = flown(simulator, request.getfixturevalue("policy"), tmp_path)
     assert len(distances) == STARTS[simulator]
-    print(f"{simulator}: {(distances < 0.05).mean():.1%}, 95 % {np.percentile(distances, 95):.3f} m")
+    print(
+        f"{simulator}: {(distances < 0.05).mean():.1%}, 95 % {np.percentile(distances, 95):.3f} m"
+    )
     assert (distances < 0.05).mean() >= 0.95
 
 
