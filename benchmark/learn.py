@@ -3,8 +3,7 @@
 python -m benchmark.learn [bptt|ppo ...]
 
 Seconds are those of a whole process: start of Python, imports, compilation without a cache,
-training and the policy's file. Beside them stand the figures of l2f and rltools, if L2F_PYTHON
-names a Python that has l2f==2.0.18 and rltools==2.2.1 from PyPI.
+training and the policy's file.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SEEDS = (0, 1, 2)
-COUNTING = Path(__file__).with_name("learn_l2f.py")
 
 
 def main(algorithms: Sequence[str] = ("bptt", "ppo")) -> None:
@@ -30,11 +28,6 @@ def main(algorithms: Sequence[str] = ("bptt", "ppo")) -> None:
     for algorithm in algorithms:
         for seed in SEEDS:
             print("| " + " | ".join(row(algorithm, seed)) + " |", flush=True)
-    other = os.environ.get("L2F_PYTHON")
-    if other is None:
-        print("\nl2f and rltools: not measured, for L2F_PYTHON names no Python that has them")
-    else:
-        subprocess.run([other, str(COUNTING)], check=True)
 
 
 def row(algorithm: str, seed: int) -> list[str]:

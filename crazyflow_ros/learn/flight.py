@@ -31,9 +31,9 @@ SEEN = {
 }
 """Parts of the observations, and the numbers by which they are divided."""
 
-APPROACH = 3.5
+APPROACH = 3.7
 """Velocity of an approach over the distance, near the goal, 1/s."""
-BRAKING = 1.4
+BRAKING = 1.3
 """The fastest approach is `APPROACH` over the root of this [1/m^2]."""
 
 _POS, _QUAT, _VEL, _RATES, _ROTORS = (

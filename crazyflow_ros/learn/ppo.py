@@ -25,6 +25,8 @@ from crazyflow_ros.policy.network import Network
 with extra("learn"):
     import optax
 
+_WORST = 10.0  # cost of a step
+
 
 @dataclass(frozen=True, kw_only=True)
 class PpoSettings(Settings):
@@ -39,7 +41,7 @@ class PpoSettings(Settings):
     """Passes over the samples of an update."""
     minibatches: int = 4
     """Parts of the samples, each for one step of the optimiser; a divisor of `worlds`."""
-    discount: float = 0.98
+    discount: float = 0.97
     trace: float = 0.95
     """Lambda of the advantages."""
     clip: float = 0.2
@@ -56,8 +58,8 @@ class PpoSettings(Settings):
         """
         super().__post_init__()
         for name in ("discount", "trace"):
-            if getattr(self, name) > 1:
-                raise ValueError(f"{name} must be at most 1, got {getattr(self, name)}")
+            if getattr(self, name) >= 1:
+                raise ValueError(f"{name} must be below 1, got {getattr(self, name)}")
         if self.worlds % self.minibatches:
             parts = f"worlds ({self.worlds}) must be a multiple of minibatches"
             raise ValueError(f"{parts}, got {self.minibatches}")
@@ -183,8 +185,14 @@ class Ppo:
         action: Any = rng.standard_normal((CHUNK, s.horizon, s.worlds, SIZE), np.float32)
         return Noise(fresh, ends, action, order)
 
-    def _fly(self, weights: Weights, state: State, noise: Array) -> tuple[State, Samples]:
-        """Return the samples of a horizon; a lost drone stays where it is until the update ends."""
+    def _fly(
+        self, weights: Weights, state: State, fresh: State, noise: Array
+    ) -> tuple[State, Samples]:
+        """Return the samples of a horizon, in which lost drones start anew.
+
+        Rewards are scaled so that a constant one has its own value; a lost drone counts as if it
+        had the worst one for ever.
+        """
 
         def fly(state: State, noise: Array) -> tuple[State, Samples]:
             seen = self.flights.observe(state)
@@ -193,9 +201,9 @@ class Ppo:
             probability = log_probability(mean, weights.log_deviation, action)
             after = self.flights.step(state, jnp.clip(action, -1, 1))
             lost = self.flights.lost(after)
-            reward = -self.flights.cost(state, after)
-            reward = jnp.where(lost, -10.0, jnp.maximum(reward, -10.0))
-            after = State(*(jnp.where(_like(lost, x), x, y) for x, y in zip(state, after)))
+            reward = jnp.maximum(-self.flights.cost(state, after), -_WORST)
+            reward = jnp.where(lost, -_WORST, (1 - self.settings.discount) * reward)
+            after = restarted(self.flights, after, fresh, lost)
             return after, Samples(seen, action, probability, value, reward, lost)
 
         return jax.lax.scan(fly, state, noise)
@@ -213,7 +221,7 @@ class Ppo:
     def update(self, now: Now, inputs: Noise) -> tuple[Now, Array]:
         """See `Learner`."""
         s, weights = self.settings, self.weights_of(now.weights)
-        state, samples = self._fly(weights, now.flights, inputs.action)
+        state, samples = self._fly(weights, now.flights, inputs.fresh, inputs.action)
         last = weights.critic.apply(self.flights.observe(state))[:, 0]
         advantage = advantages(
             samples.reward, samples.value, last, samples.ends, s.discount, s.trace
@@ -229,15 +237,11 @@ class Ppo:
 
         order = inputs.order.reshape(s.epochs * s.minibatches, -1)
         (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
-        state = restarted(self.flights, state, inputs.fresh, inputs.ends | samples.ends[-1])
-        return Now(vector, optimizer, state), -samples.reward.mean()
+        state = restarted(self.flights, state, inputs.fresh, inputs.ends)
+        cost = -samples.reward.mean() / (1 - s.discount)
+        return Now(vector, optimizer, state), cost
 
     def network(self, now: Now) -> Network:
         """Return the network of the mean actions."""
         weights: Weights = self.weights_of(now.weights)
         return weights.actor
-
-
-def _like(flags: Array, array: Array) -> Array:
-    """Return flags (N,) in a shape that broadcasts against an array (N, ...)."""
-    return flags.reshape(-1, *[1] * (array.ndim - 1))

@@ -38,16 +38,16 @@ class Settings:
     task: Task = field(default_factory=Task)
     drone: str = DEFAULT_DRONE
     seed: int = 0
-    worlds: int = 128
+    worlds: int = 96
     """Number of drones that fly at the same time."""
-    horizon: int = 64
+    horizon: int = 50
     """Actions of each drone between two updates."""
     updates: int = 300
     learning_rate: float = 0.012
     """Of the first update; it falls along a cosine."""
     hidden: int = 48
     """Units of each of two hidden layers."""
-    freq: int = 100
+    freq: int = 50
     """Actions per second."""
     episode: int = 4
     """Mean number of horizons before a drone starts anew."""
