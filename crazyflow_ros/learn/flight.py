@@ -20,7 +20,7 @@ from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, no_wrench, split, stack
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import PARTS, Motion, Observation
-from crazyflow_ros.sim.integrators import symplectic_euler
+from crazyflow_ros.sim.integration import symplectic_euler
 
 SEEN = {
     "body_position_error": 1.0,
