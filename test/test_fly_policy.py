@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from paths import ROOT
 from policies import overflowing, policy_of_layers
@@ -150,11 +151,15 @@ def test_rotors_stop_where_the_policy_fails(
     save(overflowing(Action.of("cf2x_L250", "rotor_vel")), path)
     speeds = simulator.collect(JointState, "cf0/joint_states")
     pilot = PolicyPilot(stepped, "cf0", str(path), START)
+    goal = PoseStamped()
+    goal.pose.position.x = nan
+    simulator.publish("cf0/policy_goal", goal)  # is ignored
     pilot.fly(threading.Event(), 0.2)
     begin = stepped.time_ns
-    far = PolicyPilot(stepped, "cf0", str(path), (START[0] + 3, *START[1:]))
+    goal.pose.position.x, goal.pose.position.z = START[0] + 3, START[2]
+    simulator.publish("cf0/policy_goal", goal)
     with pytest.raises(SimulationError, match="output of the policy is not a number, cf0 stops"):
-        far.fly(threading.Event(), 0.2)
+        pilot.fly(threading.Event(), 0.2)
     assert stepped.time_ns - begin < 0.02 * 1e9
     turning = simulator.newest(speeds, round(begin * 500 / 1e9))
     slowest = float(Params.create("cf2x_L250").rotor_vel_limits[0]) * RPM  # of a turning rotor

@@ -13,9 +13,9 @@ from crazyflow_ros.sim.policy import follow_policy
 
 
 def test_a_policy_flies_as_in_its_environment() -> None:
-    parts = ("position_error", "rotation", "velocity_error", "previous_action")
-    env = Environment(4, Reach(), observation=parts, history=2, action="body_rate", action_freq=50)
-    policy = policy_of_layers(["tanh", "tanh"], env.observation, env.action)
+    parts = ("position_error", "velocity_error", "previous_action")
+    env = Environment(4, Reach(), observation=parts, action="rotor_vel", action_freq=50)
+    policy = policy_of_layers(["tanh"], env.observation, env.action)
     state, seen = env.reset(jax.random.key(0))
     sim = Sim(4, drone="cf2x_L250", control="state", state_freq=50)
     follow_policy(sim, policy)

@@ -38,7 +38,7 @@ def flown(policy: Policy, n: int = 5) -> np.ndarray:
     return np.array(commands)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_a_file_keeps_all_of_a_policy(data: st.DataObject, tmp_path_factory) -> None:
     parts = data.draw(st.lists(st.sampled_from(sorted(PARTS)), min_size=1, max_size=4))
@@ -190,7 +190,7 @@ def test_refuses_what_is_no_archive(tmp_path: Path, written: Path) -> None:
             load(other)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_a_changed_byte_is_refused_or_harmless(at: int, byte: int, written: Path) -> None:
     content = bytearray(written.read_bytes())

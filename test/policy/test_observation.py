@@ -45,7 +45,7 @@ def test_rotor_speeds_are_minus_one_and_one_at_the_limits_of_thrust(drone: str) 
         np.testing.assert_allclose(observation(motion), [expected] * 4, atol=1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     parts=st.lists(st.sampled_from(sorted(PARTS)), min_size=1, max_size=5),
     history=st.integers(1, 4),
