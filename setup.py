@@ -14,11 +14,12 @@ share = f"share/{name}"
 features = {
     "casadi": ["casadi>=3.6,<4"],  # models for predictive controllers
     "mjx": ["mujoco-mjx>=3.17,<3.18"],  # contacts of `Sim`, sensors over its worlds
-    "record": ["mcap>=1.2,<2"],
+    "record": ["mcap>=1.2,<2", "mcap-ros2-support>=0.5,<1"],
     "images": ["pillow>=10"],  # compressed pictures
     "filters": ["google-re2>=1.1,<2"],  # of simulation_interfaces
     "view": ["viser==1.1.1"],  # the page, whose guard stands before the server of this version
     "foxglove": ["foxglove-sdk>=0.30,<0.31"],
+    "learn": ["optax>=0.2.4,<0.3", "matplotlib"],
     "foundation": ["h5py>=3.10,<4"],  # policies of foundation-policy
     "onnx": ["onnx>=1.16,<2"],  # policies of ONNX
 }
@@ -117,7 +118,6 @@ setup(
             "import-linter",
             "matplotlib",
             "xacro",
-            "mcap-ros2-support",
             "hypothesis",
             "pettingzoo>=1.24",
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones

@@ -14,6 +14,7 @@ from benchmark import (
     controllers,
     crazyswarm,
     governor,
+    learn,
     lock_step,
     manager,
     node,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[], object]] = {
     "controllers": controllers.main,
     "crazyswarm": crazyswarm.main,
     "page": page.main,
+    "learn": learn.main,
 }
 
 

@@ -68,6 +68,7 @@ class SimulatorClient:
             script gives the same flight bit for bit.
 
     Attributes:
+        name: As given.
         drones: Names of the drones at the simulator's start.
         freq: Ticks per simulated second.
         stepping: As given.
@@ -96,7 +97,7 @@ class SimulatorClient:
         )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
-        self._name, self._services = name, dict[str, Any]()
+        self.name, self._services = name, dict[str, Any]()
         self.time_ns, self.stepping = 0, False
         self._warnings: deque[str] = deque(maxlen=3)
         self.node.create_subscription(Log, "/rosout", self._note_log, 100)
@@ -173,15 +174,15 @@ class SimulatorClient:
 
     def pause(self) -> None:
         """Pause; no tick follows the response."""
-        self._checked(self.call(SetBool, f"{self._name}/pause", data=True))
+        self._checked(self.call(SetBool, f"{self.name}/pause", data=True))
 
     def resume(self) -> None:
         """Resume."""
-        self._checked(self.call(SetBool, f"{self._name}/pause", data=False))
+        self._checked(self.call(SetBool, f"{self.name}/pause", data=False))
 
     def step(self, ticks: int) -> None:
         """Advance a paused simulation by exactly this number of ticks."""
-        name = f"{self._name}/step_simulation"
+        name = f"{self.name}/step_simulation"
         answer = self.call(StepSimulation, name, ANSWER + ticks * 0.01, steps=ticks)
         if answer.result.result != answer.result.RESULT_OK:
             raise SimulationError(answer.result.error_message)
@@ -189,7 +190,7 @@ class SimulatorClient:
 
     def reset(self) -> None:
         """Reset all drones to their initial states."""
-        self._checked(self.call(Trigger, f"{self._name}/reset"))
+        self._checked(self.call(Trigger, f"{self.name}/reset"))
         self._look_at_time()
 
     def call(self, kind: Any, name: str, timeout: float = ANSWER, **request: Any) -> Any:
@@ -247,9 +248,22 @@ class SimulatorClient:
         self._warnings.clear()
         return found
 
+    def wait(self, condition: Callable[[], object], what: str, timeout: float = ANSWER) -> None:
+        """Run callbacks until a condition holds.
+
+        Args:
+            condition: The condition.
+            what: Message of the error.
+            timeout: Wall time to wait [s].
+
+        Raises:
+            SimulationError: It did not hold in time.
+        """
+        self._until(condition, timeout, what)
+
     def _look_at_time(self) -> None:
         """Read the time from a service: earlier clock messages may still be in transit."""
-        name = f"{self._name}/get_entity_state"
+        name = f"{self.name}/get_entity_state"
         stamp = self.call(GetEntityState, name, entity=self.drones[0]).state.header.stamp
         self.time_ns = max(self.time_ns, nanoseconds(stamp))
 
@@ -268,7 +282,7 @@ class SimulatorClient:
         """Return the simulator's clock topic; it is not /clock if several simulators run."""
         namespace = self.node.get_namespace()
         try:
-            published = self.node.get_publisher_names_and_types_by_node(self._name, namespace)
+            published = self.node.get_publisher_names_and_types_by_node(self.name, namespace)
         except NodeNameNonExistentError:  # services may be discovered before the node
             return []
         return [topic for topic, types in published if "rosgraph_msgs/msg/Clock" in types]
@@ -279,7 +293,7 @@ class SimulatorClient:
         self.time_ns = self.time_ns if is_late else time_ns
 
     def _note_log(self, message: Log) -> None:
-        if message.name.rpartition(".")[2] == self._name and message.level >= _WARN:
+        if message.name.rpartition(".")[2] == self.name and message.level >= _WARN:
             self._warnings.append(message.msg)
 
 

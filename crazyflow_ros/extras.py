@@ -16,6 +16,7 @@ _NEEDED = {
     "swarm": ("pettingzoo", "pettingzoo"),
     "sb3": ("stable_baselines3", "stable-baselines3"),
     "foxglove": ("foxglove", "foxglove-sdk"),
+    "learn": ("optax", "optax"),
     "foundation": ("h5py", "h5py"),
     "onnx": ("onnx", "onnx"),
 }

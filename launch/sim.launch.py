@@ -37,6 +37,7 @@ ARGUMENTS = {
     "record": "MCAP file to record all topics and commands to",
     "dynamics": "Dynamics model, for example so_rpy",
     "control": "Control mode of the topic command, for example state or attitude",
+    "policy": "File of a policy that flies all drones in place of the controllers",
     "freq": "Physics ticks per simulated second",
     "publish_rates.clock": "Rate of /clock [Hz]",
     "publish_rates.joint_states": "Rate of <drone>/joint_states [Hz]; 0 disables it",
@@ -150,7 +151,7 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
     if given["publish_rates.joint_states"]:
         parameters["publish_rates.joint_states"] = _whole(given, "publish_rates.joint_states", 0)
     texts = (
-        *("drone_model", "dynamics", "control", "scene", "sensors", "record"),
+        *("drone_model", "dynamics", "control", "policy", "scene", "sensors", "record"),
         "ros2_control.mode",
     )
     parameters.update({key: given[key] for key in texts if given[key]})

@@ -27,20 +27,29 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
         ValueError: Wrong length, NaN, infinity or a number beyond 1e9, zero quaternion; the message
             names the index.
     """
-    if cmd.shape[-1] not in control.sizes:
-        lengths = " or ".join(str(n) for n in sorted(control.sizes))
-        raise ValueError(f"{named(control)} command has {lengths} numbers, got {cmd.shape[-1]}")
+    check_size(control, cmd)
     # One check for all numbers, and individual ones only if it fails: they take as long as a
     # tick.
     numbers = cmd.ravel()
     if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= LARGEST_NUMBER**2:
-        _check_size(control, cmd)
+        _check_numbers(control, cmd)
     if cmd.shape[-1] == 16 and not (usable := cmd[..., 9:13].any(axis=-1)).all():
         where = tuple(int(i) for i in np.argwhere(~usable)[0]) if usable.ndim else ()
         raise ValueError(f"{control} command holds a zero quaternion at index {where}")
 
 
-def _check_size(control: Control, cmd: np.ndarray) -> None:
+def check_size(control: Control, cmd: Any) -> None:
+    """Check the number of elements of a command.
+
+    Raises:
+        ValueError: The last axis has another length than `control.sizes`.
+    """
+    if cmd.shape[-1] not in control.sizes:
+        lengths = " or ".join(str(n) for n in sorted(control.sizes))
+        raise ValueError(f"{named(control)} command has {lengths} numbers, got {cmd.shape[-1]}")
+
+
+def _check_numbers(control: Control, cmd: np.ndarray) -> None:
     usable = np.abs(cmd) <= LARGEST_NUMBER
     if not usable.all():
         where = tuple(int(i) for i in np.argwhere(~usable)[0])

@@ -52,6 +52,19 @@ def load_params(stage: str, drone: str | Sequence[str]) -> Params:
 
 
 def _load_params(stage: str, drone: str) -> Params:
+    return {name: on_device(values) for name, values in load_figures(stage, drone).items()}
+
+
+def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
+    """Load the parameters of one stage as NumPy arrays in double precision.
+
+    Args:
+        stage: As of `load_params`.
+        drone: Name of the drone, or path of its folder.
+
+    Raises:
+        ValueError: There is no such drone, or it has no figures of the controller.
+    """
     figures = load_drone(drone) | load_mellinger(drone, stage)
     names = {
         "state": "mass kp kd ki gravity_vec mass_thrust int_err_max thrust_max pwm_max",
@@ -59,7 +72,7 @@ def _load_params(stage: str, drone: str) -> Params:
         "thrust2torque mixing_matrix",
         "force_torque": "thrust_min thrust_max L rpm2thrust thrust2torque mixing_matrix",
     }[stage].split()
-    return {name: on_device(np.asarray(figures[name], float)) for name in names}
+    return {name: np.asarray(figures[name], float) for name in names}
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from math import floor, frexp, ldexp, pi, tan
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -66,8 +66,8 @@ class Wrench(NamedTuple):
     torque: Vec3
 
 
-def split(array: Array) -> tuple[Array, ...]:
-    """Split an array along its last axis: (..., k) to k arrays of shape (...)."""
+def split(array: Any) -> tuple[Array, ...]:
+    """Split an array of any library along its last axis: (..., k) to k arrays of shape (...)."""
     if isinstance(array, Array):  # its derivative stacks; that of slices adds and pads
         return tuple(jnp.unstack(array, axis=-1))
     return tuple(array[..., i] for i in range(array.shape[-1]))

@@ -80,18 +80,20 @@ class DynamicsFunction:
             TypeError: A parameter is missing or unknown.
         """
         given = {"pos": (pos, 3), "quat": (quat, 4), "vel": (vel, 3), "ang_vel": (ang_vel, 3)}
-        fields = {name: _parts(name, array, size) for name, (array, size) in given.items()}
-        command = _parts("cmd", cmd, 4)
-        model = self._model.params(**{name: like(value, pos) for name, value in params.items()})
+        fields = {name: parts(name, array, size) for name, (array, size) in given.items()}
+        command = parts("cmd", cmd, 4)
+        model = self._model.params(
+            **{name: _parameter(value, pos) for name, value in params.items()}
+        )
         has_rotors = rotor_vel is not None and model.ROTOR_STATES > 0
-        rotors = _parts("rotor_vel", rotor_vel, 4) if has_rotors else model.settled_rotors(command)
+        rotors = parts("rotor_vel", rotor_vel, 4) if has_rotors else model.settled_rotors(command)
         nothing = (0.0 * fields["pos"][0],) * 3
         rate = model.derivative(
             BodyState(**fields, rotor_vel=rotors),
             command,
             Wrench(
-                nothing if dist_f is None else _parts("dist_f", dist_f, 3),
-                nothing if dist_t is None else _parts("dist_t", dist_t, 3),
+                nothing if dist_f is None else parts("dist_f", dist_f, 3),
+                nothing if dist_t is None else parts("dist_t", dist_t, 3),
             ),
         )
         return (
@@ -127,7 +129,17 @@ def parametrize(function: _Function, drone: str, xp: Any = np, device: Any = Non
     return partial(function, **arrays)
 
 
-def _parts(name: str, array: Any, size: int) -> Any:
+def _parameter(value: Any, array: Any) -> Any:
+    """Return a parameter for calculations with an array; a number as one of all drones."""
+    return like(np.array([value]) if isinstance(value, int | float) else value, array)
+
+
+def parts(name: str, array: Any, size: int) -> Any:
+    """Split an array along its last axis, whose length has to be `size`.
+
+    Raises:
+        ValueError: It has another one; the message has the name.
+    """
     shape = getattr(array, "shape", None)
     if not shape or shape[-1] != size:
         text = shown(array) if shape is None else f"shape {tuple(shape)}"

@@ -73,7 +73,8 @@ class RigidBody(Struct):
     @classmethod
     def create(cls, drone: str) -> Self:
         """Load the parameters of a drone, by its name or the path of its folder."""
-        return cls(**{name: on_device(value) for name, value in cls.figures(drone).items()})
+        fields: dict[str, Any] = {k: on_device(v) for k, v in cls.figures(drone).items()}
+        return cls(**fields)
 
     def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
         """Return the time derivative of the state.

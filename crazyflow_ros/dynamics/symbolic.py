@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,12 +106,13 @@ def casadi_model(
         known = "quat" if kind.has_rotors else "quat or rpy"
         raise ValueError(f"attitude must be {known} with the model {kind}, got {attitude!r}")
     figures = kind.params.figures(drone)
-    params = kind.params(**{name: _Figures(value) for name, value in figures.items()})
+    fields: dict[str, Any] = {name: _Figures(value) for name, value in figures.items()}
+    params = kind.params(**fields)
     states, inputs = _states(params, rotors, attitude), _inputs(kind)
     parameters = (Signal("force", 3, "N"), Signal("torque", 3, "N m"))[: 2 - (attitude == "rpy")]
     parameters = parameters if wrench else ()
     state, command, external = (_symbols(signals) for signals in (states, inputs, parameters))
-    u = cast(Vec4, sum(command.values(), ()))
+    u: Any = sum(command.values(), ())
     thrust = state.get("thrust", ())
     rotor_vel = state.get("rotor_vel") or thrust * 4 or params.settled_rotors(u)
     nothing = (cs.SX(0),) * 3

@@ -51,8 +51,6 @@ def like(constant: Any, array: Array) -> Array:
         constant: Number, or array of NumPy or of the other array's library.
         array: Array of any library.
     """
-    if isinstance(constant, int | float):
-        constant = np.array([float(constant)])
     lib = library(array)
     is_other = isinstance(constant, np.ndarray) and hasattr(lib, "constant")
     return lib.constant(constant, array) if is_other else constant

@@ -137,6 +137,7 @@ class Environment:
         if jnp.shape(action) != expected:
             raise ValueError(f"action must have shape {expected}, got {jnp.shape(action)}")
         given = jnp.asarray(action, state.states.pos.dtype).reshape(n_worlds, n_drones, SIZE)
+        given = jnp.clip(given, -1, 1)  # as policies remember it
         state = state.replace(plugins=state.plugins | {ACTION: given})
         state = self.compiled.step(state, self.config.ticks)
         found = state.plugins

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.drones import AnyDrone, resolve
-from crazyflow_ros.dynamics.components import rotation_matrix, split, stack
+from crazyflow_ros.dynamics.components import rotation_matrix, split, stack, transform, transpose
 from crazyflow_ros.dynamics.first_principles import Params
 
 LONGEST_HISTORY = 1000
@@ -38,6 +38,24 @@ class Motion(NamedTuple):
     """(..., 4) previous action, -1 to 1; zeros at the start."""
 
 
+def turned(motion: Motion, cos: Array, sin: Array) -> Motion:
+    """Return a motion in level axes with a yaw, given by its cosine and sine (...)."""
+
+    def vector(v: Array) -> Array:
+        x, y, z = split(v)
+        return stack((cos * x + sin * y, cos * y - sin * x, z))
+
+    x, y, z, w = split(motion.quat)
+    # Cosine and sine of half the yaw, without loss of digits near 0 and half a turn.
+    larger = jnp.sqrt((1 + jnp.abs(cos)) / 2)
+    smaller = jnp.abs(sin) / (2 * larger)
+    ahead, sign = cos >= 0, jnp.where(sin < 0, -1.0, 1.0)
+    c, s = jnp.where(ahead, larger, smaller), sign * jnp.where(ahead, smaller, larger)
+    quat = stack((c * x + s * y, c * y - s * x, c * z - s * w, c * w + s * z))
+    vectors = {name: vector(getattr(motion, name)) for name in ("pos", "vel", "goal", "goal_vel")}
+    return motion._replace(quat=quat, **vectors)
+
+
 class Part(NamedTuple):
     """A part of an observation."""
 
@@ -51,6 +69,11 @@ def _rotation(motion: Motion) -> Array:
     return stack(tuple(x for row in rows for x in row))
 
 
+def _in_body_axes(quat: Array, vector: Array) -> Array:
+    to_body = transpose(rotation_matrix(split(quat)))  # type: ignore[arg-type]
+    return stack(transform(to_body, split(vector)))  # type: ignore[arg-type]
+
+
 def _rotor_speeds(motion: Motion, rotor_range: tuple[float, float]) -> Array:
     slowest, fastest = rotor_range
     return (2 * motion.rotor_vel - (slowest + fastest)) / (fastest - slowest)
@@ -59,8 +82,10 @@ def _rotor_speeds(motion: Motion, rotor_range: tuple[float, float]) -> Array:
 PARTS: dict[str, Part] = {
     "position": Part(3, lambda m, _: m.pos),
     "position_error": Part(3, lambda m, _: m.goal - m.pos),
+    "body_position_error": Part(3, lambda m, _: _in_body_axes(m.quat, m.goal - m.pos)),
     "velocity": Part(3, lambda m, _: m.vel),
     "velocity_error": Part(3, lambda m, _: m.goal_vel - m.vel),
+    "body_velocity_error": Part(3, lambda m, _: _in_body_axes(m.quat, m.goal_vel - m.vel)),
     "attitude": Part(4, lambda m, _: m.quat),
     "rotation": Part(9, lambda m, _: _rotation(m)),
     "body_rates": Part(3, lambda m, _: m.ang_vel),
@@ -71,6 +96,7 @@ PARTS: dict[str, Part] = {
 
 - `position` [m] and `velocity` [m/s], world axes;
 - `position_error` and `velocity_error`: of the goal, relative to the drone, world axes;
+- `body_position_error` and `body_velocity_error`: the same in body axes;
 - `attitude`: quaternion xyzw; `rotation`: matrix from body to world, row by row;
 - `body_rates` [rad/s], body axes;
 - `rotor_speeds`: -1 is the slowest, 1 the fastest;

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.control import Control
+from crazyflow_ros.dynamics.components import heading, split, stack
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.network import Network, Product, matrix_product
-from crazyflow_ros.policy.observation import Motion, Observation
+from crazyflow_ros.policy.observation import Motion, Observation, turned
 from crazyflow_ros.struct import Struct, static_field
 
 
@@ -75,6 +77,34 @@ class Policy(Struct):
         action = jnp.clip(output, -1, 1)
         repeated = seen[..., : self._n_repeated]
         return PolicyState(repeated, action, memory), self.action(action)
+
+    def act_towards(
+        self,
+        state: PolicyState,
+        motion: Motion,
+        heading_quat: Array,
+        product: Product = matrix_product,
+    ) -> tuple[PolicyState, Array]:
+        """Choose a command that also turns the drone to a heading.
+
+        The policy sees the world in level axes of which x points along that heading: what it does
+        for a heading of zero, it does for any.
+
+        Args:
+            state: As in `act`.
+            motion: As in `act`.
+            heading_quat: (..., 4) xyzw, of which only the heading matters. East if it has none.
+            product: As in `act`.
+
+        Returns:
+            As `act`.
+        """
+        cos, sin, _ = heading(split(heading_quat))  # type: ignore[arg-type]
+        state, command = self.act(state, turned(motion, cos, sin), product)
+        if self.action.control is Control.attitude:
+            roll, pitch, yaw, thrust = split(command)
+            command = stack((roll, pitch, yaw + jnp.arctan2(sin, cos), thrust))
+        return state, command
 
     @property
     def _n_repeated(self) -> int:

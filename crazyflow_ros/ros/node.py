@@ -26,6 +26,7 @@ from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.parameters.policy import described
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
@@ -171,6 +172,8 @@ class SimulatorNode(Node):
         if self.recorder is not None:
             self.recorder.start()
         self.physics.start()
+        if file := self.physics.config.policy:
+            self.get_logger().info(described(file, self.parameters.drone_model))
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
         self.get_logger().info(

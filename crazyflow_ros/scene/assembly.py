@@ -36,6 +36,7 @@ def build_spec(
     *,
     scene: str | Path = "floor",
     mocap: bool = False,
+    fused: bool = False,
     poses: ArrayLike | None = None,
 ) -> mujoco.MjSpec:
     """Assemble a scene with one drone per name.
@@ -52,6 +53,7 @@ def build_spec(
         names: Names of the drones: letters, digits and underscores.
         scene: Name of a scene in `urdf_mjcf/`, or path of an MJCF file.
         mocap: See above.
+        fused: Draw a drone as one box, which saves memory in MJX; only with `mocap`.
         poses: Initial position [m] and attitude (xyzw) in the world, shape (len(names), 7), as
             body poses and keyframe "home". Default: upright on the floor, on a 1 m grid.
 
@@ -78,7 +80,7 @@ def build_spec(
     start = 0
     for model, group in groupby(models):  # only neighbours of the same model, to keep the order
         part = slice(start, start := start + len(list(group)))
-        drawing = load_drawing(model, mocap=mocap)
+        drawing = load_drawing(model, mocap=mocap, fused=fused)
         try:
             swarm = mujoco.MjSpec.from_string(_swarm_xml(drawing, names[part], resolved[part]))
             if "/" in model:  # a user's drawing, whose errors are found only now

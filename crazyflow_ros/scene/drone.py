@@ -26,6 +26,15 @@ UNUSED_GROUP = 5
 LED = "led_"
 """Prefix of the materials that each drone has of its own, so that their colours can differ, and of
 the geoms with these materials."""
+HULL_COLOR = "0.16 0.17 0.18 1"
+"""Of drones that are drawn as one box."""
+TRACK_CAMERA = {
+    "name": "track_cam",
+    "mode": "trackcom",
+    "pos": "-1 0 0.5",
+    "xyaxes": "0 -1 0 1 0 2",
+}
+"""A camera that follows the drone at a distance, without turning."""
 ROTOR_TIME_CONSTANT = 0.05
 """Time constant of the actuators [s] in MuJoCo's own simulation; the dynamics have other rotors."""
 
@@ -42,14 +51,15 @@ _NEEDED = (
 """Parts that a drawing has to have, besides the drone's body and its two collision shapes."""
 
 
-def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
+def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) -> ET.Element:
     """Return the MJCF of one drone with inertias, limits and collision shape.
 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of a
             drone's folder.
-        mocap: Without joints, actuators and sensors, with LEDs and with the sphere as collision
-            shape, instead of a free joint "free" and the box.
+        mocap: Without joints, actuators and sensors, with LEDs, a camera that follows the drone,
+            and the sphere as collision shape, instead of a free joint "free" and the box.
+        fused: Drawn as one box, without rotors and LEDs; only with `mocap`.
 
     Returns:
         Element `mujoco` with the body "drone" in its worldbody.
@@ -64,13 +74,19 @@ def load_drawing(drone_model: str, *, mocap: bool = False) -> ET.Element:
         drone = _child(mjcf, "worldbody/body[@name='drone']")
         rotors = [_child(drone, f"body[@name='rotor{i}']") for i in range(N_ROTORS)]
         _set_inertials(drone, rotors, figures)
+        _choose_box(drone, mocap)
         _set_collision(drone, "col_sphere" if mocap else "col_box")
     except (OSError, ValueError) as error:
         raise ValueError(f"{file}: {error}") from None
     if mocap:
         drone.set("mocap", "true")
+        if drone.find("camera[@name='track_cam']") is None:
+            ET.SubElement(drone, "camera", TRACK_CAMERA)
         for rotor in rotors:
             rotor.remove(_child(rotor, "joint"))
+        if fused:
+            _fuse(drone)
+            _remove_leds(mjcf, drone)
         mjcf.remove(_child(mjcf, "sensor"))
     else:
         _remove_leds(mjcf, drone)
@@ -193,12 +209,32 @@ def _set_inertial(body: ET.Element, mass: float, centre: np.ndarray, inertia: np
     body.insert(0, element)
 
 
+def _fuse(drone: ET.Element) -> None:
+    """Replace all that is drawn by a box, the collision shape."""
+    hull = deepcopy(_child(drone, "geom[@name='col_box']"))
+    for part in list(drone):
+        is_drawn = part.tag == "geom" and not part.get("name", "").startswith("col_")
+        if part.tag == "body" or is_drawn:
+            drone.remove(part)
+    hull.attrib.pop("class", None)
+    hull.attrib.update(name="hull", group="2", contype="0", conaffinity="0", rgba=HULL_COLOR)
+    drone.append(hull)
+
+
 def _remove_leds(mjcf: ET.Element, drone: ET.Element) -> None:
     """Remove what only `sim.visualize` can switch on."""
     for parent in (*mjcf.findall("asset"), drone):
         for element in list(parent):
             if element.get("name", "").startswith(LED):
                 parent.remove(element)
+
+
+def _choose_box(drone: ET.Element, mocap: bool) -> None:
+    """Keep one box: that of the hull, or for `mocap` one around the rotors, too, if there is one."""
+    bounds = drone.find("geom[@name='col_bounds']")
+    if bounds is not None:
+        drone.remove(_child(drone, "geom[@name='col_box']") if mocap else bounds)
+        bounds.set("name", "col_box")
 
 
 def _set_collision(drone: ET.Element, active: str) -> None:

@@ -3,7 +3,7 @@
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.sim.compile.stepping import Composed
 from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.sim import Sim
 
 __all__ = ["Composed", "Dynamics", "Integrator", "Sim", "SimData"]

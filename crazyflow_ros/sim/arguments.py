@@ -74,12 +74,25 @@ def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tup
     return models
 
 
-def rates_of(used: Iterable[Control], rates: dict[Control, int], freq: int) -> dict[Control, int]:
+DEFAULT_RATES = {Control.state: 100}
+"""Default rate [Hz] of controllers, where it is not `DEFAULT_RATE`."""
+DEFAULT_RATE = 500  # Hz
+
+
+def rates_of(
+    used: Iterable[Control], given: dict[Control, int | None], freq: int
+) -> dict[Control, int]:
     """Return the rates [Hz] of the controllers in use, which must divide `freq`.
+
+    A rate that is None is the default one, or `freq` if that is lower.
 
     Raises:
         ValueError: One does not, or another rate is not positive.
     """
+    rates = {
+        level: min(DEFAULT_RATES.get(level, DEFAULT_RATE), freq) if rate is None else rate
+        for level, rate in given.items()
+    }
     for level, rate in rates.items():
         if level in used:
             ticks_per_period(freq, rate, f"{level}_freq")

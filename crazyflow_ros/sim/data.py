@@ -318,7 +318,7 @@ class SimData(Struct):
                 state.params, params.hover_thrust
             )
             levels["state"] = state.replace(params=own)
-        return SimData(
+        data = SimData(
             states=SimState.create(n_worlds, n_drones),
             states_deriv=SimStateDeriv.create(n_worlds, n_drones),
             controls=SimControls(
@@ -344,6 +344,20 @@ class SimData(Struct):
             if positioning is None
             else Estimate.create(n_worlds, n_drones, positioning, freq, seed),
         )
+        return _with_own_buffers(data)
+
+
+def _with_own_buffers(data: SimData) -> SimData:
+    """Return data in which no two arrays are the same, so that they can be donated to XLA."""
+    seen: set[int] = set()
+
+    def own(leaf: Array) -> Array:
+        if id(leaf) in seen:
+            return on_device(np.asarray(leaf))
+        seen.add(id(leaf))
+        return leaf
+
+    return jax.tree.map(own, data)
 
 
 def check_precision(data: SimData) -> None:

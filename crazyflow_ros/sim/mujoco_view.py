@@ -51,8 +51,8 @@ class SimScene:
     n_worlds: int
     n_drones: int
 
-    def __init__(self, scene: str) -> None:
-        self.scene = scene
+    def __init__(self, scene: str, fused_mjx_model: bool) -> None:
+        self.scene, self.fused_mjx_model = scene, fused_mjx_model
         self._spec: mujoco.MjSpec | None = None
         self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
         self._mjx: tuple[mjx.Model, mjx.Data] | None = None
@@ -69,7 +69,8 @@ class SimScene:
             from crazyflow_ros.scene import build_spec
 
             names = [str(i) for i in range(self.n_drones)]
-            self._spec = build_spec(self.drone, names, scene=self.scene, mocap=True)
+            fused = self.fused_mjx_model
+            self._spec = build_spec(self.drone, names, scene=self.scene, mocap=True, fused=fused)
         return self._spec
 
     @property

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.dynamics.components import heading, split, stack
 from crazyflow_ros.policy.network import column_by_column
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
@@ -27,8 +24,7 @@ number it is NaN, and so are all further commands, with which rotors stand, unti
 def follow_policy(sim: Sim, policy: Policy) -> None:
     """Let a policy fly the drones of a simulation in state control.
 
-    A command is then its goal: position, velocity and yaw. The policy sees the world in level axes
-    of which x points along the commanded yaw, so that it also flies where x is not east.
+    A command is then its goal: position, velocity and yaw, see `Policy.act_towards`.
 
     Args:
         sim: A simulation with `control="state"` and a `state_freq` of `policy.freq`.
@@ -79,59 +75,36 @@ class ControlPolicy:
         # Attitudes that the engine passes as state commands have a quaternion of zeros: they are no
         # goals, so the drone stays where it is.
         is_goal = (cmd[..., 9:13] != 0).any(axis=-1, keepdims=True)
-        cos, sin, _ = heading(split(cmd[..., 9:13]))  # type: ignore[arg-type]
-
-        def turned(vector: Array) -> Array:
-            x, y, z = split(vector)
-            return stack((cos * x + sin * y, cos * y - sin * x, z))
-
         start = self.policy.initial_state()
         ends = np.cumsum([part.size for part in start])[:-1].tolist()
         memory = data.plugins[MEMORY]
         before = PolicyState(*jnp.split(memory, ends, axis=-1))
         motion = Motion(
-            pos=turned(states.pos),
-            quat=_turned_attitude(states.quat, cos, sin),
-            vel=turned(states.vel),
+            pos=states.pos,
+            quat=states.quat,
+            vel=states.vel,
             ang_vel=states.ang_vel,
             rotor_vel=states.rotor_vel,
-            goal=turned(jnp.where(is_goal, cmd[..., :3], states.pos)),
-            goal_vel=turned(jnp.where(is_goal, cmd[..., 3:6], 0)),
+            goal=jnp.where(is_goal, cmd[..., :3], states.pos),
+            goal_vel=jnp.where(is_goal, cmd[..., 3:6], 0),
             action=before.action,
         )
-        after, command = self.policy.act(before, motion, column_by_column)
+        after, command = self.policy.act_towards(before, motion, cmd[..., 9:13], column_by_column)
         # Rotors stand until the drone is armed, which is when the policy begins. One that has
         # failed begins again after a reset only.
         failed = ~jnp.isfinite(memory).all(axis=-1, keepdims=True)
         kept = jnp.where(
             controls.armed | failed, jnp.concatenate(after, axis=-1), jnp.concatenate(start)
         )
-        return data.replace(
-            controls=self._commanded(controls, command, jnp.arctan2(sin, cos)),
-            plugins=data.plugins | {MEMORY: kept.astype(memory.dtype)},
-        )
-
-    def _commanded(self, controls: Any, command: Array, yaw: Array) -> Any:
-        """Return the controls with a command of the policy, whose axes have a yaw."""
         mode = self.policy.action.control
         if mode is Control.rotor_vel:
-            return controls.replace(rotor_vel=command)
-        if mode is Control.attitude:
-            roll, pitch, own_yaw, thrust = split(command)
-            command = stack((roll, pitch, own_yaw + yaw, thrust))
-        level = getattr(controls, mode).replace(cmd=command)
-        return controls.replace(**{mode.value: level})
-
-
-def _turned_attitude(quat: Array, cos: Array, sin: Array) -> Array:
-    """Return an attitude (xyzw) in axes with a yaw, given by its cosine and sine."""
-    x, y, z, w = split(quat)
-    # Cosine and sine of half the yaw, without loss of digits near 0 and half a turn.
-    larger = jnp.sqrt((1 + jnp.abs(cos)) / 2)
-    smaller = jnp.abs(sin) / (2 * larger)
-    ahead, sign = cos >= 0, jnp.where(sin < 0, -1.0, 1.0)
-    c, s = jnp.where(ahead, larger, smaller), sign * jnp.where(ahead, smaller, larger)
-    return stack((c * x + s * y, c * y - s * x, c * z - s * w, c * w + s * z))
+            controls = controls.replace(rotor_vel=command)
+        else:
+            level = getattr(controls, mode).replace(cmd=command)
+            controls = controls.replace(**{mode.value: level})
+        return data.replace(
+            controls=controls, plugins=data.plugins | {MEMORY: kept.astype(memory.dtype)}
+        )
 
 
 def _with_body_rate(sim: Sim, data: SimData) -> SimData:

@@ -54,7 +54,7 @@ from crazyflow_ros.sim.compile.stepping import (
 from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.functional import seed_sim
-from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx, use_box_collision
@@ -88,10 +88,10 @@ class Sim(SimScene):
         control: str = Control.default,
         integrator: str = Integrator.default,
         freq: int = 500,
-        state_freq: int = 100,
-        attitude_freq: int = 500,
-        body_rate_freq: int = 500,
-        force_torque_freq: int = 500,
+        state_freq: int | None = None,
+        attitude_freq: int | None = None,
+        body_rate_freq: int | None = None,
+        force_torque_freq: int | None = None,
         scene: str = "floor",
         forces: tuple[External, ...] | None = None,
         rng_key: int = 0,
@@ -102,6 +102,7 @@ class Sim(SimScene):
         estimator: str = Estimator.default,
         positioning: Positioning | None = None,
         device: str | jax.Device | None = None,
+        fused_mjx_model: bool = False,
     ) -> None:
         """Build a simulation.
 
@@ -114,10 +115,11 @@ class Sim(SimScene):
             integrator: An `Integrator`.
             freq: Physics ticks per second.
             state_freq: Rate of the position controller, Hz. Like the other rates, it must divide
-                `freq` if commands pass through that controller.
-            attitude_freq: Rate of the attitude controller, Hz.
-            body_rate_freq: Rate of the body rate controller, Hz.
-            force_torque_freq: Rate of the motor mixer, Hz.
+                `freq` if commands pass through that controller. The default is 100, or `freq` if
+                that is lower.
+            attitude_freq: Rate of the attitude controller, Hz; by default 500 or `freq`.
+            body_rate_freq: Rate of the body rate controller, Hz; by default 500 or `freq`.
+            force_torque_freq: Rate of the motor mixer, Hz; by default 500 or `freq`.
             scene: Name or path of the MJCF scene.
             forces: External forces, e.g. `floor_contact(drone, freq)`, for the same drones and
                 frequency. None means no forces, and a floor that stops drones as Crazyflow's does.
@@ -134,6 +136,8 @@ class Sim(SimScene):
             positioning: From what the estimator knows where it is; by default from a Flow deck.
             device: Where the simulation computes: a device of JAX, or a platform (`cpu`, `gpu`,
                 `tpu`) for its first device; by default JAX's default device of this moment.
+            fused_mjx_model: Whether a drone is drawn as one box, without rotors and LEDs. The MJX
+                data then need 40 % of the memory, which matters for swarms in many worlds.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -162,7 +166,7 @@ class Sim(SimScene):
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
         self.forces = forces_of(() if forces is None else forces, models, freq)
         check_obstacles(obstacles, self.forces)
-        rates = {
+        given = {
             Control.state: state_freq,
             Control.attitude: attitude_freq,
             Control.body_rate: body_rate_freq,
@@ -170,7 +174,7 @@ class Sim(SimScene):
         }
         controllers = control_stages(self.dynamics, self.control)
         check_controller(self.controller, self.control, self.dynamics)
-        rates = rates_of(levels(self.control, self.dynamics), rates, freq)
+        rates = rates_of(levels(self.control, self.dynamics), given, freq)
 
         self._step_pipeline = (
             *([stages.estimate_state] if positioning else []),
@@ -204,11 +208,12 @@ class Sim(SimScene):
         if device is not None or self.device not in (None, jax.local_devices()[0]):
             # Stay on the present default device, even if it changes later.
             self._data = jax.device_put(self._data, self.device)
+        self._first = self._data
         self._programs: dict[object, PackedStep] = {}
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
         self.build_default_data()
-        super().__init__(scene)
+        super().__init__(scene, fused_mjx_model)
 
     @property
     def data(self) -> SimData:
@@ -226,6 +231,9 @@ class Sim(SimScene):
     @data.setter
     def data(self, data: SimData) -> None:
         with self._one_thread:
+            synced: Any = data.core.mjx_synced
+            if isinstance(synced, bool):  # as programs for Crazyflow assign it
+                data = data.replace(core=data.core.replace(mjx_synced=jnp.array(synced)))
             self._worlds.shapes.check(data, self._data)
             self._data, self._flown = self._worlds.placed(_unsynced(data)), None
 
@@ -377,6 +385,18 @@ class Sim(SimScene):
     def controllable(self) -> Array:
         """See `functional.controllable`."""
         return functional.controllable(self.data)
+
+    def build_data(self) -> SimData:
+        """Return to the data of a new simulation, with the present random key, and return them.
+
+        Stages start again with their first memory.
+        """
+        data, core = self._first, self.data.core
+        kept = {"rng_key": core.rng_key, "drone_mocap_ids": core.drone_mocap_ids}
+        data = data.replace(core=data.core.replace(**kept))
+        _, (data,) = Memories().following(self._step_pipeline, [data])
+        self.data = self._worlds.placed(data)
+        return self.data
 
     def build_default_data(self) -> SimData:
         """Make the present data the default data, which a reset restores."""

@@ -29,7 +29,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
 from crazyflow_ros.estimation.readings import Pose
 from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls, SimData, SimState
-from crazyflow_ros.sim.integrators import Integrator
+from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
 Stage = Callable[[SimData], SimData]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ import nmpc
 
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.demo.trajectory import SIZE, FigureEightPath, FlightPath, Glide
-from crazyflow_ros.drones import Drone
+from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.identification import read_flight
 
 DOMAIN = own_domain("test_docs_control")
 NEAR = 0.03  # m
@@ -28,19 +30,23 @@ TIMEOUT = 600.0  # s
 
 
 @contextmanager
-def simulator(drone: str) -> Iterator[None]:
-    parameters = ["control:=attitude", "real_time_factor:=0.0", f"drone_model:={drone}"]
+def simulator(drone: str, *more: str) -> Iterator[None]:
+    parameters = ["control:=attitude", "real_time_factor:=0.0", f"drone_model:={drone}", *more]
     with SimulatorProcess(DOMAIN, [word for text in parameters for word in ("-p", text)]):
         yield
 
 
-def test_two_flights_are_the_same_and_keep_to_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_flights_are_the_same_and_keep_to_the_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Their recording holds what was flown and commanded."""
     pad, above = np.zeros(3), np.array([0.0, 0, 1])
     eight = FigureEightPath(above, SIZE, laps=1, duration=6.0)
     path = FlightPath((Glide(pad, above, 2.0), eight), airborne=(2.0, 8.0))
     monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
-    flights = []
-    with simulator("cf2x_L250"), SimulatorClient(stepping=True) as simulation:
+    flights, record = [], tmp_path / "flight.mcap"
+    recorded = simulator("cf2x_L250", f"record:={record}")
+    with recorded, SimulatorClient(stepping=True) as simulation:
         for _ in range(2):
             simulation.reset()
             simulation.step(1)  # whose odometry is not that from before the reset
@@ -48,6 +54,12 @@ def test_two_flights_are_the_same_and_keep_to_the_path(monkeypatch: pytest.Monke
     assert len(flights[0]) == 6 * nmpc.RATE
     assert 0 < flights[0].max() < NEAR
     np.testing.assert_array_equal(*flights)
+    whole = read_flight(record)
+    assert whole.time[-1] - whole.time[0] > 2 * path.duration - 0.1
+    np.testing.assert_allclose(np.ptp(whole.pos, axis=0)[:2], 2 * SIZE[:2], atol=2 * NEAR)
+    weight = load_drone("cf2x_L250")["mass"] * 9.81
+    np.testing.assert_allclose(whole.command[:, 3].mean(), weight, rtol=0.1)
+    assert np.abs(whole.command[:, :2]).max() <= nmpc.MOST_TILT + 1e-6
 
 
 @pytest.mark.soak

@@ -17,6 +17,7 @@ PAGES = [
     "environments",
     "estimation",
     "pipelines",
+    "policies",
     "scale",
     "transformations",
     *DRAWING,

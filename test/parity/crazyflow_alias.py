@@ -60,6 +60,10 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if name.partition(".")[0] != THEIRS:
             return None
+        package, _, last = (OURS + name.removeprefix(THEIRS)).rpartition(".")
+        is_module = not package or exists(f"{package}.{last}")
+        if not is_module and exists(package) and hasattr(import_module(package), last):
+            return None  # a class or function; `unittest.mock.patch` tries to import them
         return ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

@@ -42,7 +42,8 @@ class Reasons:
             self._fail(report.nodeid, message)
 
     def _fail(self, test: str, message: str) -> None:
-        reason = next(iter(message.strip().splitlines()), "no message")
+        reason = next(iter(message.strip().splitlines()), "no message").removeprefix("E ")
+        reason = reason.strip().removeprefix("crazyflow_alias.")
         self.failures[reason[:SHOWN]].append(test)
 
     def print(self) -> None:
@@ -66,6 +67,7 @@ def run(folder: Path, arguments: list[str]) -> int:
     os.chdir(folder)
     reasons = Reasons()
     options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", f"--rootdir={folder}"]
+    options.append("--continue-on-collection-errors")
     options += ["-c", os.devnull, "-W", "ignore", "-o", "console_output_style=classic"]
     targets = [a for a in arguments if not a.startswith("-")] or [str(tests)]
     flags = [a for a in arguments if a.startswith("-")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -224,6 +225,18 @@ def test_refuses_other_hdf5(tmp_path: Path) -> None:
         file["actor/layers/0/weights"].create_dataset("parameters", **huge)
     with pytest.raises(ValueError, match="must be at most 1000000 numbers"):
         load(path, "cf2x_L250")
+
+
+@pytest.mark.parametrize("name", ["h5py", "onnx"])
+def test_says_which_package_a_file_needs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, package = {"h5py": ("h5", "foundation"), "onnx": ("onnx", "onnx")}[name]
+    (tmp_path / f"some.{kind}").write_bytes(b"nothing")
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr("crazyflow_ros.extras.find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=rf"'crazyflow_ros\[{package}\]'"):
+        load(tmp_path / f"some.{kind}", "cf2x_L250")
 
 
 def test_does_not_save_what_it_would_refuse(tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.files import load
+from crazyflow_ros.policy.network import Network
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.functional import state_control
 from crazyflow_ros.sim.pipeline import names
 from crazyflow_ros.sim.policy import follow_policy
 
@@ -127,6 +129,28 @@ def test_a_commanded_yaw_turns_the_whole_flight() -> None:
     moved = np.asarray(sim.data.states.pos)[:, 0] - GOAL
     flown = [turn.inv().apply(x) for turn, x in zip(headings, moved)]
     np.testing.assert_allclose(flown[1:], flown[:1] * 3, atol=1e-3)
+
+
+@pytest.mark.soak
+def test_a_flight_has_a_derivative() -> None:
+    policy = policy_of_layers(["tanh", "gru"], Observation(), Action.of("cf2x_L250"))
+    last = policy.network.layers[-1]  # so small that nothing is clipped
+    layers = (
+        *policy.network.layers[:-1],
+        last.replace(weights=last.weights / 4, bias=last.bias / 4),
+    )
+    sim = started(flying(policy.replace(network=Network(layers))))
+    step, data = sim.build_step_fn(derivative=False), sim.data
+
+    def height(goal: jax.Array) -> jax.Array:
+        cmd = jnp.zeros((1, 1, 13)).at[..., :3].set(goal)
+        return step(state_control(data, cmd), 100).states.pos[0, 0].sum()
+
+    slope = jax.grad(height)(jnp.asarray(GOAL, jnp.float32))
+    for i, one in enumerate(np.eye(3, dtype=np.float32) * 0.05):
+        change = (height(GOAL + one) - height(GOAL - one)) / 0.1
+        assert float(slope[i]) == pytest.approx(float(change), rel=0.1, abs=2e-5)
+    assert np.abs(slope).max() > 3e-4
 
 
 def test_begins_when_it_is_armed() -> None:

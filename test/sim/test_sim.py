@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from crazyflow_ros.sim import Composed, Sim, SimData, functional
+from crazyflow_ros.sim import Composed, Sim, SimData, functional, pipeline
+from crazyflow_ros.sim.actuation import ActionDelay
 
 N, M = 3, 2
 
@@ -564,3 +565,42 @@ def test_a_function_of_ones_own_runs_on_packed_data_as_it_does_by_itself() -> No
         sims[1].data, expected = plain(sims[1].data, gain)
     assert_equal(sims[0].data.states, sims[1].data.states)
     assert sims[0].data.core.steps.tolist() == [[21]] * 5
+
+
+def test_new_data_are_those_of_a_new_simulation_but_for_the_random_key() -> None:
+    sim, other = (Sim(n_worlds=2, control="rotor_vel") for _ in range(2))
+    for each in (sim, other):
+        each.step_pipeline = pipeline.insert_before(
+            each.step_pipeline, "integrate", ActionDelay(ticks=2)
+        )
+    sim.rotor_vel_control(np.full((2, 1, 4), 15e3))
+    sim.seed(5)
+    sim.step(3)
+    assert (sim.data.states.rotor_vel > 0).all()
+    data = sim.build_data()
+    assert data is sim.data
+    key = jax.random.key(5)
+    np.testing.assert_array_equal(jax.random.key_data(data.core.rng_key), jax.random.key_data(key))
+    new, fresh = (
+        jax.tree.leaves(d.replace(core=d.core.replace(rng_key=None))) for d in (data, other.data)
+    )
+    for one, two in zip(new, fresh, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_default_rates_are_at_most_that_of_the_physics() -> None:
+    controls = Sim(freq=50, control="state").data.controls
+    levels = (controls.state, controls.attitude, controls.force_torque)
+    assert [level.freq for level in levels] == [50, 50, 50]
+    controls = Sim(freq=1000, control="state").data.controls
+    assert (controls.state.freq, controls.attitude.freq) == (100, 500)
+    with pytest.raises(ValueError, match="attitude_freq must divide the physics rate of 100 Hz"):
+        Sim(freq=100, attitude_freq=500)
+
+
+def test_data_can_be_donated_and_their_flag_can_be_a_bool() -> None:
+    sim = Sim(n_worlds=2, control="state")
+    buffers = [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(sim.data)]
+    assert len(set(buffers)) == len(buffers)
+    sim.data = sim.data.replace(core=sim.data.core.replace(mjx_synced=False))
+    assert not sim.data.core.mjx_synced

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
+import jax
 import mujoco
 import numpy as np
 import pytest
@@ -250,3 +251,23 @@ def test_boxes_as_collision_shapes_touch_later_than_spheres() -> None:
             use_box_collision(sim, enable)
         touching.append(bool(sim.contacts("drone:0").any()))
     assert touching == [True, False, True]
+    (box,) = {tuple(g.size) for g in sim.spec.geoms if g.name.startswith("col_box")}
+    arm, rotor = 0.0354, 0.0275  # of a Crazyflie Brushless, m
+    assert min(box[:2]) > arm + rotor and len(sim.spec.geoms) == sim.mj_model.ngeom
+
+
+def test_fused_drones_touch_alike_and_need_less_memory() -> None:
+    sims = [Sim(n_drones=2, fused_mjx_model=fused) for fused in (False, True)]
+    touching = []
+    for sim in sims:
+        states = sim.data.states
+        pos = states.pos.at[:, 0].set(np.array([0, 0, 1.0])).at[:, 1].set(np.array([0, 0, 1.1]))
+        sim.data = sim.data.replace(states=states.replace(pos=pos))
+        touching.append(np.asarray(sim.contacts("drone:0")))
+    np.testing.assert_array_equal(*touching)
+    assert touching[0].any()
+    whole, fused = (sum(x.nbytes for x in jax.tree.leaves(sim.mjx_data)) for sim in sims)
+    assert fused < 0.4 * whole
+    assert sims[1].mj_model.camera("fpv_cam:1").id >= 0
+    visible = sims[1].mj_model.geom_group == 2
+    assert visible.sum() == 2  # one box for each

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.drones import model_name
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.policy.files import load
@@ -42,3 +43,17 @@ def usable_policy(
         expected = f"first_principles with a policy that commands {own}"
         raise ParameterError("dynamics", expected, dynamics)
     return str(path)
+
+
+def described(file: str, drone_model: str) -> str:
+    """Return who flies the drones, for the log.
+
+    Args:
+        file: Path of the policy.
+        drone_model: Model of the drones.
+    """
+    policy = load(file, drone_model)
+    text = f"the policy {file} flies the drones, {policy.freq} actions a second"
+    if policy.drone != model_name(drone_model):
+        text += f"; it was made for {policy.drone}, and they are {model_name(drone_model)}"
+    return text

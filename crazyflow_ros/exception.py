@@ -1,0 +1,3 @@
+"""Crazyflow's name of errors in arguments, which are `ValueError` here."""
+
+ConfigError = ValueError

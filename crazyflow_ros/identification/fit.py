@@ -1,0 +1,154 @@
+"""Least squares of the fitted models' parameters, with gradients through their equations.
+
+The residuals are differences between recorded and simulated angles and positions (output error;
+L. Ljung, "System Identification", 1999, chapter 7). Their derivatives, which are noisier, are not
+used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from scipy.optimize import least_squares
+
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.identification.flight import Flight
+from crazyflow_ros.identification.residuals import (
+    ROTATION,
+    TRANSLATION,
+    Residuals,
+    rotation_error,
+    sign,
+    translation_error,
+)
+
+_MOST_UNCERTAIN = 0.5  # standard deviation of a parameter, as a part of its value
+_LEAST_VARIANCE = 1e-24  # of residuals, which are rounding errors then
+_RANGE = 6.0  # of the logarithm of a parameter, to both sides of where the search begins
+_AT_REST = {  # where the search begins; absolute values
+    "rpy_coef": 100.0,
+    "rpy_rates_coef": 15.0,
+    "cmd_rpy_coef": 100.0,
+    "cmd_f_coef": 1.0,
+    "thrust_dyn_coef": 10.0,
+}
+_FALL = 20.0  # m/s, at which the first guess of the drag balances the weight
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters of the rotation, or of the translation of a model."""
+
+    values: dict[str, np.ndarray]
+    """By name; (2,) of roll and pitch, and of yaw; or (1,)."""
+    deviations: dict[str, np.ndarray]
+    """Their standard deviations, by the residuals, as if those were independent."""
+    rms: float
+    """Root mean square of the residuals, rad or m."""
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"  {name} = "
+            + ", ".join(f"{v:.5g} ± {d:.2g}" for v, d in zip(value, self.deviations[name]))
+            for name, value in self.values.items()
+        )
+
+
+def identify(flights: Sequence[Flight], drone: str) -> dict[str, Fit]:
+    """Fit the models to flights.
+
+    Roll and pitch have the same parameters, and `acc_coef` is 0, as in Crazyflow. The commands have
+    to change often, all four; for the drag, the drone has to fly some m/s.
+
+    Args:
+        flights: Recorded in the air, away from the floor and from obstacles.
+        drone: Name of the drone that has the mass, or path of its folder.
+
+    Returns:
+        `rotation`, and the translation by the name of each fitted model.
+
+    Raises:
+        ValueError: There is no flight or no such drone, or the flights do not determine a
+            parameter; the message names it.
+    """
+    if not flights:
+        raise ValueError("identification needs at least one flight")
+    figures = load_drone(drone)
+    drag = figures["mass"] * -figures["gravity_vec"][2] / _FALL
+    guesses = _AT_REST | {"drag_xy": drag, "drag_z": drag}
+    with jax.enable_x64(True):
+        return {
+            kind: _solve(residuals, guesses, names, size)
+            for kind, names, size, residuals in _problems(flights, figures["mass"])
+        }
+
+
+def rms_of(fits: dict[str, Fit], flights: Sequence[Flight], drone: str) -> dict[str, float]:
+    """Return the root mean square of the residuals on other flights, by the names of the fits.
+
+    Args:
+        fits: Results of `identify`.
+        flights: The other flights.
+        drone: As of `identify`.
+    """
+    with jax.enable_x64(True):
+        found = {}
+        for kind, _, _, residuals in _problems(flights, load_drone(drone)["mass"]):
+            theta = np.log(np.abs(np.concatenate([*fits[kind].values.values()])))
+            found[kind] = _rms(_all(residuals, theta))
+    return found
+
+
+def _problems(
+    flights: Sequence[Flight], mass: float
+) -> list[tuple[str, Sequence[str], int, list[Residuals]]]:
+    """Return the name of each fit, its parameters, their size and the residuals of each flight."""
+    return [
+        ("rotation", ROTATION, 2, [rotation_error(flight) for flight in flights]),
+        *(
+            (str(model), names, 1, [translation_error(model, mass, f) for f in flights])
+            for model, names in TRANSLATION.items()
+        ),
+    ]
+
+
+def _solve(
+    residuals: Sequence[Residuals], guesses: dict[str, float], names: Sequence[str], size: int
+) -> Fit:
+    slopes = [jax.jacfwd(part) for part in residuals]
+    start = np.repeat(np.log([guesses[name] for name in names]), size)
+    found = least_squares(
+        lambda theta: _all(residuals, theta),
+        start,
+        lambda theta: _all(slopes, theta),
+        bounds=(start - _RANGE, start + _RANGE),
+        xtol=1e-10,
+        ftol=1e-10,
+        gtol=None,
+    )
+    information = found.jac.T @ found.jac / max(_rms(found.fun) ** 2, _LEAST_VARIANCE)
+    spread = np.sqrt(np.diag(np.linalg.pinv(information, hermitian=True))).reshape(-1, size)
+    slope = np.abs(found.jac).sum(axis=0).reshape(-1, size)  # none, where pinv shows no spread
+    for name, row, is_excited in zip(names, spread, (slope > 0).all(axis=1)):
+        if not is_excited or not (row < _MOST_UNCERTAIN).all():
+            raise ValueError(
+                f"the flights do not determine {name}: the commands have to change more, or more "
+                "often"
+            )
+    values = np.exp(found.x).reshape(-1, size)
+    return Fit(
+        {name: sign(name) * value for name, value in zip(names, values)},
+        {name: value * row for name, value, row in zip(names, values, spread)},
+        _rms(found.fun),
+    )
+
+
+def _all(functions: Sequence[Residuals], theta: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.asarray(function(theta)) for function in functions])  # type: ignore[arg-type]
+
+
+def _rms(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(errors**2)))

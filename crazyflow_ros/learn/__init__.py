@@ -1,0 +1,1 @@
+"""Learning: policies that are trained in seconds, by back-propagation through time or PPO."""

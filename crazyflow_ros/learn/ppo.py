@@ -1,0 +1,247 @@
+"""Proximal policy optimisation with the clipped objective and generalised advantages.
+
+Schulman et al., "Proximal Policy Optimization Algorithms", https://arxiv.org/abs/1707.06347, and
+"High-Dimensional Continuous Control Using Generalized Advantage Estimation",
+https://arxiv.org/abs/1506.02438. Equations (n) below are those of these papers. The physics is not
+differentiated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.extras import extra
+from crazyflow_ros.learn.flight import State
+from crazyflow_ros.learn.training import CHUNK, Settings, flat, new_network, restarted
+from crazyflow_ros.policy.action import SIZE
+from crazyflow_ros.policy.network import Network
+
+with extra("learn"):
+    import optax
+
+_WORST = 10.0  # cost of a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class PpoSettings(Settings):
+    """Settings of `Ppo`."""
+
+    worlds: int = 512
+    horizon: int = 32
+    updates: int = 1000
+    learning_rate: float = 1e-3
+    episode: int = 8
+    epochs: int = 4
+    """Passes over the samples of an update."""
+    minibatches: int = 4
+    """Parts of the samples, each for one step of the optimiser; a divisor of `worlds`."""
+    discount: float = 0.97
+    trace: float = 0.95
+    """Lambda of the advantages."""
+    clip: float = 0.2
+    """Largest change of the ratio of probabilities that is rewarded."""
+    value_weight: float = 0.5
+    deviation: float = 0.3
+    """Initial standard deviation of the actions."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ValueError: One is out of range; the message names it.
+        """
+        super().__post_init__()
+        for name in ("discount", "trace"):
+            if getattr(self, name) >= 1:
+                raise ValueError(f"{name} must be below 1, got {getattr(self, name)}")
+        if self.worlds % self.minibatches:
+            parts = f"worlds ({self.worlds}) must be a multiple of minibatches"
+            raise ValueError(f"{parts}, got {self.minibatches}")
+
+
+class Weights(NamedTuple):
+    """What is learned."""
+
+    actor: Network
+    """Observation to the mean of the actions."""
+    critic: Network
+    """Observation to the value."""
+    log_deviation: Array
+    """(4,) logarithm of the standard deviation of the actions."""
+
+
+class Samples(NamedTuple):
+    """Steps of the drones; the leading axes are (horizon, N), or those of a minibatch."""
+
+    observation: Array
+    action: Array
+    log_probability: Array
+    value: Array
+    reward: Array
+    ends: Array
+    """Bool: the drone is lost, and nothing of value follows."""
+
+
+class Now(NamedTuple):
+    """What an update changes."""
+
+    weights: Array
+    optimizer: Any
+    flights: State
+
+
+class Noise(NamedTuple):
+    """Random inputs of an update."""
+
+    fresh: State
+    ends: Array
+    action: Array
+    """(horizon, N, 4) normal."""
+    order: Array
+    """(epochs, N) permutations of the drones."""
+
+
+def log_probability(mean: Array, log_deviation: Array, action: Array) -> Array:
+    """Return the logarithm of the normal density of actions (..., 4), without its constant."""
+    z = (action - mean) * jnp.exp(-log_deviation)
+    return -(0.5 * z * z + log_deviation).sum(axis=-1)
+
+
+def advantages(
+    reward: Array, value: Array, last_value: Array, ends: Array, discount: float, trace: float
+) -> Array:
+    """Return generalised advantages, (16) of the second paper.
+
+    Args:
+        reward: (T, N).
+        value: (T, N) of the states before the rewards.
+        last_value: (N,) of the state after the last one.
+        ends: (T, N) bool, whether no value follows the reward.
+        discount: Of each step.
+        trace: Lambda.
+
+    Returns:
+        (T, N).
+    """
+    goes_on = discount * (1 - ends)
+    following = jnp.concatenate([value[1:], last_value[None]])
+    error = reward + goes_on * following - value
+
+    def back(later: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        error, goes_on = now
+        total = error + goes_on * trace * later
+        return total, total
+
+    return jax.lax.scan(back, jnp.zeros_like(last_value), (error, goes_on), reverse=True)[1]
+
+
+def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
+    """Return (7) of the first paper, sample by sample: to be maximised.
+
+    Args:
+        ratio: Probability of the action now, over that when it was taken.
+        advantage: Of the action.
+        clip: Epsilon.
+    """
+    bounded = jnp.clip(ratio, 1 - clip, 1 + clip)
+    return jnp.minimum(ratio * advantage, bounded * advantage)
+
+
+class Ppo:
+    """Proximal policy optimisation, a `Learner`."""
+
+    def __init__(self, settings: PpoSettings) -> None:
+        self.settings, self.flights = settings, settings.flights()
+        rng, size = settings.rng(0), self.flights.observation.size
+        hidden = (size, settings.hidden, settings.hidden)
+        weights = Weights(
+            new_network(rng, (*hidden, SIZE), "identity", self.flights.hover_action, gain=0.1),
+            new_network(rng, (*hidden, 1), "identity", 0.0, gain=0.1),
+            jnp.full(SIZE, np.float32(np.log(settings.deviation))),
+        )
+        self._weights, self.weights_of = flat(weights)
+        self._first = self.flights.begin(rng, settings.start)
+        steps = settings.updates * settings.epochs * settings.minibatches
+        rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.05)
+        self._optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate))
+
+    def begin(self) -> Now:
+        """See `Learner`."""
+        return Now(self._weights, self._optimizer.init(self._weights), self._first)
+
+    def inputs(self, rng: np.random.Generator) -> Noise:
+        """Return the noise of a chunk."""
+        s = self.settings
+        drones = np.arange(s.worlds, dtype=np.int32)
+        order: Any = rng.permuted(np.tile(drones, (CHUNK, s.epochs, 1)), axis=-1)
+        fresh = self.flights.begin(rng, s.start, (CHUNK,))
+        ends: Any = rng.random((CHUNK, s.worlds)) < 1 / s.episode
+        action: Any = rng.standard_normal((CHUNK, s.horizon, s.worlds, SIZE), np.float32)
+        return Noise(fresh, ends, action, order)
+
+    def _fly(
+        self, weights: Weights, state: State, fresh: State, noise: Array
+    ) -> tuple[State, Samples]:
+        """Return the samples of a horizon, in which lost drones start anew.
+
+        Rewards are scaled so that a constant one has its own value; a lost drone counts as if it
+        had the worst one for ever.
+        """
+
+        def fly(state: State, noise: Array) -> tuple[State, Samples]:
+            seen = self.flights.observe(state)
+            mean, value = weights.actor.apply(seen), weights.critic.apply(seen)[:, 0]
+            action = mean + jnp.exp(weights.log_deviation) * noise
+            probability = log_probability(mean, weights.log_deviation, action)
+            after = self.flights.step(state, jnp.clip(action, -1, 1))
+            lost = self.flights.lost(after)
+            reward = jnp.maximum(-self.flights.cost(state, after), -_WORST)
+            reward = jnp.where(lost, -_WORST, (1 - self.settings.discount) * reward)
+            after = restarted(self.flights, after, fresh, lost)
+            return after, Samples(seen, action, probability, value, reward, lost)
+
+        return jax.lax.scan(fly, state, noise)
+
+    def loss(self, vector: Array, samples: Samples, advantage: Array, target: Array) -> Array:
+        """Return the loss of samples, (9) of the first paper without a bonus for entropy."""
+        weights: Weights = self.weights_of(vector)
+        mean = weights.actor.apply(samples.observation)
+        probability = log_probability(mean, weights.log_deviation, samples.action)
+        ratio = jnp.exp(probability - samples.log_probability)
+        value = weights.critic.apply(samples.observation)[..., 0]
+        gain = clipped_objective(ratio, advantage, self.settings.clip).mean()
+        return self.settings.value_weight * ((value - target) ** 2).mean() - gain
+
+    def update(self, now: Now, inputs: Noise) -> tuple[Now, Array]:
+        """See `Learner`."""
+        s, weights = self.settings, self.weights_of(now.weights)
+        state, samples = self._fly(weights, now.flights, inputs.fresh, inputs.action)
+        last = weights.critic.apply(self.flights.observe(state))[:, 0]
+        advantage = advantages(
+            samples.reward, samples.value, last, samples.ends, s.discount, s.trace
+        )
+        target = advantage + samples.value
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+
+        def descend(now: tuple[Array, Any], drones: Array) -> tuple[tuple[Array, Any], None]:
+            part = jax.tree.map(lambda x: x[:, drones], (samples, advantage, target))
+            gradient = jax.grad(self.loss)(now[0], *part)
+            change, optimizer = self._optimizer.update(gradient, now[1])
+            return (now[0] + change, optimizer), None
+
+        order = inputs.order.reshape(s.epochs * s.minibatches, -1)
+        (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
+        state = restarted(self.flights, state, inputs.fresh, inputs.ends)
+        cost = -samples.reward.mean() / (1 - s.discount)
+        return Now(vector, optimizer, state), cost
+
+    def network(self, now: Now) -> Network:
+        """Return the network of the mean actions."""
+        weights: Weights = self.weights_of(now.weights)
+        return weights.actor

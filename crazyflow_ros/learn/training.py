@@ -1,0 +1,252 @@
+"""Training, whatever the algorithm: progress, checkpoints that continue to the bit, curves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from crazyflow_ros.archive import read_arrays, write_arrays
+from crazyflow_ros.drones import DEFAULT_DRONE
+from crazyflow_ros.files import write_file
+from crazyflow_ros.learn.flight import Flights, Spread, Start, State, Task
+from crazyflow_ros.limits import open_file, shown
+from crazyflow_ros.policy.network import Dense, Network
+from crazyflow_ros.policy.policy import Policy
+
+CHUNK = 20
+"""Updates in a call of the compiled function, between two lines of progress."""
+
+_MOST_BYTES = 256 * 1024 * 1024  # of a checkpoint
+_MOST = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What all algorithms have in common."""
+
+    task: Task = field(default_factory=Task)
+    drone: str = DEFAULT_DRONE
+    seed: int = 0
+    worlds: int = 96
+    """Number of drones that fly at the same time."""
+    horizon: int = 50
+    """Actions of each drone between two updates."""
+    updates: int = 300
+    learning_rate: float = 0.012
+    """Of the first update; it falls along a cosine."""
+    hidden: int = 48
+    """Units of each of two hidden layers."""
+    freq: int = 50
+    """Actions per second."""
+    episode: int = 4
+    """Mean number of horizons before a drone starts anew."""
+    start: Start = field(default_factory=Start)
+    spread: Spread = field(default_factory=Spread)
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ValueError: One is out of range; the message names it.
+        """
+        for item in fields(self):
+            value = getattr(self, item.name)
+            lowest = 0 if item.name == "seed" else 1
+            if item.type == "int" and not (type(value) is int and lowest <= value <= _MOST):
+                raise ValueError(f"{item.name} must be from {lowest} to {_MOST}, got {value!r}")
+            if item.type == "float" and not (isfinite(value) and value > 0):
+                raise ValueError(f"{item.name} must be finite and above 0, got {value!r}")
+        if self.updates % CHUNK:
+            raise ValueError(f"updates must be a multiple of {CHUNK}, got {self.updates}")
+
+    def flights(self) -> Flights:
+        """Return the drones and their task."""
+        return Flights(self.worlds, self.task, self.drone, self.freq, self.seed, self.spread)
+
+    def rng(self, purpose: int) -> np.random.Generator:
+        """Return the random numbers of the beginning (0), or of the chunk 1, 2, ..."""
+        return np.random.default_rng([self.seed, 2, purpose])
+
+
+class Learner(Protocol):
+    """An algorithm."""
+
+    settings: Any
+    flights: Flights
+
+    def begin(self) -> Any:
+        """Return all that an update changes: a pytree of arrays."""
+        ...
+
+    def inputs(self, rng: np.random.Generator) -> Any:
+        """Return the random inputs of a chunk of updates: arrays with a leading axis of them."""
+        ...
+
+    def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
+        """Return the state after an update, and the mean cost of the steps that it saw."""
+        ...
+
+    def network(self, now: Any) -> Network:
+        """Return the policy's network."""
+        ...
+
+
+class Progress(NamedTuple):
+    """A line of progress."""
+
+    updates: int
+    samples: int
+    """Actions of all drones."""
+    cost: float
+    """Mean of the chunk."""
+    seconds: float
+    """Since `train` was called, compilation included."""
+
+
+class Training(NamedTuple):
+    """Result of a training."""
+
+    policy: Policy
+    progress: list[Progress]
+
+
+def train(
+    learner: Learner,
+    report: Callable[[Progress], None] = lambda _: None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+) -> Training:
+    """Train a policy.
+
+    Args:
+        learner: The algorithm.
+        report: Called after each chunk of updates.
+        checkpoint: File that is written after each chunk.
+        resume: Continue from that file: the result is the same, to the bit, as without a pause.
+
+    Raises:
+        ValueError: The checkpoint is damaged, or of other settings.
+        OSError: The checkpoint cannot be written.
+        FloatingPointError: The cost is no longer finite.
+    """
+    settings, started = learner.settings, time.perf_counter()
+    now, progress = learner.begin(), list[Progress]()
+    if resume:
+        if checkpoint is None:
+            raise ValueError("to resume needs a checkpoint")
+        now, progress = _read(checkpoint, settings, now)
+        started -= progress[-1].seconds
+    chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
+    for i in range(len(progress), settings.updates // CHUNK):
+        now, costs = chunk(now, learner.inputs(settings.rng(i + 1)))
+        cost = float(np.mean(costs))
+        if not isfinite(cost):
+            raise FloatingPointError(f"the cost is {cost} after {(i + 1) * CHUNK} updates")
+        done = (i + 1) * CHUNK
+        samples = done * settings.worlds * settings.horizon
+        progress.append(Progress(done, samples, cost, time.perf_counter() - started))
+        if checkpoint is not None:
+            _write(checkpoint, settings, now, progress)
+        report(progress[-1])
+    return Training(policy_of(learner, learner.network(now)), progress)
+
+
+def policy_of(learner: Learner, network: Network) -> Policy:
+    """Return a policy with a network, for a file."""
+    flights, settings = learner.flights, learner.settings
+    scale = jnp.asarray(flights.scale)
+    kind = type(learner).__name__.lower()
+    return Policy(
+        network=network,
+        mean=jnp.zeros_like(scale),
+        std=scale,
+        observation=flights.observation,
+        action=flights.action,
+        freq=settings.freq,
+        drone=settings.drone,
+        dynamics="first_principles",
+        about=f"{settings.task.name}, {kind}, seed {settings.seed}",
+    )
+
+
+def new_network(
+    rng: np.random.Generator, sizes: tuple[int, ...], last: str, bias: float, gain: float
+) -> Network:
+    """Return a network of random dense layers, made by NumPy: JAX would compile for a second.
+
+    Args:
+        rng: Random numbers.
+        sizes: Numbers of inputs, of each hidden layer and of outputs.
+        last: Activation of the last layer.
+        bias: Of the last layer.
+        gain: Factor of the weights of the last layer.
+    """
+    layers, n = [], len(sizes) - 1
+    for i in range(n):
+        is_last = i == n - 1
+        weights = rng.normal(size=(sizes[i + 1], sizes[i])) / np.sqrt(sizes[i])
+        weights *= gain if is_last else 1.0
+        biases = np.full(sizes[i + 1], bias if is_last else 0.0, np.float32)
+        name = last if is_last else "fast_tanh"
+        layers.append(Dense(jnp.asarray(weights.astype(np.float32)), jnp.asarray(biases), name))
+    return Network(tuple(layers))
+
+
+def restarted(flights: Flights, state: State, fresh: State, ends: Array) -> State:
+    """Return the state, or a new beginning for drones whose episode ends or who are lost."""
+    ends = ends | flights.lost(state)
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(ends.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
+    return State(*map(choose, fresh, state))
+
+
+def _about(settings: Settings) -> str:
+    return json.dumps({"kind": type(settings).__name__, **asdict(settings)})
+
+
+def _write(path: str | Path, settings: Settings, now: Any, progress: list[Progress]) -> None:
+    arrays = {f"{i}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(now))}
+    about = np.array(_about(settings))
+    write_file(path, write_arrays({"about": about, "progress": np.array(progress), **arrays}))
+
+
+def _read(path: str | Path, settings: Settings, like: Any) -> tuple[Any, list[Progress]]:
+    """Return the state and the progress of a checkpoint, whose content is not trusted."""
+    try:
+        with open_file(path, _MOST_BYTES) as file:
+            arrays = read_arrays(file, _MOST_BYTES)
+        about, rows = arrays.pop("about", None), arrays.pop("progress", None)
+        if about is None or str(about) != _about(settings):
+            raise ValueError("it was written with other settings")
+        leaves, treedef = jax.tree.flatten(like)
+        if rows is None or rows.ndim != 2 or rows.shape[1] != 4 or not np.isfinite(rows).all():
+            raise ValueError("it has no progress")
+        if set(arrays) != {f"{i}" for i in range(len(leaves))}:
+            raise ValueError("it holds other arrays")
+        read = [arrays[f"{i}"] for i in range(len(leaves))]
+        for array, leaf in zip(read, map(np.asarray, leaves)):
+            if array.shape != leaf.shape or array.dtype != leaf.dtype:
+                raise ValueError(f"an array has shape {array.shape}, expected {leaf.shape}")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot resume from {shown(str(path))}: {error}") from None
+    progress = [Progress(int(a), int(b), float(c), float(d)) for a, b, c, d in rows]
+    return jax.tree.unflatten(treedef, [jnp.asarray(x) for x in read]), progress
+
+
+def flat(tree: Any) -> tuple[Array, Callable[[Array], Any]]:
+    """Return a pytree as one vector, and the inverse: fewer arrays compile faster."""
+    vector, back = ravel_pytree(tree)
+    return vector, back

@@ -1,0 +1,226 @@
+"""Flights of a known drone: its parameters are found, and the folder that is written flies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.drones import load_drone, load_model
+from crazyflow_ros.identification import Fit, Flight, identify, read_flight, write_drone
+from crazyflow_ros.identification.__main__ import main
+from crazyflow_ros.identification.fit import rms_of
+from crazyflow_ros.sim import Sim
+
+DRONE, MODEL = "cf2x_P250", "so_rpy_rotor_drag"
+RATE = 100  # Hz
+NOISE = {"pos": 1e-3, "angle": 3e-3}  # m, rad; more than motion capture has
+TOLERANCES = {
+    "rpy_coef": 0.02,
+    "rpy_rates_coef": 0.02,
+    "cmd_rpy_coef": 0.02,
+    "cmd_f_coef": 0.002,
+    "thrust_dyn_coef": 0.05,
+    "drag_xy": 0.02,
+    "drag_z": 0.05,
+}
+"""Relative errors at that noise."""
+
+
+def fly(seconds: float, seed: int, drone: str = DRONE, noise: float = 1.0) -> Flight:
+    """A flight with commands that change at random, high above the floor."""
+    rng, n = np.random.default_rng(seed), round(seconds * RATE)
+    weight = load_drone(drone)["mass"] * 9.81
+    with jax.enable_x64(True):
+        sim = Sim(drone=drone, dynamics=MODEL, control="attitude", integrator="rk4")
+        states = sim.data.states
+        sim.data = sim.data.replace(
+            states=states.replace(pos=states.pos + jnp.array([0, 0, 500.0]))
+        )
+        rows, until = [], 0
+        for i in range(n):
+            if i >= until:
+                until = i + int(rng.integers(10, 60))
+                tilt, yaw, lift = (
+                    rng.uniform(-0.5, 0.5, 2),
+                    rng.uniform(-1, 1),
+                    rng.uniform(0.75, 1.3),
+                )
+                command = np.array([*tilt, yaw, lift * weight])
+            now = sim.data.states
+            rows.append(np.concatenate([now.pos[0, 0], now.quat[0, 0], command]))
+            sim.attitude_control(command[None, None])
+            sim.step(sim.freq // RATE)
+    pos, quat, commands = np.split(np.array(rows), [3, 7], axis=1)
+    turns = Rotation.from_rotvec(noise * NOISE["angle"] * rng.normal(size=(n, 3)))
+    return Flight(
+        np.arange(n) / RATE,
+        pos + noise * NOISE["pos"] * rng.normal(size=(n, 3)),
+        (Rotation.from_quat(quat) * turns).as_quat(),
+        commands,
+    )
+
+
+@pytest.fixture(scope="module")
+def flight() -> Flight:
+    return fly(15.0, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fits(flight: Flight) -> dict[str, Fit]:
+    return identify([flight], DRONE)
+
+
+@pytest.fixture(scope="module")
+def folder(fits: dict[str, Fit], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_drone(tmp_path_factory.mktemp("drones") / "found", DRONE, fits)
+
+
+def test_known_parameters_are_found(fits: dict[str, Fit]) -> None:
+    known: dict[str, Any] = load_model(DRONE, MODEL)
+    drag = np.diag(known.pop("drag_matrix"))
+    known |= {"drag_xy": drag[:1], "drag_z": drag[2:]}
+    found = fits["rotation"].values | fits[MODEL].values
+    assert found.keys() == TOLERANCES.keys()
+    for name, value in found.items():
+        wanted = known[name][[0, 2]] if len(value) == 2 else known[name]
+        np.testing.assert_allclose(value, wanted, rtol=TOLERANCES[name], err_msg=name)
+    assert fits["rotation"].rms == pytest.approx(NOISE["angle"], rel=0.1)
+    assert NOISE["pos"] < fits[MODEL].rms < 2 * NOISE["pos"]  # attitudes are noisy as well
+
+
+def test_without_lag_and_drag_flights_differ_more(fits: dict[str, Fit]) -> None:
+    rms = [fits[model].rms for model in ("so_rpy", "so_rpy_rotor", MODEL)]
+    assert rms[0] > rms[1] > 10 * rms[2]
+
+
+def test_the_written_drone_flies_like_the_true_one(folder: Path) -> None:
+    """A flight with other commands, without noise."""
+    true, found = fly(3.0, 2, noise=0), fly(3.0, 2, str(folder), noise=0)
+    turns = Rotation.from_quat(true.quat).inv() * Rotation.from_quat(found.quat)
+    assert turns.magnitude().max() < 0.02
+    assert 0 < np.linalg.norm(true.pos - found.pos, axis=1).max() < 0.1
+
+
+def test_what_is_not_identified_stays(folder: Path, fits: dict[str, Fit]) -> None:
+    before, after = load_drone(DRONE), load_drone(folder)
+    for name in before.keys() - {"drag_matrix"}:
+        np.testing.assert_equal(after[name], before[name])
+    xy, z = (float(fits[MODEL].values[name][0]) for name in ("drag_xy", "drag_z"))
+    np.testing.assert_array_equal(np.diag(after["drag_matrix"]), [xy, xy, z])
+    for model in ("so_rpy", "so_rpy_rotor", MODEL):
+        found = load_model(folder, model)
+        assert found["cmd_f_coef"] == fits[model].values["cmd_f_coef"]
+    sim = Sim(drone=str(folder), control="state")
+    sim.state_control([[[0.0, 0, 1] + [0.0] * 10]])
+    sim.step(1000)
+    assert np.isfinite(np.asarray(sim.data.states.pos)).all()
+    with pytest.raises(FileExistsError):
+        write_drone(folder, DRONE, fits)
+
+
+def test_another_flight_confirms_the_models(fits: dict[str, Fit]) -> None:
+    other = rms_of(fits, [fly(5.0, 3)], DRONE)
+    assert other.keys() == fits.keys()
+    assert other["rotation"] == pytest.approx(fits["rotation"].rms, rel=0.2)
+    assert other[MODEL] == pytest.approx(fits[MODEL].rms, rel=0.3)
+
+
+def test_flights_that_tell_nothing_are_refused(flight: Flight) -> None:
+    level = Flight(
+        flight.time,
+        0 * flight.pos,
+        np.tile([0, 0, 0, 1.0], (len(flight.time), 1)),
+        np.tile([0, 0, 0, 0.3], (len(flight.time), 1)),
+    )
+    with pytest.raises(ValueError, match="the flights do not determine rpy_coef"):
+        identify([level], DRONE)
+    with pytest.raises(ValueError, match="at least one flight"):
+        identify([], DRONE)
+
+
+def csv(flight: Flight, path: Path) -> Path:
+    names = "time,x,y,z,qx,qy,qz,qw,roll,pitch,yaw,thrust"
+    table = np.column_stack([flight.time, flight.pos, flight.quat, flight.command])
+    np.savetxt(path, table, delimiter=",", header=names, comments="", fmt="%.17g")
+    return path
+
+
+def npz(flight: Flight, path: Path) -> Path:
+    np.savez(path, **vars(flight))
+    return path
+
+
+@pytest.mark.parametrize("write", [csv, npz])
+def test_files_hold_flights(write: Callable[..., Path], flight: Flight, tmp_path: Path) -> None:
+    read = read_flight(write(flight, tmp_path / f"flight.{write.__name__}"))
+    for name, array in vars(flight).items():
+        np.testing.assert_allclose(getattr(read, name), array, rtol=1e-15)
+
+
+def test_a_part_of_a_flight(flight: Flight) -> None:
+    part = flight.between(2.0, 4.0)
+    assert len(part.time) == 2 * RATE + 1
+    np.testing.assert_array_equal(part.pos[0], flight.pos[2 * RATE])
+    with pytest.raises(ValueError, match="a flight has 50 to 1000000 samples, got 11"):
+        flight.between(0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pos": np.zeros((3, 3))}, "pos must be"),
+        ({"quat": np.zeros((100, 4))}, "quat of sample 0 is the zero quaternion"),
+        ({"command": np.full((100, 4), np.nan)}, "command must be"),
+        ({"time": np.zeros(100)}, "time must increase by at most 0.1 s .* got 0 s after sample 0"),
+        ({"time": np.arange(100.0)}, "got 1 s after sample 0"),
+    ],
+)
+def test_impossible_flights_are_refused(change: dict[str, Any], message: str) -> None:
+    arrays = {
+        "time": np.arange(100) / RATE,
+        "pos": np.zeros((100, 3)),
+        "quat": np.tile([0, 0, 0, 1.0], (100, 1)),
+        "command": np.zeros((100, 4)),
+    }
+    with pytest.raises(ValueError, match=message):
+        Flight(**arrays | change)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"", "a flight is a file .npz, .csv or .mcap"),
+        ("a.csv", b"time,x\n1,2\n", "the first line lacks the names y, z, qx"),
+        ("a.csv", b"\xff\xfe", "can't decode"),
+        ("a.npz", b"PK", "not an NPZ file"),
+        ("a.npz", b"", "not an NPZ file"),
+        ("a.mcap", b"nothing", "not a readable MCAP file"),
+    ],
+)
+def test_files_of_others_are_refused(
+    name: str, content: bytes, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_flight(file)
+
+
+def test_the_program(flight: Flight, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, output = npz(flight, tmp_path / "flight.npz"), tmp_path / "found"
+    main([str(file), "--drone", DRONE, "--output", str(output), "--validation", str(file)])
+    printed = capsys.readouterr().out
+    assert f"written: {output}" in printed and "drag_z = -0." in printed
+    assert load_model(output, MODEL)["rpy_coef"][0] < 0
+    with pytest.raises(SystemExit, match=r"identify: .*unknown drone"):
+        main([str(file), "--drone", "cf3", "--output", str(tmp_path / "other")])
+    with pytest.raises(SystemExit, match=r"identify: .*No such file"):
+        main([str(tmp_path / "none.csv"), "--drone", DRONE, "--output", str(tmp_path / "other")])
+    assert not (tmp_path / "other").exists()
