@@ -30,8 +30,8 @@ class HoverLow:
 
     def begin(self, key: Array, n: int) -> tuple[Array, Array]:
         """Positions to start from and the points to hover above, both (n, 3) m."""
-        place = jax.random.uniform(key, (n, 3), minval=-1.0).at[:, 2].set(0.0)
-        return place.at[:, 2].set(self.height), place
+        place = jax.random.uniform(key, (n, 3), minval=-1.0) * jnp.array([1.0, 1.0, 0.0])
+        return place + jnp.array([0.0, 0.0, self.height]), place
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
         """Position [m] and velocity [m/s] to have, both (N, 3), at a time (N, 1) s."""

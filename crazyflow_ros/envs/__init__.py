@@ -3,6 +3,14 @@
 import gymnasium
 
 from crazyflow_ros.envs.configuration import Autoreset, Configuration
+from crazyflow_ros.envs.crazyflow import (
+    DroneEnv,
+    FigureEightEnv,
+    LandingEnv,
+    NormalizeActions,
+    ReachPosEnv,
+    ReachVelEnv,
+)
 from crazyflow_ros.envs.environment import Environment, Timestep
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.registration import TASKS
@@ -22,14 +30,20 @@ from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 __all__ = [
     "Autoreset",
     "Configuration",
+    "DroneEnv",
     "Environment",
     "FigureEight",
+    "FigureEightEnv",
     "Hover",
     "Landing",
+    "LandingEnv",
+    "NormalizeActions",
     "QuadrotorEnv",
     "QuadrotorVectorEnv",
     "Race",
     "Reach",
+    "ReachPosEnv",
+    "ReachVelEnv",
     "Recovery",
     "Start",
     "Task",
@@ -44,3 +58,13 @@ for _kind in TASKS:
         vector_entry_point="crazyflow_ros.envs.registration:make",
         kwargs={"kind": _kind},
     )
+
+for _name, _env in {
+    "DroneReachPos-v0": ReachPosEnv,
+    "DroneReachVel-v0": ReachVelEnv,
+    "DroneLanding-v0": LandingEnv,
+    "DroneFigureEightTrajectory-v0": FigureEightEnv,
+}.items():
+    gymnasium.register(id=f"crazyflow_ros/{_name}", vector_entry_point=_env)
+    if _name not in gymnasium.registry:  # Crazyflow's own, where it has been imported
+        gymnasium.register(id=_name, vector_entry_point=_env)
