@@ -69,3 +69,13 @@ def policy_of_layers(
     )
     mean, std = rng.normal(size=observation.size), rng.uniform(0.5, 2, observation.size)
     return specification.policy(tuple(layers), (mean, std))
+
+
+def overflowing(action: Action) -> Policy:
+    """A policy whose output is no number where the goal is more than 1 m ahead, and else zeros."""
+    observation = Observation(("position_error",))
+    ahead = dense("0", np.array([[1e6, 0, 0]] * 2), np.full(2, -1e6), "relu")
+    grows = dense("1", np.diag([1e6, 1e6]), np.zeros(2), "identity")
+    differs = dense("2", np.array([[0, 0]] * 3 + [[1e6, -1e6]]), np.zeros(4), "identity")
+    specification = Specification(observation, ActionNumbers.of(action), 100, "cf2x_L250")
+    return specification.policy((ahead, *[grows] * 6, differs))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from math import nan
 from pathlib import Path
 
 import jax
@@ -14,9 +16,13 @@ import numpy as np
 import pytest
 from nav_msgs.msg import Odometry
 from paths import ROOT
-from policies import policy_of_layers
+from policies import overflowing, policy_of_layers
 from ros_client import Client, RosProcess, SimulatorProcess, numbers, own_domain, time_ns
+from sensor_msgs.msg import JointState
 
+from crazyflow_ros.client import SimulationError, SimulatorClient
+from crazyflow_ros.dynamics.first_principles import RPM, Params
+from crazyflow_ros.fly_policy import PolicyPilot
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.observation import Motion, Observation
@@ -115,14 +121,49 @@ def test_without_lock_step_it_is_late_by_little(simulator: Client) -> None:
     assert ticks > 400 and np.linalg.norm(off) < LATE, off
 
 
-def test_what_does_not_fit_is_refused(simulator: Client, tmp_path: Path) -> None:
+@pytest.fixture
+def stepped(simulator: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatorClient]:
+    """A client that steps the simulator, in this process."""
+    simulator.reset()
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+    with SimulatorClient(stepping=True) as client:
+        yield client
+
+
+def test_what_does_not_fit_is_refused(stepped: SimulatorClient, tmp_path: Path) -> None:
     by_attitude = tmp_path / "attitude.policy"
     save(policy_of_layers([], Observation(), Action.of("cf2x_L250")), by_attitude)
-    for arguments, message in (
-        (("--file", str(by_attitude)), "control:=attitude, got rotor_vel"),
-        (("--file", str(tmp_path / "none")), "none is not a policy that can be read"),
-        (("--file", str(RAPTOR), "--drone", "cf7"), "there is no drone 'cf7', have cf0"),
-        (("--file", str(RAPTOR), "--position", "0", "0", "nan"), "position must be 3 finite"),
+    for drone, file, position, message in (
+        ("cf0", by_attitude, GOAL, "control:=attitude, got rotor_vel"),
+        ("cf0", tmp_path / "none", GOAL, "none is not a policy that can be read"),
+        ("cf7", RAPTOR, GOAL, "there is no drone 'cf7', have cf0"),
+        ("cf0", RAPTOR, (0, 0, nan), "position must be 3 finite numbers"),
     ):
-        done = fly(*arguments)
-        assert done.returncode == 1 and message in done.stderr
+        with pytest.raises((SimulationError, ValueError), match=message):
+            PolicyPilot(stepped, drone, str(file), position)
+
+
+def test_rotors_stop_where_the_policy_fails(
+    simulator: Client, stepped: SimulatorClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "overflows.policy"
+    save(overflowing(Action.of("cf2x_L250", "rotor_vel")), path)
+    speeds = simulator.collect(JointState, "cf0/joint_states")
+    pilot = PolicyPilot(stepped, "cf0", str(path), START)
+    pilot.fly(threading.Event(), 0.2)
+    begin = stepped.time_ns
+    far = PolicyPilot(stepped, "cf0", str(path), (START[0] + 3, *START[1:]))
+    with pytest.raises(SimulationError, match="output of the policy is not a number, cf0 stops"):
+        far.fly(threading.Event(), 0.2)
+    assert stepped.time_ns - begin < 0.02 * 1e9
+    turning = simulator.newest(speeds, round(begin * 500 / 1e9))
+    slowest = float(Params.create("cf2x_L250").rotor_vel_limits[0]) * RPM  # of a turning rotor
+    assert min(turning.velocity) > slowest
+    assert max(simulator.newest(speeds, simulator.advance(500)).velocity) < slowest / 2
+
+
+def test_the_program_says_what_is_wrong(simulator: Client) -> None:
+    done = fly("--file", str(RAPTOR), "--drone", "cf7")
+    assert done.returncode == 1 and "policy: there is no drone 'cf7', have cf0" in done.stderr
+    done = fly("--file", str(RAPTOR), "--position", "here")
+    assert done.returncode == 2 and "usage: policy" in done.stderr

@@ -1,1 +1,21 @@
 """Policies: observation to action, as pure functions. No ROS, Gymnasium or MuJoCo."""
+
+from crazyflow_ros.policy.action import Action
+from crazyflow_ros.policy.files import load, save
+from crazyflow_ros.policy.network import Dense, Gru, Network, mlp
+from crazyflow_ros.policy.observation import Motion, Observation
+from crazyflow_ros.policy.policy import Policy, PolicyState
+
+__all__ = [
+    "Action",
+    "Dense",
+    "Gru",
+    "Motion",
+    "Network",
+    "Observation",
+    "Policy",
+    "PolicyState",
+    "load",
+    "mlp",
+    "save",
+]

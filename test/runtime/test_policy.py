@@ -8,7 +8,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from policies import policy_of_layers
+from policies import overflowing, policy_of_layers
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import Drone
@@ -17,7 +17,6 @@ from crazyflow_ros.engine.snapshot import DroneState
 from crazyflow_ros.flight import FlightState, Land, Raw, Takeoff
 from crazyflow_ros.flight.streamed import AttitudeThrust
 from crazyflow_ros.policy.action import Action
-from crazyflow_ros.policy.checked import ActionNumbers, Specification, dense
 from crazyflow_ros.policy.files import load, save
 from crazyflow_ros.policy.observation import Observation
 from crazyflow_ros.runtime import PhysicsThread, Pose, SimulationConfig
@@ -173,13 +172,7 @@ def test_refuses_what_a_policy_cannot_follow(physics: PhysicsThread) -> None:
 
 
 def test_a_policy_without_numbers_stops_its_drone_alone(tmp_path: Path) -> None:
-    """Its network overflows where the goal is more than 1 m ahead, and hovers elsewhere."""
-    observation, action = Observation(("position_error",)), Action.of("cf2x_L250")
-    ahead = dense("0", np.array([[1e6, 0, 0]] * 2), np.full(2, -1e6), "relu")
-    grows = dense("1", np.diag([1e6, 1e6]), np.zeros(2), "identity")
-    differs = dense("2", np.array([[0, 0]] * 3 + [[1e6, -1e6]]), np.zeros(4), "identity")
-    specification = Specification(observation, ActionNumbers.of(action), 100, "cf2x_L250")
-    save(specification.policy((ahead, *[grows] * 6, differs)), tmp_path / "overflows.policy")
+    save(overflowing(Action.of("cf2x_L250")), tmp_path / "overflows.policy")
     physics = running(tmp_path / "overflows.policy", 2)
     try:
         place = np.array([[0.0, 0.0, 1.0], [0.0, 3.0, 1.0]])
