@@ -205,7 +205,7 @@ class Flights:
         slip = after.body[:, _VEL] - goal_vel - approach
         y, z = after.body[:, 4], after.body[:, 5]
         return (
-            _smooth_norm(error, 0.05)
+            _smooth_norm(error, 0.02)
             + 0.4 * _smooth_norm(slip, 0.1)
             + 0.001 * _square(rates)
             + 0.02 * 2 * (y * y + z * z)  # 1 - cosine between the body's x axis and east

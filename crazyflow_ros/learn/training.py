@@ -42,7 +42,7 @@ class Settings:
     """Number of drones that fly at the same time."""
     horizon: int = 50
     """Actions of each drone between two updates."""
-    updates: int = 300
+    updates: int = 400
     learning_rate: float = 0.012
     """Of the first update; it falls along a cosine."""
     hidden: int = 48
