@@ -50,9 +50,9 @@ def fly(simulation: SimulatorClient, name: str, drone: str, seconds: float) -> N
         vel = Rotation.from_quat(quat).apply(flown.velocity)
         acc = STIFFNESS * np.clip(HOME - flown.position, -2, 2) - DAMPING * vel
         thrust, *rpy = attitude_command(acc, 0.0, quat, mass)
-        command = [*change, *np.clip(rpy, -0.3, 0.3), thrust / (mass * GRAVITY)]
-        command[3] = max(command[3], 0.5) * mass * GRAVITY
-        commands.publish(Float64MultiArray(data=command))
+        lift = max(thrust / (mass * GRAVITY) + change[3], 0.5)
+        tilt = np.clip(rpy, -0.3, 0.3) + change[:3]
+        commands.publish(Float64MultiArray(data=[*tilt, lift * mass * GRAVITY]))
         simulation.sleep(1 / RATE)
 
 

@@ -25,11 +25,10 @@ RATE = 50  # Hz, of the controller
 STEP, STEPS = 0.04, 20  # s, number: the intervals that the controller looks ahead
 MOST_TILT = 0.5  # rad
 # Of pos, rpy, vel, rpy_rate and thrust, whose unit is the drone's weight.
-STATE_WEIGHTS = [400, 400, 400, 1, 1, 10, 4, 4, 4, 0.05, 0.05, 0.05, 0.01]
-INPUT_WEIGHTS = [2, 2, 10, 0.5]  # of roll, pitch, yaw and thrust
+STATE_WEIGHTS = [400, 400, 400, 1, 1, 10, 4, 4, 4, 0.2, 0.2, 0.2, 0.01]
+INPUT_WEIGHTS = [10, 10, 20, 2]  # of roll, pitch, yaw and thrust
 TERMINAL = 5  # times the weights of the other states
 TRUST = 0.1  # share of an unexpected change of velocity that becomes an external force
-
 MOST_FORCE = 0.3  # of the weight; the floor pushes harder
 
 
@@ -72,12 +71,8 @@ class Nmpc:
             "lbg": 0,
             "ubg": 0,
         }
-        guess = np.concatenate([*[self._x] * (STEPS + 1), *[self._u] * STEPS])
-        self._found = {
-            "x": guess,
-            "lam_x": 0 * guess,
-            "lam_g": np.zeros((STEPS + 1) * len(self._x)),
-        }
+        self._plan = np.concatenate([*[self._x] * (STEPS + 1), *[self._u] * STEPS])
+        self._active = 0 * self._plan
 
     def __call__(self, odometry: Odometry, path: np.ndarray) -> np.ndarray:
         """Return the command: roll, pitch, yaw [rad] and thrust [N].
@@ -89,16 +84,14 @@ class Nmpc:
         expected = np.array(self._advance(self._x, self._u, self._force, 1 / RATE))[:, 0]
         self._x = np.append(motion(odometry), expected[12])
         surprise = (self._x - expected)[6:9] * RATE * self._weight / 9.81
-        self._force = (self._force + TRUST * surprise).clip(-0.3 * self._weight, 0.3 * self._weight)
-        last = {
-            "x0": self._found["x"],
-            "lam_x0": self._found["lam_x"],
-            "lam_g0": self._found["lam_g"],
-        }
+        most = MOST_FORCE * self._weight
+        self._force = (self._force + TRUST * surprise).clip(-most, most)
         given = np.concatenate([self._x, self._force, path.ravel()])
-        self._found = self._solve(p=given, **last, **self._bounds)
+        # Without multipliers of the gaps, the Hessian is that of the cost alone: Gauss-Newton.
+        found = self._solve(x0=self._plan, lam_x0=self._active, lam_g0=0, p=given, **self._bounds)
+        self._plan, self._active = (np.array(found[name])[:, 0] for name in ("x", "lam_x"))
         start = len(self._x) * (STEPS + 1)
-        self._u = np.array(self._found["x"])[start : start + 4, 0]
+        self._u = self._plan[start : start + 4]
         return self._u
 
 

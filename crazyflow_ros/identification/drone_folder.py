@@ -37,14 +37,14 @@ def write_drone(folder: str | Path, drone: str, fits: Mapping[str, Fit]) -> Path
         fits: Results of `identify`.
 
     Returns:
-        The path, for `Sim(drone=...)`.
+        The absolute path; `str` of it is for `Sim(drone=...)`.
 
     Raises:
         FileExistsError: The folder exists.
         OSError: It cannot be written.
         ValueError: There is no such drone.
     """
-    source, target = folder_of(drone), Path(folder)
+    source, target = folder_of(drone), Path(folder).resolve()
     drag = fits[Dynamics.so_rpy_rotor_drag].values
     drag_line = _line("drag", [*drag["drag_xy"], *drag["drag_xy"], *drag["drag_z"]], "N/(m/s)")
     text = _without_fits((source / FIGURES).read_text())

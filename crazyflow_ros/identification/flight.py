@@ -137,20 +137,23 @@ def _read_csv(path: str | Path) -> Mapping[str, np.ndarray]:
 
 def _read_mcap(path: str | Path, drone: str) -> Mapping[str, np.ndarray]:
     with extra("record"):
-        from mcap.reader import make_reader
+        from mcap.exceptions import EndOfFile
+        from mcap.reader import NonSeekingReader
         from mcap_ros2.decoder import DecoderFactory
     poses, commands = list[list[float]](), list[list[float]]()
     endings = (f"/{drone}/odom", f"/{drone}/command")
     with open(path, "rb") as file:
+        reader = NonSeekingReader(file, decoder_factories=[DecoderFactory()])
         try:
-            reader = make_reader(file, decoder_factories=[DecoderFactory()])
-            for _, channel, message, content in reader.iter_decoded_messages():
+            for _, channel, message, content in reader.iter_decoded_messages(log_time_order=False):
                 if channel.topic.endswith(endings[0]):
                     poses.append([message.log_time * 1e-9, *_pose(content)])
                 elif channel.topic.endswith(endings[1]):
                     commands.append([message.log_time * 1e-9, *content.data])
                 if len(poses) > SAMPLES or len(commands) > SAMPLES:
                     raise ValueError(f"more than {SAMPLES} messages")
+        except EndOfFile:  # a simulator that was killed has not completed its file
+            pass
         except Exception as error:  # a damaged file may contain anything
             raise ValueError(f"not a readable MCAP file: {str(error)[:300]}") from None
     for topic, found in zip(endings, (poses, commands)):

@@ -13,9 +13,11 @@ from paths import ROOT
 DOCS = ROOT / "docs"
 DRAWING = ["scene", "sensors", "visualise"]
 PAGES = [
+    "control",
     "dynamics",
     "environments",
     "estimation",
+    "identification",
     "pipelines",
     "policies",
     "scale",

@@ -85,7 +85,7 @@ def test_right_hand_side_and_jacobians_are_those_of_jax(kind: Dynamics) -> None:
 
 
 @pytest.mark.parametrize("kind", FITTED)
-@pytest.mark.parametrize("drone", DRONES)
+@pytest.mark.parametrize("drone", ["cf21B_500", "hb_x500"])
 def test_roll_pitch_and_yaw_describe_the_same_flight(kind: Dynamics, drone: str) -> None:
     by_quat, by_rpy = (
         casadi_model(kind, drone, attitude=form, wrench=True) for form in ("quat", "rpy")
@@ -110,7 +110,7 @@ def test_roll_pitch_and_yaw_describe_the_same_flight(kind: Dynamics, drone: str)
     assert np.abs(rpy["rpy"]).min() > 0.1
 
 
-@pytest.mark.parametrize("kind", Dynamics)
+@pytest.mark.parametrize("kind", [Dynamics.first_principles, Dynamics.so_rpy_rotor_drag])
 def test_flight_is_that_of_the_simulation(kind: Dynamics) -> None:
     control = "rotor_vel" if kind.has_rotors else "attitude"
     model = casadi_model(kind, "cf2x_L250")
