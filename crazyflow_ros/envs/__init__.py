@@ -13,6 +13,7 @@ from crazyflow_ros.envs.crazyflow import (
 )
 from crazyflow_ros.envs.environment import Environment, Timestep
 from crazyflow_ros.envs.gates import Race
+from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.envs.single import QuadrotorEnv
 from crazyflow_ros.envs.tasks import (
@@ -20,7 +21,6 @@ from crazyflow_ros.envs.tasks import (
     Hover,
     Landing,
     Reach,
-    Recovery,
     Start,
     Task,
     Velocity,

@@ -6,8 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 from crazyflow_ros.envs.gates import Race
+from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.single import QuadrotorEnv
-from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Recovery, Task, Velocity
+from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Task, Velocity
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
 _KINDS = (Hover, Reach, Velocity, Landing, FigureEight, Recovery, Race)
