@@ -122,15 +122,17 @@ def scene_path(scene: str | Path) -> Path:
 
 
 def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
-    """Let MJX report contacts between mocap drones, and of mocap drones with the world.
+    """Let MJX report contacts of mocap drones, and none between parts of the scenery.
 
-    MuJoCo treats mocap bodies as parts of the world, which does not collide with itself. This
-    function gives each drone a weld id of its own, in place; call it before `mjx.put_model`.
+    MuJoCo treats mocap bodies as parts of the world, which does not collide with itself, and MJX
+    some of them as bodies of their own. This function gives each drone a weld id of its own, and
+    other mocap bodies that of the world, in place; call it before `mjx.put_model`.
     """
+    roots = np.asarray(model.body_rootid)
+    model.body_weldid[model.body_mocapid[roots] >= 0] = 0
     for name in names:
         root = model.body(f"drone:{name}").id
-        in_drone = np.asarray(model.body_rootid) == root
-        model.body_weldid[in_drone] = root
+        model.body_weldid[roots == root] = root
 
 
 def _check_names(names: Sequence[str]) -> None:

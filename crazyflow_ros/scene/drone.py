@@ -230,7 +230,7 @@ def _remove_leds(mjcf: ET.Element, drone: ET.Element) -> None:
 
 
 def _choose_box(drone: ET.Element, mocap: bool) -> None:
-    """Keep one box: the hull's, or for `mocap` one that also holds the rotors, if there is one."""
+    """Keep one box: that of the hull, or for `mocap` the one around the rotors if there is one."""
     bounds = drone.find("geom[@name='col_bounds']")
     if bounds is not None:
         drone.remove(_child(drone, "geom[@name='col_box']") if mocap else bounds)

@@ -273,3 +273,18 @@ def test_unknown_scenes_are_refused(scene: str) -> None:
 def test_bad_poses_are_refused(poses: list, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_spec(Drone.cf2x_L250, ["a"], poses=poses)
+
+
+def test_only_drones_touch_other_bodies_in_mjx() -> None:
+    """MJX skips pairs of geoms whose bodies are welded together."""
+    spec = build_spec("cf2x_L250", ["0", "1"], mocap=True)
+    for name in ("gate", "wall"):
+        body = spec.worldbody.add_body(name=name, mocap=True)
+        body.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=[0.1, 0.1, 0.1])
+    model = spec.compile()
+    unweld(model, ["0", "1"])
+    bodies = ("gate", "wall", "drone:0", "drone:1")
+    weld = {name: int(model.body(name).weldid[0]) for name in bodies}
+    assert weld["gate"] == weld["wall"] == 0
+    assert len({0, weld["drone:0"], weld["drone:1"]}) == 3
+    assert model.body("rotor0:1").weldid[0] == weld["drone:1"]
