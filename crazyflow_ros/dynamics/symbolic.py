@@ -1,4 +1,7 @@
-"""The dynamics models as CasADi expressions, for acados, do-mpc and other optimisers."""
+"""The dynamics models as CasADi expressions, for acados, do-mpc and other optimisers.
+
+Without CasADi, the import raises a `ModuleNotFoundError` that says how to install it.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,6 @@ def casadi_model(
 
     Raises:
         ValueError: There is no such model, drone or form, or they do not fit together.
-        ModuleNotFoundError: CasADi is not installed.
     """
     kind = member(Dynamics, model)
     if attitude not in ("quat", "rpy") or (attitude == "rpy" and kind.has_rotors):
