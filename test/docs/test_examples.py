@@ -19,6 +19,7 @@ PAGES = [
     "pipelines",
     "policies",
     "scale",
+    "training",
     "transformations",
     *DRAWING,
 ]
