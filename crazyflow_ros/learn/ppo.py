@@ -34,8 +34,8 @@ class PpoSettings(Settings):
 
     worlds: int = 512
     horizon: int = 32
-    updates: int = 1000
-    learning_rate: float = 1e-3
+    updates: int = 1200
+    learning_rate: float = 1.5e-3
     episode: int = 8
     epochs: int = 4
     """Passes over the samples of an update."""

@@ -21,6 +21,7 @@ PAGES = [
     "pipelines",
     "policies",
     "scale",
+    "training",
     "transformations",
     *DRAWING,
 ]

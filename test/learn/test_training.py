@@ -84,7 +84,7 @@ def test_a_short_training_lowers_the_cost_and_its_file_flies(
     assert curve.read_bytes().startswith(b"\x89PNG")
     policy = load(file)
     near = evaluate(policy, Task(), starts=50, seconds=1.0, start=Start(0.1, 0.1, 0.1))
-    assert near.error.shape == (100, 50) and np.isfinite(near.error).all()
+    assert near.error.shape == (50, 50) and np.isfinite(near.error).all()
     assert main(["evaluate", str(file), "--starts", "3", "--seconds", "0.1"]) == 0
     assert "of 3 flights" in capsys.readouterr().out
 

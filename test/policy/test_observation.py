@@ -34,6 +34,18 @@ def test_rotation_is_the_matrix_from_body_to_world() -> None:
     )
 
 
+def test_errors_in_body_axes_are_those_of_the_world_turned_back() -> None:
+    motion = some_motion(7)
+    to_body = Rotation.from_quat(motion.quat).inv()
+    parts = ("body_position_error", "body_velocity_error")
+    expected = [
+        to_body.apply(motion.goal - motion.pos),
+        to_body.apply(motion.goal_vel - motion.vel),
+    ]
+    found = Observation(parts)(motion)
+    np.testing.assert_allclose(found, np.concatenate(expected, axis=-1), atol=1e-5)
+
+
 @pytest.mark.parametrize("drone", list(Drone))
 def test_rotor_speeds_are_minus_one_and_one_at_the_limits_of_thrust(drone: str) -> None:
     figures = load_drone(drone)
