@@ -92,7 +92,7 @@ class Start:
 class Spread:
     """Ranges of the factors by which drones in training differ from the nominal one."""
 
-    thrust: tuple[float, float] = (0.87, 1.35)
+    thrust: tuple[float, float] = (0.87, 1.5)
     """Of the thrust of all rotors, over the weight."""
     inertia: tuple[float, float] = (0.8, 1.2)
     yaw: tuple[float, float] = (0.7, 6.0)
