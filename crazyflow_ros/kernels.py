@@ -56,8 +56,13 @@ def apart(fn: Callable[..., T], *args: Any) -> T:
     true = _true.get()
     if true is None:
         return fn(*args)
+
+    def alone(*args: Any) -> T:
+        with separate_kernels(None):  # what is within is a kernel already
+            return fn(*args)
+
     # Fusion stops at a branch; one that is always taken costs nothing.
-    jaxpr, shapes = jax.make_jaxpr(fn, return_shape=True)(*args)
+    jaxpr, shapes = jax.make_jaxpr(alone, return_shape=True)(*args)
     outputs, treedef = jax.tree.flatten(shapes)
 
     def never(*_: Array) -> list[Array]:

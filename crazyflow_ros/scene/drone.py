@@ -123,6 +123,10 @@ def _read(file: Path, figures: Mapping[str, Any]) -> ET.Element:
         | {"spin": spin, "counter": "" if spin else "-"}
         for i, (x, y, spin) in enumerate(_ROTORS)
     ]
+    if "bounds" not in figures:  # folders of drones that have the Crazyflie's drawing may lack it
+        for body in mjcf.iterfind("worldbody/body"):
+            for box in body.findall("geom[@size='{bounds}']"):
+                body.remove(box)
     _fill(mjcf, values, rotors)
     for path in _NEEDED:
         _child(mjcf, path)

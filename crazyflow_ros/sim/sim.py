@@ -231,7 +231,7 @@ class Sim(SimScene):
     @data.setter
     def data(self, data: SimData) -> None:
         with self._one_thread:
-            synced: Any = data.core.mjx_synced
+            synced: Any = data.core.mjx_synced if isinstance(data, SimData) else None
             if isinstance(synced, bool):  # as programs for Crazyflow assign it
                 data = data.replace(core=data.core.replace(mjx_synced=jnp.array(synced)))
             self._worlds.shapes.check(data, self._data)

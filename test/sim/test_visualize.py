@@ -90,7 +90,7 @@ def test_a_capsule_has_round_ends_and_a_cylinder_has_not(sim: Sim, cylinder: boo
     ends, radius = np.array([[4.6, 5.0, 0.5], [5.2, 5.0, 0.5]]), 0.1
     changed = changed_by(sim, draw_capsule, *ends, radius, BLUE, cylinder)
     beyond = 0.0 if cylinder else radius
-    extremes = [*ends, [-beyond, radius, 0], [beyond, -radius, 0]]
+    extremes = ends + np.array([[-beyond, radius, 0], [beyond, -radius, 0]])
     low, high = pixels_of(extremes)
     tolerance = 2.0  # the near side of the body is seen, and it is larger
     np.testing.assert_allclose(changed.min(axis=0), low, atol=tolerance)

@@ -296,11 +296,13 @@ def test_frames_of_a_sim_are_those_of_mujoco(swarm: tuple[Sim, SensorSet]) -> No
     sim.data, sim.mjx_data = before, data_before
 
 
-def test_what_a_mocap_body_carries_touches_where_it_is(swarm: tuple[Sim, SensorSet]) -> None:
+def test_what_a_mocap_body_carries_touches_drones_where_it_is(swarm: tuple[Sim, SensorSet]) -> None:
     sim, _ = swarm
     data_before = sim.mjx_data
     crane, hook = sim.mj_model.body("crane").mocapid.item(), sim.mj_model.geom("hook").id
-    pos = jnp.array([[2.0, 0.0, 0.05], [2.0, 0.0, 0.5]])
+    drone = sim.mj_model.body("drone:0").mocapid.item()
+    hooked = data_before.mocap_pos[:, drone] - jnp.array([1.0, 0.0, 0.0])
+    pos = hooked.at[1, 2].add(0.5)  # above the drone in the second world
     sim.mjx_data = data_before.replace(mocap_pos=data_before.mocap_pos.at[:, crane].set(pos))
     for touching, geoms in (
         (sim.contacts("hook"), sim.contact_slots().geoms),
