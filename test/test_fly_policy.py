@@ -102,6 +102,7 @@ def test_in_lock_step_it_flies_as_in_sim(simulator: Client) -> None:
     np.testing.assert_allclose(at(found), expected(PERIOD - 1 + 750), atol=1e-3)
 
 
+@pytest.mark.soak  # it depends on how busy the computer is
 def test_without_lock_step_it_is_late_by_little(simulator: Client) -> None:
     """At a quarter of real time, as the test may share its processors with others."""
     begin = simulator.reset()
