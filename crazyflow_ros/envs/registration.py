@@ -26,15 +26,15 @@ def make(num_envs: int, kind: str, **options: Any) -> QuadrotorVectorEnv:
     Raises:
         ValueError: An option is out of range, or the task is of another kind.
     """
-    return QuadrotorVectorEnv(num_envs, *_task_of(kind, options), **options)
+    return QuadrotorVectorEnv(num_envs, _task_of(kind, options), **options)
 
 
 def make_one(kind: str, **options: Any) -> QuadrotorEnv:
     """Return an environment of one world; see `make`."""
-    return QuadrotorEnv(*_task_of(kind, options), **options)
+    return QuadrotorEnv(_task_of(kind, options), **options)
 
 
-def _task_of(kind: str, options: dict[str, Any]) -> tuple[Task]:
+def _task_of(kind: str, options: dict[str, Any]) -> Task:
     """Remove the fields of the task from the options, and return the task.
 
     Raises:
@@ -50,4 +50,4 @@ def _task_of(kind: str, options: dict[str, Any]) -> tuple[Task]:
         raise ValueError(f"task must be a {kind}, or its fields: got {task!r}{other}")
     if isinstance(task, Race):
         options.setdefault("scene", task.scene)
-    return (task,)
+    return task

@@ -128,9 +128,9 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             case Autoreset.next_step:
                 self._ended = ended
             case Autoreset.same_step if ended.any():
-                final = np.full(self.num_envs, None, object)
+                final, seen = np.full(self.num_envs, None, object), self._observations(others[3])
                 for i in np.flatnonzero(ended):
-                    final[i] = self._observations(others[3])[i]
+                    final[i] = seen[i]
                 final_info = {"is_success": success & ended, "_is_success": ended}
                 info |= {"final_obs": final, "_final_obs": ended}
                 info |= {"final_info": final_info, "_final_info": ended}
