@@ -177,20 +177,22 @@ class PackedStep:
         self._inputs = [i for name in program.inputs for i in plugin_leaves(data, name)]
         outputs = [i for name in program.outputs for i in plugin_leaves(data, name)]
         self._outputs = [ticks.moving.index([i]) for i in outputs]
+        self._donated = [i for i in range(len(ticks.moving)) if i not in self._outputs]
         few = not (on_mesh or outputs) and data.core.n_worlds * data.core.n_drones <= LANES
         states = [i for i in ticks.changed if few and fields[i] == "states"]
 
         @partial(jax.jit, donate_argnums=(0, 4), compiler_options=known_options(_COMPILER_OPTIONS))
         def run(
-            moving: dict[int, Array],
-            given: dict[int, Array],
+            donated: list[Array],
+            given: list[Array],
             fixed: list[Array],
             shared: list[Array],
             common: list[Array],
             *inputs: Any,
         ) -> tuple[list[Array], list[Array], list[Array], Any]:
-            both = moving | given
-            packed = Packed([both[i] for i in range(len(both))], fixed, shared, common)
+            places = [*self._donated, *self._outputs]
+            arrays = dict(zip(places, [*donated, *given], strict=True))
+            packed = Packed([arrays[i] for i in sorted(places)], fixed, shared, common)
             check_precision(ticks.whole(packed))
             packed, results = program.run(ticks, packed, worlds, *inputs)
             leaves = ticks.unpack(packed)
@@ -209,13 +211,16 @@ class PackedStep:
 
         Donates the arrays that change, except former results, which others may hold.
         """
-        for leaf, value in zip(self._inputs, inputs):
-            packed = self.commanded(packed, value, leaf)
-        parts: tuple[dict[int, Array], ...] = ({}, {})
-        for i, array in enumerate(packed.moving):
-            parts[i in self._outputs][i] = array
-        inputs = inputs[len(self._inputs) :]
-        moving, common, states, results = self._run(*parts, *packed[1:], *inputs)
+        if self._inputs:
+            for leaf, value in zip(self._inputs, inputs):
+                packed = self.commanded(packed, value, leaf)
+            inputs = inputs[len(self._inputs) :]
+        donated: list[Array] = packed.moving
+        given: list[Array] = []
+        if self._outputs:
+            donated = [packed.moving[i] for i in self._donated]
+            given = [packed.moving[i] for i in self._outputs]
+        moving, common, states, results = self._run(donated, given, *packed[1:], *inputs)
         if self._outputs:
             results = [moving[i] for i in self._outputs]
         return packed._replace(moving=moving, common=common), states, results
