@@ -58,7 +58,7 @@ def _page(options: argparse.Namespace) -> Iterator[Page | RecordingPage]:
     from crazyflow_ros.view.page import Page
 
     with closing(Follower(options.node, options.namespace)) as follower:
-        yield Page(follower, *place)
+        yield Page(follower, *place, options.recordings)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,7 +73,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=8080, help="default 8080, or the next free one")
     parser.add_argument("--node", default="crazyflow", help="name of the simulator's node")
     parser.add_argument("--namespace", default="/", help="namespace of the simulator")
+    parser.add_argument(
+        "--recordings", type=_folder, default=Path(), help="folder of new recordings, default ."
+    )
     return parser
+
+
+def _folder(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return Path(text)
 
 
 if __name__ == "__main__":

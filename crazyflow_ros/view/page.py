@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from pathlib import Path
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.overlays import Overlays
@@ -24,6 +25,7 @@ class Page:
         follower: The connection to the simulator.
         address: Address to listen on.
         port: Port to listen on; the next free one if it is taken.
+        folder: Folder of the files in which users of the page record.
 
     Attributes:
         viewer: The page.
@@ -32,12 +34,18 @@ class Page:
         OSError: The address is not one of this machine.
     """
 
-    def __init__(self, follower: Follower, address: str = ADDRESS, port: int = PORT) -> None:
+    def __init__(
+        self,
+        follower: Follower,
+        address: str = ADDRESS,
+        port: int = PORT,
+        folder: Path = Path(),
+    ) -> None:
         self._follower = follower
         sticks = Sticks()
         self.viewer = Viewer(address, port, sticks.take)
         server, shown = self.viewer.server, self.viewer.shown
-        self._panel = Panel(server, follower, sticks, self._select)
+        self._panel = Panel(server, follower, sticks, self._select, folder)
         self._overlays = Overlays(server, shown, follower)
         self._sensors = SensorDrawings(server, shown, follower)
         self._ended = threading.Event()
@@ -52,6 +60,7 @@ class Page:
                 self._show()
             except Exception as error:  # the next frame may be better
                 self._report(repr(error))
+        self._panel.close()
         self.viewer.close()
 
     def close(self) -> None:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from rclpy.impl.rcutils_logger import RcutilsLogger
     from rclpy.publisher import Publisher
 
+PARTIAL = "partial"
+"""Key of the metadata which says why a file cannot be replayed."""
+
 _MAX_QUEUED = 64 * 1024 * 1024  # bytes of queued messages
 _WRITE_PERIOD = 0.05  # s of wall time
 _FLUSH_PERIOD = 1.0  # s of wall time; a killed process loses no more than this
@@ -63,6 +66,8 @@ class Recorder:
         logger: Logger for later errors.
         wall_time: Whether the simulation time 0 is the wall time of the start in the file, and not
             1970; the stamps in the messages stay the same.
+        is_complete: Whether the file will have all commands since the start of the simulation, from
+            which it can be replayed.
 
     Attributes:
         time_ns: Returns the simulation time [ns] for new messages.
@@ -77,6 +82,7 @@ class Recorder:
         parameters: Mapping[str, Any],
         logger: RcutilsLogger,
         wall_time: bool = False,
+        is_complete: bool = True,
     ) -> None:
         if path.is_file() and path.stat().st_size:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
@@ -86,6 +92,8 @@ class Recorder:
         self._file = path.open("wb")
         self._writer = Writer(self._file)
         self._metadata = {"parameters": json.dumps(parameters)}
+        if not is_complete:
+            self._metadata[PARTIAL] = "only topics as a subscriber received them"
         self._origin_ns, self._wall_time = 0, wall_time
         self._schemas: dict[str, int] = {}
         self._numbers: dict[tuple[str, str], int] = {}

@@ -37,6 +37,7 @@ from crazyflow_ros.ros.commands.command_topics import inputs
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH
+from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
 from crazyflow_ros.runtime.checkpoint_content import to_setpoint
 from crazyflow_ros.scene import MirrorState
@@ -247,6 +248,9 @@ def _messages(path: Path) -> Iterator[Any]:
     origin_ns = 0
     for record in _records(path):
         if isinstance(record, Metadata) and record.name == "crazyflow_ros":
+            if reason := record.metadata.get(PARTIAL):
+                record_it = "start the simulator with record:=FILE to record all"
+                raise ReplayError(f"it has {shown(reason)}; {record_it}")
             try:
                 origin_ns = int(record.metadata.get("origin_ns", 0))
                 yield json.loads(record.metadata["parameters"])

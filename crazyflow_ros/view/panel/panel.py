@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import viser
 
@@ -14,6 +15,7 @@ from crazyflow_ros.view.panel.drone import DronePanel
 from crazyflow_ros.view.panel.log import Log, as_html
 from crazyflow_ros.view.panel.pilot import Pilot
 from crazyflow_ros.view.panel.plots import Plots
+from crazyflow_ros.view.panel.recording import RecordingPanel
 from crazyflow_ros.view.panel.requests import Requests
 from crazyflow_ros.view.panel.simulation import SimulationPanel
 from crazyflow_ros.view.panel.state import SimulatorState
@@ -33,6 +35,7 @@ class Panel:
         follower: The connection to the simulator.
         sticks: What the tabs hold.
         select: Selects a drone by its name.
+        folder: Folder of recordings.
 
     Attributes:
         log: Its log.
@@ -44,6 +47,7 @@ class Panel:
         follower: Follower,
         sticks: Sticks,
         select: Callable[[str], None],
+        folder: Path,
     ) -> None:
         self._due = 0.0
         self.log = Log()
@@ -58,6 +62,7 @@ class Panel:
             self._drone = DronePanel(server, self._requests, pilot, sticks, select)
         with self._tabs.add_tab("World"):
             self._world = WorldPanel(gui, follower, self._state, self._requests)
+            self._recording = RecordingPanel(gui, follower, folder)
         with self._tabs.add_tab("Air"):
             self._air = AirPanel(gui, follower, self._state, self._requests)
         with self._tabs.add_tab("Plots"):
@@ -81,6 +86,7 @@ class Panel:
         self._tabs.visible = frame is not None
         self._time.update(frame)
         self._drone.update(frame, drone)
+        self._recording.update(frame)
         self._show_log()
         if frame is None or drone not in frame.names:
             self._plots.end()
@@ -88,6 +94,10 @@ class Panel:
         self._world.update()
         self._air.update(drone)
         self._plots.update(frame, drone)
+
+    def close(self) -> None:
+        """End what goes on in files."""
+        self._recording.close()
 
     def _show_log(self) -> None:
         if self.log.changes != self._seen:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import Any
 
 import viser
@@ -46,8 +45,6 @@ class WorldPanel:
         with gui.add_folder("Remove"):
             self._entities = gui.add_dropdown("What", (NOTHING,))
             delete = gui.add_button("Remove")
-        with gui.add_folder("Recording"):
-            self._recording = gui.add_html("")
         load.on_click(self._load)
         spawn.on_click(self._spawn)
         delete.on_click(self._delete)
@@ -99,9 +96,3 @@ class WorldPanel:
             self._loaded = self._worlds.value = state.world
         set_options(self._kinds, tuple(self._spawnables()))
         set_options(self._entities, state.entities)
-        if path := self._follower.parameters.get("record"):
-            self._recording.content = f"All topics are recorded in <b>{escape(path)}</b>."
-        else:
-            self._recording.content = (
-                "Nothing is recorded. Start the simulator with <code>record:=flight.mcap</code>."
-            )

@@ -1,8 +1,10 @@
 """The panel steers a running simulator, from tabs without a browser and in Chromium."""
 
+import re
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ pytest.importorskip("viser", reason="the page needs viser")
 from browser import Tab as BrowserTab
 from browser import needs_browser, open_browser
 from diagnostic_msgs.msg import DiagnosticArray
+from mcap.reader import make_reader
 from nav_msgs.msg import Odometry
 from page_tab import StickSocket, Tab, until
 from rcl_interfaces.srv import GetParameters
@@ -25,6 +28,9 @@ from ros_client import (
     time_ns,
 )
 from rosgraph_msgs.msg import Clock
+
+from crazyflow_ros.ros.recording.replay import ReplayError, replay
+from crazyflow_ros.view.recording import Recording
 
 DOMAIN = own_domain("test_panel")
 ARGUMENTS = ["-p", "drones:=[cf0,cf1]", "-p", "battery:=true", "-p", "max_drones:=3"]
@@ -50,11 +56,17 @@ def client(simulators: list[SimulatorProcess]) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def port(simulators: list[SimulatorProcess]) -> Iterator[int]:
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of recordings."""
+    return tmp_path_factory.mktemp("recordings")
+
+
+@pytest.fixture(scope="module")
+def port(simulators: list[SimulatorProcess], recordings: Path) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
     command = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port)]
-    with RosProcess(command, DOMAIN):
+    with RosProcess([*command, "--recordings", str(recordings)], DOMAIN):
 
         def serves() -> bool:
             try:
@@ -250,6 +262,34 @@ def test_worlds_are_loaded(tab: Tab, client: Client) -> None:
             world,
             READY_TIMEOUT,
         )
+
+
+def test_topics_are_recorded_between_two_clicks(tab: Tab, client: Client, recordings: Path) -> None:
+    tab.set("Record", True)
+    until(lambda: re.search(r"[1-9]\d\d messages in", tab.text()), "messages in the file")
+    client.reset()
+    tab.set("Height [m]", 0.5)
+    tab.set("Flight", "Take off")
+    arrives(client, (np.nan, np.nan, 0.5))
+    tab.set("Stop recording", True)
+    until(lambda: tab.find("Record"), "the end")
+    (path,) = recordings.iterdir()
+    assert str(path) in tab.text()
+    recording = Recording(path)
+    heights = [
+        frame.position[0, 2]
+        for time_ns in range(recording.begin_ns, recording.end_ns, 50_000_000)
+        if (frame := recording.frame(time_ns)) is not None
+    ]
+    assert min(heights) < 0.05 < 0.45 < max(heights)
+    assert recording.world(recording.end_ns)
+    with path.open("rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None and summary.statistics is not None
+    topics = {channel.topic for channel in summary.channels.values()}
+    assert {"/clock", "/cf0/pose", "/cf1/odom", "/tf_static", "/rosout"} <= topics
+    with pytest.raises(ReplayError, match="only topics as a subscriber received them"):
+        replay(path)
 
 
 def test_plots_move(tab: Tab) -> None:

@@ -1,0 +1,109 @@
+"""Recording of the topics that a page hears, started and ended while the simulator runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rosgraph_msgs.msg import Clock
+
+from crazyflow_ros.ros.messages.times import nanoseconds
+from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
+from crazyflow_ros.view.follower import Follower
+
+_LOOK = 0.5  # s of wall time between two looks at which topics there are
+_DEPTH = 1000  # messages of a topic that wait for this process
+_MOST_TOPICS = 1000
+_CLOSING = 2.0  # s of wall time to complete the file
+
+
+class TopicRecording:
+    """An MCAP file of all topics, from now until `close`.
+
+    It holds what a subscriber receives. Only a recording of the simulator itself (its parameter
+    `record`) has all messages and commands, and can be replayed.
+
+    Args:
+        follower: The connection to the simulator.
+        folder: Folder of the file, whose name has the date and time.
+        time_ns: Present simulated time [ns].
+
+    Attributes:
+        path: The file.
+
+    Raises:
+        OSError: The file cannot be written.
+        ModuleNotFoundError: The package that writes it is not installed.
+    """
+
+    def __init__(self, follower: Follower, folder: Path, time_ns: int) -> None:
+        node = follower.node
+        self.path = folder / f"{follower.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}.mcap"
+        self._follower, self._node, self._time_ns = follower, node, time_ns
+        self._subscriptions: dict[str, Any] = {}
+        self._unknown: set[str] = set()
+        self._timer: Any = None
+        self._recorder = Recorder(
+            self.path, follower.parameters, node.get_logger(), is_complete=False
+        )
+        self._recorder.time_ns = lambda: self._time_ns
+        self._recorder.start()
+        follower.in_thread(self._begin)
+
+    def status(self) -> RecorderStatus:
+        """Return how much has been written, and what went wrong."""
+        return self._recorder.status()
+
+    def close(self) -> None:
+        """Complete the file, which takes up to 2 s."""
+        self._follower.in_thread(self._end)
+        self._recorder.close(_CLOSING)
+
+    def _begin(self) -> None:
+        self._timer = self._node.create_timer(_LOOK, self._look)
+        self._look()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._node.destroy_timer(self._timer)
+        for subscription in self._subscriptions.values():
+            self._node.destroy_subscription(subscription)
+        self._subscriptions.clear()
+
+    def _look(self) -> None:
+        """Subscribe to topics that are new."""
+        for topic, kind in self._follower.types_of_topics().items():
+            is_old = topic in self._subscriptions or topic in self._unknown
+            if is_old or len(self._subscriptions) >= _MOST_TOPICS:
+                continue
+            publishers = self._node.get_publishers_info_by_topic(topic)
+            if publishers:
+                self._subscribe(topic, kind, publishers[0].qos_profile)
+
+    def _subscribe(self, topic: str, kind: str, offered: QoSProfile) -> None:
+        try:
+            message = type_of(kind)
+        except ValueError as error:
+            self._unknown.add(topic)
+            self._node.get_logger().warning(f"{topic} is not recorded: {error}")
+            return
+        is_latched = offered.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        qos = QoSProfile(
+            depth=_DEPTH,
+            durability=offered.durability if is_latched else DurabilityPolicy.VOLATILE,
+            reliability=ReliabilityPolicy.RELIABLE if is_latched else ReliabilityPolicy.BEST_EFFORT,
+        )
+        receive = partial(self._note, Channel(topic, message, offered))
+        self._subscriptions[topic] = self._node.create_subscription(
+            message, topic, receive, qos, raw=True
+        )
+
+    def _note(self, channel: Channel, payload: bytes) -> None:
+        if channel.kind is Clock:
+            self._time_ns = nanoseconds(deserialize_message(payload, Clock).clock)
+        self._recorder.put(channel, payload)
