@@ -94,7 +94,7 @@ $(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/messa
 	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,gym,dev]'
 	@touch $(VENV)/.empty $@
 
-$(VENV)/.ready: $(VENV)/.installed interfaces/build.py $(shell find interfaces/*/ -type f)
+$(VENV)/.ready: $(VENV)/.installed interfaces/build.py interfaces/less_to_compile.cmake $(shell find interfaces/*/ -type f)
 	@$(PYTHON) interfaces/build.py
 	@$(PYTHON) -c "import crazyflow_ros.ros.node" # leaves the byte code that each start needs
 	@touch $@

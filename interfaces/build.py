@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 INTERFACES = Path(__file__).resolve().parent
+RECIPE = INTERFACES / "less_to_compile.cmake"
 PREFIX = Path(sys.prefix)
 BUILD = PREFIX / "build"
 CMAKE_VERSION = (3, 20)
@@ -105,10 +106,10 @@ def marker(package: Path) -> Path:
 
 
 def digest(package: Path) -> str:
-    """Return a digest of the present definitions of a package."""
+    """Return a digest of the present definitions of a package, and of what is compiled for them."""
     files = sorted(path for path in package.rglob("*") if path.is_file())
     content = b"".join(str(f.relative_to(package)).encode() + f.read_bytes() for f in files)
-    return hashlib.sha256(content).hexdigest()
+    return hashlib.sha256(RECIPE.read_bytes() + content).hexdigest()
 
 
 def is_installed(package: Path) -> bool:
@@ -136,7 +137,7 @@ def build(package: Path, cmake: str) -> None:
         "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG",
         "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
         "-DBUILD_TESTING=OFF",
-        f"-DCMAKE_PROJECT_INCLUDE={INTERFACES / 'less_to_compile.cmake'}",
+        f"-DCMAKE_PROJECT_INCLUDE={RECIPE}",
     )
     _run(folder, cmake, "--build", folder, "--parallel", str(os.cpu_count() or 1))
     marker(package).parent.mkdir(parents=True, exist_ok=True)
