@@ -1,8 +1,8 @@
 """Takes the pictures of the page: python docs/page_pictures.py [FOLDER].
 
-page.png is the page of visualise.md, room.webp the moving picture of the README. A browser that
-draws without a graphics card needs up to a second for a picture, so the moving one is taken in slow
-motion.
+page.png is the page of visualise.md, room.webp the moving picture of the README, and rerun.png the
+recording of the flight, if `rerun` is installed. A browser that draws without a graphics card needs
+up to a second for a picture, so the moving one is taken in slow motion.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from io import BytesIO
 from math import tau
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from crazyflie_interfaces.srv import GoTo
@@ -149,26 +150,49 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     page.close()
 
 
+def take_rerun(browser: Browser, recording: Path, file: Path) -> None:
+    """Take the picture of Rerun's viewer with a recording."""
+    rerun = shutil.which("rerun")
+    if rerun is None:
+        print("there is no picture of Rerun: pip install rerun-sdk")
+        return
+    ports = ["--web-viewer-port", str(PORT + 1), "--port", str(PORT + 2)]
+    with subprocess.Popen([rerun, recording, "--serve-web", *ports]) as viewer:
+        try:
+            time.sleep(5.0)
+            page = browser.new_page(viewport={"width": STILL_SIZE[0], "height": STILL_SIZE[1]})
+            source = f"url=rerun%2Bhttp%3A%2F%2Flocalhost%3A{PORT + 2}%2Fproxy"
+            page.goto(f"http://127.0.0.1:{PORT + 1}/?{source}&renderer=webgl")
+            time.sleep(3 * DRAWING)
+            page.screenshot(path=file, timeout=120_000)
+            page.close()
+        finally:
+            viewer.terminate()
+
+
 def main() -> None:
     """Start a simulator and its page, and take the pictures."""
     os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    simulator = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", "scene:=room"]
-    simulator += ["-p", f"drones:=[{','.join(DRONES)}]"]
-    view = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT)]
     found = shutil.which("chromium") or shutil.which("google-chrome")
-    with subprocess.Popen(simulator) as first, subprocess.Popen(view) as second:
-        try:
-            with SimulatorClient() as simulation, sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-                for name in DRONES:
-                    simulation.drone(name).takeoff(0.7)
-                take_still(simulation, browser, folder / "page.png")
-                take_moving(simulation, browser, folder / "room.webp")
-                browser.close()
-        finally:
-            first.terminate()
-            second.terminate()
+    with TemporaryDirectory() as temporary, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        recording = Path(temporary, "flight.mcap")
+        simulator = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", "scene:=room"]
+        simulator += ["-p", f"drones:=[{','.join(DRONES)}]", "-p", f"record:={recording}"]
+        view = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT)]
+        with subprocess.Popen(simulator) as first, subprocess.Popen(view) as second:
+            try:
+                with SimulatorClient() as simulation:
+                    for name in DRONES:
+                        simulation.drone(name).takeoff(0.7)
+                    take_still(simulation, browser, folder / "page.png")
+                    take_moving(simulation, browser, folder / "room.webp")
+            finally:
+                first.terminate()
+                second.terminate()
+        take_rerun(browser, recording, folder / "rerun.png")
+        browser.close()
 
 
 if __name__ == "__main__":
