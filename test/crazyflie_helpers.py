@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
+from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 MODEL = "cf2x_L250"
@@ -79,7 +80,7 @@ def crazyflies(
     link = link or LinkConfig(port=_free_port(len(names)))
     if watch is not None:
         physics.every(50, watch, "watch", observes=True)
-    server = CrazyflieServer(physics, link, MODEL, logger)
+    server = CrazyflieServer(physics, link, Fleet(physics, MODEL, link.decks, logger), logger)
     physics.start()
     server.start()
     try:

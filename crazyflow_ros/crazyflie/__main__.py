@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 
 from crazyflow_ros.code_cache import configure_jax
+from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.positioning import positioning
@@ -111,7 +112,8 @@ def main(args: Sequence[str] | None = None) -> int:
         names = [f"cf{i}" for i in range(given.drones)]
         with start_up.compiling(len(names), config):
             physics = PhysicsThread(config, names, logger=logger)
-        server = CrazyflieServer(physics, link, given.model, logger)
+        fleet = Fleet(physics, given.model, link.decks, logger)
+        server = CrazyflieServer(physics, link, fleet, logger)
     except (ValueError, OSError) as error:
         print(f"crazyflie: {error}", file=sys.stderr)
         return _WRONG_USAGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from crazyflow_ros import flight, limits
 from crazyflow_ros.control import Controller
+from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
@@ -34,11 +35,13 @@ _INFO, _COMMAND = 0, 1  # channels of the supervisor
 _BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
 _ANSWER = 0x80
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
+_RATE = 500  # Hz of the attitude controller, on which no gain depends
 _EXPECTED = (  # parameters with an effect, or from which a pilot expects none on the flight
     *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
     *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
     *(
-        "flightmode.",
+        *(f"flightmode.{name}" for name in ("althold", "poshold", "posSet")),
+        *("flightmode.stabModeRoll", "flightmode.stabModePitch"),
         "cppm.",
         "kalman.resetEstimation",
         "kalman.initial",
@@ -76,13 +79,17 @@ class Pilot:
         row = snapshot.names.index(self.name)
         return [*snapshot.pos[row].tolist(), float(yaw(snapshot.quat[row]))]
 
+    def tune(self, controller: Controller, gains: Mapping[str, np.ndarray]) -> Future[Snapshot]:
+        """Change gains of a controller of the drone, see `PhysicsThread.tune`."""
+        return self.physics.tune(self.name, controller, gains)
+
     def ask(self, setpoint: Setpoint) -> Future[Response]:
         """Command the drone; the result says whether it refused."""
         return self.physics.fly({self.name: setpoint})
 
 
 class Crazyflie:
-    """The firmware of one drone. Not thread-safe, except for `parameters.get`.
+    """The firmware of one drone. One thread calls `receive`; any may set its parameters.
 
     Args:
         number: Last byte of its radio address.
@@ -91,6 +98,7 @@ class Crazyflie:
         controller: With which it flies at first.
         pilot: Makes it fly.
         report: Logs and shows on the console what is refused, and why.
+        on_change: Called with name and value of a parameter that was set, in any thread.
 
     Attributes:
         parameters: Its parameters.
@@ -107,14 +115,17 @@ class Crazyflie:
         controller: Controller,
         pilot: Pilot,
         report: Callable[[str], None],
+        on_change: Callable[[str, Number], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
         self.memories = Memories(number, decks)
         values: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
         values["stabilizer.controller"] = controller.number
+        self._gains = Gains(model, _RATE, true_mass=pilot.physics.config.true_mass)
+        values |= self._gains.values()
         if pilot.estimates:
             values |= dict(zip(_INITIAL, pilot.place()))
-        self.parameters = Parameters(values, self._on_set, report)
+        self.parameters = Parameters(values, self._on_set, report, on_change)
         self.external = External()
         self.watchdog_ms: int | None = None
         self._noted: set[str] = set()
@@ -335,12 +346,19 @@ class Crazyflie:
             known = None if quat is None else rotation
             self._pilot.physics.tell_pose(self._pilot.name, checked, known, (stds[0], stds[1]))
 
+    def _refused(self, future: Future[Snapshot]) -> None:
+        """Say why gains were not changed."""
+        if not future.cancelled() and (error := future.exception()) is not None:
+            self._report(str(error))
+
     def _on_set(self, name: str, value: Number) -> None:
         """Let a parameter have its effect.
 
         Raises:
             ValueError: The simulator cannot do what the value asks for.
         """
+        if name in GAINS and value != self.parameters.get(name):
+            self._pilot.tune(*self._gains.set(name, float(value))).add_done_callback(self._refused)
         if name == "stabilizer.controller":
             controller = Controller.of_number(int(value)) if value else Controller.default
             self._pilot.set_controller(controller)
@@ -355,7 +373,7 @@ class Crazyflie:
             self._ask(flight.SetGroups(int(value)))
         elif name == "memTst.resetW" and value:
             self.memories.tester.errors = 0
-        if not name.startswith(_EXPECTED) and name not in self._noted:
+        if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
+import threading
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,15 +12,13 @@ from functools import cache
 from importlib import resources
 
 from crazyflow_ros.crazyflie.contents import Contents
-from crazyflow_ros.crazyflie.packets import CTYPES, Packet
+from crazyflow_ros.crazyflie.packets import CTYPES, Packet, Port
 
 Number = int | float
 
 _CONTENTS, _READ, _WRITE, _OTHER = range(4)  # channels
-_SET_BY_NAME, _EXTENDED, _STORE, _STATE, _CLEAR, _DEFAULT, _EXTENDED_2, _DEFAULT_2 = (
-    *(0, 2, 3, 4, 5, 6),
-    *(7, 8),
-)
+_SET_BY_NAME, _UPDATED, _EXTENDED, _STORE, _STATE, _CLEAR, _DEFAULT = range(7)
+_EXTENDED_2, _DEFAULT_2 = 7, 8
 _READ_ONLY_BIT, _EXTENDED_BIT = 0x40, 0x10
 _PERSISTENT = b"\x01"  # the only extended type
 _NOT_STORED, _STORED = b"\x00", b"\x01"
@@ -80,6 +79,7 @@ class Parameters:
         on_set: Called with full name and value before a value is set; may raise ValueError to
             refuse it.
         report: Called with the reason when a client's value is refused.
+        on_change: Called with full name and value after a value was set.
     """
 
     def __init__(
@@ -87,8 +87,10 @@ class Parameters:
         defaults: Mapping[str, Number],
         on_set: Callable[[str, Number], None],
         report: Callable[[str], None],
+        on_change: Callable[[str, Number], None] = lambda *_: None,
     ) -> None:
-        self._on_set, self._report = on_set, report
+        self._on_set, self._report, self._on_change = on_set, report, on_change
+        self._lock = threading.Lock()  # held while a value is set
         self._table = table()
         self._number = {entry.full_name: i for i, entry in enumerate(self._table)}
         self._defaults = [defaults.get(entry.full_name, entry.default) for entry in self._table]
@@ -135,6 +137,13 @@ class Parameters:
         """Take over a value that something else has set."""
         number = self._number[name]
         self._values[number] = self._table[number].checked(value)
+        self._on_change(name, self._values[number])
+
+    def news(self, name: str) -> Packet:
+        """Return the packet that tells clients the value of a parameter that others have set."""
+        number = self._number[name]
+        data = bytes([_UPDATED]) + number.to_bytes(2, "little") + self._raw(number)
+        return Packet(Port.parameters, _OTHER, data)
 
     def answer(self, packet: Packet) -> Packet | None:
         """Return the answer to a packet of this port; None if it needs none.
@@ -227,8 +236,10 @@ class Parameters:
 
     def _set(self, number: int, value: Number) -> None:
         stored = self._table[number].checked(value)
-        self._on_set(self._table[number].full_name, stored)
-        self._values[number] = stored
+        with self._lock:
+            self._on_set(self._table[number].full_name, stored)
+            self._values[number] = stored
+        self._on_change(self._table[number].full_name, stored)
 
     def _raw(self, number: int) -> bytes:
         return struct.pack(self._table[number].format, self._values[number])

@@ -8,7 +8,7 @@ state and results.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -106,11 +106,29 @@ class CompiledWorld:
         self._arguments, self._seen = readable_by_jax(form.ends[-1], form.dtype)
         parts = np.split(self._arguments, form.ends[:-1])
         parts = [part.reshape(shape) for part, shape in zip(parts, form.shapes)]
-        self._state, self.inputs, self._counts, self.wind, self.later = parts
+        self._state, self.inputs, self._counts, self.wind, self.later, self._gains = parts
         self._rest: tuple[Any, ...] = ()
         self.obstacles: Obstacles | None = None
         self.present_program: Program | None = None
         self.leaves = self.fresh()
+        for slot in range(n_drones):
+            self.tune(slot, {})
+
+    def tune(self, slot: int, gains: Mapping[str, np.ndarray]) -> None:
+        """Set the gains of a drone.
+
+        Args:
+            slot: Its number.
+            gains: Those that differ from the controller's own, by name; see `control.gains`.
+
+        Raises:
+            ValueError: A gain has no effect.
+        """
+        columns = [(self._form.gain(name), np.ravel(values)) for name, values in gains.items()]
+        own = [gain.ravel() for gain in self._form.gains.values()]
+        self._gains[slot] = np.concatenate(own) if own else 0
+        for column, values in columns:
+            self._gains[slot, column] = values
 
     def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether `use` compiles nothing for these obstacles."""

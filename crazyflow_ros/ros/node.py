@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -37,6 +38,7 @@ from crazyflow_ros.start_up import StartUp, process_age
 from crazyflow_ros.worker import Worker
 
 if TYPE_CHECKING:
+    from crazyflow_ros.crazyflie.fleet import Fleet
     from crazyflow_ros.ros.parameters.wind import WindParameters
     from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
     from crazyflow_ros.ros.recording.recorder import Recorder
@@ -165,6 +167,14 @@ class SimulatorNode(Node):
             self.rotor_transforms = self._rotor_transforms(self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The firmware of the drones, for those who serve them as Crazyflies."""
+        from crazyflow_ros.crazyflie.fleet import Fleet
+
+        p = self.parameters
+        return Fleet(self.physics, p.drone_model, p.crazyflie.decks, self.get_logger())
 
     def start(self) -> None:
         """Start the simulation and log that the node is ready."""

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from crazyflie_helpers import Crazyflies, crazyflies
 
-from crazyflow_ros.flight import FlightState, Takeoff
+from crazyflow_ros.flight import FlightState, FullState, Takeoff
 from crazyflow_ros.runtime import Snapshot
 
 pytest.importorskip("cflib", reason="cflib is not installed")
@@ -290,6 +290,40 @@ def test_thrust_is_locked_until_it_was_zero(tmp_path: Path) -> None:
             thread.join(T)
 
 
+def test_rates_are_flown(tmp_path: Path) -> None:
+    """Rolls and pitches at a rate with the old and the new type of setpoint, by the PID loops."""
+    seen: list[np.ndarray] = []
+
+    def watch(now: Snapshot) -> None:
+        seen.append(np.degrees(now.ang_vel[0, :2]))
+
+    with (
+        crazyflies(controller="pid", watch=watch) as served,
+        connected(served, tmp_path) as cf,
+    ):
+        flown(served, 2.0)
+        for name in ("flightmode.stabModeRoll", "flightmode.stabModePitch"):
+            cf.param.set_value(name, 0)
+            until(lambda name=name: cf.param.get_value(name) == "0", name)  # type: ignore[misc]
+        told = cf.commander
+        told.send_setpoint(0.0, 0.0, 0.0, 0)  # unlocks the thrust
+
+        def turns(send: Callable[[], None], rates: tuple[float, float]) -> bool:
+            send()
+            return any(np.abs(now - rates).max() < 15 for now in seen[-5:])
+
+        until(
+            lambda: turns(lambda: told.send_setpoint(60.0, 30.0, 0.0, 50000), (60.0, 30.0)),
+            "rates with the old type",
+        )
+        until(
+            lambda: turns(
+                lambda: told.send_setpoint_manual(-60.0, -30.0, 0.0, 75, True), (-60.0, -30.0)
+            ),
+            "rates with the new type",
+        )
+
+
 def test_setpoints_of_all_kinds_are_followed(served: Crazyflies, tmp_path: Path) -> None:
     flown(served)
     x, y, _ = served.physics.snapshot.pos[0]
@@ -445,3 +479,38 @@ def test_memories_say_which_decks_there_are(served: Crazyflies, tmp_path: Path) 
         eeprom.update(lambda _: done.set())
         assert done.wait(T) and eeprom.valid
         assert eeprom.elements["radio_address"] >> 8 == 0xE7E7E7E7
+
+
+def test_gains_change_the_flight(tmp_path: Path) -> None:
+    """A weaker spring of the height: the time constant of the PID loop is that of its gain."""
+    with crazyflies(2, controller="pid") as served, connected(served, tmp_path) as cf:
+        flown(served)
+        assert cf.param.get_value("posCtlPid.zKp") == "2.0"
+        slow = {"posCtlPid.zKp": "0.25", "posCtlPid.zKi": "0.0"}
+        for name, value in slow.items():
+            cf.param.set_value(name, value)
+            until(lambda n=name, v=value: cf.param.get_value(n) == v, name)  # type: ignore[misc]
+        before = served.physics.snapshot.pos[:, 2]
+        still = np.zeros(3)
+        for i in range(2):
+            pos = (*served.physics.snapshot.pos[i, :2], before[i] + 0.3)
+            served.physics.command(f"cf{i}", FullState(pos, still, still, 0.0))
+        start = served.physics.snapshot.time_ns
+        served.physics.pause().result(T)
+        climbed = []
+        while len(climbed) < 15:  # 3 s
+            for i in range(2):
+                pos = (*served.physics.snapshot.pos[i, :2], before[i] + 0.3)
+                served.physics.command(f"cf{i}", FullState(pos, still, still, 0.0))
+            now = served.physics.step(100).result(T)
+            climbed.append(now.pos[:, 2] - before)
+        assert now.time_ns > start
+        # An exponential with 4 s: 0.3 (1 - exp(-3 / 4)) after 3 s; the other one is there.
+        assert climbed[-1][0] == pytest.approx(0.3 * (1 - np.exp(-3 / 4)), abs=0.02)
+        assert climbed[-1][1] > 0.27
+        cf.param.set_value("posCtlPid.zKp", "nan")
+        until(lambda: any("posCtlPid.zKp must be within" in x for x in served.log), "a refusal")
+        assert cf.param.get_value("posCtlPid.zKp") == "0.25"
+        cf.param.set_value("posCtlPid.zKd", "0.1")
+        kept = "cf0: parameter posCtlPid.zKd is kept, and has no effect in the simulator"
+        until(lambda: kept in served.log, "a note")

@@ -96,7 +96,6 @@ BAD = {
     "a position without yaw": Packet(Port.setpoint, 0, struct.pack("<Bfff", 7, 0, 0, 1)),
     "a position at NaN": Packet(Port.setpoint, 0, struct.pack("<Bffff", 7, np.nan, 0, 1, 0)),
     "an infinite velocity": Packet(Port.setpoint, 0, struct.pack("<Bffff", 8, 0, np.inf, 0, 0)),
-    "body rates": Packet(Port.setpoint, 0, struct.pack("<BfffHB", 11, 0, 0, 0, 30000, 1)),
     "an unknown command": Packet(Port.high_level, 0, b"\x63"),
     "a takeoff that is too short": Packet(Port.high_level, 0, b"\x07\0"),
     "an undefined trajectory": Packet(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.plain_values import ParameterError, Spec
 from crazyflow_ros.ros.crazyswarm import configuration
@@ -20,9 +19,12 @@ from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 if TYPE_CHECKING:
+    from crazyflow_ros.crazyflie.drone import Crazyflie
     from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
 
 NODE = "crazyflie_server"
+
+_NUMBER = 0xE7  # of a Crazyflie whose address nobody has set
 
 # Topics of ours that have names of theirs, or that they do not have.
 _OFF = ("odom", "pose", "imu", "range", "joint_states")
@@ -74,19 +76,17 @@ class CrazyflieServer(SimulatorNode):
     Attributes:
         settings: Parameters beside those of the simulator and of crazyswarm2.
         swarm: The robots and what is set for them.
-        firmware: The firmware of each drone.
         traffic: Counts what is sent to the drones.
         log_topics: Publishes what they log.
     """
 
     settings: ServerParameters
     swarm: Swarm
-    firmware: dict[str, Crazyflie]
     traffic: Traffic
     log_topics: LogTopics
 
     def __init__(self) -> None:
-        self.firmware, self.traffic = {}, Traffic()
+        self.traffic = Traffic()
         super().__init__(NODE)
 
     def _read_parameters(self) -> Parameters:
@@ -134,9 +134,22 @@ class CrazyflieServer(SimulatorNode):
         ours = [_IN_PLACE_OF.get(name, name) for name in super()._features if name not in _WITHOUT]
         return (*ours, *_LAST)
 
+    def firmware(self, drone: str) -> Crazyflie:
+        """The firmware of a drone."""
+        uris = {robot.name: robot.uri for robot in self.swarm.robots}
+        return self.fleet.get(drone, _number(uris.get(drone, "")))
+
     def _declare(self, feature: str) -> None:
         if feature not in _WITHOUT:
             super()._declare(_IN_PLACE_OF.get(feature, feature))
+
+
+def _number(uri: str) -> int:
+    """Return the number of a Crazyflie, the last byte of its address."""
+    try:
+        return int(uri[-2:], 16)
+    except ValueError:
+        return _NUMBER
 
 
 def build() -> CrazyflieServer:
