@@ -140,7 +140,7 @@ def attitude2force_torque(
     params: Params,
     rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
-    """See `Cascade.attitude2force_torque`. Of other desired body rates, only the yaw rate is used."""
+    """See `Cascade.attitude2force_torque`. Of other body rates, only that of the yaw is used."""
     del dt
     rpy, rates, thrust = setpoint
     return thrust, apart(_torque, body, rpy, rates, rate_axes, params), memory

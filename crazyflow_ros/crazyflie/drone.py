@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros import flight, limits
 from crazyflow_ros.control import Controller
@@ -99,6 +100,7 @@ class Crazyflie:
         pilot: Makes it fly.
         report: Logs and shows on the console what is refused, and why.
         on_change: Called with name and value of a parameter that was set, in any thread.
+        save: Keeps the values of all stored parameters, by name.
 
     Attributes:
         parameters: Its parameters.
@@ -116,6 +118,7 @@ class Crazyflie:
         pilot: Pilot,
         report: Callable[[str], None],
         on_change: Callable[[str, Number], None],
+        save: Callable[[Mapping[str, Number]], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
         self.memories = Memories(number, decks)
@@ -125,7 +128,7 @@ class Crazyflie:
         values |= self._gains.values()
         if pilot.estimates:
             values |= dict(zip(_INITIAL, pilot.place()))
-        self.parameters = Parameters(values, self._on_set, report, on_change)
+        self.parameters = Parameters(values, self._on_set, report, on_change, save)
         self.external = External()
         self.watchdog_ms: int | None = None
         self._noted: set[str] = set()
@@ -305,10 +308,10 @@ class Crazyflie:
     def _localisation(self, packet: Packet, time_ms: int) -> Packet | None:
         data, kind = packet.data, packet.data[:1]
         if packet.channel == 0:
-            self._external(np.frombuffer(_exactly(data, 12), "<f4"), None, time_ms)
+            self.tell_pose(np.frombuffer(_exactly(data, 12), "<f4"), None, time_ms)
         elif packet.channel == 1 and kind == b"\x08":
             numbers = np.frombuffer(_exactly(data[1:], 28), "<f4")
-            self._external(numbers[:3], numbers[3:], time_ms)
+            self.tell_pose(numbers[:3], numbers[3:], time_ms)
         elif packet.channel == 1 and kind == b"\x09":
             self._packed(data[1:], 11, time_ms)
         elif packet.channel == 2:
@@ -333,9 +336,19 @@ class Crazyflie:
             pos = np.frombuffer(data[start + 1 : start + 7], "<i2") / 1e3
             quat = data[start + 7 : start + size]
             rotation = decompressed(int.from_bytes(quat, "little")) if quat else None
-            self._external(pos, rotation, time_ms)
+            self.tell_pose(pos, rotation, time_ms)
 
-    def _external(self, pos: np.ndarray, quat: np.ndarray | None, time_ms: int) -> None:
+    def tell_pose(self, pos: ArrayLike, quat: ArrayLike | None, time_ms: int) -> None:
+        """Take note of a pose from outside; from any thread.
+
+        Args:
+            pos: (3,) m, world frame.
+            quat: (4,) attitude xyzw; None if it is unknown.
+            time_ms: Simulated time.
+
+        Raises:
+            ValueError: The pose is impossible.
+        """
         checked = limits.vector("external position", pos, (3,), limits.POSITION)
         rotation = self.external.quat
         if quat is not None:

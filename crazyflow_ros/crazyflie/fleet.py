@@ -11,6 +11,7 @@ from functools import partial
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie, Pilot
 from crazyflow_ros.crazyflie.parameters import Number
+from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.health import Logger
 
@@ -33,6 +34,7 @@ class Fleet:
         model: Drone model.
         decks: Names of the decks of each drone, see `memories.DECKS`.
         logger: Logs what is refused.
+        storage: Keeps stored parameters beyond the simulation.
 
     Attributes:
         on_change: Called after a parameter was set.
@@ -40,8 +42,14 @@ class Fleet:
     """
 
     def __init__(
-        self, physics: PhysicsThread, model: str, decks: Sequence[str], logger: Logger
+        self,
+        physics: PhysicsThread,
+        model: str,
+        decks: Sequence[str],
+        logger: Logger,
+        storage: Storage,
     ) -> None:
+        self._storage = storage
         self._physics, self._model, self._decks, self._logger = physics, model, decks, logger
         self._lock = threading.RLock()  # guards the two below
         self._crazyflies: dict[str, Crazyflie] = {}
@@ -65,16 +73,25 @@ class Fleet:
             if found is None:
                 if name not in self._physics.names:
                     raise ValueError(f"there is no drone {name!r}")
-                found = self._crazyflies[name] = Crazyflie(
-                    number,
-                    self._model,
-                    self._decks,
-                    Controller(self._physics.config.controller),
-                    Pilot(self._physics, name, partial(self._set_controller, name)),
-                    partial(self.report, name),
-                    partial(self._changed, name),
-                )
+                found = self._crazyflies[name] = self._switched_on(name, number)
             return found
+
+    def _switched_on(self, name: str, number: int) -> Crazyflie:
+        crazyflie = Crazyflie(
+            number,
+            self._model,
+            self._decks,
+            Controller(self._physics.config.controller),
+            Pilot(self._physics, name, partial(self._set_controller, name)),
+            partial(self.report, name),
+            partial(self._changed, name),
+            partial(self._storage.save, name),
+        )
+        try:
+            crazyflie.parameters.restore(self._storage.load(name))
+        except ValueError as error:
+            self.report(name, str(error))
+        return crazyflie
 
     def _forget(self, snapshot: Snapshot) -> None:
         with self._lock:

@@ -13,6 +13,7 @@ from importlib import resources
 
 from crazyflow_ros.crazyflie.contents import Contents
 from crazyflow_ros.crazyflie.packets import CTYPES, Packet, Port
+from crazyflow_ros.limits import shown
 
 Number = int | float
 
@@ -80,6 +81,7 @@ class Parameters:
             refuse it.
         report: Called with the reason when a client's value is refused.
         on_change: Called with full name and value after a value was set.
+        save: Keeps the values of all stored parameters, by full name; may raise OSError.
     """
 
     def __init__(
@@ -88,13 +90,16 @@ class Parameters:
         on_set: Callable[[str, Number], None],
         report: Callable[[str], None],
         on_change: Callable[[str, Number], None] = lambda *_: None,
+        save: Callable[[Mapping[str, Number]], None] = lambda _: None,
     ) -> None:
         self._on_set, self._report, self._on_change = on_set, report, on_change
+        self._save = save
         self._lock = threading.Lock()  # held while a value is set
         self._table = table()
         self._number = {entry.full_name: i for i, entry in enumerate(self._table)}
-        self._defaults = [defaults.get(entry.full_name, entry.default) for entry in self._table]
-        self._values = [entry.checked(value) for entry, value in zip(self._table, self._defaults)]
+        given = [defaults.get(entry.full_name, entry.default) for entry in self._table]
+        self._defaults = [entry.checked(value) for entry, value in zip(self._table, given)]
+        self._values = list(self._defaults)
         self._stored: dict[int, Number] = {}
         self._contents = Contents(
             [
@@ -132,6 +137,20 @@ class Parameters:
         if self._table[number].read_only:
             raise ValueError(f"{name} is read-only")
         self._set(number, value)
+
+    def restore(self, stored: Mapping[str, Number]) -> None:
+        """Set stored values, as the firmware does when it starts; report those that are wrong."""
+        for name, value in stored.items():
+            number = self._number.get(name)
+            if number is None or not self._table[number].persistent:
+                self._report(f"the stored parameter {shown(name)} is none that can be stored")
+                continue
+            try:
+                self._set(number, value)
+            except ValueError as error:
+                self._report(f"a stored value is left out: {error}")
+            else:
+                self._stored[number] = self._values[number]
 
     def note(self, name: str, value: Number) -> None:
         """Take over a value that something else has set."""
@@ -196,12 +215,21 @@ class Parameters:
                 return _STORED + default + struct.pack(entry.format, self._stored[number])
             return _NOT_STORED + default
         if command == _STORE and entry.persistent:
-            self._stored[number] = self._values[number]
-            return b"\0"
+            return self._store(self._stored | {number: self._values[number]})
         if command == _CLEAR and number in self._stored:
-            del self._stored[number]
-            return b"\0"
+            return self._store({k: v for k, v in self._stored.items() if k != number})
         return missing if command in (_STORE, _CLEAR) else None
+
+    def _store(self, stored: dict[int, Number]) -> bytes:
+        """Store values, and return the status."""
+        if stored != self._stored:
+            try:
+                self._save({self._table[i].full_name: value for i, value in stored.items()})
+            except OSError as error:
+                self._report(f"the parameter is not stored: {error}")
+                return bytes([errno.EIO])
+            self._stored = stored
+        return b"\0"
 
     def _set_by_name(self, packet: Packet) -> Packet:
         parts = packet.data[1:].split(b"\0", 2)

@@ -33,7 +33,7 @@ from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
 from crazyflow_ros.ros.services.waiting import Waiting
 from crazyflow_ros.ros.topics.state_topics import StateSender
-from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.start_up import StartUp, process_age
 from crazyflow_ros.worker import Worker
 
@@ -126,7 +126,7 @@ class SimulatorNode(Node):
         p = self.parameters
         self.sensor_file = SensorFile((), p.drone_model)
         self._declare("sensors.sensors_file")
-        config, self.link = p.simulation_config(), self._link()
+        config, self.link = self._simulation_config(), self._link()
         if self.parameters.record:
             self.recorder = self._recorder()
         shape = (
@@ -172,9 +172,15 @@ class SimulatorNode(Node):
     def fleet(self) -> Fleet:
         """The firmware of the drones, for those who serve them as Crazyflies."""
         from crazyflow_ros.crazyflie.fleet import Fleet
+        from crazyflow_ros.crazyflie.storage import Storage
 
-        p = self.parameters
-        return Fleet(self.physics, p.drone_model, p.crazyflie.decks, self.get_logger())
+        p, link = self.parameters, self.parameters.crazyflie
+        try:
+            storage = Storage(link.storage)
+        except ValueError as error:
+            expected = f"a folder ({error})"
+            raise ParameterError("crazyflie.storage", expected, link.storage) from None
+        return Fleet(self.physics, p.drone_model, link.decks, self.get_logger(), storage)
 
     def start(self) -> None:
         """Start the simulation and log that the node is ready."""
@@ -324,6 +330,9 @@ class SimulatorNode(Node):
     def _read_parameters(self) -> Parameters:
         """Declare all parameters, and read those of the simulation."""
         return declare(self, Parameters)
+
+    def _simulation_config(self) -> SimulationConfig:
+        return self.parameters.simulation_config()
 
     def _recorder(self) -> Recorder:
         path, wall_time = self.parameters.record, self.parameters.record_wall_time

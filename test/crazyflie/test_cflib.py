@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, crazyflies
+from crazyflie_helpers import Crazyflies, crazyflies, free_port
 
+from crazyflow_ros.crazyflie import LinkConfig
+from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.flight import FlightState, FullState, Takeoff
 from crazyflow_ros.runtime import Snapshot
 
@@ -514,3 +517,50 @@ def test_gains_change_the_flight(tmp_path: Path) -> None:
         cf.param.set_value("posCtlPid.zKd", "0.1")
         kept = "cf0: parameter posCtlPid.zKd is kept, and has no effect in the simulator"
         until(lambda: kept in served.log, "a note")
+
+
+def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
+    """Until they are cleared; the default is what it was, and other drones have theirs."""
+    folder = tmp_path / "stored" / "parameters"
+
+    def asked(ask: Callable[..., None], name: str) -> object:
+        found, done = [], threading.Event()
+        ask(name, lambda _, value: (found.append(value), done.set()))
+        assert done.wait(T), name
+        return found[0]
+
+    def link() -> LinkConfig:
+        return LinkConfig(port=free_port(2), storage=str(folder))
+
+    with crazyflies(2, link()) as served, connected(served, tmp_path) as cf:
+        for name, value in (("ring.effect", "9"), ("ctrlMel.kp_z", "2.5")):
+            cf.param.set_value(name, value)
+            until(lambda n=name, v=value: cf.param.get_value(n) == v, name)  # type: ignore[misc]
+            assert asked(cf.param.persistent_store, name) is True
+        assert asked(cf.param.persistent_store, "led.bitmask") is False
+        state = asked(cf.param.persistent_get_state, "ring.effect")
+        assert (state.is_stored, state.default_value, state.stored_value) == (True, 6, 9)
+        served.physics.reset().result(T)
+    assert json.loads((folder / "cf0.json").read_text()) == {"ctrlMel.kp_z": 2.5, "ring.effect": 9}
+    (folder / "cf1.json").write_text('{"ring.effect": 300, "no.such": 1, "ring.solidRed": "x"}')
+
+    with crazyflies(2, link()) as served, connected(served, tmp_path) as cf:
+        assert cf.param.get_value("ring.effect") == "9"
+        assert cf.param.get_value("ctrlMel.kp_z") == "2.5"
+        assert asked(cf.param.persistent_clear, "ring.effect") is True
+        assert not asked(cf.param.persistent_get_state, "ring.effect").is_stored
+        assert any("cf1.json is not read: expected numbers by name" in x for x in served.log)
+    assert json.loads((folder / "cf0.json").read_text()) == {"ctrlMel.kp_z": 2.5}
+    (folder / "cf1.json").write_text('{"ring.effect": 300, "no.such": 1, "led.bitmask": 1}')
+
+    (folder / "cf0.json").unlink()
+    (folder / "cf0.json").mkdir()  # to where nothing can be written
+    with crazyflies(2, link()) as served, connected(served, tmp_path) as cf:
+        assert cf.param.get_value("ctrlMel.kp_z") == "1.25"
+        assert asked(cf.param.persistent_store, "ring.effect") is False
+        texts = "\n".join(served.log)
+        assert "cf0: the parameter is not stored:" in texts
+        assert "cf1: a stored value is left out: ring.effect is a uint8, got 300" in texts
+        assert "cf1: the stored parameter led.bitmask is none that can be stored" in texts
+    with pytest.raises(ValueError, match="storage must be a folder, got '/dev/null/x'"):
+        Storage("/dev/null/x")

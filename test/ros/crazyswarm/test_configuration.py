@@ -11,7 +11,8 @@ import yaml
 from crazyswarm import configuration
 
 from crazyflow_ros.plain_values import ParameterError
-from crazyflow_ros.ros.crazyswarm.configuration import Swarm, flattened, read_files, unflattened
+from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+from crazyflow_ros.ros.crazyswarm.tree import flattened, read_files, unflattened
 
 
 def changed(where: str, value: Any, *robots: str) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
+from crazyflie_helpers import free_port
 from crazyflie_interfaces.msg import (
     ConnectionStatisticsArray,
     FullState,
@@ -68,7 +71,10 @@ def content() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    arguments = ("-p", "real_time_factor:=5.0", "-p", "motion_capture.dropout:=0.2")
+    arguments = (
+        *("-p", "real_time_factor:=5.0", "-p", "motion_capture.dropout:=0.2"),
+        *("-p", f"crazyflie.port:={free_port(2)}"),
+    )
     folder = tmp_path_factory.mktemp("server")
     with ServerProcess(DOMAIN, folder, content(), arguments) as process:
         yield process
@@ -225,6 +231,33 @@ def test_full_state_for_all(client: Client) -> None:
         return all(abs(z - 1.2) < 0.1 for z in found)
 
     client.until(are_there, "the height", 60)
+
+
+def test_cflib_and_ros_share_the_parameters(
+    client: Client, server: ServerProcess, tmp_path: Path
+) -> None:
+    """A value set here is seen there, and the reverse; also by a client that is connected."""
+    pytest.importorskip("cflib", reason="cflib is not installed")
+    import cflib.crtp
+    from cflib.crazyflie import Crazyflie
+    from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+
+    found = re.search(r"Crazyflies for cflib: (udp://\S+)", server.log)
+    assert found, server.log
+    cflib.crtp.init_drivers()
+    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
+        scf.wait_for_params()
+        values = scf.cf.param
+        assert values.get_value("locSrv.extPosStdDev") == "0.0010000000474974513"
+        values.set_value("ring.effect", 7)
+        client.until(lambda: value_of(client, "cf1.params.ring.effect") == [7], "the effect", 30)
+        assert value_of(client, "cf2.params.ring.effect") == [6]
+        assert client.set_parameter("cf1.params.ring.effect", 3).successful
+        client.until(lambda: values.get_value("ring.effect") == "3", "the effect in cflib", 30)
+        assert client.set_parameter("all.params.ring.effect", 2).successful
+        client.until(lambda: values.get_value("ring.effect") == "2", "that of all", 30)
+        assert client.set_parameter("cf1.params.ctrlMel.kp_xy", 0.5).successful
+        client.until(lambda: values.get_value("ctrlMel.kp_xy") == "0.5", "the gain in cflib", 30)
 
 
 def test_status_follows_the_supervisor(client: Client) -> None:
