@@ -52,6 +52,8 @@ _EXPECTED = (  # parameters with an effect, or from which a pilot expects none o
     *("led.", "ring.", "usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
 )
 
+_NOTHING = np.zeros(4)
+
 Send = Callable[[Packet], None]
 Info = Callable[[], int]
 
@@ -162,6 +164,8 @@ class Crazyflie:
             battery=None if snapshot.battery is None else snapshot.battery[row],
             flight=flight,
             external=self.external,
+            desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
+            most_thrust=4 * self._most_thrust,
             variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
             ranges=ranges,
             test_value=int(self.parameters.get("system.testLogParam")),

@@ -64,6 +64,7 @@ class CompiledWorld:
         control_period: Ticks between two runs of the outermost controller.
         controller: Position and attitude controller.
         has_rotors: Whether the model has rotors that turn.
+        has_desired: Whether there is a position controller.
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
         gusts: Whether the wind has gusts.
@@ -102,6 +103,7 @@ class CompiledWorld:
         self._form = form = self._found_form()
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
+        self.has_desired = form.has_desired
         self.max_stretches = form.max_stretches
         self._arguments, self._seen = readable_by_jax(form.ends[-1], form.dtype)
         parts = np.split(self._arguments, form.ends[:-1])
@@ -174,8 +176,8 @@ class CompiledWorld:
         Returns:
             Output at the end of each stretch, (n, M, 36): position, attitude, velocity, angular
             velocity, both accelerations, velocity and specific force in body axes, rotor speeds in
-            RPM, `LOST`, `CONTACT`; with batteries three more columns, as in a snapshot; with
-            estimators `N_BELIEVED` more.
+            RPM, `LOST`, `CONTACT`; with batteries three more columns, as in a snapshot; with a
+            position controller `N_DESIRED` more; with estimators `N_BELIEVED` more.
         """
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)

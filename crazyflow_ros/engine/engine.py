@@ -20,7 +20,7 @@ from crazyflow_ros.engine.disturbances import (
     MotorEfficiency,
     Wind,
 )
-from crazyflow_ros.engine.form import CONTACT, LOST, N_BELIEVED, Leaves
+from crazyflow_ros.engine.form import CONTACT, LOST, N_BELIEVED, N_DESIRED, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
 from crazyflow_ros.engine.snapshot import SIZES, Believed, Snapshot
@@ -465,8 +465,15 @@ class Engine:
             contact=rows[:, CONTACT],
             battery=rows[:, CONTACT.stop : CONTACT.stop + 3] if self._config.battery else None,
             believed=self._believed(rows),
+            desired=self._desired(rows),
         )
         return snapshot
+
+    def _desired(self, rows: np.ndarray) -> np.ndarray | None:
+        if not self._world.has_desired:
+            return None
+        start = CONTACT.stop + 3 * self._config.battery
+        return rows[:, start : start + N_DESIRED]
 
     def _believed(self, rows: np.ndarray) -> Believed | None:
         if not self.has_estimator:

@@ -32,6 +32,9 @@ CONTACT = slice(LOST + 1, LOST + 7)
 N_BELIEVED = 19
 """Columns of the output with a drone's estimate: position, attitude, velocity, variances."""
 
+N_DESIRED = 4
+"""Columns of the output with the attitude command of a drone's position controller."""
+
 _LONGEST_OUTPUT = 512  # rows per call
 
 
@@ -56,6 +59,8 @@ class Form:
     """Whether the model has rotors that turn."""
     feels_wind: bool
     """Whether the model has drag."""
+    has_desired: bool
+    """Whether there is a position controller, whose output has columns."""
     n_columns: int
     """Numbers of each drone in a row of the output."""
     gains: Leaves

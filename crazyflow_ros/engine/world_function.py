@@ -26,7 +26,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
 from crazyflow_ros.engine.attitudes import accept_attitudes
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, N_BELIEVED, Form
+from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, N_BELIEVED, N_DESIRED, Form
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
@@ -125,8 +125,10 @@ class WorldFunction:
             control_period=sim.freq // sim.control_freq,
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
+            has_desired=sim.data.controls.state is not None,
             n_columns=CONTACT.stop
             + 3 * config.battery
+            + N_DESIRED * (sim.data.controls.state is not None)
             + N_BELIEVED * (sim.data.estimate is not None),
             gains=self._gains,
         )
@@ -209,7 +211,7 @@ class WorldFunction:
             lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
             lost_column = lost.astype(inputs.dtype)
             readings = [*self._readings(data), lost_column, contact]
-            readings += [*self._battery(data), *self._believed(data)]
+            readings += [*self._battery(data), *self._desired(data), *self._believed(data)]
             row = jnp.concatenate(readings, axis=-1)
             armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
             return (
@@ -253,6 +255,14 @@ class WorldFunction:
             return []
         volts, current = CRAZYFLIE_BATTERY.under_load(data)
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
+
+    @staticmethod
+    def _desired(data: SimData) -> list[Array]:
+        """Return the columns after that, if there is a position controller."""
+        controls = data.controls
+        if controls.state is None or controls.attitude is None:
+            return []
+        return [jnp.where(jnp.isfinite(controls.attitude.cmd), controls.attitude.cmd, 0)[0]]
 
     @staticmethod
     def _believed(data: SimData) -> list[Array]:

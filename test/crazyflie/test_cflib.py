@@ -193,6 +193,32 @@ def test_targets_are_logged_along_axes_that_turn_with_the_heading(
             assert time.monotonic() < deadline, values
 
 
+def test_the_attitude_that_the_controller_wants_is_logged(
+    served: Crazyflies, tmp_path: Path
+) -> None:
+    """In steady wind the drone has it, but for the sway; the thrust balances gravity and drag."""
+    flown(served)
+    config = LogConfig("wanted", 50)
+    for axis in ("roll", "pitch", "yaw"):
+        config.add_variable(f"controller.{axis}", "float")
+        config.add_variable(f"stateEstimate.{axis}", "float")
+    more = LogConfig("thrusts", 50)
+    more.add_variable("controller.actuatorThrust", "float")
+    more.add_variable("stabilizer.thrust", "float")
+    with connected(served, tmp_path) as cf:
+        with SyncLogger(cf, config) as logger:
+            found = [values for (_, values, _), _ in zip(logger, range(40))]
+        mean = {name: np.mean([values[name] for values in found]) for name in found[0]}
+        assert mean["controller.pitch"] > 1.0 and mean["controller.roll"] > 0.5  # against the wind
+        for axis in ("roll", "pitch", "yaw"):
+            wanted, has = mean[f"controller.{axis}"], mean[f"stateEstimate.{axis}"]
+            assert has == pytest.approx(wanted, abs=0.3), axis
+        with SyncLogger(cf, more) as logger:
+            found = [values for (_, values, _), _ in zip(logger, range(20))]
+        wanted, has = (np.mean([v[name] for v in found]) for name in found[0])
+        assert has == pytest.approx(wanted, rel=0.05) and 30_000 < wanted < 60_000
+
+
 def test_integers_compressed_values_and_half_precision(served: Crazyflies, tmp_path: Path) -> None:
     config = LogConfig("mixed", 100)
     for name, kind in (
@@ -537,7 +563,6 @@ def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
             cf.param.set_value(name, value)
             until(lambda n=name, v=value: cf.param.get_value(n) == v, name)  # type: ignore[misc]
             assert asked(cf.param.persistent_store, name) is True
-        assert asked(cf.param.persistent_store, "led.bitmask") is False
         state = asked(cf.param.persistent_get_state, "ring.effect")
         assert (state.is_stored, state.default_value, state.stored_value) == (True, 6, 9)
         served.physics.reset().result(T)

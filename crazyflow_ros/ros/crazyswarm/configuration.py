@@ -49,6 +49,7 @@ _TYPES = {
 }
 """Drones by the names of robot types in crazyswarm2's and Bitcraze's files."""
 _KEY = "drone_model"
+_TRACKED = ("vendor", "librigidbodytracker")  # kinds of tracking by motion capture
 _WORLD = "world"
 _LONGEST_PERIOD = 255  # of a log block, in steps
 STEPS = 100
@@ -226,7 +227,10 @@ class Swarm:
         for where, layer in layers:
             if self._tree.get("fileversion", 0) >= 3:
                 frame = layer.get("reference_frame", frame)
-            tracking = table(layer, "motion_capture", where + ".").get("tracking", tracking)
+            capture = table(layer, "motion_capture", where + ".")
+            if type(capture.get("enabled")) is bool:  # before fileversion 3
+                tracking = _TRACKED[0] if capture["enabled"] else ""
+            tracking = capture.get("tracking", tracking)
             for name, value in leaves(table(layer, "firmware_params", where + ".")):
                 if type(value) not in (int, float):
                     raise ParameterError(f"{where}.firmware_params.{name}", "a number", value)
@@ -235,8 +239,7 @@ class Swarm:
         if not isinstance(frame, str) or not frame:
             raise ParameterError("reference_frame", "the name of a frame", frame)
         topics = _log_topics(logging) if logging.get("enabled", False) else ()
-        is_tracked = tracking in ("vendor", "librigidbodytracker")
-        return Settings(frame, topics, parameters, is_tracked)
+        return Settings(frame, topics, parameters, tracking in _TRACKED)
 
 
 def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]]) -> str:

@@ -38,6 +38,12 @@ def test_robots_that_are_enabled_become_drones() -> None:
     assert all(robot.settings.is_tracked for robot in swarm.robots)
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_older_files_switch_motion_capture_on_and_off(enabled: bool) -> None:
+    content = changed("robot_types.cf21.motion_capture", {"enabled": enabled, "marker": "x"})
+    assert [robot.settings.is_tracked for robot in Swarm(content).robots] == [enabled, enabled]
+
+
 def test_an_object_without_a_connection_is_no_drone() -> None:
     content = configuration("cf1", "ball")
     content["robot_types"]["marker"] = {"connection": "none"}
