@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,14 +15,14 @@ from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
 from crazyflow_ros.crazyflie.parameters import Number, Parameters
+from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.variables import EXACT, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.flight import Flight, Setpoint
-from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
-from crazyflow_ros.scene.frames import yaw
 
 _PROTOCOL = 12  # version of CRTP, as of the firmware in 2026
 _FIRMWARE = b"2026.08"
@@ -56,39 +55,6 @@ _NOTHING = np.zeros(4)
 
 Send = Callable[[Packet], None]
 Info = Callable[[], int]
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """Commands the drone of a name in a simulation."""
-
-    physics: PhysicsThread
-    name: str
-    set_controller: Callable[[Controller], None]
-    """Flies with another controller, as all drones of the simulation do."""
-
-    def command(self, setpoint: Setpoint) -> None:
-        """Command the drone from the next tick on; the latest setpoint wins."""
-        self.physics.command(self.name, setpoint)
-
-    @property
-    def estimates(self) -> bool:
-        """Whether the drone flies on an estimate of its state."""
-        return self.physics.snapshot.believed is not None
-
-    def place(self) -> list[float]:
-        """Return where the drone is: position [m] and yaw [rad]."""
-        snapshot = self.physics.snapshot
-        row = snapshot.names.index(self.name)
-        return [*snapshot.pos[row].tolist(), float(yaw(snapshot.quat[row]))]
-
-    def tune(self, controller: Controller, gains: Mapping[str, np.ndarray]) -> Future[Snapshot]:
-        """Change gains of a controller of the drone, see `PhysicsThread.tune`."""
-        return self.physics.tune(self.name, controller, gains)
-
-    def ask(self, setpoint: Setpoint) -> Future[Response]:
-        """Command the drone; the result says whether it refused."""
-        return self.physics.fly({self.name: setpoint})
 
 
 class Crazyflie:

@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from functools import partial
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie, Pilot
+from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.parameters import Number
+from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.health import Logger

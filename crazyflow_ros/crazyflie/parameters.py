@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import isfinite
 
 from crazyflow_ros.crazyflie.contents import Contents
 from crazyflow_ros.crazyflie.packets import CTYPES, Packet, Port
@@ -57,6 +58,8 @@ class Parameter:
             (stored,) = struct.unpack(self.format, struct.pack(self.format, kind(value)))
         except (struct.error, OverflowError, ValueError):
             raise ValueError(f"{self.full_name} is a {self.ctype}, got {value}") from None
+        if not isfinite(stored):
+            raise ValueError(f"{self.full_name} must be finite, got {value}")
         number: Number = stored
         return number
 

@@ -537,8 +537,10 @@ def test_gains_change_the_flight(tmp_path: Path) -> None:
         # An exponential with 4 s: 0.3 (1 - exp(-3 / 4)) after 3 s; the other one is there.
         assert climbed[-1][0] == pytest.approx(0.3 * (1 - np.exp(-3 / 4)), abs=0.02)
         assert climbed[-1][1] > 0.27
-        cf.param.set_value("posCtlPid.zKp", "nan")
-        until(lambda: any("posCtlPid.zKp must be within" in x for x in served.log), "a refusal")
+        for value, why in (("nan", "must be finite, got nan"), ("1e9", "must be within 1e+07")):
+            cf.param.set_value("posCtlPid.zKp", value)
+            refused = f"posCtlPid.zKp {why}"
+            until(lambda r=refused: any(r in x for x in served.log), refused)  # type: ignore[misc]
         assert cf.param.get_value("posCtlPid.zKp") == "0.25"
         cf.param.set_value("posCtlPid.zKd", "0.1")
         kept = "cf0: parameter posCtlPid.zKd is kept, and has no effect in the simulator"
