@@ -67,7 +67,7 @@ class Crazyflie:
         controller: With which it flies at first.
         pilot: Makes it fly.
         report: Logs and shows on the console what is refused, and why.
-        on_change: Called with name and value of a parameter that was set, in any thread.
+        on_change: Called with the name of a parameter that was set, in any thread.
         save: Keeps the values of all stored parameters, by name.
 
     Attributes:
@@ -85,7 +85,7 @@ class Crazyflie:
         controller: Controller,
         pilot: Pilot,
         report: Callable[[str], None],
-        on_change: Callable[[str, Number], None],
+        on_change: Callable[[str], None],
         save: Callable[[Mapping[str, Number]], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report

@@ -10,7 +10,6 @@ from functools import partial
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie
-from crazyflow_ros.crazyflie.parameters import Number
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
@@ -18,8 +17,8 @@ from crazyflow_ros.runtime.health import Logger
 
 _CONTROLLER = "stabilizer.controller"
 
-Changed = Callable[[str, str, Number], None]
-"""Takes the drone, and the name and value of the parameter that was set; called in any thread."""
+Changed = Callable[[str, str], None]
+"""Takes the drone, and the name of the parameter that was set; called in any thread."""
 Report = Callable[[str, str], None]
 """Takes the drone and a text."""
 
@@ -52,7 +51,7 @@ class Fleet:
     ) -> None:
         self._storage = storage
         self._physics, self._model, self._decks, self._logger = physics, model, decks, logger
-        self._lock = threading.RLock()  # guards the two below
+        self._lock = threading.Lock()  # guards the two below
         self._crazyflies: dict[str, Crazyflie] = {}
         self._reported: dict[str, tuple[float, set[str]]] = {}
         self.on_change: list[Changed] = []
@@ -71,11 +70,13 @@ class Fleet:
         """
         with self._lock:
             found = self._crazyflies.get(name)
-            if found is None:
-                if name not in self._physics.names:
-                    raise ValueError(f"there is no drone {name!r}")
-                found = self._crazyflies[name] = self._switched_on(name, number)
-            return found
+        if found is None:
+            if name not in self._physics.names:
+                raise ValueError(f"there is no drone {name!r}")
+            new = self._switched_on(name, number)  # takes too long to hold the lock
+            with self._lock:
+                found = self._crazyflies.setdefault(name, new)
+        return found
 
     def _switched_on(self, name: str, number: int) -> Crazyflie:
         crazyflie = Crazyflie(
@@ -113,9 +114,9 @@ class Fleet:
         for show in self.on_report:
             show(name, text)
 
-    def _changed(self, name: str, parameter: str, value: Number) -> None:
+    def _changed(self, name: str, parameter: str) -> None:
         for tell in self.on_change:
-            tell(name, parameter, value)
+            tell(name, parameter)
 
     def _set_controller(self, name: str, controller: Controller) -> None:
         """Let all drones fly with a controller."""

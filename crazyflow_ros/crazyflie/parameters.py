@@ -83,7 +83,7 @@ class Parameters:
         on_set: Called with full name and value before a value is set; may raise ValueError to
             refuse it.
         report: Called with the reason when a client's value is refused.
-        on_change: Called with full name and value after a value was set.
+        on_change: Called with full name after a value was set.
         save: Keeps the values of all stored parameters, by full name; may raise OSError.
     """
 
@@ -92,7 +92,7 @@ class Parameters:
         defaults: Mapping[str, Number],
         on_set: Callable[[str, Number], None],
         report: Callable[[str], None],
-        on_change: Callable[[str, Number], None] = lambda *_: None,
+        on_change: Callable[[str], None] = lambda _: None,
         save: Callable[[Mapping[str, Number]], None] = lambda _: None,
     ) -> None:
         self._on_set, self._report, self._on_change = on_set, report, on_change
@@ -159,7 +159,7 @@ class Parameters:
         """Take over a value that something else has set."""
         number = self._number[name]
         self._values[number] = self._table[number].checked(value)
-        self._on_change(name, self._values[number])
+        self._on_change(name)
 
     def news(self, name: str) -> Packet:
         """Return the packet that tells clients the value of a parameter that others have set."""
@@ -270,7 +270,7 @@ class Parameters:
         with self._lock:
             self._on_set(self._table[number].full_name, stored)
             self._values[number] = stored
-        self._on_change(self._table[number].full_name, stored)
+        self._on_change(self._table[number].full_name)
 
     def _raw(self, number: int) -> bytes:
         return struct.pack(self._table[number].format, self._values[number])

@@ -26,7 +26,6 @@ from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
-from crazyflow_ros.crazyflie.parameters import Number
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
@@ -157,9 +156,8 @@ class CrazyflieServer:
             self._console.append((name, text))
         self._wake()
 
-    def _note_change(self, name: str, parameter: str, value: Number) -> None:
+    def _note_change(self, name: str, parameter: str) -> None:
         """Tell the clients of a drone, except for the one that has set it, a parameter's value."""
-        del value  # clients are told the value that is in force by then
         own = threading.current_thread() is self._thread
         with self._lock:
             self._changed[name, parameter] = self._serving if own else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
@@ -29,7 +30,7 @@ class FirmwareParameters:
         self._simulator = simulator
         self._entries = {entry.full_name: entry for entry in table()}
         self._lock = threading.Lock()  # guards the next line
-        self._changed: dict[tuple[str, str], Number] = {}
+        self._changed: set[tuple[str, str]] = set()
         self._following = False  # while parameters of the node follow those of the firmware
         defaults = {entry.full_name: entry.default for entry in table()}
         self._declare(ALL, defaults)
@@ -95,22 +96,24 @@ class FirmwareParameters:
                     ]
                 )
 
-    def _note(self, drone: str, name: str, value: Number) -> None:
-        """Take note of a value that somebody has set."""
+    def _note(self, drone: str, name: str) -> None:
+        """Take note of a parameter that somebody has set."""
         with self._lock:
-            self._changed[drone, name] = value
+            self._changed.add((drone, name))
 
     def _follow(self) -> None:
         """Set the node's parameters to what the firmware has by now."""
         with self._lock:
-            changed, self._changed = self._changed, {}
-        simulator = self._simulator
-        news = [
-            Parameter(full_name, value=value)
-            for (drone, name), value in changed.items()
-            if simulator.has_parameter(full_name := f"{drone}{_PARAMS}{name}")
-            and simulator.get_parameter(full_name).value != value
-        ]
+            changed, self._changed = self._changed, set()
+        simulator, news = self._simulator, []
+        for drone, name in changed:
+            full_name = f"{drone}{_PARAMS}{name}"
+            with suppress(ValueError):  # the drone was removed
+                value = simulator.firmware(drone).parameters.get(name)
+                if simulator.has_parameter(full_name):
+                    shown = simulator.get_parameter(full_name).value
+                    if self._entries[name].checked(shown) != value:  # but for single precision
+                        news.append(Parameter(full_name, value=value))
         self._following = True
         try:
             simulator.set_parameters(news)
