@@ -8,7 +8,7 @@ state and results.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -131,6 +131,11 @@ class CompiledWorld:
         self._gains[slot] = np.concatenate(own) if own else 0
         for column, values in columns:
             self._gains[slot, column] = values
+
+    @property
+    def gains(self) -> Set[str]:
+        """Names of the gains that have an effect."""
+        return self._form.gains.keys()
 
     def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether `use` compiles nothing for these obstacles."""

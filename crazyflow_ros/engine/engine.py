@@ -506,8 +506,10 @@ class Engine:
 
     def _tune_all(self) -> None:
         """Give the present controller the gains that drones have."""
+        world = self._world
         for name, slot in self._slots.items():
-            self._world.tune(slot, self._tuned.get(name, {}).get(self._world.controller, {}))
+            tuned = self._tuned.get(name, {}).get(world.controller, {})
+            world.tune(slot, {gain: tuned[gain] for gain in tuned.keys() & world.gains})
 
     def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
         """Reset the controllers, and whatever else is stored for a drone."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
@@ -315,7 +316,7 @@ class PhysicsThread:
         change = self._changes.set_controller(member(Controller, controller))
         return self._loop.preparation.put(change)
 
-    def tune(self, name: str, controller: str, gains: Mapping[str, np.ndarray]) -> Future[Snapshot]:
+    def tune(self, name: str, controller: str, gains: Mapping[str, ArrayLike]) -> Future[Snapshot]:
         """Change gains of a drone between two ticks; they last until it is removed.
 
         Args:
@@ -324,13 +325,14 @@ class PhysicsThread:
             gains: New values by name, see `control.gains.GAINS`.
 
         Raises:
-            ValueError: No such drone or controller.
+            ValueError: No such drone, controller or gain, or an impossible value.
 
         The future raises ValueError if a gain has no effect.
         """
         self._simulation.known([name])
         kind = member(Controller, controller)
-        return self._request(lambda: self._changes.tune(name, kind, gains))
+        checked = {gain: check_gain(kind, gain, value) for gain, value in gains.items()}
+        return self._request(lambda: self._changes.tune(name, kind, checked))
 
     # Estimates.
 

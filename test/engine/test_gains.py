@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.control.gains import GAINS
+from crazyflow_ros.control.gains import GAINS, check_gain
 from crazyflow_ros.crazyflie.gains import GAINS as PARAMETERS
 from crazyflow_ros.crazyflie.gains import Gains
 from crazyflow_ros.engine.config import SimulationConfig
@@ -113,3 +113,17 @@ def test_firmware_parameters_cover_the_gains_in_the_units_of_the_firmware() -> N
     assert changed == {controller: set(names) for controller, names in GAINS.items()}
     with pytest.raises(ValueError, match=r"ctrlMel.mass must be within 1e\+07, got -1e\+08"):
         gains.set("ctrlMel.mass", -1e8)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("state.no", 1.0, "pid has no gain 'state.no' that can be changed, have state.kp"),
+        ("state.kp", [1.0, 2.0], "state.kp must be 3 finite numbers"),
+        ("state.kp", [1.0, 2.0, np.nan], "state.kp must be 3 finite numbers"),
+        ("state.thrust_base", 1e8, "state.thrust_base must be within 1e.07, got"),
+    ],
+)
+def test_impossible_gains_are_refused(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_gain(Controller.pid, name, value)
