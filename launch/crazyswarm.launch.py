@@ -15,7 +15,8 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
 from crazyflow_ros.plain_values import declarations
-from crazyflow_ros.ros.crazyswarm.configuration import Swarm, read_files
+from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+from crazyflow_ros.ros.crazyswarm.tree import read_files
 from crazyflow_ros.ros.launch_nodes import end, rviz_nodes, typed
 from crazyflow_ros.ros.launch_support import refuse_unknown
 from crazyflow_ros.ros.parameters.node_parameters import Parameters

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
+from crazyflow_ros.crazyflie.fleet import Fleet
+from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 MODEL = "cf2x_L250"
@@ -36,7 +38,7 @@ class Crazyflies:
         )
 
 
-def _free_port(n: int) -> int:
+def free_port(n: int) -> int:
     """The first of n ports that nobody has."""
     for first in range(20000 + os.getpid() % 100 * 100, 60000, 100):
         opened = []
@@ -76,10 +78,11 @@ def crazyflies(
     logger.propagate = False
     usual = {"true_mass": True, "drone_model": MODEL}
     physics = PhysicsThread(SimulationConfig(**{**usual, **config}), names, logger=logger)  # type: ignore[arg-type]
-    link = link or LinkConfig(port=_free_port(len(names)))
+    link = link or LinkConfig(port=free_port(len(names)))
     if watch is not None:
         physics.every(50, watch, "watch", observes=True)
-    server = CrazyflieServer(physics, link, MODEL, logger)
+    fleet = Fleet(physics, MODEL, link.decks, logger, Storage(link.storage))
+    server = CrazyflieServer(physics, link, fleet, logger)
     physics.start()
     server.start()
     try:

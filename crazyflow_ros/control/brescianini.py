@@ -19,6 +19,7 @@ from jax import Array
 
 from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     BodyState,
@@ -137,16 +138,19 @@ def attitude2force_torque(
     memory: Memory,
     dt: float,
     params: Params,
+    rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
-    """See `Cascade.attitude2force_torque`. Of the desired body rates, only the yaw rate is used."""
+    """See `Cascade.attitude2force_torque`. Of other body rates, only that of the yaw is used."""
     del dt
     rpy, rates, thrust = setpoint
-    return thrust, apart(_torque, body.quat, body.ang_vel, rpy, rates[2], params), memory
+    return thrust, apart(_torque, body, rpy, rates, rate_axes, params), memory
 
 
-def _torque(quat: Vec4, ang_vel: Vec3, rpy: Vec3, yaw_rate: Array, params: Params) -> Vec3:
-    x, y, z = scale(attitude_error(quat, rpy), 1 / params["tau"])
-    wanted = (x, y, z + yaw_rate)
+def _torque(body: BodyState, rpy: Vec3, rates: Vec3, rate_axes: RateAxes, params: Params) -> Vec3:
+    quat, ang_vel = body.quat, body.ang_vel
+    error = attitude_error(quat, with_present_angles(rpy, quat, rate_axes))
+    x, y, z = scale(error, 1 / params["tau"])
+    wanted = with_rates((x, y, z + rates[2]), rates, rate_axes)
     excess = [absolute(w) / params["rate_max"][..., i] for i, w in enumerate(wanted)]
     scaling = 1 / maximum(maximum(excess[0], excess[1]), maximum(excess[2], 1.0))
     error = subtract(scale(wanted, scaling), ang_vel)

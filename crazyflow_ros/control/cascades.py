@@ -14,6 +14,7 @@ from jax import Array
 
 from crazyflow_ros.control import Controller, brescianini, indi, pid
 from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.dynamics.components import BodyState, Vec3, Vec4
 
 Params = dict[str, Array]
@@ -81,6 +82,7 @@ class Cascade(Protocol):
         memory: Memory,
         dt: float,
         params: Params,
+        rate_axes: RateAxes = None,
     ) -> tuple[Array, Vec3, Memory]:
         """Run the attitude and body rate controller.
 
@@ -90,6 +92,7 @@ class Cascade(Protocol):
             memory: Arrays of `ATTITUDE_MEMORY`.
             dt: Period of the controller, s; that of `params`.
             params: `load_params("attitude", ...)`.
+            rate_axes: Whether roll and pitch follow the body rates instead of the angles.
 
         Returns:
             Collective thrust [N], torque about the body axes [N m], the new memory.

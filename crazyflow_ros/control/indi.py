@@ -31,6 +31,7 @@ from jax import Array
 from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.control.filters import LowPass
 from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     BodyState,
@@ -178,17 +179,20 @@ def attitude2force_torque(
     memory: Memory,
     dt: float,
     params: Params,
+    rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
-    """See `Cascade.attitude2force_torque`. The desired body rates are ignored."""
-    rpy_sp, _, thrust = setpoint
+    """See `Cascade.attitude2force_torque`. Other desired body rates are ignored."""
+    rpy_sp, rates, thrust = setpoint
     is_first = memory["ran"][0] == 0
     low_pass, share = params["low_pass"], params["rotor_share"]
     rate, rate_filter = apart(_filtered, body.ang_vel, memory["rate_filter"], is_first, low_pass)
     acc = _change(rate, memory["rate"], is_first, dt)
     x, y, z = before = memory["torque"]
     torque, torque_filter = apart(_filtered, (x, y, z), memory["torque_filter"], is_first, low_pass)
+    rpy_sp = with_present_angles(rpy_sp, body.quat, rate_axes)
     error = apart(attitude_error, body.quat, rpy_sp)
-    command = apart(_torque, error, body.ang_vel, acc, torque, params)
+    wanted = with_rates(_times(vector(params["kR"]), error), rates, rate_axes)
+    command = apart(_torque, wanted, body.ang_vel, acc, torque, params)
     return (
         thrust,
         command,
@@ -202,10 +206,14 @@ def attitude2force_torque(
     )
 
 
-def _torque(error: Vec3, ang_vel: Vec3, acc: Vec3, present: Vec3, params: Params) -> Vec3:
-    """Return the present torque plus what the angular acceleration lacks."""
-    terms = zip(error, ang_vel, acc, vector(params["kR"]), vector(params["kw"]))
-    x, y, z = (kw * (kR * e - w) - a for e, w, a, kR, kw in terms)
+def _times(a: Vec3, b: Vec3) -> Vec3:
+    return (a[0] * b[0], a[1] * b[1], a[2] * b[2])
+
+
+def _torque(rates: Vec3, ang_vel: Vec3, acc: Vec3, present: Vec3, params: Params) -> Vec3:
+    """Return the present torque plus what the angular acceleration lacks for body rates."""
+    terms = zip(rates, ang_vel, acc, vector(params["kw"]))
+    x, y, z = (kw * (rate - w) - a for rate, w, a, kw in terms)
     wanted = add(present, transform(matrix_rows(params["J"]), (x, y, z)))
     x, y, z = (clip(t, -m, m) for t, m in zip(wanted, vector(params["torque_max"])))
     return (x, y, z)

@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import has_controller, load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     BodyState,
@@ -33,7 +34,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
-from crazyflow_ros.elementwise import arctan2, clip, nearest_integer
+from crazyflow_ros.elementwise import arctan2, clip, nearest_integer, zeros_like
 from crazyflow_ros.kernels import apart
 from crazyflow_ros.on_device import on_device
 
@@ -57,7 +58,7 @@ def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
 
 def _load_params(stage: str, drone: str) -> Params:
     model = drone if has_controller(drone, "pid") else _MODEL
-    figures = (_state_gains if stage == "state" else _attitude_gains)(model)
+    figures = _gains(stage, model)
     if model != drone:
         own, other = load_drone(drone), load_drone(model)
         if stage == "state":
@@ -73,28 +74,31 @@ def _load_params(stage: str, drone: str) -> Params:
     return {name: on_device(np.asarray(value, float)) for name, value in figures.items()}
 
 
-def _state_gains(drone: str) -> dict[str, np.ndarray]:
-    """Return gains in SI units from the firmware's, which are in degrees and PWM."""
-    figures = {k: np.array(v) for k, v in load_controller(drone, "pid", "state").items()}
-    newton = 4 * load_drone(drone)["thrust_max"] / load_mellinger(drone, "state")["pwm_max"]
-    for name in _TILT:
-        figures[name] = figures[name] * [_DEGREE, _DEGREE, newton]
-    for name in ("thrust_min", "thrust_max", "thrust_base"):
-        figures[name] = figures[name] * newton
-    return figures | {"tilt_max": figures["tilt_max"] * _DEGREE}
+def _gains(stage: str, drone: str) -> dict[str, np.ndarray]:
+    """Return gains in SI units from the firmware's."""
+    units = firmware_units(stage, drone)
+    figures = load_controller(drone, "pid", stage)
+    return {name: np.array(value) * units.get(name, 1.0) for name, value in figures.items()}
 
 
-def _attitude_gains(drone: str) -> dict[str, np.ndarray]:
-    figures = {k: np.array(v) for k, v in load_controller(drone, "pid", "attitude").items()}
+def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
+    """Return the firmware's units of gains, which are in degrees and PWM, in SI units, by name.
+
+    Args:
+        stage: `state` or `attitude`.
+        drone: Name of the drone, or path of its folder.
+    """
     own, shared = load_drone(drone), load_mellinger(drone, "attitude")
+    newton = own["thrust_max"] / shared["pwm_max"]  # of a rotor
+    if stage == "state":
+        tilt = np.array([_DEGREE, _DEGREE, 4 * newton])
+        thrusts = dict.fromkeys(("thrust_min", "thrust_max", "thrust_base"), 4 * newton)
+        return dict.fromkeys(_TILT, tilt) | thrusts | {"tilt_max": np.array(_DEGREE)}
     # In the firmware's mixer, two rotors give half of the PWM in roll and pitch each.
-    levers = np.array([2 * own["L"], 2 * own["L"], 4 * shared["thrust2torque"]])
-    torque = levers * own["thrust_max"] / shared["pwm_max"]
-    for name in ("rate_kp", "rate_ki", "rate_kd"):
-        figures[name] = figures[name] * torque / _DEGREE
-    for name in ("int_err_max", "rate_int_err_max"):
-        figures[name] = figures[name] * _DEGREE
-    return figures | {"torque_max": figures["torque_max"] * torque}
+    torque = np.array([2 * own["L"], 2 * own["L"], 4 * shared["thrust2torque"]]) * newton
+    rates = dict.fromkeys(("rate_kp", "rate_ki", "rate_kd"), torque / _DEGREE)
+    integrals = dict.fromkeys(("int_err_max", "rate_int_err_max"), np.array(_DEGREE))
+    return rates | integrals | {"torque_max": torque}
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:
@@ -157,21 +161,27 @@ def attitude2force_torque(
     memory: Memory,
     dt: float,
     params: Params,
+    rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
-    """See `Cascade.attitude2force_torque`. The desired body rates are ignored."""
-    rpy_sp, _, thrust = setpoint
+    """See `Cascade.attitude2force_torque`. Other desired body rates are ignored."""
+    rpy_sp, rates, thrust = setpoint
+    rpy_sp = with_present_angles(rpy_sp, body.quat, rate_axes)
     rpy_err, ang_vel = apart(_angles_between, body.quat, rpy_sp), body.ang_vel
     rpy_err_i = _integrated(memory["rpy_err_i"], rpy_err, dt)
     rpy_err_i = _limited(rpy_err_i, vector(params["int_err_max"]))
     wanted = _pi(rpy_err, rpy_err_i, vector(params["kp"]), vector(params["ki"]))
     damping = _times(vector(params["kd"]), ang_vel)
-    rate_err = subtract(subtract(wanted, damping), ang_vel)
+    wanted = with_rates(subtract(wanted, damping), rates, rate_axes)
+    rate_err = subtract(wanted, ang_vel)
     rate_err_i = _integrated(memory["rate_err_i"], rate_err, dt)
     rate_err_i = _limited(rate_err_i, vector(params["rate_int_err_max"]))
     torque = _pi(rate_err, rate_err_i, vector(params["rate_kp"]), vector(params["rate_ki"]))
     x, y, z = memory["prev_ang_vel"]
     change = scale(subtract(ang_vel, (x, y, z)), 1 / dt)
     torque = subtract(torque, _times(vector(params["rate_kd"]), change))
+    if rate_axes is not None:  # an angle that nobody controls must not wind up
+        still = zeros_like(thrust)
+        rpy_err_i = with_rates(rpy_err_i, (still, still, still), rate_axes)
     memory = {"rpy_err_i": rpy_err_i, "rate_err_i": rate_err_i, "prev_ang_vel": ang_vel}
     return thrust, _limited(torque, vector(params["torque_max"])), memory
 

@@ -14,10 +14,12 @@ from pathlib import Path
 import jax
 
 from crazyflow_ros.code_cache import configure_jax
+from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.crazyflie.server import CrazyflieServer
+from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.flight import FlightConfig
@@ -61,6 +63,9 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--loss", type=float, default=0.0, help="share of packets lost, each way")
     program.add_argument("--latency", type=float, default=0.0, help="of packets [s], each way")
+    program.add_argument(
+        "--storage", default=link.storage, metavar="FOLDER", help="keeps stored parameters"
+    )
     return program
 
 
@@ -90,7 +95,9 @@ def main(args: Sequence[str] | None = None) -> int:
             tuple(given.anchors),
             given.loss,
             given.latency,
+            given.storage,
         )
+        storage = Storage(link.storage)
         config = SimulationConfig(
             drone_model=given.model,
             scene=given.scene,
@@ -111,7 +118,8 @@ def main(args: Sequence[str] | None = None) -> int:
         names = [f"cf{i}" for i in range(given.drones)]
         with start_up.compiling(len(names), config):
             physics = PhysicsThread(config, names, logger=logger)
-        server = CrazyflieServer(physics, link, given.model, logger)
+        fleet = Fleet(physics, given.model, link.decks, logger, storage)
+        server = CrazyflieServer(physics, link, fleet, logger)
     except (ValueError, OSError) as error:
         print(f"crazyflie: {error}", file=sys.stderr)
         return _WRONG_USAGE

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros import flight, limits
 from crazyflow_ros.control import Controller
+from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
 from crazyflow_ros.crazyflie.parameters import Number, Parameters
+from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.variables import EXACT, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.flight import Flight, Setpoint
-from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
-from crazyflow_ros.scene.frames import yaw
 
 _PROTOCOL = 12  # version of CRTP, as of the firmware in 2026
 _FIRMWARE = b"2026.08"
@@ -34,11 +35,13 @@ _INFO, _COMMAND = 0, 1  # channels of the supervisor
 _BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
 _ANSWER = 0x80
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
+_RATE = 500  # Hz of the attitude controller, on which no gain depends
 _EXPECTED = (  # parameters with an effect, or from which a pilot expects none on the flight
     *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
     *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
     *(
-        "flightmode.",
+        *(f"flightmode.{name}" for name in ("althold", "poshold", "posSet")),
+        *("flightmode.stabModeRoll", "flightmode.stabModePitch"),
         "cppm.",
         "kalman.resetEstimation",
         "kalman.initial",
@@ -48,41 +51,14 @@ _EXPECTED = (  # parameters with an effect, or from which a pilot expects none o
     *("led.", "ring.", "usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
 )
 
+_NOTHING = np.zeros(4)
+
 Send = Callable[[Packet], None]
 Info = Callable[[], int]
 
 
-@dataclass(frozen=True)
-class Pilot:
-    """Commands the drone of a name in a simulation."""
-
-    physics: PhysicsThread
-    name: str
-    set_controller: Callable[[Controller], None]
-    """Flies with another controller, as all drones of the simulation do."""
-
-    def command(self, setpoint: Setpoint) -> None:
-        """Command the drone from the next tick on; the latest setpoint wins."""
-        self.physics.command(self.name, setpoint)
-
-    @property
-    def estimates(self) -> bool:
-        """Whether the drone flies on an estimate of its state."""
-        return self.physics.snapshot.believed is not None
-
-    def place(self) -> list[float]:
-        """Return where the drone is: position [m] and yaw [rad]."""
-        snapshot = self.physics.snapshot
-        row = snapshot.names.index(self.name)
-        return [*snapshot.pos[row].tolist(), float(yaw(snapshot.quat[row]))]
-
-    def ask(self, setpoint: Setpoint) -> Future[Response]:
-        """Command the drone; the result says whether it refused."""
-        return self.physics.fly({self.name: setpoint})
-
-
 class Crazyflie:
-    """The firmware of one drone. Not thread-safe, except for `parameters.get`.
+    """The firmware of one drone. One thread calls `receive`; any may set its parameters.
 
     Args:
         number: Last byte of its radio address.
@@ -91,6 +67,8 @@ class Crazyflie:
         controller: With which it flies at first.
         pilot: Makes it fly.
         report: Logs and shows on the console what is refused, and why.
+        on_change: Called with the name of a parameter that was set, in any thread.
+        save: Keeps the values of all stored parameters, by name.
 
     Attributes:
         parameters: Its parameters.
@@ -107,14 +85,18 @@ class Crazyflie:
         controller: Controller,
         pilot: Pilot,
         report: Callable[[str], None],
+        on_change: Callable[[str], None],
+        save: Callable[[Mapping[str, Number]], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
         self.memories = Memories(number, decks)
         values: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
         values["stabilizer.controller"] = controller.number
+        self._gains = Gains(model, _RATE, true_mass=pilot.physics.config.true_mass)
+        values |= self._gains.values()
         if pilot.estimates:
             values |= dict(zip(_INITIAL, pilot.place()))
-        self.parameters = Parameters(values, self._on_set, report)
+        self.parameters = Parameters(values, self._on_set, report, on_change, save)
         self.external = External()
         self.watchdog_ms: int | None = None
         self._noted: set[str] = set()
@@ -148,6 +130,8 @@ class Crazyflie:
             battery=None if snapshot.battery is None else snapshot.battery[row],
             flight=flight,
             external=self.external,
+            desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
+            most_thrust=4 * self._most_thrust,
             variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
             ranges=ranges,
             test_value=int(self.parameters.get("system.testLogParam")),
@@ -294,10 +278,10 @@ class Crazyflie:
     def _localisation(self, packet: Packet, time_ms: int) -> Packet | None:
         data, kind = packet.data, packet.data[:1]
         if packet.channel == 0:
-            self._external(np.frombuffer(_exactly(data, 12), "<f4"), None, time_ms)
+            self.tell_pose(np.frombuffer(_exactly(data, 12), "<f4"), None, time_ms)
         elif packet.channel == 1 and kind == b"\x08":
             numbers = np.frombuffer(_exactly(data[1:], 28), "<f4")
-            self._external(numbers[:3], numbers[3:], time_ms)
+            self.tell_pose(numbers[:3], numbers[3:], time_ms)
         elif packet.channel == 1 and kind == b"\x09":
             self._packed(data[1:], 11, time_ms)
         elif packet.channel == 2:
@@ -322,9 +306,19 @@ class Crazyflie:
             pos = np.frombuffer(data[start + 1 : start + 7], "<i2") / 1e3
             quat = data[start + 7 : start + size]
             rotation = decompressed(int.from_bytes(quat, "little")) if quat else None
-            self._external(pos, rotation, time_ms)
+            self.tell_pose(pos, rotation, time_ms)
 
-    def _external(self, pos: np.ndarray, quat: np.ndarray | None, time_ms: int) -> None:
+    def tell_pose(self, pos: ArrayLike, quat: ArrayLike | None, time_ms: int) -> None:
+        """Take note of a pose from outside; from any thread.
+
+        Args:
+            pos: (3,) m, world frame.
+            quat: (4,) attitude xyzw; None if it is unknown.
+            time_ms: Simulated time.
+
+        Raises:
+            ValueError: The pose is impossible.
+        """
         checked = limits.vector("external position", pos, (3,), limits.POSITION)
         rotation = self.external.quat
         if quat is not None:
@@ -335,12 +329,19 @@ class Crazyflie:
             known = None if quat is None else rotation
             self._pilot.physics.tell_pose(self._pilot.name, checked, known, (stds[0], stds[1]))
 
+    def _refused(self, future: Future[Snapshot]) -> None:
+        """Say why gains were not changed."""
+        if not future.cancelled() and (error := future.exception()) is not None:
+            self._report(str(error))
+
     def _on_set(self, name: str, value: Number) -> None:
         """Let a parameter have its effect.
 
         Raises:
             ValueError: The simulator cannot do what the value asks for.
         """
+        if name in GAINS and value != self.parameters.get(name):
+            self._pilot.tune(*self._gains.set(name, float(value))).add_done_callback(self._refused)
         if name == "stabilizer.controller":
             controller = Controller.of_number(int(value)) if value else Controller.default
             self._pilot.set_controller(controller)
@@ -355,7 +356,7 @@ class Crazyflie:
             self._ask(flight.SetGroups(int(value)))
         elif name == "memTst.resetW" and value:
             self.memories.tester.errors = 0
-        if not name.startswith(_EXPECTED) and name not in self._noted:
+        if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
 

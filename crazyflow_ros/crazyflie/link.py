@@ -30,6 +30,8 @@ class LinkConfig:
     """Share of packets that get lost, each way."""
     latency: float = 0.0
     """Delay of packets [s of wall time], each way."""
+    storage: str = ""
+    """Folder in which stored parameters survive a restart, see `storage`; empty: they do not."""
     seed: int = 0
     """Seed of the losses."""
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import errno
 import struct
+import threading
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import isfinite
 
 from crazyflow_ros.crazyflie.contents import Contents
-from crazyflow_ros.crazyflie.packets import CTYPES, Packet
+from crazyflow_ros.crazyflie.packets import CTYPES, Packet, Port
+from crazyflow_ros.limits import shown
 
 Number = int | float
 
 _CONTENTS, _READ, _WRITE, _OTHER = range(4)  # channels
-_SET_BY_NAME, _EXTENDED, _STORE, _STATE, _CLEAR, _DEFAULT, _EXTENDED_2, _DEFAULT_2 = (
-    *(0, 2, 3, 4, 5, 6),
-    *(7, 8),
-)
+_SET_BY_NAME, _UPDATED, _EXTENDED, _STORE, _STATE, _CLEAR, _DEFAULT = range(7)
+_EXTENDED_2, _DEFAULT_2 = 7, 8
 _READ_ONLY_BIT, _EXTENDED_BIT = 0x40, 0x10
 _PERSISTENT = b"\x01"  # the only extended type
 _NOT_STORED, _STORED = b"\x00", b"\x01"
@@ -57,6 +58,8 @@ class Parameter:
             (stored,) = struct.unpack(self.format, struct.pack(self.format, kind(value)))
         except (struct.error, OverflowError, ValueError):
             raise ValueError(f"{self.full_name} is a {self.ctype}, got {value}") from None
+        if not isfinite(stored):
+            raise ValueError(f"{self.full_name} must be finite, got {value}")
         number: Number = stored
         return number
 
@@ -80,6 +83,8 @@ class Parameters:
         on_set: Called with full name and value before a value is set; may raise ValueError to
             refuse it.
         report: Called with the reason when a client's value is refused.
+        on_change: Called with full name after a value was set.
+        save: Keeps the values of all stored parameters, by full name; may raise OSError.
     """
 
     def __init__(
@@ -87,12 +92,17 @@ class Parameters:
         defaults: Mapping[str, Number],
         on_set: Callable[[str, Number], None],
         report: Callable[[str], None],
+        on_change: Callable[[str], None] = lambda _: None,
+        save: Callable[[Mapping[str, Number]], None] = lambda _: None,
     ) -> None:
-        self._on_set, self._report = on_set, report
+        self._on_set, self._report, self._on_change = on_set, report, on_change
+        self._save = save
+        self._lock = threading.Lock()  # held while a value is set
         self._table = table()
         self._number = {entry.full_name: i for i, entry in enumerate(self._table)}
-        self._defaults = [defaults.get(entry.full_name, entry.default) for entry in self._table]
-        self._values = [entry.checked(value) for entry, value in zip(self._table, self._defaults)]
+        given = [defaults.get(entry.full_name, entry.default) for entry in self._table]
+        self._defaults = [entry.checked(value) for entry, value in zip(self._table, given)]
+        self._values = list(self._defaults)
         self._stored: dict[int, Number] = {}
         self._contents = Contents(
             [
@@ -131,10 +141,31 @@ class Parameters:
             raise ValueError(f"{name} is read-only")
         self._set(number, value)
 
+    def restore(self, stored: Mapping[str, Number]) -> None:
+        """Set stored values, as the firmware does when it starts; report those that are wrong."""
+        for name, value in stored.items():
+            number = self._number.get(name)
+            if number is None or not self._table[number].persistent:
+                self._report(f"the stored parameter {shown(name)} is none that can be stored")
+                continue
+            try:
+                self._set(number, value)
+            except ValueError as error:
+                self._report(f"a stored value is left out: {error}")
+            else:
+                self._stored[number] = self._values[number]
+
     def note(self, name: str, value: Number) -> None:
         """Take over a value that something else has set."""
         number = self._number[name]
         self._values[number] = self._table[number].checked(value)
+        self._on_change(name)
+
+    def news(self, name: str) -> Packet:
+        """Return the packet that tells clients the value of a parameter that others have set."""
+        number = self._number[name]
+        data = bytes([_UPDATED]) + number.to_bytes(2, "little") + self._raw(number)
+        return Packet(Port.parameters, _OTHER, data)
 
     def answer(self, packet: Packet) -> Packet | None:
         """Return the answer to a packet of this port; None if it needs none.
@@ -187,12 +218,21 @@ class Parameters:
                 return _STORED + default + struct.pack(entry.format, self._stored[number])
             return _NOT_STORED + default
         if command == _STORE and entry.persistent:
-            self._stored[number] = self._values[number]
-            return b"\0"
+            return self._store(self._stored | {number: self._values[number]})
         if command == _CLEAR and number in self._stored:
-            del self._stored[number]
-            return b"\0"
+            return self._store({k: v for k, v in self._stored.items() if k != number})
         return missing if command in (_STORE, _CLEAR) else None
+
+    def _store(self, stored: dict[int, Number]) -> bytes:
+        """Store values, and return the status."""
+        if stored != self._stored:
+            try:
+                self._save({self._table[i].full_name: value for i, value in stored.items()})
+            except OSError as error:
+                self._report(f"the parameter is not stored: {error}")
+                return bytes([errno.EIO])
+            self._stored = stored
+        return b"\0"
 
     def _set_by_name(self, packet: Packet) -> Packet:
         parts = packet.data[1:].split(b"\0", 2)
@@ -227,8 +267,10 @@ class Parameters:
 
     def _set(self, number: int, value: Number) -> None:
         stored = self._table[number].checked(value)
-        self._on_set(self._table[number].full_name, stored)
-        self._values[number] = stored
+        with self._lock:
+            self._on_set(self._table[number].full_name, stored)
+            self._values[number] = stored
+        self._on_change(self._table[number].full_name)
 
     def _raw(self, number: int) -> bytes:
         return struct.pack(self._table[number].format, self._values[number])

@@ -13,7 +13,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,13 +21,13 @@ from math import gcd
 
 import numpy as np
 
-from crazyflow_ros.control import Controller
-from crazyflow_ros.crazyflie.drone import Crazyflie, Pilot
+from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
 from crazyflow_ros.crazyflie.variables import supervisor_info
-from crazyflow_ros.flight import Flight, FlightEvent
+from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.health import Logger
 
@@ -36,8 +35,6 @@ _LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10
 _MAX_CLIENTS = 16  # of a drone
 _SILENCE = 5.0  # s of wall time after which a client is gone; connected ones send ten a second
 _CHECK_PERIOD = 1.0  # s of wall time between two looks for such clients
-_REPORT_PERIOD = 1.0  # s of wall time
-_MAX_REPORTS = 5  # different ones about a drone in that time
 _BURST = 64  # packets of one drone that are read before those of the others
 _MAX_WAITING = 64  # snapshots of which values are still to be sent
 _MAX_DELAYED = 10_000  # packets
@@ -67,8 +64,8 @@ class CrazyflieServer:
     Args:
         physics: The simulation, before its start.
         config: The link.
-        model: Drone model.
-        logger: Logs what is refused.
+        fleet: The firmware of the drones.
+        logger: Logs what is wrong.
 
     Attributes:
         config: As given.
@@ -78,21 +75,22 @@ class CrazyflieServer:
     """
 
     def __init__(
-        self, physics: PhysicsThread, config: LinkConfig, model: str, logger: Logger
+        self, physics: PhysicsThread, config: LinkConfig, fleet: Fleet, logger: Logger
     ) -> None:
-        self._physics, self.config, self._model, self._logger = physics, config, model, logger
+        self._physics, self.config, self._fleet, self._logger = physics, config, fleet, logger
         self.malformed = self.lost = self.skipped = 0
         self._stations: dict[str, _Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._selector.register(self._wakes, selectors.EVENT_READ)
-        self._lock = threading.Lock()  # guards the three below
+        self._lock = threading.Lock()  # guards the four below
         self._waiting: list[tuple[Snapshot, list[Flight], np.ndarray | None]] = []
         self._delayed: list[tuple[float, int, Callable[[], None]]] = []
         self._console: list[tuple[str, str]] = []
+        self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
+        self._serving: tuple[str, int] | None = None  # the client whose packet is carried out
         self._latest = physics.snapshot, physics.flights()
-        self._reported: dict[str, tuple[float, set[str]]] = {}
         self._order, self._random = count(), np.random.default_rng(config.seed)
         self._logging = self._ranging = False  # read by the physics thread
         self._ending = False
@@ -100,7 +98,9 @@ class CrazyflieServer:
         self._follow(physics.names)
         rate = gcd(physics.freq, _LOG_RATE)
         physics.every(rate, self._observe, "the Crazyflie server", observes=True)
-        physics.on_flight_event(self._show_event)
+        physics.on_flight_event(lambda event: self._show(event.drone, event.text))
+        fleet.on_report.append(self._show)
+        fleet.on_change.append(self._note_change)
 
     @property
     def uris(self) -> dict[str, str]:
@@ -144,30 +144,23 @@ class CrazyflieServer:
         elif before[0].names != snapshot.names:
             self._wake()
 
-    def _show_event(self, event: FlightEvent) -> None:
-        """Show an event of a drone on its console."""
-        with self._lock:
-            self._console.append((event.drone, event.text))
-        self._wake()
-
     # From any thread.
 
     def _wake(self) -> None:
         with suppress(BlockingIOError):  # it is awake already
             os.write(self._waker, b"\0")
 
-    def _report(self, name: str, text: str) -> None:
-        """Log what is refused, and show it on the drone's console."""
-        now = time.monotonic()
+    def _show(self, name: str, text: str) -> None:
+        """Show a text on the console of a drone."""
         with self._lock:
-            since, texts = self._reported.get(name, (-_REPORT_PERIOD, set[str]()))
-            if now - since >= _REPORT_PERIOD:
-                since, texts = now, set()
-            if text in texts or len(texts) >= _MAX_REPORTS:
-                return
-            self._reported[name] = since, texts | {text}
             self._console.append((name, text))
-        self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}")
+        self._wake()
+
+    def _note_change(self, name: str, parameter: str) -> None:
+        """Tell the clients of a drone, except for the one that has set it, a parameter's value."""
+        own = threading.current_thread() is self._thread
+        with self._lock:
+            self._changed[name, parameter] = self._serving if own else None
         self._wake()
 
     def _send(self, station: _Station, to: tuple[str, int], packet: Packet) -> None:
@@ -207,6 +200,7 @@ class CrazyflieServer:
                     self._receive(key.data)
             self._deliver_delayed()
             self._show_console()
+            self._show_changes()
             self._send_logs()
             now = time.monotonic()
             if now >= next_check:
@@ -216,7 +210,7 @@ class CrazyflieServer:
             if snapshot.names != self._followed:
                 try:
                     self._follow(snapshot.names)
-                except OSError as error:
+                except (OSError, ValueError) as error:
                     self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
             for station in self._stations.values():
                 station.firmware.check_watchdog(snapshot.time_ns // 1_000_000)
@@ -226,7 +220,7 @@ class CrazyflieServer:
         """Return how long to wait for packets [s]."""
         due = next_check
         with self._lock:
-            if self._waiting or self._console:
+            if self._waiting or self._console or self._changed:
                 return 0.0
             if self._delayed:
                 due = min(due, self._delayed[0][0])
@@ -251,9 +245,12 @@ class CrazyflieServer:
 
         Raises:
             OSError: Another program has it.
+            ValueError: The drone has just been removed.
         """
         taken = {station.port for station in self._stations.values()}
         port = next(port for port in count(self.config.port) if port not in taken)
+        # The number is that which crazyswarm2 takes from the address.
+        firmware = self._fleet.get(name, int(f"{port % 100:02}", 16))
         opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         opened.setblocking(False)
         try:
@@ -261,29 +258,9 @@ class CrazyflieServer:
         except (OSError, OverflowError) as error:
             opened.close()
             raise OSError(f"udp://{self.config.address}:{port}: {error}") from None
-        firmware = Crazyflie(
-            int(f"{port % 100:02}", 16),  # as crazyswarm2 takes it from an address
-            self._model,
-            self.config.decks,
-            Controller(self._physics.config.controller),
-            Pilot(self._physics, name, partial(self._set_controller, name)),
-            partial(self._report, name),
-        )
         station = _Station(name, port, opened, firmware)
         self._selector.register(opened, selectors.EVENT_READ, station)
         return station
-
-    def _set_controller(self, name: str, controller: Controller) -> None:
-        """Let all drones fly with a controller."""
-
-        def finish(future: Future[Snapshot]) -> None:
-            error = future.exception()
-            text = f"all drones fly with the controller {controller} now"
-            self._report(name, text if error is None else str(error))
-
-        self._physics.set_controller(controller).add_done_callback(finish)
-        for station in self._stations.values():
-            station.firmware.parameters.note("stabilizer.controller", controller.number)
 
     def _receive(self, station: _Station) -> None:
         for _ in range(_BURST):
@@ -307,15 +284,18 @@ class CrazyflieServer:
             send = partial(self._send, station, sender)
             info = partial(self._info, station.name)
             time_ms = self._latest[0].time_ns // 1_000_000
+            self._serving = sender
             station.firmware.receive(packet, client.blocks, info, time_ms, send)
             if packet.port == Port.log:
                 self._note_blocks()
         except ValueError as error:
             self.malformed += 1
-            self._report(station.name, str(error))
+            self._fleet.report(station.name, str(error))
         except Exception as error:  # of this packet alone
             self.malformed += 1
             self._logger.error(f"{station.name}: packet {datagram.hex()} failed: {error!r}")
+        finally:
+            self._serving = None
 
     def _info(self, name: str) -> int:
         """Return the supervisor's bits of a drone; 0 if it has just been removed."""
@@ -373,6 +353,18 @@ class CrazyflieServer:
             for start in range(0, len(line), DATA_SIZE):
                 packet = Packet(Port.console, 0, line[start : start + DATA_SIZE])
                 for client in station.clients:
+                    self._send(station, client, packet)
+
+    def _show_changes(self) -> None:
+        with self._lock:
+            changed, self._changed = self._changed, {}
+        for (name, parameter), by in changed.items():
+            station = self._stations.get(name)
+            if station is None:
+                continue
+            packet = station.firmware.parameters.news(parameter)
+            for client in station.clients:
+                if client != by:
                     self._send(station, client, packet)
 
     def _send_logs(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +24,6 @@ _STREAM, _META = 0, 1  # channels of the setpoint port
 _ALT_HOLD_CENTRE = 32767.0  # thrust that holds the height
 _TILT_TO_SPEED = 1 / 30.0  # m/s for a degree, of flightmode.poshold
 _STICK_CENTRE, _STICK = 1500.0, 500.0  # of a remote control [us]
-_NO_RATES = "setpoints of roll and pitch rates are not supported: send angles"
 _Vertical = type[flight.Takeoff] | type[flight.Land]
 
 
@@ -64,13 +63,10 @@ class Decoder:
             if self.parameter("flightmode.poshold"):
                 return flight.Velocity((pitch * _TILT_TO_SPEED, roll * _TILT_TO_SPEED, climb), turn)
             return flight.AltitudeHold(math.radians(roll), -math.radians(pitch), turn, climb=climb)
-        if not all(self.parameter(f"flightmode.stabMode{name}") for name in ("Roll", "Pitch")):
-            raise ValueError(_NO_RATES)
-        if self.parameter("flightmode.stabModeYaw"):
-            raise ValueError("setpoints of absolute yaw are not supported: send yaw rates")
         if self._locked:
             raise ValueError("thrust is locked: send a setpoint with thrust 0 first")
-        return self._attitude(roll, pitch, turn, thrust)
+        are_rates = [not self.parameter(f"flightmode.stabMode{name}") for name in ("Roll", "Pitch")]
+        return self._attitude(roll, pitch, turn, thrust, are_rates)
 
     def generic(self, packet: Packet) -> flight.Setpoint:
         """Decode a setpoint of the generic commander, or the end of a stream.
@@ -104,10 +100,19 @@ class Decoder:
             raise ValueError(f"unknown high-level command {kind}, expected 0 to 13")
         return decode(self, data)
 
-    def _attitude(self, roll: float, pitch: float, turn: float, thrust: float) -> flight.Setpoint:
+    def _attitude(
+        self,
+        roll: float,
+        pitch: float,
+        turn: float,
+        thrust: float,
+        are_rates: Sequence[bool] = (False, False),
+    ) -> flight.Setpoint:
+        """Return an attitude; roll and pitch are angles [degrees] or rates [degrees/s]."""
         pwm = 0.0 if thrust < _LEAST_THRUST else min(thrust, _MOST_THRUST)
         force = pwm / PWM * self.most_thrust
-        return flight.AttitudeThrust(math.radians(roll), -math.radians(pitch), turn, force)
+        tilt = math.radians(roll), -math.radians(pitch)
+        return flight.AttitudeThrust(*tilt, turn, force, *are_rates)
 
     # Generic setpoints.
 
@@ -143,22 +148,20 @@ class Decoder:
 
     def _manual(self, data: bytes) -> flight.Setpoint:
         roll, pitch, rate, thrust, are_rates = _unpacked("<fffHB", data)
-        if are_rates:
-            raise ValueError(_NO_RATES)
-        return self._attitude(roll, pitch, _yaw(rate), thrust)
+        return self._attitude(roll, pitch, _yaw(rate), thrust, 2 * [bool(are_rates)])
 
     def _remote_control(self, data: bytes) -> flight.Setpoint:
-        """Decode sticks of a remote control; the first auxiliary switch must not ask for rates."""
+        """Decode sticks of a remote control; its first auxiliary switch asks for rates."""
         n_others = data[0] & 0x0F if data else 0
         _, roll, pitch, yaw, thrust, *others = _unpacked(f"<B4H{n_others}H", data)
-        if others and others[0] < _STICK_CENTRE:
-            raise ValueError(_NO_RATES)
+        are_rates = bool(others) and others[0] < _STICK_CENTRE
+        kind = "rate" if are_rates else "ang"
         tilts = [
             -(stick - _STICK_CENTRE) / _STICK * float(self.parameter(f"cppm.{most}"))
-            for stick, most in ((roll, "angRoll"), (pitch, "angPitch"), (yaw, "rateYaw"))
+            for stick, most in ((roll, f"{kind}Roll"), (pitch, f"{kind}Pitch"), (yaw, "rateYaw"))
         ]
         pwm = max(0.0, (thrust - 1000.0) / 1000.0) * PWM
-        return self._attitude(tilts[0], tilts[1], _yaw(tilts[2]), pwm)
+        return self._attitude(tilts[0], tilts[1], _yaw(tilts[2]), pwm, 2 * [are_rates])
 
     # Commands of the high-level commander.
 

@@ -65,6 +65,10 @@ class Telemetry:
     """(3,) voltage [V], current [A], charge drawn [A h]; None without a battery model."""
     flight: Flight
     external: External
+    desired: np.ndarray
+    """(4,) roll, pitch, yaw [rad] and collective thrust [N] that the position controller wants."""
+    most_thrust: float
+    """Collective thrust at full PWM [N]."""
     variances: np.ndarray
     """(9,) of the estimate: position [m], velocity [m/s] and attitude [rad]."""
     ranges: np.ndarray | None = None
@@ -155,6 +159,11 @@ def _attitude(t: Telemetry) -> np.ndarray:
     return np.degrees(t.rpy) * (1, -1, 1)
 
 
+def _desired_attitude(t: Telemetry) -> np.ndarray:
+    """The same of the attitude that the position controller wants."""
+    return np.degrees(t.desired[:3]) * (1, -1, 1)
+
+
 def _lift(t: Telemetry) -> np.ndarray:
     """Acceleration [m/s^2] (3,), with what balances gravity."""
     return t.acc + np.array([0.0, 0.0, GRAVITY])
@@ -235,6 +244,10 @@ VARIABLES: dict[str, Variable] = {
     **_vector("ctrltargetZ", _XYZ, _millimetres(_target(0)), "int16"),
     **_vector("ctrltargetZ", _V, _millimetres(_target(1)), "int16"),
     **_vector("ctrltargetZ", _A, _millimetres(_target(2)), "int16"),
+    **_vector("controller", "roll pitch yaw", _desired_attitude),
+    **_one("controller.actuatorThrust", lambda t: float(t.desired[3]) / t.most_thrust * PWM),
+    **_vector("controller", "r_roll r_pitch r_yaw", lambda t: t.ang_vel * (1, -1, 1)),
+    **_one("controller.accelz", lambda t: float(t.specific_force[2]) / GRAVITY),
     **_vector("posCtl", "targetX targetY targetZ", _aligned_target(0)),
     **_vector("posCtl", "targetVX targetVY targetVZ", _aligned_target(1)),
     **_vector("gyro", _XYZ, lambda t: np.degrees(t.ang_vel)),

@@ -13,26 +13,38 @@ from jax import Array
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics.components import split, stack
-from crazyflow_ros.sim import SimData
-from crazyflow_ros.sim.data import CascadeState, SimControls
+from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls
+from crazyflow_ros.sim.pipeline import replace
 from crazyflow_ros.sim.stages import position_controller, run_if_due
 
 _SIZE = Control.state.sizes[0]
-_QUATERNION, _RATES = slice(9, 13), slice(13, 16)
+_ARE_RATES, _QUATERNION, _RATES = slice(4, 6), slice(9, 13), slice(13, 16)
 
 
 def as_state_command(attitude: np.ndarray) -> np.ndarray:
     """Convert an attitude to the form of a `Control.state` command.
 
     Args:
-        attitude: (7,) roll, pitch, yaw [rad], collective thrust [N], body rates [rad/s].
+        attitude: (9,) roll, pitch, yaw [rad], collective thrust [N], body rates [rad/s], and 1
+            where roll and pitch follow their rates instead of the angles.
 
     Returns:
         (16,) with a quaternion of zeros.
     """
     command = np.zeros(_SIZE)
-    command[:4], command[_RATES] = attitude[:4], attitude[4:]
+    command[:4], command[_RATES], command[_ARE_RATES] = np.split(attitude, (4, 7))
     return command
+
+
+def accept_attitudes(sim: Sim) -> None:
+    """Let the drones of a simulation in state control accept attitude commands."""
+    sim.step_pipeline = replace(sim.step_pipeline, "control_state", control_state_or_attitude)
+    attitude = sim.data.controls.attitude
+    if isinstance(attitude, CascadeAttitude):
+        axes = jnp.asarray(np.zeros((sim.n_worlds, sim.n_drones, 2), attitude.cmd.dtype))
+        controls = sim.data.controls.replace(attitude=attitude.replace(rate_axes=axes))
+        sim.data = sim.data.replace(controls=controls)
 
 
 def control_state_or_attitude(data: SimData) -> SimData:
@@ -61,8 +73,10 @@ def control_state_or_attitude(data: SimData) -> SimData:
             state = state.replace(memory=memory)
         else:
             state = state.replace(pos_err_i=forgotten(state.pos_err_i))
-        return controls.replace(
-            state=state, attitude=attitude.replace(cmd=chosen(numbers[:4], attitude.cmd))
-        )
+        attitude = attitude.replace(cmd=chosen(numbers[:4], attitude.cmd))
+        if isinstance(attitude, CascadeAttitude):
+            axes = numbers[_ARE_RATES]
+            attitude = attitude.replace(rate_axes=stack(tuple(is_attitude * x for x in axes)))
+        return controls.replace(state=state, attitude=attitude)
 
     return run_if_due(data, Control.state, controller)

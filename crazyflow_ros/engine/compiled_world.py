@@ -8,7 +8,7 @@ state and results.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -64,6 +64,7 @@ class CompiledWorld:
         control_period: Ticks between two runs of the outermost controller.
         controller: Position and attitude controller.
         has_rotors: Whether the model has rotors that turn.
+        has_desired: Whether there is a position controller.
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
         gusts: Whether the wind has gusts.
@@ -102,15 +103,39 @@ class CompiledWorld:
         self._form = form = self._found_form()
         self.control, self.control_period = form.control, form.control_period
         self.has_rotors, self.feels_wind = form.has_rotors, form.feels_wind
+        self.has_desired = form.has_desired
         self.max_stretches = form.max_stretches
         self._arguments, self._seen = readable_by_jax(form.ends[-1], form.dtype)
         parts = np.split(self._arguments, form.ends[:-1])
         parts = [part.reshape(shape) for part, shape in zip(parts, form.shapes)]
-        self._state, self.inputs, self._counts, self.wind, self.later = parts
+        self._state, self.inputs, self._counts, self.wind, self.later, self._gains = parts
         self._rest: tuple[Any, ...] = ()
         self.obstacles: Obstacles | None = None
         self.present_program: Program | None = None
         self.leaves = self.fresh()
+        for slot in range(n_drones):
+            self.tune(slot, {})
+
+    def tune(self, slot: int, gains: Mapping[str, np.ndarray]) -> None:
+        """Set the gains of a drone.
+
+        Args:
+            slot: Its number.
+            gains: Those that differ from the controller's own, by name; see `control.gains`.
+
+        Raises:
+            ValueError: A gain has no effect.
+        """
+        columns = [(self._form.gain(name), np.ravel(values)) for name, values in gains.items()]
+        own = [gain.ravel() for gain in self._form.gains.values()]
+        self._gains[slot] = np.concatenate(own) if own else 0
+        for column, values in columns:
+            self._gains[slot, column] = values
+
+    @property
+    def gains(self) -> Set[str]:
+        """Names of the gains that have an effect."""
+        return self._form.gains.keys()
 
     def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether `use` compiles nothing for these obstacles."""
@@ -156,8 +181,8 @@ class CompiledWorld:
         Returns:
             Output at the end of each stretch, (n, M, 36): position, attitude, velocity, angular
             velocity, both accelerations, velocity and specific force in body axes, rotor speeds in
-            RPM, `LOST`, `CONTACT`; with batteries three more columns, as in a snapshot; with
-            estimators `N_BELIEVED` more.
+            RPM, `LOST`, `CONTACT`; with batteries three more columns, as in a snapshot; with a
+            position controller `N_DESIRED` more; with estimators `N_BELIEVED` more.
         """
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)

@@ -20,7 +20,7 @@ from crazyflow_ros.engine.disturbances import (
     MotorEfficiency,
     Wind,
 )
-from crazyflow_ros.engine.form import CONTACT, LOST, N_BELIEVED, Leaves
+from crazyflow_ros.engine.form import CONTACT, LOST, N_BELIEVED, N_DESIRED, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
 from crazyflow_ros.engine.snapshot import SIZES, Believed, Snapshot
@@ -100,6 +100,7 @@ class Engine:
         self._blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
         poses = initial_poses(config, len(names))
         self.lost: dict[str, int] = {}
+        self._tuned: dict[str, dict[Controller, dict[str, np.ndarray]]] = {}
         self._set_inputs(world.inputs)
         self._rotor_angle = self._rotor_vel = np.zeros((world.n_drones, 4))
         self._initial = _parked(0, world.n_drones)
@@ -205,6 +206,8 @@ class Engine:
     def remove(self, name: str) -> None:
         """Free the slot of a drone."""
         slot = self._slots[name]
+        self._tuned.pop(name, None)
+        self._world.tune(slot, {})
         for field, values in _parked(slot, slot + 1).items():
             self._initial[field][slot] = values[0]
         self._initial_inputs[slot] = 0
@@ -239,6 +242,7 @@ class Engine:
         self._initial_inputs = initial_inputs
         self._set_inputs(inputs)
         self._set_slots(self._slots)
+        self._tune_all()
         more = self._world.fresh()
         for path in leaves.keys() & more.keys():
             if world.is_own(path):
@@ -365,6 +369,23 @@ class Engine:
             raise ValueError("a policy flies the drones in place of the controllers")
         check_controller(controller, self.control, Dynamics(self._config.dynamics))
 
+    def tune(self, name: str, controller: Controller, gains: Mapping[str, np.ndarray]) -> None:
+        """Change gains of a drone, now if it flies with their controller; a reset keeps them.
+
+        Args:
+            name: Name of the drone.
+            controller: Whose gains they are.
+            gains: New values by name, see `control.gains`; the others stay.
+
+        Raises:
+            ValueError: A gain has no effect.
+        """
+        tuned = self._tuned.get(name, {})
+        new = tuned | {controller: tuned.get(controller, {}) | dict(gains)}
+        if controller is self._world.controller:
+            self._world.tune(self._slots[name], new[controller])
+        self._tuned[name] = new
+
     def _blow(self, wind: Wind) -> None:
         self.check_wind(wind)
         self.wind = wind
@@ -444,8 +465,15 @@ class Engine:
             contact=rows[:, CONTACT],
             battery=rows[:, CONTACT.stop : CONTACT.stop + 3] if self._config.battery else None,
             believed=self._believed(rows),
+            desired=self._desired(rows),
         )
         return snapshot
+
+    def _desired(self, rows: np.ndarray) -> np.ndarray | None:
+        if not self._world.has_desired:
+            return None
+        start = CONTACT.stop + 3 * self._config.battery
+        return rows[:, start : start + N_DESIRED]
 
     def _believed(self, rows: np.ndarray) -> Believed | None:
         if not self.has_estimator:
@@ -475,6 +503,13 @@ class Engine:
         self.rows = slice(None) if used == list(everything) else np.array(used)
         in_service = {slot for name, slot in slots.items() if name not in self.lost}
         self._idle = [slot for slot in everything if slot not in in_service]
+
+    def _tune_all(self) -> None:
+        """Give the present controller the gains that drones have."""
+        world = self._world
+        for name, slot in self._slots.items():
+            tuned = self._tuned.get(name, {}).get(world.controller, {})
+            world.tune(slot, {gain: tuned[gain] for gain in tuned.keys() & world.gains})
 
     def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
         """Reset the controllers, and whatever else is stored for a drone."""

@@ -32,6 +32,9 @@ CONTACT = slice(LOST + 1, LOST + 7)
 N_BELIEVED = 19
 """Columns of the output with a drone's estimate: position, attitude, velocity, variances."""
 
+N_DESIRED = 4
+"""Columns of the output with the attitude command of a drone's position controller."""
+
 _LONGEST_OUTPUT = 512  # rows per call
 
 
@@ -41,8 +44,8 @@ class Form:
 
     The first argument consists of the parts of `shapes`, end to end: the leaves of the state that
     are of the dtype of positions, the inputs, the phase with the number of stretches and their
-    ticks, the wind, and the commands of later stretches. The second are vectors of the leaves of
-    the other dtypes.
+    ticks, the wind, the commands of later stretches, and the gains. The second are vectors of the
+    leaves of the other dtypes.
     """
 
     initial: Leaves
@@ -56,8 +59,12 @@ class Form:
     """Whether the model has rotors that turn."""
     feels_wind: bool
     """Whether the model has drag."""
+    has_desired: bool
+    """Whether there is a position controller, whose output has columns."""
     n_columns: int
     """Numbers of each drone in a row of the output."""
+    gains: Leaves
+    """Gains of the controllers as they are at first, by name, see `control.gains`."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -85,6 +92,7 @@ class Form:
             (2 + stretches,),
             (N_NUMBERS,),
             (stretches, n, k),
+            (n, sum(gain.size for gain in self.gains.values())),
         )
 
     @cached_property
@@ -95,6 +103,19 @@ class Form:
     @cached_property
     def _dtypes(self) -> list[np.dtype]:
         return list(dict.fromkeys(leaf.dtype for leaf in self.initial.values()))
+
+    def gain(self, name: str) -> slice:
+        """Return the columns of a gain among all gains.
+
+        Raises:
+            ValueError: It has no effect.
+        """
+        if name not in self.gains:
+            known = ", ".join(self.gains) or "none"
+            raise ValueError(f"the gain {name} has no effect here, have {known}")
+        names = list(self.gains)
+        start = sum(self.gains[other].size for other in names[: names.index(name)])
+        return slice(start, start + self.gains[name].size)
 
     def packed(self, leaves: Leaves) -> list[np.ndarray]:
         """Return a state as vectors, one for each dtype; leaves that are missing are initial."""

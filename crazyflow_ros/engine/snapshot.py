@@ -59,6 +59,10 @@ class Snapshot(MirrorState):
     None without batteries."""
     believed: Believed | None = None
     """The estimates of the state; None where drones know the true state."""
+    desired: np.ndarray | None = None
+    """Roll, pitch, yaw [rad] and collective thrust [N] that the position controllers want, shape
+    (M, 4); of a drone that is commanded an attitude, that attitude. None without such controllers.
+    """
 
 
 @dataclass(frozen=True)

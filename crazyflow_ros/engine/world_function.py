@@ -24,9 +24,10 @@ from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
-from crazyflow_ros.engine.attitudes import control_state_or_attitude
+from crazyflow_ros.engine.attitudes import accept_attitudes
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, N_BELIEVED, Form
+from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, N_BELIEVED, N_DESIRED, Form
+from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
 from crazyflow_ros.engine.ticks import holding_step
@@ -39,7 +40,6 @@ from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
 from crazyflow_ros.sim.leaves import path_name
 from crazyflow_ros.sim.pipeline import insert_before
-from crazyflow_ros.sim.pipeline import replace as substitute
 from crazyflow_ros.sim.policy import follow_policy
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import N_NUMBERS
@@ -91,9 +91,7 @@ class WorldFunction:
         elif levels:
             follow_levels(sim, config)
         elif sim.control is Control.state:
-            sim.step_pipeline = substitute(
-                sim.step_pipeline, "control_state", control_state_or_attitude
-            )
+            accept_attitudes(sim)
         stages: list[Stage] = [
             *([CRAZYFLIE_BATTERY] if config.battery else []),
             *([WeakMotors()] if sim.dynamics.has_rotors else []),
@@ -105,10 +103,13 @@ class WorldFunction:
         feels_wind = hasattr(sim.data.params, "wind")
         size, dtype = sim.control.sizes[0] + BESIDE_COMMAND, sim.data.states.pos.dtype
         inputs, wind = np.zeros((n_drones, size), dtype), np.zeros(N_NUMBERS, dtype)
+        self._gains = found_gains(sim.data.controls)
+        gains = np.zeros((n_drones, sum(gain.size for gain in self._gains.values())), dtype)
 
         def step(data: SimData) -> SimData:
             with _as_in_kernel():
-                stepped = self._step_with_inputs(data, jnp.asarray(inputs), jnp.asarray(wind), 0, 1)
+                given = jnp.asarray(inputs), jnp.asarray(wind), jnp.asarray(gains)
+                stepped = self._step_with_inputs(data, *given, 0, 1)
                 return self._without_inputs(stepped, data)
 
         self._has_rotors, self._feels_wind = sim.dynamics.has_rotors, feels_wind
@@ -124,9 +125,12 @@ class WorldFunction:
             control_period=sim.freq // sim.control_freq,
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
+            has_desired=sim.data.controls.state is not None,
             n_columns=CONTACT.stop
             + 3 * config.battery
+            + N_DESIRED * (sim.data.controls.state is not None)
             + N_BELIEVED * (sim.data.estimate is not None),
+            gains=self._gains,
         )
 
     def compile(self, numbers: Any, rest: Sequence[Any], obstacles: Obstacles | None) -> Any:
@@ -148,6 +152,7 @@ class WorldFunction:
         data: SimData,
         inputs: Array,
         wind: Array,
+        gains: Array,
         phase: Array | int,
         n_ticks: Array | int,
         obstacles: Obstacles | None = None,
@@ -164,6 +169,7 @@ class WorldFunction:
         else:
             level = getattr(controls, self._control).replace(cmd=command)
             controls = controls.replace(**{self._control.value: level}, held=self._is_held(armed))
+        controls = with_gains(controls, self._gains, gains)
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
             controls=controls.replace(armed=armed > 0),
@@ -180,14 +186,16 @@ class WorldFunction:
     def _without_inputs(data: SimData, before: SimData) -> SimData:
         """Return the data with the parameters and inputs of plugins that it had before a step."""
         given = {k: before.plugins[k] for k in before.plugins.keys() & {WIND, WeakMotors.LOSS}}
-        return data.replace(params=before.params, plugins=data.plugins | given)
+        controls = with_params_of(data.controls, before.controls)
+        return data.replace(params=before.params, plugins=data.plugins | given, controls=controls)
 
     def _advance_packed(
         self, arguments: Array, rest: Vectors, obstacles: Obstacles | None
     ) -> tuple[Array, Vectors]:
         form, k = self.form, self._control.sizes[0]
         parts = jnp.split(arguments, form.ends[:-1])
-        numbers, inputs, counts, wind, later = (x.reshape(s) for x, s in zip(parts, form.shapes))
+        shaped = (x.reshape(s) for x, s in zip(parts, form.shapes))
+        numbers, inputs, counts, wind, later, gains = shaped
         counts, n_state = counts.astype(jnp.int32), numbers.size
 
         def stretch(i: Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -195,7 +203,7 @@ class WorldFunction:
             n_ticks = counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 before = self._split.unpack(vectors, self._fixed)
-                data = self._step_with_inputs(before, given, wind, phase, n_ticks, obstacles)
+                data = self._step_with_inputs(before, given, wind, gains, phase, n_ticks, obstacles)
                 contact = self._contact(data)  # with the wind, whose drag is no contact
                 data = self._without_inputs(data, before)
             controls = data.controls
@@ -203,7 +211,7 @@ class WorldFunction:
             lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
             lost_column = lost.astype(inputs.dtype)
             readings = [*self._readings(data), lost_column, contact]
-            readings += [*self._battery(data), *self._believed(data)]
+            readings += [*self._battery(data), *self._desired(data), *self._believed(data)]
             row = jnp.concatenate(readings, axis=-1)
             armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
             return (
@@ -247,6 +255,14 @@ class WorldFunction:
             return []
         volts, current = CRAZYFLIE_BATTERY.under_load(data)
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
+
+    @staticmethod
+    def _desired(data: SimData) -> list[Array]:
+        """Return the columns after that, if there is a position controller."""
+        controls = data.controls
+        if controls.state is None or controls.attitude is None:
+            return []
+        return [jnp.where(jnp.isfinite(controls.attitude.cmd), controls.attitude.cmd, 0)[0]]
 
     @staticmethod
     def _believed(data: SimData) -> list[Array]:

@@ -126,29 +126,37 @@ class Start:
 
 
 class Attitude(NamedTuple):
-    """Constant roll and pitch with a turning heading, for the attitude controller."""
+    """Constant roll and pitch, or their rates, with a turning heading, for the attitude controller.
+
+    A controller that knows no rate modes levels the axes of rates, as the firmware's Mellinger.
+    """
 
     roll: float
-    """rad."""
+    """rad; or rad/s about the body's x axis."""
     pitch: float
-    """rad."""
+    """rad; or rad/s about the body's y axis."""
     yaw: float
     """Initial yaw, rad."""
     yaw_rate: float
     """rad/s."""
     thrust: float
     """Collective, N."""
+    are_rates: tuple[bool, bool] = (False, False)
+    """Whether roll and pitch are rates."""
 
     def heading(self, seconds: float) -> float:
         """Return the yaw [rad] after a time."""
         return self.yaw + self.yaw_rate * seconds
 
     def command(self, seconds: float) -> np.ndarray:
-        """Return (7,) roll, pitch, yaw [rad], thrust [N] and the body rates [rad/s] of the turn."""
-        upright = cos(self.pitch)
-        rates = (-sin(self.pitch), sin(self.roll) * upright, cos(self.roll) * upright)
-        angles = (self.roll, self.pitch, self.heading(seconds))
-        return np.array([*angles, self.thrust, *(self.yaw_rate * rate for rate in rates)])
+        """Return (9,) roll, pitch, yaw [rad], thrust [N], body rates [rad/s], and `are_rates`."""
+        given = (self.roll, self.pitch)
+        roll, pitch = (0.0 if is_rate else x for x, is_rate in zip(given, self.are_rates))
+        turn = (-sin(pitch), sin(roll) * cos(pitch), cos(roll) * cos(pitch))
+        rates = [self.yaw_rate * share for share in turn]
+        for i, is_rate in enumerate(self.are_rates):
+            rates[i] = given[i] if is_rate else rates[i]
+        return np.array([roll, pitch, self.heading(seconds), self.thrust, *rates, *self.are_rates])
 
 
 @dataclass(frozen=True)

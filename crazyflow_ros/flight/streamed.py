@@ -271,17 +271,22 @@ class AttitudeThrust(AttitudeSetpoint):
     """
 
     roll: float
-    """rad."""
+    """rad; or rad/s about the body's x axis."""
     pitch: float
-    """rad, positive is forward."""
+    """rad, positive is forward; or rad/s about the body's y axis."""
     yaw_rate: float
     """rad/s, counter-clockwise."""
     thrust: float
     """Collective, N, 0 or more; limited by the motors."""
+    roll_is_rate: bool = False
+    pitch_is_rate: bool = False
 
     def __post_init__(self) -> None:
-        limits.number("roll", self.roll, limits.ANGLE)
-        limits.number("pitch", self.pitch, limits.ANGLE)
+        for name, is_rate in (("roll", self.roll_is_rate), ("pitch", self.pitch_is_rate)):
+            if is_rate:
+                limits.number(f"{name} rate", getattr(self, name), limits.ANGULAR_VELOCITY)
+            else:
+                limits.number(name, getattr(self, name), limits.ANGLE)
         limits.number("yaw rate", self.yaw_rate, limits.ANGULAR_VELOCITY)
         _check_thrust(self.thrust)
 
@@ -291,13 +296,25 @@ class AttitudeThrust(AttitudeSetpoint):
         if start.state.stands and self.thrust == 0:
             return no_motion(start, start.state)
         yaw = _within_a_turn(start.reference)
-        attitude = Attitude(self.roll, self.pitch, yaw, self.yaw_rate, self.thrust)
+        are_rates = (bool(self.roll_is_rate), bool(self.pitch_is_rate))
+        attitude = Attitude(self.roll, self.pitch, yaw, self.yaw_rate, self.thrust, are_rates)
         return Plan(attitude=attitude, bounded=False, timeout=LEVEL_TIMEOUT)
 
     def lapsed(self, rules: Rules) -> Setpoint:
         """Level out, with the same thrust."""
         del rules
         return LevelOut(self.thrust)
+
+    def check(self, control: Control) -> None:
+        """Raise ValueError also if rates are to be followed by drones in attitude control."""
+        super().check(control)
+        if self.has_rates and control is Control.attitude:
+            raise ValueError("roll and pitch rates need control=state, the drones have attitude")
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether roll or pitch is a rate."""
+        return self.roll_is_rate or self.pitch_is_rate
 
 
 @dataclass(frozen=True)

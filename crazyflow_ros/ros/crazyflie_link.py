@@ -23,7 +23,7 @@ def declare(simulator: SimulatorNode) -> None:
         return
     config, logger = LinkConfig(**vars(p.crazyflie), seed=p.seed), simulator.get_logger()
     try:
-        server = CrazyflieServer(simulator.physics, config, p.drone_model, logger)
+        server = CrazyflieServer(simulator.physics, config, simulator.fleet, logger)
     except OSError as error:
         expected = f"the first of {len(simulator.drones)} free UDP ports ({error})"
         raise ParameterError("crazyflie.port", expected, p.crazyflie.port) from None

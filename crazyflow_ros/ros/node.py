@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -32,11 +33,12 @@ from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
 from crazyflow_ros.ros.services.waiting import Waiting
 from crazyflow_ros.ros.topics.state_topics import StateSender
-from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.start_up import StartUp, process_age
 from crazyflow_ros.worker import Worker
 
 if TYPE_CHECKING:
+    from crazyflow_ros.crazyflie.fleet import Fleet
     from crazyflow_ros.ros.parameters.wind import WindParameters
     from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
     from crazyflow_ros.ros.recording.recorder import Recorder
@@ -124,7 +126,7 @@ class SimulatorNode(Node):
         p = self.parameters
         self.sensor_file = SensorFile((), p.drone_model)
         self._declare("sensors.sensors_file")
-        config, self.link = p.simulation_config(), self._link()
+        config, self.link = self._simulation_config(), self._link()
         if self.parameters.record:
             self.recorder = self._recorder()
         shape = (
@@ -165,6 +167,20 @@ class SimulatorNode(Node):
             self.rotor_transforms = self._rotor_transforms(self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """The firmware of the drones, for those who serve them as Crazyflies."""
+        from crazyflow_ros.crazyflie.fleet import Fleet
+        from crazyflow_ros.crazyflie.storage import Storage
+
+        p, link = self.parameters, self.parameters.crazyflie
+        try:
+            storage = Storage(link.storage)
+        except ValueError as error:
+            expected = f"a folder ({error})"
+            raise ParameterError("crazyflie.storage", expected, link.storage) from None
+        return Fleet(self.physics, p.drone_model, link.decks, self.get_logger(), storage)
 
     def start(self) -> None:
         """Start the simulation and log that the node is ready."""
@@ -314,6 +330,9 @@ class SimulatorNode(Node):
     def _read_parameters(self) -> Parameters:
         """Declare all parameters, and read those of the simulation."""
         return declare(self, Parameters)
+
+    def _simulation_config(self) -> SimulationConfig:
+        return self.parameters.simulation_config()
 
     def _recorder(self) -> Recorder:
         path, wall_time = self.parameters.record, self.parameters.record_wall_time

@@ -313,6 +313,11 @@ class Changes:
         self._engine.restart_estimate(name, initial)
         self.show()
 
+    def tune(self, name: str, controller: Controller, gains: Mapping[str, np.ndarray]) -> None:
+        """Change gains of a drone; see `Engine.tune`."""
+        self._simulation.known([name])
+        self._engine.tune(name, controller, gains)
+
     def tell_pose(self, name: str, pose: np.ndarray, std: Sequence[float]) -> None:
         """Tell a drone where it is; see `Engine.tell_pose`."""
         self._simulation.known([name])

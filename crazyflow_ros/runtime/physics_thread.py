@@ -13,13 +13,15 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control.gains import check_gain
+from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import DroneState, Snapshot
 from crazyflow_ros.flight import Flight, FlightState, Setpoint
-from crazyflow_ros.flight.streamed import AttitudeSetpoint
+from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.members import member
 from crazyflow_ros.runtime.changes import (
     Changes,
@@ -314,6 +316,24 @@ class PhysicsThread:
         change = self._changes.set_controller(member(Controller, controller))
         return self._loop.preparation.put(change)
 
+    def tune(self, name: str, controller: str, gains: Mapping[str, ArrayLike]) -> Future[Snapshot]:
+        """Change gains of a drone between two ticks; they last until it is removed.
+
+        Args:
+            name: Name of the drone.
+            controller: The `Controller` whose gains they are; others do not notice.
+            gains: New values by name, see `control.gains.GAINS`.
+
+        Raises:
+            ValueError: No such drone, controller or gain, or an impossible value.
+
+        The future raises ValueError if a gain has no effect.
+        """
+        self._simulation.known([name])
+        kind = member(Controller, controller)
+        checked = {gain: check_gain(kind, gain, value) for gain, value in gains.items()}
+        return self._request(lambda: self._changes.tune(name, kind, checked))
+
     # Estimates.
 
     def restart_estimate(self, name: str, initial: ArrayLike) -> Future[Snapshot]:
@@ -573,6 +593,10 @@ class PhysicsThread:
             setpoint.check(self.control)
             if self.config.policy and isinstance(setpoint, AttitudeSetpoint):
                 raise ValueError("a policy flies the drones: they follow positions, not attitudes")
+            has_rates = isinstance(setpoint, AttitudeThrust) and setpoint.has_rates
+            if has_rates and not Dynamics(self.config.dynamics).has_rotors:
+                expected = f"dynamics=first_principles, the drones have {self.config.dynamics}"
+                raise ValueError(f"roll and pitch rates need {expected}")
 
     def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
         """Carry out `action` between two ticks; the future has the state after it."""

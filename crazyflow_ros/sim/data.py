@@ -176,6 +176,8 @@ class CascadeAttitude(Struct):
     params: dict[str, Array]
     freq: int = static_field()
     controller: Controller = static_field()
+    rate_axes: Array | None = None
+    """(N, M, 2) 1 where roll or pitch follows `ang_vel_des` instead of an angle; None: nowhere."""
 
     @staticmethod
     def create(

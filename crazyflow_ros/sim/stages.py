@@ -226,6 +226,7 @@ def _cascade_attitude(data: SimData, level: CascadeAttitude) -> SimControls:
         _components(level.memory),
         1 / level.freq,
         level.params,
+        None if level.rate_axes is None else split(level.rate_axes > 0),  # type: ignore[arg-type]
     )
     runs = controls.armed[..., 0] & (thrust > 0)
     tx, ty, tz = (jnp.where(runs, t, 0.0) for t in torque)

@@ -175,6 +175,34 @@ def test_a_controller_has_the_gradient_of_finite_differences(controller: str) ->
         assert_differentiable(output, jnp.asarray(x))
 
 
+@pytest.mark.parametrize("controller", OTHERS)
+def test_an_axis_that_follows_a_rate_does_not_depend_on_its_angle(controller: str) -> None:
+    """Nor on how long it was there; the desired torque vanishes at the desired rate."""
+    with jax.enable_x64(True):
+        cascade = CASCADES[controller]
+        params = cascade.load_params("attitude", DRONE, 500)
+
+        def torque(roll: float, rate: float, told: float, runs: int = 1) -> np.ndarray:
+            memory = fresh(cascade.ATTITUDE_MEMORY)
+            drone = body((0, 0, 0), Rotation.from_euler("x", roll).as_quat(), ang_vel=(rate, 0, 0))
+            setpoint = (components((0.3, 0, 0)), components((told, 0, 0)), jnp.asarray(0.3))
+            axes = (jnp.asarray(True), jnp.asarray(False))
+            for _ in range(runs):
+                _, found, memory = cascade.attitude2force_torque(
+                    drone, setpoint, memory, 0.002, params, axes
+                )
+            return np.asarray(found)
+
+        start = torque(0.0, 0.0, 2.0)
+        assert start[0] > 1e-5
+        np.testing.assert_allclose(torque(1.2, 0.0, 2.0), start, atol=1e-12)
+        np.testing.assert_allclose(torque(-2.5, 0.0, 2.0), start, atol=1e-12)
+        if controller != "pid":  # whose derivative sees a jump of the rate in the first run
+            np.testing.assert_allclose(torque(1.2, 2.0, 2.0), 0.0, atol=1e-12)
+        upside = torque(3.0, 2.0, 2.0, 100)
+        np.testing.assert_allclose(upside, torque(0.5, 2.0, 2.0, 100), atol=1e-9)
+
+
 @pytest.mark.soak
 def test_a_flight_has_the_gradient_of_finite_differences() -> None:
     with jax.enable_x64(True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, crazyflies
+from crazyflie_helpers import Crazyflies, crazyflies, free_port
 
-from crazyflow_ros.flight import FlightState, Takeoff
+from crazyflow_ros.crazyflie import LinkConfig
+from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.flight import FlightState, FullState, Takeoff
 from crazyflow_ros.runtime import Snapshot
 
 pytest.importorskip("cflib", reason="cflib is not installed")
@@ -190,6 +193,32 @@ def test_targets_are_logged_along_axes_that_turn_with_the_heading(
             assert time.monotonic() < deadline, values
 
 
+def test_the_attitude_that_the_controller_wants_is_logged(
+    served: Crazyflies, tmp_path: Path
+) -> None:
+    """In steady wind the drone has it, but for the sway; the thrust balances gravity and drag."""
+    flown(served)
+    config = LogConfig("wanted", 50)
+    for axis in ("roll", "pitch", "yaw"):
+        config.add_variable(f"controller.{axis}", "float")
+        config.add_variable(f"stateEstimate.{axis}", "float")
+    more = LogConfig("thrusts", 50)
+    more.add_variable("controller.actuatorThrust", "float")
+    more.add_variable("stabilizer.thrust", "float")
+    with connected(served, tmp_path) as cf:
+        with SyncLogger(cf, config) as logger:
+            found = [values for (_, values, _), _ in zip(logger, range(40))]
+        mean = {name: np.mean([values[name] for values in found]) for name in found[0]}
+        assert mean["controller.pitch"] > 1.0 and mean["controller.roll"] > 0.5  # against the wind
+        for axis in ("roll", "pitch", "yaw"):
+            wanted, has = mean[f"controller.{axis}"], mean[f"stateEstimate.{axis}"]
+            assert has == pytest.approx(wanted, abs=0.3), axis
+        with SyncLogger(cf, more) as logger:
+            found = [values for (_, values, _), _ in zip(logger, range(20))]
+        wanted, has = (np.mean([v[name] for v in found]) for name in found[0])
+        assert has == pytest.approx(wanted, rel=0.05) and 30_000 < wanted < 60_000
+
+
 def test_integers_compressed_values_and_half_precision(served: Crazyflies, tmp_path: Path) -> None:
     config = LogConfig("mixed", 100)
     for name, kind in (
@@ -288,6 +317,40 @@ def test_thrust_is_locked_until_it_was_zero(tmp_path: Path) -> None:
         finally:
             stop.set()
             thread.join(T)
+
+
+def test_rates_are_flown(tmp_path: Path) -> None:
+    """Rolls and pitches at a rate with the old and the new type of setpoint, by the PID loops."""
+    seen: list[np.ndarray] = []
+
+    def watch(now: Snapshot) -> None:
+        seen.append(np.degrees(now.ang_vel[0, :2]))
+
+    with (
+        crazyflies(controller="pid", watch=watch) as served,
+        connected(served, tmp_path) as cf,
+    ):
+        flown(served, 2.0)
+        for name in ("flightmode.stabModeRoll", "flightmode.stabModePitch"):
+            cf.param.set_value(name, 0)
+            until(lambda name=name: cf.param.get_value(name) == "0", name)  # type: ignore[misc]
+        told = cf.commander
+        told.send_setpoint(0.0, 0.0, 0.0, 0)  # unlocks the thrust
+
+        def turns(send: Callable[[], None], rates: tuple[float, float]) -> bool:
+            send()
+            return any(np.abs(now - rates).max() < 15 for now in seen[-5:])
+
+        until(
+            lambda: turns(lambda: told.send_setpoint(60.0, 30.0, 0.0, 50000), (60.0, 30.0)),
+            "rates with the old type",
+        )
+        until(
+            lambda: turns(
+                lambda: told.send_setpoint_manual(-60.0, -30.0, 0.0, 75, True), (-60.0, -30.0)
+            ),
+            "rates with the new type",
+        )
 
 
 def test_setpoints_of_all_kinds_are_followed(served: Crazyflies, tmp_path: Path) -> None:
@@ -445,3 +508,86 @@ def test_memories_say_which_decks_there_are(served: Crazyflies, tmp_path: Path) 
         eeprom.update(lambda _: done.set())
         assert done.wait(T) and eeprom.valid
         assert eeprom.elements["radio_address"] >> 8 == 0xE7E7E7E7
+
+
+def test_gains_change_the_flight(tmp_path: Path) -> None:
+    """A weaker spring of the height: the time constant of the PID loop is that of its gain."""
+    with crazyflies(2, controller="pid") as served, connected(served, tmp_path) as cf:
+        flown(served)
+        assert cf.param.get_value("posCtlPid.zKp") == "2.0"
+        slow = {"posCtlPid.zKp": "0.25", "posCtlPid.zKi": "0.0"}
+        for name, value in slow.items():
+            cf.param.set_value(name, value)
+            until(lambda n=name, v=value: cf.param.get_value(n) == v, name)  # type: ignore[misc]
+        before = served.physics.snapshot.pos[:, 2]
+        still = np.zeros(3)
+        for i in range(2):
+            pos = (*served.physics.snapshot.pos[i, :2], before[i] + 0.3)
+            served.physics.command(f"cf{i}", FullState(pos, still, still, 0.0))
+        start = served.physics.snapshot.time_ns
+        served.physics.pause().result(T)
+        climbed = []
+        while len(climbed) < 15:  # 3 s
+            for i in range(2):
+                pos = (*served.physics.snapshot.pos[i, :2], before[i] + 0.3)
+                served.physics.command(f"cf{i}", FullState(pos, still, still, 0.0))
+            now = served.physics.step(100).result(T)
+            climbed.append(now.pos[:, 2] - before)
+        assert now.time_ns > start
+        # An exponential with 4 s: 0.3 (1 - exp(-3 / 4)) after 3 s; the other one is there.
+        assert climbed[-1][0] == pytest.approx(0.3 * (1 - np.exp(-3 / 4)), abs=0.02)
+        assert climbed[-1][1] > 0.27
+        for value, why in (("nan", "must be finite, got nan"), ("1e9", "must be within 1e+07")):
+            cf.param.set_value("posCtlPid.zKp", value)
+            refused = f"posCtlPid.zKp {why}"
+            until(lambda r=refused: any(r in x for x in served.log), refused)  # type: ignore[misc]
+        assert cf.param.get_value("posCtlPid.zKp") == "0.25"
+        cf.param.set_value("posCtlPid.zKd", "0.1")
+        kept = "cf0: parameter posCtlPid.zKd is kept, and has no effect in the simulator"
+        until(lambda: kept in served.log, "a note")
+
+
+def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
+    """Until they are cleared; the default is what it was, and other drones have theirs."""
+    folder = tmp_path / "stored" / "parameters"
+
+    def asked(ask: Callable[..., None], name: str) -> object:
+        found, done = [], threading.Event()
+        ask(name, lambda _, value: (found.append(value), done.set()))
+        assert done.wait(T), name
+        return found[0]
+
+    def link() -> LinkConfig:
+        return LinkConfig(port=free_port(2), storage=str(folder))
+
+    with crazyflies(2, link()) as served, connected(served, tmp_path) as cf:
+        for name, value in (("ring.effect", "9"), ("ctrlMel.kp_z", "2.5")):
+            cf.param.set_value(name, value)
+            until(lambda n=name, v=value: cf.param.get_value(n) == v, name)  # type: ignore[misc]
+            assert asked(cf.param.persistent_store, name) is True
+        state = asked(cf.param.persistent_get_state, "ring.effect")
+        assert (state.is_stored, state.default_value, state.stored_value) == (True, 6, 9)
+        served.physics.reset().result(T)
+    assert json.loads((folder / "cf0.json").read_text()) == {"ctrlMel.kp_z": 2.5, "ring.effect": 9}
+    (folder / "cf1.json").write_text('{"ring.effect": 300, "no.such": 1, "ring.solidRed": "x"}')
+
+    with crazyflies(2, link()) as served, connected(served, tmp_path) as cf:
+        assert cf.param.get_value("ring.effect") == "9"
+        assert cf.param.get_value("ctrlMel.kp_z") == "2.5"
+        assert asked(cf.param.persistent_clear, "ring.effect") is True
+        assert not asked(cf.param.persistent_get_state, "ring.effect").is_stored
+        assert any("cf1.json is not read: expected numbers by name" in x for x in served.log)
+    assert json.loads((folder / "cf0.json").read_text()) == {"ctrlMel.kp_z": 2.5}
+    (folder / "cf1.json").write_text('{"ring.effect": 300, "no.such": 1, "led.bitmask": 1}')
+
+    (folder / "cf0.json").unlink()
+    (folder / "cf0.json").mkdir()  # to where nothing can be written
+    with crazyflies(2, link()) as served, connected(served, tmp_path) as cf:
+        assert cf.param.get_value("ctrlMel.kp_z") == "1.25"
+        assert asked(cf.param.persistent_store, "ring.effect") is False
+        texts = "\n".join(served.log)
+        assert "cf0: the parameter is not stored:" in texts
+        assert "cf1: a stored value is left out: ring.effect is a uint8, got 300" in texts
+        assert "cf1: the stored parameter led.bitmask is none that can be stored" in texts
+    with pytest.raises(ValueError, match="storage must be a folder, got '/dev/null/x'"):
+        Storage("/dev/null/x")

@@ -157,10 +157,11 @@ def test_logs_and_parameters_are_those_of_the_drone(run: Run) -> None:
 
 
 def test_refusals_are_in_the_log(run: Run) -> None:
-    """The program asks for the complementary estimator, and would set gains that nobody reads."""
+    """One asks for the complementary estimator, others set parameters that nobody reads."""
     i = ALL.index("step-by-step/sbs_connect_log_param.py")
     refused = f"cf{i}: stabilizer.estimator must be 2 (Kalman), got 1"
     assert refused in run.log
-    i = ALL.index("parameters/basicparam.py")
-    told = f"cf{i}: parameter pid_attitude.pitch_kd is kept, and has no effect in the simulator"
+    i = ALL.index("parameters/persistent_params_from_file.py")
+    told = f"cf{i}: parameter activeMarker.back is kept, and has no effect in the simulator"
     assert told in run.log
+    assert not any("pid_attitude.pitch_kd" in line for line in run.log)  # a gain, which acts

@@ -60,6 +60,16 @@ def turn(degrees: float) -> float:
             flight.AttitudeThrust(turn(10), turn(10), 0.0, THRUST * 0.5),
         ),
         (
+            *(11, "<fffHB", (50, -60, 90, 32768, 1)),
+            flight.AttitudeThrust(
+                *(turn(50), turn(60), turn(90), THRUST * 32768 / 65535, True, True)
+            ),
+        ),
+        (  # half of the way, at up to 720 degrees/s
+            *(3, "<B4HH", (1, 1250, 1750, 1500, 1500, 1000)),
+            flight.AttitudeThrust(turn(360), turn(360), 0.0, THRUST * 0.5, True, True),
+        ),
+        (
             *(6, "<hhhhhhhhhIhhh", (1000, 0, -500, 1, 2, 3, 4, 5, 6, 3 << 30, 100, 0, -200)),
             flight.FullState(
                 *((1.0, 0.0, -0.5), (1e-3, 2e-3, 3e-3), (4e-3, 5e-3, 6e-3)),
@@ -135,11 +145,15 @@ def test_modes_change_what_attitude_setpoints_mean() -> None:
     assert same(
         decoder(posSet=1).attitude(packet(1500)), flight.Position((6.0, 3.0, 1.5), turn(90))
     )
-    for mode in ("stabModeRoll", "stabModePitch"):
-        with pytest.raises(ValueError, match="roll and pitch rates are not supported"):
-            decoder(**{mode: 0}).attitude(packet(0))
-    with pytest.raises(ValueError, match="absolute yaw"):
-        decoder(stabModeYaw=1).attitude(packet(0))
+    for mode, are_rates in (("stabModeRoll", (True, False)), ("stabModePitch", (False, True))):
+        assert same(
+            decoder(**{mode: 0}).attitude(packet(0)),
+            flight.AttitudeThrust(turn(3), turn(6), turn(-90), 0.0, *are_rates),
+        )
+    assert same(  # which the firmware does not read
+        decoder(stabModeYaw=1).attitude(packet(0)),
+        flight.AttitudeThrust(turn(3), turn(6), turn(-90), 0.0),
+    )
 
 
 def test_trajectories_are_read_from_their_memory() -> None:

@@ -69,6 +69,18 @@ def test_an_attitude_turns_from_the_heading_that_there_was() -> None:
     assert heading == pytest.approx(40.0 - 12 * np.pi + 1.2)
 
 
+def test_an_axis_with_a_rate_has_no_angle() -> None:
+    told = AttitudeThrust(3.0, -0.2, 0.0, 0.3, roll_is_rate=True)
+    attitude = told.plan(airborne((0, 0, 1), 0.0), RULES).attitude
+    assert attitude is not None
+    np.testing.assert_allclose(attitude.command(0.4), (0, -0.2, 0, 0.3, 3.0, 0, 0, 1, 0))
+    AttitudeThrust(300.0, 0.0, 0.0, 0.3).check(Control.attitude)
+    with pytest.raises(ValueError, match="rates need control=state, the drones have attitude"):
+        told.check(Control.attitude)
+    with pytest.raises(ValueError, match="roll rate must be within"):
+        AttitudeThrust(1e6, 0.0, 0.0, 0.3, roll_is_rate=True)
+
+
 def test_body_rates_of_an_attitude_are_those_of_its_rotation() -> None:
     attitude, h = Attitude(0.4, -0.3, 0.2, 1.7, 0.3), 1e-6
 
@@ -76,7 +88,7 @@ def test_body_rates_of_an_attitude_are_those_of_its_rotation() -> None:
         return Rotation.from_euler("xyz", attitude.command(t)[:3])
 
     rates = (rotation(0.5 - h).inv() * rotation(0.5 + h)).as_rotvec() / (2 * h)
-    np.testing.assert_allclose(attitude.command(0.5)[4:], rates, atol=1e-6)
+    np.testing.assert_allclose(attitude.command(0.5)[4:7], rates, atol=1e-6)
 
 
 def test_hover_reaches_its_velocity_and_height_along_a_bounded_course() -> None:
@@ -223,6 +235,37 @@ def test_it_tilts_and_turns_as_it_is_told(physics: PhysicsThread) -> None:
     roll, pitch, turned = Rotation.from_quat(now.quat[0]).as_euler("xyz")
     assert (roll, pitch) == pytest.approx((0.1, 0.15), abs=0.02)
     assert turned - heading == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("controller", "rate"), [("pid", 9.0), ("mellinger", 1.0)])
+def test_rates_are_followed_as_in_the_firmware(controller: str, rate: float) -> None:
+    """PID flies a full roll; Mellinger's attitude term levels the drone meanwhile."""
+    config = SimulationConfig(start_paused=True, real_time_factor=0.0, controller=controller)
+    physics = PhysicsThread(config, NAMES)
+    physics.start()
+    try:
+        fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 2.0 * RULES.weight), 1.5)
+        rolls = AttitudeThrust(rate, 0.0, 0.0, RULES.weight, True, True)
+        most, turned = 0.0, 0.0
+        for _ in range(40):
+            now = fly(physics, rolls, 0.02)
+            most, turned = max(most, tilt(now)), turned + now.ang_vel[0, 0] / 50
+        if controller == "pid":
+            assert most > 3.0 and turned == pytest.approx(0.8 * rate, rel=0.1)
+        else:
+            assert 0.1 < most < 0.3 and turned == pytest.approx(tilt(now), abs=0.02)
+        fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 1.3 * RULES.weight), 0.8)
+        assert tilt(physics.snapshot) < 0.1  # nothing has wound up
+    finally:
+        physics.stop()
+    assert physics.failed is None
+
+
+def test_rates_need_rotors() -> None:
+    physics = PhysicsThread(SimulationConfig(start_paused=True, dynamics="so_rpy"), NAMES)
+    rolls = AttitudeThrust(1.0, 0.0, 0.0, 0.3, roll_is_rate=True)
+    with pytest.raises(ValueError, match="dynamics=first_principles, the drones have so_rpy"):
+        physics.fly({"cf0": rolls})
 
 
 def test_attitudes_are_followed_as_in_attitude_control() -> None:

@@ -1,15 +1,13 @@
 """The configuration of crazyswarm2: robots, their types, and what is logged. No ROS.
 
-All of it comes as one tree, from its files or from parameters of the node. What is set for a robot
+What is set for a robot
 goes before what is set for its type, and that before what is set for all.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,18 +16,17 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.plain_values import ParameterError
-from crazyflow_ros.yaml_files import load_yaml
-
-Tree = Mapping[str, Any]
-Number = int | float
-
-ROBOT_DESCRIPTION, POSES_DEADLINE = "robot_description", "poses_qos_deadline"
-_POSES_FRAME = "poses_frame_id"
-NAMES = (
-    *("robots", "robot_types", "all", "fileversion", "warnings", "firmware_params", "sim"),
-    *(ROBOT_DESCRIPTION, POSES_DEADLINE, _POSES_FRAME),
+from crazyflow_ros.ros.crazyswarm.tree import (
+    POSES_DEADLINE,
+    POSES_FRAME,
+    Tree,
+    get,
+    leaves,
+    merge,
+    table,
 )
-"""Names at the top of the tree."""
+
+Number = int | float
 
 CONTROLLER = "stabilizer.controller"
 """The firmware's parameter that selects the controller."""
@@ -52,13 +49,13 @@ _TYPES = {
 }
 """Drones by the names of robot types in crazyswarm2's and Bitcraze's files."""
 _KEY = "drone_model"
+_TRACKED = ("vendor", "librigidbodytracker")  # kinds of tracking by motion capture
 _WORLD = "world"
 _LONGEST_PERIOD = 255  # of a log block, in steps
 STEPS = 100
 """Steps of the periods of log blocks, per second."""
 _SLOWEST = math.ceil(10 * STEPS / _LONGEST_PERIOD) / 10  # Hz
 _DEFAULT_DEADLINE = 100.0  # Hz
-_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # for YAML a text, for ROS a number
 
 
 @dataclass(frozen=True)
@@ -132,12 +129,12 @@ class Swarm:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        robots, types = _table(tree, "robots"), _table(tree, "robot_types")
+        robots, types = table(tree, "robots"), table(tree, "robot_types")
         self.robots = tuple(
-            self._robot(name, _table(robots, name, "robots."), types)
+            self._robot(name, table(robots, name, "robots."), types)
             for name in robots
-            if _get(robots, name, "enabled", bool, "robots.")
-            and self._connects(_table(robots, name, "robots."), types)
+            if get(robots, name, "enabled", bool, "robots.")
+            and self._connects(table(robots, name, "robots."), types)
         )
         """Those that are enabled, in the order of the file."""
         if not self.robots:
@@ -180,16 +177,16 @@ class Swarm:
     @property
     def poses_frame(self) -> str:
         """Frame of motion capture."""
-        frame = self._tree.get(_POSES_FRAME, _WORLD)
+        frame = self._tree.get(POSES_FRAME, _WORLD)
         if not isinstance(frame, str):
-            raise ParameterError(_POSES_FRAME, "the name of a frame", frame)
+            raise ParameterError(POSES_FRAME, "the name of a frame", frame)
         return frame
 
     @cached_property
     def statistics_period(self) -> float:
         """Time between two messages about the connections [s]; 0 if there are none."""
-        warnings = _table(self._tree, "warnings")
-        if not _table(warnings, "communication", "warnings.").get("publish_stats", False):
+        warnings = table(self._tree, "warnings")
+        if not table(warnings, "communication", "warnings.").get("publish_stats", False):
             return 0.0
         frequency = warnings.get("frequency", 1.0)
         if type(frequency) not in (int, float) or not 0 < frequency <= STEPS:
@@ -202,7 +199,7 @@ class Swarm:
 
     @cached_property
     def _of_others(self) -> Settings:
-        return self._settings([("all", _table(self._tree, "all"))])
+        return self._settings([("all", table(self._tree, "all"))])
 
     @staticmethod
     def _connects(robot: Tree, types: Tree) -> bool:
@@ -212,14 +209,14 @@ class Swarm:
 
     def _robot(self, name: str, robot: Tree, types: Tree) -> Robot:
         where = f"robots.{name}"
-        kind = _get(robot, "", "type", str, where)
+        kind = get(robot, "", "type", str, where)
         layers = [
-            ("all", _table(self._tree, "all")),
-            (f"robot_types.{kind}", _table(types, kind, "robot_types.")),
+            ("all", table(self._tree, "all")),
+            (f"robot_types.{kind}", table(types, kind, "robot_types.")),
             (where, robot),
         ]
         model = _drone_model(where, kind, layers)
-        uri = _get(robot, "", "uri", str, where)
+        uri = get(robot, "", "uri", str, where)
         return Robot(name, uri, model, _position(where, robot), self._settings(layers))
 
     def _settings(self, layers: list[tuple[str, Tree]]) -> Settings:
@@ -230,132 +227,19 @@ class Swarm:
         for where, layer in layers:
             if self._tree.get("fileversion", 0) >= 3:
                 frame = layer.get("reference_frame", frame)
-            tracking = _table(layer, "motion_capture", where + ".").get("tracking", tracking)
-            for name, value in _leaves(_table(layer, "firmware_params", where + ".")):
+            capture = table(layer, "motion_capture", where + ".")
+            if type(capture.get("enabled")) is bool:  # before fileversion 3
+                tracking = _TRACKED[0] if capture["enabled"] else ""
+            tracking = capture.get("tracking", tracking)
+            for name, value in leaves(table(layer, "firmware_params", where + ".")):
                 if type(value) not in (int, float):
                     raise ParameterError(f"{where}.firmware_params.{name}", "a number", value)
                 parameters[name] = value
-            _merge(logging, _table(layer, "firmware_logging", where + "."))
+            merge(logging, table(layer, "firmware_logging", where + "."))
         if not isinstance(frame, str) or not frame:
             raise ParameterError("reference_frame", "the name of a frame", frame)
         topics = _log_topics(logging) if logging.get("enabled", False) else ()
-        is_tracked = tracking in ("vendor", "librigidbodytracker")
-        return Settings(frame, topics, parameters, is_tracked)
-
-
-def read_files(crazyflies: str, server: str, motion_capture: str) -> dict[str, Any]:
-    """Read crazyswarm2's files into one tree. Paths may be empty.
-
-    Args:
-        crazyflies: Path of crazyflies.yaml.
-        server: Path of server.yaml.
-        motion_capture: Path of motion_capture.yaml, of which frame and rate of the poses count.
-
-    Raises:
-        ParameterError: A file cannot be read, or is not such a file.
-    """
-    tree = dict(_of_file("crazyflies_yaml_file", crazyflies, ()))
-    if crazyflies and "robots" not in tree:
-        raise ParameterError("crazyflies_yaml_file", "a file with robots", crazyflies)
-    tree |= _of_file("server_yaml_file", server, ("/crazyflie_server", "ros__parameters"))
-    path = ("/motion_capture_tracking", "ros__parameters")
-    topics = _table(_of_file("motion_capture_yaml_file", motion_capture, path), "topics")
-    qos = _table(_table(topics, "poses"), "qos")
-    found = {POSES_DEADLINE: qos.get("deadline"), _POSES_FRAME: topics.get("frame_id")}
-    return tree | {name: value for name, value in found.items() if value is not None}
-
-
-def _of_file(parameter: str, path: str, keys: tuple[str, ...]) -> Tree:
-    if not path:
-        return {}
-    try:
-        content = load_yaml(path)
-    except ValueError as error:
-        raise ParameterError(parameter, f"a YAML file ({error})", path) from None
-    for key in keys:
-        content = content.get(key) if isinstance(content, dict) else None
-    if not isinstance(content, dict):
-        expected = f"a file with {' / '.join(keys)}" if keys else "a file with robots"
-        raise ParameterError(parameter, expected, path)
-    return content
-
-
-def flattened(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield name and value of all parameters of a tree.
-
-    Raises:
-        ParameterError: A value is none that a parameter can have.
-    """
-    for name, value in _leaves(tree, prefix):
-        if isinstance(value, str) and _NUMBER.fullmatch(value):
-            value = float(value)
-        elif isinstance(value, list):
-            kinds = {type(element) for element in value}
-            if kinds == {int, float}:
-                value = [float(element) for element in value]
-            elif len(kinds) > 1 or not kinds <= {bool, int, float, str}:
-                raise ParameterError(name, "a list of numbers or texts", value)
-        elif not isinstance(value, bool | int | float | str | None):
-            raise ParameterError(name, "a number, a text or a list", value)
-        if value not in (None, []):  # which parameters cannot express
-            yield name, value
-
-
-def unflattened(parameters: Tree) -> dict[str, Any]:
-    """Return the tree of parameters, the inverse of `flattened`; others are left out.
-
-    Raises:
-        ParameterError: A name is that of a value and of a group.
-    """
-    tree: dict[str, Any] = {}
-    for name, value in sorted(parameters.items()):
-        *groups, last = name.split(".")
-        if (groups or [last])[0] not in NAMES:
-            continue
-        place = tree
-        for group in groups:
-            place = place.setdefault(group, {})
-            if not isinstance(place, dict):
-                raise ParameterError(name, f"no value for {group}", value)
-        place[last] = list(value) if isinstance(value, array) else value
-    return tree
-
-
-def _leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
-def _merge(into: dict[str, Any], tree: Tree) -> None:
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            below = into.get(key)
-            into[key] = below = dict(below) if isinstance(below, Mapping) else {}
-            _merge(below, value)
-        else:
-            into[key] = value
-
-
-def _table(tree: Tree, key: str, where: str = "") -> Tree:
-    """Return a part of a tree; empty if it is missing."""
-    table = tree.get(key)
-    if table is None:
-        return {}
-    if not isinstance(table, Mapping):
-        raise ParameterError(f"{where}{key}", "settings by name", table)
-    return table
-
-
-def _get(tree: Tree, key: str, name: str, kind: type, where: str) -> Any:
-    value = (_table(tree, key, where) if key else tree).get(name)
-    if type(value) is not kind:
-        expected = {bool: "true or false", str: "a text"}[kind]
-        full_name = ".".join(filter(None, (where.rstrip("."), key, name)))
-        raise ParameterError(full_name, expected, value)
-    return value
+        return Settings(frame, topics, parameters, tracking in _TRACKED)
 
 
 def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]]) -> str:
@@ -386,13 +270,13 @@ def _position(where: str, robot: Tree) -> tuple[float, float, float]:
 
 def _log_topics(logging: Tree) -> tuple[LogTopic, ...]:
     where, topics = "firmware_logging.", []
-    for name, values in _table(logging, "default_topics", where).items():
+    for name, values in table(logging, "default_topics", where).items():
         topic = f"{where}default_topics.{name}"
         if name not in DEFAULT_TOPICS:
             raise ParameterError(topic, f"one of {', '.join(DEFAULT_TOPICS)}", name)
         frequency = values.get("frequency") if isinstance(values, Mapping) else values
         topics.append(LogTopic.of(name, frequency, (), topic))
-    for name, values in _table(logging, "custom_topics", where).items():
+    for name, values in table(logging, "custom_topics", where).items():
         topic = f"{where}custom_topics.{name}"
         if not isinstance(values, Mapping) or "vars" not in values:
             raise ParameterError(topic, "frequency and vars", values)

@@ -157,7 +157,7 @@ class _Moment:
             self._flights = self._simulator.physics.flights()
         row = self.snapshot.names.index(drone)
         ranges = self.distances()[row] if with_ranges else None
-        firmware = self._simulator.firmware[drone]
+        firmware = self._simulator.firmware(drone)
         return firmware.telemetry(self.snapshot, row, self._flights[row], ranges)
 
 

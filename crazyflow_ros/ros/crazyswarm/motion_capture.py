@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from motion_capture_tracking_interfaces.msg import NamedPose, NamedPoseArray
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
 
 TOPIC = "poses"
+_MOST_POSES = 1000  # in a message
 
 
 class PosesTopic(SampleTopics):
@@ -86,9 +88,37 @@ class PosesTopic(SampleTopics):
                 publisher.publish(message)
 
 
+class ExternalPoses:
+    """Tells the drones the poses that another node publishes."""
+
+    def __init__(self, simulator: CrazyflieServer) -> None:
+        self._simulator = simulator
+        # Without a deadline, which publishers would have to offer.
+        qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        simulator.create_subscription(NamedPoseArray, TOPIC, self._tell, qos)
+
+    def _tell(self, message: NamedPoseArray) -> None:
+        if len(message.poses) > _MOST_POSES:
+            raise ValueError(f"expected at most {_MOST_POSES} poses, got {len(message.poses)}")
+        simulator = self._simulator
+        time_ms = simulator.physics.snapshot.time_ns // 1_000_000
+        for named in message.poses:
+            if named.name not in simulator.drones:  # another object
+                continue
+            p, q = named.pose.position, named.pose.orientation
+            quat = None if isnan(q.w) else (q.x, q.y, q.z, q.w)
+            try:
+                simulator.firmware(named.name).tell_pose((p.x, p.y, p.z), quat, time_ms)
+            except ValueError as error:
+                raise ValueError(f"{named.name}: {error}") from None
+
+
 def declare(simulator: CrazyflieServer) -> None:
     """Read the file of the parameter `sensors`, and add the motion capture system."""
     sensors_file.declare(simulator)
+    if simulator.settings.motion_capture.external:
+        ExternalPoses(simulator)
+        return
     if not any(robot.settings.is_tracked for robot in simulator.swarm.robots):
         return
     parameters, given = simulator.parameters, simulator.settings.motion_capture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from std_msgs.msg import String
 
 from crazyflow_ros.description.urdf import urdf
-from crazyflow_ros.ros.crazyswarm.configuration import ROBOT_DESCRIPTION
+from crazyflow_ros.ros.crazyswarm.tree import ROBOT_DESCRIPTION
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 
 if TYPE_CHECKING:

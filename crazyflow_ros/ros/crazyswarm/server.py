@@ -6,23 +6,27 @@ launch file gives them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.plain_values import ParameterError, Spec
-from crazyflow_ros.ros.crazyswarm import configuration
+from crazyflow_ros.ros.crazyswarm import tree
 from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
 from crazyflow_ros.ros.crazyswarm.traffic import Traffic
 from crazyflow_ros.ros.node import SimulatorNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.runtime import SimulationConfig
 
 if TYPE_CHECKING:
+    from crazyflow_ros.crazyflie.drone import Crazyflie
     from crazyflow_ros.ros.crazyswarm.log_topics import LogTopics
 
 NODE = "crazyflie_server"
+
+_NUMBER = 0xE7  # of a Crazyflie whose address nobody has set
 
 # Topics of ours that have names of theirs, or that they do not have.
 _OFF = ("odom", "pose", "imu", "range", "joint_states")
@@ -56,6 +60,9 @@ class MotionCaptureParameters:
         float, Spec("Standard deviation of the rotation about an axis [rad]", 0.0, 1.0)
     ] = 0.0
     delay: Annotated[float, Spec("Age of the poses [s]", 0.0, 10.0)] = 0.0
+    external: Annotated[
+        bool, Spec("Another node publishes /poses, and the drones measure those")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -74,32 +81,30 @@ class CrazyflieServer(SimulatorNode):
     Attributes:
         settings: Parameters beside those of the simulator and of crazyswarm2.
         swarm: The robots and what is set for them.
-        firmware: The firmware of each drone.
         traffic: Counts what is sent to the drones.
         log_topics: Publishes what they log.
     """
 
     settings: ServerParameters
     swarm: Swarm
-    firmware: dict[str, Crazyflie]
     traffic: Traffic
     log_topics: LogTopics
 
     def __init__(self) -> None:
-        self.firmware, self.traffic = {}, Traffic()
+        self.traffic = Traffic()
         super().__init__(NODE)
 
     def _read_parameters(self) -> Parameters:
         self.settings = given = declare(self, ServerParameters, others=("",))
         files = (given.crazyflies_yaml_file, given.server_yaml_file)
-        tree = configuration.read_files(*files, given.motion_capture_yaml_file)
-        for name, value in configuration.flattened(tree):
+        found = tree.read_files(*files, given.motion_capture_yaml_file)
+        for name, value in tree.flattened(found):
             if not self.has_parameter(name):  # what is given goes before the files
                 self.declare_parameter(name, value)
         values = {name: p.value for name, p in self.get_parameters_by_prefix("").items()}
-        self.swarm = Swarm(configuration.unflattened(values))
+        self.swarm = Swarm(tree.unflattened(values))
         names = [robot.name for robot in self.swarm.robots]
-        known = (*vars(given), *configuration.NAMES, *(f"{name}." for name in names))
+        known = (*vars(given), *tree.NAMES, *(f"{name}." for name in names))
         parameters = declare(self, Parameters, self._defaults(), known)
         if parameters.drones != tuple(names):
             expected = f"the robots that are enabled: {', '.join(names)}"
@@ -123,20 +128,40 @@ class CrazyflieServer(SimulatorNode):
             "drone_model": model,
             "controller": str(self.swarm.controller),
             "initial_poses": poses,
-            "mocap": any(robot.settings.is_tracked for robot in robots),
+            "mocap": not self.settings.motion_capture.external
+            and any(robot.settings.is_tracked for robot in robots),
             "flight.auto_arm": model != BRUSHLESS,
             "flight.exact_durations": True,
             **{f"publish_rates.{name}": 0 for name in _OFF},
         }
+
+    def _simulation_config(self) -> SimulationConfig:
+        config = super()._simulation_config()
+        if not self.settings.motion_capture.external or config.estimator == Estimator.none:
+            return config
+        return replace(config, positioning=replace(config.positioning, external=True))
 
     @property
     def _features(self) -> tuple[str, ...]:
         ours = [_IN_PLACE_OF.get(name, name) for name in super()._features if name not in _WITHOUT]
         return (*ours, *_LAST)
 
+    def firmware(self, drone: str) -> Crazyflie:
+        """The firmware of a drone."""
+        uris = {robot.name: robot.uri for robot in self.swarm.robots}
+        return self.fleet.get(drone, _number(uris.get(drone, "")))
+
     def _declare(self, feature: str) -> None:
         if feature not in _WITHOUT:
             super()._declare(_IN_PLACE_OF.get(feature, feature))
+
+
+def _number(uri: str) -> int:
+    """Return the number of a Crazyflie, the last byte of its address."""
+    try:
+        return int(uri[-2:], 16)
+    except ValueError:
+        return _NUMBER
 
 
 def build() -> CrazyflieServer:

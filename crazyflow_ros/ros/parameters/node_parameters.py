@@ -152,6 +152,9 @@ class CrazyflieLink:
     ] = ()
     loss: Annotated[float, Spec("Share of packets that get lost, each way", 0.0, 0.99)] = 0.0
     latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
+    storage: Annotated[
+        str, Spec("Folder in which stored parameters survive a restart; empty: they do not")
+    ] = ""
 
 
 @dataclass(frozen=True)

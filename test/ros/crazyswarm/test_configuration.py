@@ -11,7 +11,8 @@ import yaml
 from crazyswarm import configuration
 
 from crazyflow_ros.plain_values import ParameterError
-from crazyflow_ros.ros.crazyswarm.configuration import Swarm, flattened, read_files, unflattened
+from crazyflow_ros.ros.crazyswarm.configuration import Swarm
+from crazyflow_ros.ros.crazyswarm.tree import flattened, read_files, unflattened
 
 
 def changed(where: str, value: Any, *robots: str) -> dict[str, Any]:
@@ -35,6 +36,12 @@ def test_robots_that_are_enabled_become_drones() -> None:
     assert swarm.robots[1].initial_position == (0.0, 0.8, 0.0)
     assert {robot.drone_model for robot in swarm.robots} == {"cf2x_L250"}
     assert all(robot.settings.is_tracked for robot in swarm.robots)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_older_files_switch_motion_capture_on_and_off(enabled: bool) -> None:
+    content = changed("robot_types.cf21.motion_capture", {"enabled": enabled, "marker": "x"})
+    assert [robot.settings.is_tracked for robot in Swarm(content).robots] == [enabled, enabled]
 
 
 def test_an_object_without_a_connection_is_no_drone() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
+from crazyflie_helpers import free_port
 from crazyflie_interfaces.msg import (
     ConnectionStatisticsArray,
     FullState,
@@ -68,7 +71,10 @@ def content() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    arguments = ("-p", "real_time_factor:=5.0", "-p", "motion_capture.dropout:=0.2")
+    arguments = (
+        *("-p", "real_time_factor:=5.0", "-p", "motion_capture.dropout:=0.2"),
+        *("-p", f"crazyflie.port:={free_port(2)}"),
+    )
     folder = tmp_path_factory.mktemp("server")
     with ServerProcess(DOMAIN, folder, content(), arguments) as process:
         yield process
@@ -227,6 +233,33 @@ def test_full_state_for_all(client: Client) -> None:
     client.until(are_there, "the height", 60)
 
 
+def test_cflib_and_ros_share_the_parameters(
+    client: Client, server: ServerProcess, tmp_path: Path
+) -> None:
+    """A value set here is seen there, and the reverse; also by a client that is connected."""
+    pytest.importorskip("cflib", reason="cflib is not installed")
+    import cflib.crtp
+    from cflib.crazyflie import Crazyflie
+    from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+
+    found = re.search(r"Crazyflies for cflib: (udp://\S+)", server.log)
+    assert found, server.log
+    cflib.crtp.init_drivers()
+    with SyncCrazyflie(found[1], cf=Crazyflie(rw_cache=str(tmp_path))) as scf:
+        scf.wait_for_params()
+        values = scf.cf.param
+        assert values.get_value("locSrv.extPosStdDev") == "0.0010000000474974513"
+        values.set_value("ring.effect", 7)
+        client.until(lambda: value_of(client, "cf1.params.ring.effect") == [7], "the effect", 30)
+        assert value_of(client, "cf2.params.ring.effect") == [6]
+        assert client.set_parameter("cf1.params.ring.effect", 3).successful
+        client.until(lambda: values.get_value("ring.effect") == "3", "the effect in cflib", 30)
+        assert client.set_parameter("all.params.ring.effect", 2).successful
+        client.until(lambda: values.get_value("ring.effect") == "2", "that of all", 30)
+        assert client.set_parameter("cf1.params.ctrlMel.kp_xy", 0.5).successful
+        client.until(lambda: values.get_value("ctrlMel.kp_xy") == "0.5", "the gain in cflib", 30)
+
+
 def test_status_follows_the_supervisor(client: Client) -> None:
     def info(drone: str = "cf1") -> int:
         return int(client.latest(Status, f"{drone}/status").supervisor_info)
@@ -346,6 +379,50 @@ def test_statistics_count_commands(client: Client) -> None:
     assert messages[-1].stats[0].uri == "radio://0/80/2M/FFE7E7E7E7"
     one = client.latest(ConnectionStatisticsArray, "cf2/connection_statistics")
     assert (one.header.frame_id, one.stats[0].uri) == ("mocap", "radio://0/80/2M/E7E7E7E7E6")
+
+
+@pytest.mark.parametrize("estimator", ["none", pytest.param("kalman", marks=pytest.mark.soak)])
+def test_drones_measure_the_poses_of_another_node(tmp_path: Path, estimator: str) -> None:
+    """With an estimator, a drone believes them; impossible ones, or of others, change nothing."""
+    from motion_capture_tracking_interfaces.msg import NamedPose, NamedPoseArray
+
+    given = content()
+    logging = given["all"]["firmware_logging"]
+    logging["custom_topics"] = {"told": {"frequency": 50, "vars": ["locSrv.x", "locSrv.qw"]}}
+    given["all"]["firmware_params"] |= {"locSrv": {"extPosStdDev": 1e-3, "extQuatStdDev": 0.05}}
+    domain = own_domain(f"{__name__}.external")
+    arguments = ("-p", "motion_capture.external:=true", "-p", f"estimator:={estimator}")
+    with ServerProcess(domain, tmp_path, given, arguments) as process:
+        client = Client(domain, simulator=SERVER)
+        publisher = client.publisher(NamedPoseArray, "poses")
+
+        def tell(name: str, x: float, w: float) -> None:
+            pose = NamedPose(name=name)
+            pose.pose.position.x, pose.pose.position.z = x, STANDING
+            pose.pose.orientation.w = w
+            publisher.publish(NamedPoseArray(poses=[pose]))
+
+        def knows(drone: str, x: float, w: float) -> bool:
+            for name in ("ball", "cf1"):
+                tell(name, 0.2, 1.0)
+            tell("cf2", 0.1, math.nan)
+            told = client.latest(LogDataGeneric, f"{drone}/told").values
+            believed = estimator == "none" or abs(place(client, drone)[0] - x) < 0.02
+            return bool(np.allclose(told, (x, w), atol=1e-6)) and believed
+
+        client.until(lambda: knows("cf1", 0.2, 1.0), "a pose", 60)
+        client.until(lambda: knows("cf2", 0.1, 0.0), "a position", 60)
+        for x, w, refusal in (
+            (math.inf, 1.0, "cf1: external position must be 3 finite numbers, got"),
+            (0.2, 0.0, "cf1: external attitude"),
+        ):
+
+            def is_refused(x: float = x, w: float = w, refusal: str = refusal) -> bool:
+                tell("cf1", x, w)
+                return refusal in process.log
+
+            client.until(is_refused, refusal, 30)
+        client.close()
 
 
 class Failing(ServerProcess):

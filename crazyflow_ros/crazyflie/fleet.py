@@ -1,0 +1,133 @@
+"""The Crazyflies of a simulation, each with its firmware, which all who serve them share."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from crazyflow_ros.control import Controller
+from crazyflow_ros.crazyflie.drone import Crazyflie
+from crazyflow_ros.crazyflie.pilot import Pilot
+from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime.health import Logger
+
+_CONTROLLER = "stabilizer.controller"
+
+Changed = Callable[[str, str], None]
+"""Takes the drone, and the name of the parameter that was set; called in any thread."""
+Report = Callable[[str, str], None]
+"""Takes the drone and a text."""
+
+_REPORT_PERIOD = 1.0  # s of wall time
+_MAX_REPORTS = 5  # different ones about a drone in that time
+
+
+class Fleet:
+    """The Crazyflies of a simulation by name; thread-safe. Those of removed drones are forgotten.
+
+    Args:
+        physics: The simulation.
+        model: Drone model.
+        decks: Names of the decks of each drone, see `memories.DECKS`.
+        logger: Logs what is refused.
+        storage: Keeps stored parameters beyond the simulation.
+
+    Attributes:
+        on_change: Called after a parameter was set.
+        on_report: Called with what is refused, in any thread.
+    """
+
+    def __init__(
+        self,
+        physics: PhysicsThread,
+        model: str,
+        decks: Sequence[str],
+        logger: Logger,
+        storage: Storage,
+    ) -> None:
+        self._storage = storage
+        self._physics, self._model, self._decks, self._logger = physics, model, decks, logger
+        self._lock = threading.Lock()  # guards the two below
+        self._crazyflies: dict[str, Crazyflie] = {}
+        self._reported: dict[str, tuple[float, set[str]]] = {}
+        self.on_change: list[Changed] = []
+        self.on_report: list[Report] = []
+        physics.on_change(self._forget)
+
+    def get(self, name: str, number: int) -> Crazyflie:
+        """Return the Crazyflie of a drone.
+
+        Args:
+            name: Name of the drone.
+            number: Last byte of its radio address, if it is asked for the first time.
+
+        Raises:
+            ValueError: There is no such drone.
+        """
+        with self._lock:
+            found = self._crazyflies.get(name)
+        if found is None:
+            if name not in self._physics.names:
+                raise ValueError(f"there is no drone {name!r}")
+            new = self._switched_on(name, number)  # takes too long to hold the lock
+            with self._lock:
+                found = self._crazyflies.setdefault(name, new)
+        return found
+
+    def _switched_on(self, name: str, number: int) -> Crazyflie:
+        crazyflie = Crazyflie(
+            number,
+            self._model,
+            self._decks,
+            Controller(self._physics.config.controller),
+            Pilot(self._physics, name, partial(self._set_controller, name)),
+            partial(self.report, name),
+            partial(self._changed, name),
+            partial(self._storage.save, name),
+        )
+        try:
+            crazyflie.parameters.restore(self._storage.load(name))
+        except ValueError as error:
+            self.report(name, str(error))
+        return crazyflie
+
+    def _forget(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            for name in self._crazyflies.keys() - set(snapshot.names):
+                del self._crazyflies[name]
+
+    def report(self, name: str, text: str) -> None:
+        """Report what is refused: the same thing once a second, and not too many things."""
+        now = time.monotonic()
+        with self._lock:
+            since, texts = self._reported.get(name, (-_REPORT_PERIOD, set[str]()))
+            if now - since >= _REPORT_PERIOD:
+                since, texts = now, set()
+            if text in texts or len(texts) >= _MAX_REPORTS:
+                return
+            self._reported[name] = since, texts | {text}
+        self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}")
+        for show in self.on_report:
+            show(name, text)
+
+    def _changed(self, name: str, parameter: str) -> None:
+        for tell in self.on_change:
+            tell(name, parameter)
+
+    def _set_controller(self, name: str, controller: Controller) -> None:
+        """Let all drones fly with a controller."""
+
+        def finish(future: Future[Snapshot]) -> None:
+            error = future.exception()
+            text = f"all drones fly with the controller {controller} now"
+            self.report(name, text if error is None else str(error))
+
+        self._physics.set_controller(controller).add_done_callback(finish)
+        with self._lock:
+            others = {k: v for k, v in self._crazyflies.items() if k != name}
+        for crazyflie in others.values():
+            crazyflie.parameters.note(_CONTROLLER, controller.number)

@@ -1,0 +1,65 @@
+"""Gains of the controllers as arguments of the compiled function, in place of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.control import Controller
+from crazyflow_ros.control.gains import GAINS
+from crazyflow_ros.sim.data import CascadeAttitude, CascadeState, SimControls
+
+Controls = TypeVar("Controls", bound=SimControls)
+
+
+def found_gains(controls: SimControls) -> dict[str, np.ndarray]:
+    """Return the gains of the position and attitude controller by name, see `GAINS`."""
+    found = {}
+    for name in GAINS.get(_controller(controls), ()):
+        stage, _, gain = name.partition(".")
+        level = getattr(controls, stage)
+        if level is not None:
+            found[name] = np.asarray(level.params[gain])
+    return found
+
+
+def with_gains(controls: Controls, names: Mapping[str, np.ndarray], gains: Array) -> Controls:
+    """Return controls with other gains.
+
+    Args:
+        controls: Controls of one world.
+        names: The result of `found_gains`.
+        gains: (M, k) gains of each drone, side by side in the order of `names`.
+    """
+    params: dict[str, dict[str, Array]] = {}
+    start = 0
+    for name, own in names.items():
+        stage, _, gain = name.partition(".")
+        values = gains[None, :, start : start + own.size]
+        params.setdefault(stage, {})[gain] = values if own.ndim else values[..., 0]
+        start += own.size
+    return _with_params(controls, params)
+
+
+def with_params_of(controls: Controls, others: SimControls) -> Controls:
+    """Return controls with the parameters that others have."""
+    levels = {stage: getattr(others, stage) for stage in ("state", "attitude")}
+    return _with_params(controls, {s: level.params for s, level in levels.items() if level})
+
+
+def _with_params(controls: Controls, params: Mapping[str, Mapping[str, Array]]) -> Controls:
+    changed = {}
+    for stage, new in params.items():
+        level = getattr(controls, stage)
+        changed[stage] = level.replace(params={**level.params, **new})
+    return controls.replace(**changed)
+
+
+def _controller(controls: SimControls) -> Controller:
+    for level in (controls.state, controls.attitude):
+        if isinstance(level, CascadeState | CascadeAttitude):
+            return level.controller
+    return Controller.mellinger
