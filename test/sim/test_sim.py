@@ -61,6 +61,11 @@ def compilations(caplog: pytest.LogCaptureFixture, act: Callable[[], None]) -> i
     return sum(r.getMessage().startswith("Compiling ") for r in caplog.records)
 
 
+def test_a_simulation_is_built_without_compiling(caplog: pytest.LogCaptureFixture) -> None:
+    # In these shapes, which no other test has: JAX compiles for each shape only once.
+    assert compilations(caplog, lambda: Sim(n_worlds=7, n_drones=5, rng_key=123)) == 0
+
+
 def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
     def fly(count: int) -> None:
         sim.rotor_vel_control(commands())

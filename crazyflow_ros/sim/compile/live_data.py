@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.compiler import known_options
 from crazyflow_ros.control import Control
+from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim import functional
 from crazyflow_ros.sim.compile.blocks import LANES
 from crazyflow_ros.sim.compile.programs import Program
@@ -183,7 +184,7 @@ class LiveData:
     def data(self, data: SimData) -> None:
         synced: Any = data.core.mjx_synced if isinstance(data, SimData) else None
         if isinstance(synced, bool):  # as programs for Crazyflow assign it
-            data = data.replace(core=data.core.replace(mjx_synced=jnp.array(synced)))
+            data = data.replace(core=data.core.replace(mjx_synced=on_device(synced)))
         self._worlds.shapes.check(data, self._before)
         self._assign(self._worlds.placed(unsynced(data)))
 
@@ -224,7 +225,7 @@ class LiveData:
     def mark_synced(self) -> None:
         """Record that the MJX data show the present state."""
         if self._step is None:
-            core = self._before.core.replace(mjx_synced=jnp.array(True))
+            core = self._before.core.replace(mjx_synced=on_device(True))
             self._assign(self._before.replace(core=core))
         else:
             self._fields.pop("core", None)
@@ -250,7 +251,7 @@ class _View:
             value = self._field(name)
             if name == "core" and _SYNCED in self._fields:
                 with jax.ensure_compile_time_eval():
-                    value = value.replace(mjx_synced=jnp.ones_like(value.mjx_synced))
+                    value = value.replace(mjx_synced=on_device(True))
             self._fields[name] = value
         return self._fields[name]
 

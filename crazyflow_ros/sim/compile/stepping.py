@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.kernels import separate_kernels, separation
+from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim.arguments import steps_of
 from crazyflow_ros.sim.compile.advance import advance
 from crazyflow_ros.sim.compile.ticks import Ending, Ticks, replaced
@@ -70,15 +71,15 @@ def step_fn(tick: Stage, last: Ending | None, worlds: Worlds) -> StepFn:
 def count(n: int) -> Array:
     """Return a number as an array, which compiled functions accept in a third of the time."""
     with jax.ensure_compile_time_eval():
-        return jnp.asarray(n, jnp.int32)
+        return on_device(np.int32(n))
 
 
 def unsynced(data: SimData) -> SimData:
     """Return the data, marked as not shown by the MJX data."""
     synced = data.core.mjx_synced
-    if isinstance(synced, jax.core.Tracer) or synced:
-        data = data.replace(core=data.core.replace(mjx_synced=jnp.zeros_like(synced)))
-    return data
+    if not isinstance(synced, jax.core.Tracer) and not synced:
+        return data
+    return data.replace(core=data.core.replace(mjx_synced=jnp.zeros_like(synced)))
 
 
 def deriving(derivative: Derivative) -> Ending:
