@@ -61,8 +61,6 @@ class Sim(SimScene):
         device: The device of the data; None if the worlds are divided among those of a mesh.
     """
 
-    default_data: SimData
-
     def __init__(
         self,
         n_worlds: int = 1,
@@ -181,11 +179,10 @@ class Sim(SimScene):
         if device is not None or self.device not in (None, jax.local_devices()[0]):
             # Stay on the present default device, even if it changes later.
             data = jax.device_put(data, self.device)
-        self._first = data
+        self._first = self.default_data = data
         self._live = LiveData(data, self._worlds, self.derivative)
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
-        self.build_default_data()
         super().__init__(scene, fused_mjx_model)
 
     @property
@@ -306,11 +303,7 @@ class Sim(SimScene):
             self._live.command(control, cmd)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to pickle compiled functions, and user functions in pipelines.
-
-        Raises:
-            TypeError: Always; the message names the alternative.
-        """
+        """Refuse, with TypeError, to pickle compiled functions, and user functions in pipelines."""
         raise TypeError(
             "a Sim holds compiled functions and cannot be pickled or copied: build another one "
             "with the same arguments, and give it the data, e.g. jax.device_get(sim.data)"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.kernels import separate_kernels, separation
+from crazyflow_ros.kernels import inlined
 from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim.arguments import steps_of
 from crazyflow_ros.sim.compile.advance import advance
@@ -25,21 +25,16 @@ Derivative = Callable[[SimData], SimStateDeriv]
 
 
 def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
-    """Return a stage that runs all stages of a pipeline.
+    """Return a stage that runs all stages of a pipeline."""
 
-    Python runs them only once, although the same shapes are traced repeatedly: to find what a tick
-    changes, in loops, in transformations.
-    """
-
-    @partial(jax.jit, inline=True)
-    def tick(data: SimData, true: Array | None) -> SimData:
+    @inlined
+    def tick(data: SimData) -> SimData:
         check_precision(data)  # during tracing, which is repeated for another precision
-        with separate_kernels(true):  # as an argument, because the trace outlives the context
-            for stage in pipeline:
-                data = stage(data)
+        for stage in pipeline:
+            data = stage(data)
         return data
 
-    return lambda data: tick(data, separation())
+    return tick
 
 
 def step_fn(tick: Stage, last: Ending | None, worlds: Worlds) -> StepFn:
