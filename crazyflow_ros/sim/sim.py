@@ -271,12 +271,13 @@ class Sim(SimScene):
         if mask is not None:
             mask = self._worlds.placed_array(mask_of(mask, self.n_worlds))
         if self._reset is None:
-            self._reset = self.build_reset_fn()
-        data, default = self.data, self.default_data
-        if mask is None:  # then only the random numbers of the present data matter
-            data = default.replace(core=data.core, estimate=data.estimate)
-        data = data.replace(states_deriv=default.states_deriv)  # which would be evaluated in vain
-        self.data = self._reset(data, default, mask)
+            self._reset = reset_fn(self._reset_pipeline, None, self._worlds)
+        with self._one_thread:
+            data, default = self._live.data, self.default_data
+            if mask is None:  # then only the random numbers of the present data matter
+                data = default.replace(core=data.core, estimate=data.estimate)
+            data = data.replace(states_deriv=default.states_deriv)  # which no stage reads
+            self._live.restart(self._reset(data, default, mask))
 
     def state_control(self, cmd: ArrayLike) -> None:
         """See `functional.state_control`."""

@@ -78,6 +78,25 @@ def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCapt
         assert compilations(caplog, lambda n=count: fly(n)) == 0
 
 
+@pytest.mark.parametrize("mask", [None, np.array([True, False, True])])
+def test_the_derivative_after_a_reset_is_that_of_the_data_then(
+    sim: Sim, mask: np.ndarray | None
+) -> None:
+    """It is evaluated when it is read, which may be later."""
+    sim.rotor_vel_control(commands())
+    sim.step(20)
+    sim.reset(mask)
+    data, read_at_once = sim.data, jax.tree.map(np.array, sim.data.states_deriv)
+    sim.reset(mask)
+    later = sim.data
+    expected = sim.derivative(data)
+    sim.step(20)
+    for rate in (read_at_once, later.states_deriv):
+        for a, b in zip(jax.tree.leaves(rate), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max() + 1e-6)
+    assert np.abs(expected.acc).max() > 1  # they fall
+
+
 def test_steps_in_one_call_or_many_give_the_same_bits(sim: Sim) -> None:
     ends = []
     for counts in ((60,), (1,) * 60, (13, 47)):

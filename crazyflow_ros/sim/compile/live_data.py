@@ -40,7 +40,7 @@ class PackedStep:
     def __init__(
         self,
         program: Program,
-        derivative: Derivative,
+        derive: Derivative,
         data: SimData,
         worlds: Worlds,
         inputs: tuple[Any, ...],
@@ -64,10 +64,6 @@ class PackedStep:
             places = [i for i in ticks.changed if fields[i] == name]
             if places:
                 self._unpack[name] = [i - first for i in places], unpacking(places)
-
-        @jax.jit
-        def derive(data: SimData) -> SimStateDeriv:
-            return worlds.placed(data.replace(states_deriv=derivative(data))).states_deriv
 
         self._inputs = [i for name in program.inputs for i in plugin_leaves(data, name)]
         outputs = [i for name in program.outputs for i in plugin_leaves(data, name)]
@@ -132,8 +128,7 @@ class PackedStep:
         if name == "states_deriv":
             others = self._unpack.keys() - {name}
             changes = {field: self.field(field, packed, states, before) for field in others}
-            with jax.ensure_compile_time_eval():
-                return self._derive(before.replace(**changes))
+            return self._derive(before.replace(**changes))
         if name not in self._unpack:
             return getattr(before, name)
         places, unpack = self._unpack[name]
@@ -154,7 +149,12 @@ class LiveData:
     """
 
     def __init__(self, data: SimData, worlds: Worlds, derivative: Derivative) -> None:
-        self._worlds, self._derivative = worlds, derivative
+        @jax.jit
+        def derive(data: SimData) -> SimStateDeriv:
+            return worlds.placed(data.replace(states_deriv=derivative(data))).states_deriv
+
+        self._worlds, self._compiled_derivative = worlds, derive
+        self._any_rate = data.states_deriv  # for data whose derivative nothing reads
         self._programs: dict[object, PackedStep] = {}
         self._assign(data)
 
@@ -163,7 +163,7 @@ class LiveData:
         self._before, self._step = data, step
         self._packed = Packed([], [], [], []) if step is None else step.pack(data)
         self._states: list[Array] = []
-        self._fields: dict[str, Any] = {"states_deriv": data.states_deriv}
+        self._fields: dict[str, Any] = {}
         self._view: Callable[[], _View | None] = _nobody
 
     @property
@@ -188,6 +188,19 @@ class LiveData:
         self._worlds.shapes.check(data, self._before)
         self._assign(self._worlds.placed(unsynced(data)))
 
+    def restart(self, data: SimData) -> None:
+        """Hold data after a reset. Their `states_deriv` are evaluated when they are read."""
+        self._worlds.shapes.check(data, self._before)
+
+        def field(name: str) -> Any:
+            return self._derive(data) if name == "states_deriv" else getattr(data, name)
+
+        self._assign(SimData.lazy(field))
+
+    def _derive(self, data: SimData) -> SimStateDeriv:
+        with jax.ensure_compile_time_eval():  # the caller may be within a transformation
+            return self._compiled_derivative(data)
+
     def forget_programs(self) -> None:
         """Free what was compiled, after data have been assigned."""
         self._programs.clear()
@@ -196,12 +209,16 @@ class LiveData:
         """Advance the data by a program, and return its results."""
         step = self._step
         if step is None or step.program is not program:
-            data = jax.tree.map(lambda x: x, self.data)  # all of it, even if not unpacked
+            given = self.data
+            data = given.replace(states_deriv=self._any_rate)
+            data = jax.tree.map(lambda x: x, data)  # all of it, even if not unpacked
             data = self._worlds.placed(unsynced(data))
             key = id(program), layout(data)
             if (step := self._programs.get(key)) is None:
-                step = PackedStep(program, self._derivative, data, self._worlds, inputs)
+                step = PackedStep(program, self._derive, data, self._worlds, inputs)
                 self._programs[key] = step  # which keeps the program, and so its id
+            if step.reads_derivative:
+                data = data.replace(states_deriv=given.states_deriv)
             self._assign(data, step)
         elif step.reads_derivative:
             self._assign(jax.tree.map(lambda x: x, self.data), step)
