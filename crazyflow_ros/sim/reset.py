@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.sim.compile.stepping import Derivative, finishing, unsynced
-from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.data import SimData, check_precision
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.worlds import Worlds
 
@@ -57,6 +57,7 @@ def reset_fn(
 
     @jax.jit
     def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:
+        check_precision(data)  # during tracing, which is repeated for another precision
         data = restore(data, default_data, mask)
         return worlds.placed(finish(data))
 
