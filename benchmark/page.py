@@ -48,8 +48,12 @@ HEAD = (
     "| drones | requested | factor without the page | with it | ratio | updates/s | drones after"
     " | page | cores of the page | drawn after |\n|---:|---:|" + "---:|" * 8
 )
-_CHROMIUM = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader")
-_CHROMIUM += ("--enable-unsafe-swiftshader",)
+_CHROMIUM = (
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+)
 _SPREAD = 3.0  # of grey levels, where the grid is drawn
 _CAMERA = {"wxyz": [1, 0, 0, 0], "position": [0, 0, 1], "look_at": [0, 0, 0], "fov": 1.0}
 _CAMERA |= {"near": 0.1, "far": 100.0, "image_height": 720, "image_width": 1280}

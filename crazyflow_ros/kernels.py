@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import jax
@@ -41,9 +42,18 @@ def separate_kernels(true: Array | None) -> Iterator[None]:
         _true.reset(token)
 
 
-def separation() -> Array | None:
-    """Return the argument of the innermost `separate_kernels`, or None."""
-    return _true.get()
+def inlined(fn: Callable[..., T]) -> Callable[..., T]:
+    """Return `fn`, which Python runs only once for all calls with arguments of the same shapes.
+
+    It is traced repeatedly: to find what a tick changes, in branches, loops and transformations.
+    """
+
+    @partial(jax.jit, inline=True)
+    def trace(true: Array | None, *args: Any) -> T:
+        with separate_kernels(true):  # as an argument, because the trace outlives the context
+            return fn(*args)
+
+    return lambda *args: trace(_true.get(), *args)
 
 
 def apart(fn: Callable[..., T], *args: Any) -> T:

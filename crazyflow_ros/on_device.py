@@ -1,4 +1,4 @@
-"""Arrays of NumPy on JAX's device."""
+"""Arrays on JAX's device for which nothing is compiled."""
 
 from __future__ import annotations
 
@@ -15,3 +15,13 @@ def on_device(values: ArrayLike) -> Array:
     """
     array: Array = jax.device_put(np.array(values))
     return array
+
+
+def random_key(seed: int) -> Array:
+    """Return `jax.random.key(seed)`, which JAX would compile a function for."""
+    is_default = jax.config.jax_default_prng_impl == "threefry2x32"  # type: ignore[attr-defined]
+    if not is_default or type(seed) is not int or seed.bit_length() > 63:
+        return jax.random.key(seed)
+    high = seed >> 32 if jax.dtypes.canonicalize_dtype(int) == np.int64 else 0
+    words = np.array([high & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+    return jax.random.wrap_key_data(on_device(words))

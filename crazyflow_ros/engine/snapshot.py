@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from crazyflow_ros.scene import MirrorState
 
 SIZES = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "rotor_angle": 4, "rotor_vel": 4}
 """Sizes of the fields of a drone's state, with the units and frames of `MirrorState`."""
+Fields = Mapping[str, np.ndarray]
+"""Some of these fields, one row per drone."""
 
 _LIMITS = {
     "pos": limits.POSITION,

@@ -6,17 +6,13 @@ compile both, which takes seconds with contacts. So the end is one more tick tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState
 from crazyflow_ros.engine.isolation import keep_held
-from crazyflow_ros.kernels import separate_kernels, separation
+from crazyflow_ros.kernels import inlined
 from crazyflow_ros.sim import Integrator, Sim, SimData
 from crazyflow_ros.sim.compile.packing import Components, in_components
 from crazyflow_ros.sim.compile.stepping import StepFn
@@ -25,19 +21,6 @@ from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import names
 from crazyflow_ros.sim.stages import derivative
 
-T = TypeVar("T")
-
-
-def inlined(fn: Callable[..., T]) -> Callable[..., T]:
-    """Return `fn`, traced once for all calls with such arguments."""
-
-    @partial(jax.jit, inline=True)
-    def trace(true: Array | None, *args: Any) -> T:
-        with separate_kernels(true):  # as an argument, because the trace outlives the context
-            return fn(*args)
-
-    return lambda *args: trace(separation(), *args)
-
 
 def holding_step(sim: Sim) -> StepFn:
     """Return `Sim.build_step_fn` for drones that can be held; a lost drone is held."""
@@ -45,9 +28,6 @@ def holding_step(sim: Sim) -> StepFn:
     before, after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
     # rk4 also evaluates intermediate states.
     is_simple = sim.integrator is not Integrator.rk4
-
-    # Python runs the stages once for each kind of data, although the parts below are traced
-    # repeatedly: within branches, and to find what a tick changes.
 
     @inlined
     def commanded(data: SimData) -> SimData:

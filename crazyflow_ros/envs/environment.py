@@ -16,7 +16,8 @@ from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.sim import Sim, SimData, functional
 from crazyflow_ros.sim.arguments import whole
-from crazyflow_ros.sim.compile.stepping import Stepping, tick_of
+from crazyflow_ros.sim.compile.programs import Stepping
+from crazyflow_ros.sim.compile.stepping import tick_of
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import insert_before
 

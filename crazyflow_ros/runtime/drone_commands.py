@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.engine.attitudes import as_state_command
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import (
     Commander,
@@ -19,16 +18,14 @@ from crazyflow_ros.flight import (
     FlightEvent,
     FlightState,
     Observation,
-    Order,
     Plan,
     Rules,
     Setpoint,
     Start,
     Supervisor,
 )
-from crazyflow_ros.flight.course import AXES, evaluate
-from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commander
+from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
 
 CommandCallback = Callable[[str, Setpoint, int], None]
@@ -69,7 +66,7 @@ class DroneCommands:
         """Called when something happened to a drone."""
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
-        self._courses = _Courses(control)
+        self._courses = Courses(control)
         self.changes_ns: float = 0
         """Simulated time until which commands depend on time alone [ns]."""
         self.states: dict[str, FlightState] = {}
@@ -156,7 +153,7 @@ class DroneCommands:
             each.
         """
         if not self._posted and not self._courses.names:
-            return [], _NONE
+            return [], NO_COMMANDS
         with self._lock:
             posted, self._posted = self._posted, {}
         if posted:
@@ -166,7 +163,7 @@ class DroneCommands:
                     self._put_into_force(name, setpoint, sight, now)
         self.feel([now])
         if now.time_ns < self.changes_ns:
-            return [], _NONE
+            return [], NO_COMMANDS
         constant = self._refresh(now)
         return list(constant), np.array(list(constant.values()))
 
@@ -180,7 +177,7 @@ class DroneCommands:
             The names of these drones, and their commands (n, m, 16).
         """
         if not self._courses.names:
-            return [], _NONE
+            return [], NO_COMMANDS
         return self._courses.commands(times_ns, self._rules.drag)
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
@@ -298,98 +295,6 @@ class DroneCommands:
 
     def _show_states(self) -> None:
         self.states = {name: commander.state for name, commander in self._commanders.items()}
-
-
-_NONE = np.zeros((0, 0))
-_PIECES = 8  # of a course that are looked up at once
-
-
-class _Courses:
-    """The next pieces of the drones' courses, in rows.
-
-    Attributes:
-        names: Drones whose command changes with time, or will when their setpoint lapses.
-    """
-
-    def __init__(self, control: Control) -> None:
-        self._control = control
-        self.names: dict[str, None] = {}  # a set that keeps its order
-        self._pieces: dict[str, tuple[np.ndarray, np.ndarray, int]] = {}
-        self._attitudes: dict[str, Order] = {}
-        self._rows: _Rows | None = None
-
-    def add(self, name: str) -> None:
-        """Add a drone; `put` sets its course."""
-        self.drop(name)
-        self.names[name] = None
-
-    def drop(self, name: str) -> None:
-        """Remove a drone."""
-        self.names.pop(name, None)
-        self._pieces.pop(name, None)
-        self._attitudes.pop(name, None)
-        self._rows = None
-
-    def put(self, name: str, order: Order, time_ns: int) -> float:
-        """Use the pieces of a drone's course from a time on.
-
-        Returns:
-            The time until which they hold [ns]; infinite for the last piece, or an attitude.
-        """
-        course = order.plan.course
-        if course is None:
-            self._attitudes[name] = order
-            return inf
-        coefficients, begins, until = course.pieces_from(order.seconds(time_ns), _PIECES)
-        self._pieces[name] = coefficients, begins, order.begin_ns
-        self._rows = None
-        return order.begin_ns + until * 1e9
-
-    def command(self, name: str, time_ns: int, drag: np.ndarray) -> np.ndarray:
-        """Command (16,) of a drone at a time."""
-        commands: np.ndarray = _Rows([self._pieces[name]]).commands([time_ns], drag)[0, 0]
-        return commands
-
-    def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Names of drones, and their commands (n, m, k) at times (n,)."""
-        rows = []
-        if self._pieces:
-            if self._rows is None:
-                self._rows = _Rows(list(self._pieces.values()))
-            rows.append(self._rows.commands(times_ns, drag))
-        if self._attitudes:
-            orders = self._attitudes.values()
-            rows.append(np.array([[self._attitude(o, time) for o in orders] for time in times_ns]))
-        return [*self._pieces, *self._attitudes], np.concatenate(rows, axis=1) if rows else _NONE
-
-    def _attitude(self, order: Order, time_ns: int) -> np.ndarray:
-        """An attitude as a command of the control mode."""
-        assert order.plan.attitude is not None
-        command = order.plan.attitude.command(order.seconds(time_ns))
-        return as_state_command(command) if self._control is Control.state else command[:4]
-
-
-class _Rows:
-    """Pieces of the courses of some drones, side by side.
-
-    Args:
-        pieces: For each drone coefficients (4, K, 8), begins (4, K), and its start [ns].
-    """
-
-    def __init__(self, pieces: Sequence[tuple[np.ndarray, np.ndarray, int]]) -> None:
-        coefficients, begins, origins = zip(*pieces)
-        self._coefficients, self._begins = np.array(coefficients), np.array(begins)
-        self._origins = np.array(origins, np.int64)
-        self._drones, self._axes = np.ogrid[: len(pieces), :AXES]
-
-    def commands(self, times_ns: Sequence[int], drag: np.ndarray) -> np.ndarray:
-        """Commands (n, m, 16) of the drones at times (n,)."""
-        times = ((np.array(times_ns)[:, None] - self._origins) * 1e-9)[..., None]  # (n, m, 1)
-        piece = np.maximum((self._begins <= times[..., None]).sum(axis=-1) - 1, 0)  # (n, m, 4)
-        at = self._drones, self._axes, piece
-        references = evaluate(self._coefficients[at], times - self._begins[at])
-        commands = state_commands(references.reshape(4, -1, AXES), drag)
-        return commands.reshape(len(times), -1, commands.shape[1])
 
 
 def _motion(name: str, now: Snapshot) -> Start:

@@ -5,51 +5,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
-from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
-from crazyflow_ros.engine.disturbances import Disturbance, Wind
+from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.snapshot import DroneState, Snapshot
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Flight, FlightState, Setpoint
 from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
-from crazyflow_ros.members import member
-from crazyflow_ros.runtime.changes import (
-    Changes,
-    DisturbanceCallback,
-    ResetCallback,
-    RestoreCallback,
-    StateEdit,
-)
-from crazyflow_ros.runtime.checkpoint import Checkpoint
+from crazyflow_ros.runtime.changes import Changes
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
 from crazyflow_ros.runtime.health import Health, Logger, Statistics
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.resets import Life, ResetScope
-from crazyflow_ros.runtime.roster import PreparedRoster, Roster, SceneEdit
+from crazyflow_ros.runtime.resets import Life
+from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
-from crazyflow_ros.scene import Mirror, MirrorState
-
-T = TypeVar("T")
-
-_LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of poses from outside
+from crazyflow_ros.scene import Mirror
 
 
-class PhysicsThread:
+class PhysicsThread(Changes):
     """The running simulation, for all other threads.
 
     They post commands, queue requests, which the thread carries out between two ticks, and read
@@ -79,18 +60,16 @@ class PhysicsThread:
         source: CommandSource | None = None,
         logger: Logger | None = None,
     ) -> None:
-        self.config, self.freq, self._source = config, config.freq, source
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
         logger = logging.getLogger("crazyflow_ros") if logger is None else logger
-        self._health = health = Health(logger, config.watchdog_timeout)
+        health = Health(logger, config.watchdog_timeout)
         n_slots = 0 if source else config.max_drones
         engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
         roster = Roster(config, names, engine, health)
-        self._simulation = simulation = Simulation(config, engine, roster.mirror, source, health)
-        self._changes = Changes(config, simulation, engine, roster, source, health)
-        self._loop = Loop(
-            simulation, self._changes.show, pacer, source, health, paused=config.start_paused
-        )
+        simulation = Simulation(config, engine, roster.mirror, source, health)
+        loop = Loop(simulation, self._show, pacer, source, health, paused=config.start_paused)
+        super().__init__(config, simulation, engine, roster, loop, source, health)
+        self.freq = config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period
         self.mirror.requests = self
@@ -216,18 +195,6 @@ class PhysicsThread:
             raise InvalidState(f"{name} has to be added before the simulation starts")
         self._simulation.events.add(rate_hz, callback, name, observes=observes)
 
-    def on_reset(self, callback: ResetCallback) -> None:
-        """Call `callback` after each reset, before anyone sees the new state."""
-        self._changes.reset_callbacks.append(callback)
-
-    def on_change(self, callback: SnapshotCallback) -> None:
-        """Call `callback` at the start, and after each request that changed the state."""
-        self._changes.change_callbacks.append(callback)
-
-    def on_restore(self, callback: RestoreCallback) -> None:
-        """Call `callback` before the state and the time become those of a checkpoint."""
-        self._changes.restore_callbacks.append(callback)
-
     def on_flight_event(self, callback: EventCallback) -> None:
         """Call `callback` when a drone falls, hits something, or the like."""
         self._simulation.commands.event_callbacks.append(callback)
@@ -239,10 +206,6 @@ class PhysicsThread:
     def on_wrench(self, callback: WrenchCallback) -> None:
         """Call `callback` when the external forces on the drones change."""
         self._simulation.wrenches.callbacks.append(callback)
-
-    def on_disturbance(self, callback: DisturbanceCallback) -> None:
-        """Call `callback` when a disturbance begins; `on_change` follows."""
-        self._changes.disturbance_callbacks.append(callback)
 
     def on_failure(self, callback: Callable[[BaseException], None]) -> None:
         """Call `callback` when an exception ends the thread."""
@@ -289,97 +252,6 @@ class PhysicsThread:
     def end_wrench(self, key: Hashable) -> None:
         """End the wrench with a key, see `apply_wrench`, before the next tick."""
         self._simulation.wrenches.end(key)
-
-    def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
-        """Change the wind, a motor or a battery from the next tick on.
-
-        The first gusts take some seconds to compile, in which the simulation flies on.
-
-        The future raises ValueError if there is no such drone, or the disturbance has no effect.
-        """
-        return self._loop.preparation.put(self._changes.disturb(disturbance))
-
-    def set_controller(self, controller: str) -> Future[Snapshot]:
-        """Let all drones fly with a controller from the next tick on, as in its first run.
-
-        It takes some seconds to compile, in which the simulation flies on.
-
-        Args:
-            controller: A `Controller`.
-
-        Raises:
-            ValueError: There is no such controller.
-
-        The future raises ValueError if commands do not pass through the controller, and
-        `InvalidState` if ros2_control flies the drones.
-        """
-        change = self._changes.set_controller(member(Controller, controller))
-        return self._loop.preparation.put(change)
-
-    def tune(self, name: str, controller: str, gains: Mapping[str, ArrayLike]) -> Future[Snapshot]:
-        """Change gains of a drone between two ticks; they last until it is removed.
-
-        Args:
-            name: Name of the drone.
-            controller: The `Controller` whose gains they are; others do not notice.
-            gains: New values by name, see `control.gains.GAINS`.
-
-        Raises:
-            ValueError: No such drone, controller or gain, or an impossible value.
-
-        The future raises ValueError if a gain has no effect.
-        """
-        self._simulation.known([name])
-        kind = member(Controller, controller)
-        checked = {gain: check_gain(kind, gain, value) for gain, value in gains.items()}
-        return self._request(lambda: self._changes.tune(name, kind, checked))
-
-    # Estimates.
-
-    def restart_estimate(self, name: str, initial: ArrayLike) -> Future[Snapshot]:
-        """Let the estimator of a drone start again, between two ticks.
-
-        Args:
-            name: Name of the drone.
-            initial: (4,) where it believes to stand: position [m] and yaw [rad].
-
-        Raises:
-            ValueError: No such drone, drones without estimators, or an impossible number.
-        """
-        start = limits.vector("initial pose", initial, (4,), limits.POSITION)
-        self._check_estimates(name)
-        return self._request(lambda: self._changes.restart_estimate(name, start))
-
-    def tell_pose(
-        self, name: str, pos: ArrayLike, quat: ArrayLike | None, std: tuple[float, float]
-    ) -> Future[Snapshot]:
-        """Tell a drone where it is, between two ticks, as from motion capture.
-
-        Args:
-            name: Name of the drone.
-            pos: (3,) position [m].
-            quat: (4,) attitude xyzw; None if it is unknown.
-            std: Standard deviations of position [m] and attitude [rad].
-
-        Raises:
-            ValueError: No such drone, drones without estimators, or an impossible number.
-        """
-        place = limits.vector("external position", pos, (3,), limits.POSITION)
-        turn = np.zeros(4) if quat is None else limits.unit_quaternion("external attitude", quat)
-        for error in std:
-            if not _LEAST_STD <= error <= _MOST_STD:
-                expected = f"from {_LEAST_STD:g} to {_MOST_STD:g}"
-                raise ValueError(f"standard deviations must be {expected}, got {error:g}")
-        self._check_estimates(name)
-        if not self.config.positioning.external:
-            raise ValueError("poses from outside need positioning.external=true at start")
-        pose = np.concatenate((place, turn))
-        return self._request(lambda: self._changes.tell_pose(name, pose, std))
-
-    def _check_estimates(self, name: str) -> None:
-        self._simulation.known([name])
-        if self.snapshot.believed is None:
-            raise ValueError("the drones know their true state: expected estimator=kalman at start")
 
     # Time.
 
@@ -443,148 +315,6 @@ class PhysicsThread:
         factor = check_real_time_factor(factor)
         return self._request(lambda: self._loop.set_factor(factor))
 
-    # Resets and states.
-
-    def reset(
-        self,
-        scope: ResetScope = ResetScope.state,
-        drones: Sequence[str] | None = None,
-        states: Mapping[str, DroneState] | None = None,
-    ) -> Future[Snapshot]:
-        """Reset between two ticks; the epoch rises, and steps under way are aborted.
-
-        Args:
-            scope: Parts to reset; without `time`, time goes on.
-            drones: Only these drones; the scope is then `state`. The others do not notice.
-            states: States of drones after the reset.
-
-        The future raises ValueError for an unknown drone or an impossible state.
-        """
-        if ResetScope.spawned not in scope:
-            return self._request(lambda: self._reset(scope, drones, states))
-
-        def put_back(prepared: PreparedRoster) -> Snapshot:
-            self._reset(scope, drones, states, prepared=prepared)
-            return self.snapshot
-
-        return self._loop.preparation.put(self._changes.to_start(put_back))
-
-    def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
-        """Set the states of some drones, all at once.
-
-        The future raises ValueError for an unknown drone or an impossible state.
-        """
-        return self._request(lambda: self._changes.set_states(states))
-
-    def set_state(self, state: MirrorState) -> Future[Snapshot]:
-        """Set the state of all drones."""
-        return self._request(lambda: self._changes.set_state(state))
-
-    def edit_state(self, plan: Callable[[], StateEdit], *, reset: bool = False) -> Future[Snapshot]:
-        """Set all drones to a state that depends on the present one, or on that after a reset.
-
-        Args:
-            plan: Called between two ticks, before anything changes; returns the function from the
-                state between the same two ticks to the new one. It may refuse with ValueError.
-            reset: Reset before, as `reset` does.
-        """
-
-        def carry_out() -> None:
-            edit = plan()
-            if reset:
-                self._reset(ResetScope.state, edit=edit)
-            else:
-                self._changes.set_state(edit(self.snapshot))
-
-        return self._request(carry_out)
-
-    def capture_initial_state(self) -> Future[Snapshot]:
-        """Make the present state, and the commands in force, the initial ones."""
-        return self._request(self._changes.capture_initial_state)
-
-    def notify_reset(self) -> Future[Snapshot]:
-        """Drop the mirror's staged controls and run its reset callback; the state stays."""
-        notify, name = self.mirror.notify_reset, "reset callback of the mirror"
-        return self._request(lambda: self._health.call(name, notify, False))
-
-    def checkpoint(self) -> Future[Checkpoint]:
-        """Capture all that the future depends on, but for commands from outside.
-
-        The future raises ValueError if a drone follows a setpoint that cannot be stored.
-        """
-        return self._loop.ask(self._simulation.capture)
-
-    def capture(self) -> Checkpoint:
-        """Capture a checkpoint at once. Physics thread only."""
-        return self._simulation.capture()
-
-    def restore(self, checkpoint: Checkpoint) -> Future[Snapshot]:
-        """Continue from a checkpoint bit for bit; time and epoch jump to its own.
-
-        Steps under way are aborted. Objects in the scene stay as they are.
-
-        The future raises ValueError for a checkpoint of other drones or of another configuration.
-        """
-
-        def restore(prepared: PreparedRoster) -> Snapshot:
-            self._changes.restore(checkpoint, prepared)
-            self._loop.jump("the simulation was restored")
-            return self.snapshot
-
-        gusts = bool(checkpoint.about.get("gusts"))
-        return self._loop.preparation.put(self._changes.to_checkpoint(gusts, restore))
-
-    def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
-        """Call `callback` between two ticks, with the state that the mirror has, too."""
-
-        def show() -> None:
-            self._health.call("callback that is shown the state", callback, self.snapshot)
-
-        return self._request(show)
-
-    # Drones and scene.
-
-    def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
-        """Add a drone between two ticks; the others do not notice.
-
-        The simulation flies on while the drone is prepared. Beyond `SimulationConfig.max_drones`
-        that takes some seconds, to compile for more drones.
-
-        Args:
-            name: Letters, digits, underscores.
-            pose: (7,) position [m] and attitude (xyzw), also after a reset; None: on the floor,
-                where there is room.
-
-        The future raises ValueError if the name or the pose is not usable, and InvalidState if the
-        drones are commanded from outside.
-        """
-        return self._loop.preparation.put(self._changes.spawn(name, pose))
-
-    def despawn(self, name: str) -> Future[Snapshot]:
-        """Remove a drone between two ticks.
-
-        The future raises ValueError if there is none, and InvalidState if it is the last one or the
-        drones are commanded from outside.
-        """
-        return self._loop.preparation.put(self._changes.despawn(name))
-
-    def set_scene(
-        self, scene: str | Path | None = None, edit: SceneEdit | None = None
-    ) -> Future[Snapshot]:
-        """Move the drones, as they are, into another scene. See `Changes.set_scene`.
-
-        The simulation flies on while the scene is prepared; `edit` is called in another thread.
-        More collision shapes than there is room for take some seconds, to compile.
-        """
-        return self._loop.preparation.put(self._changes.set_scene(scene, edit))
-
-    def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
-        """Let the drones collide with these obstacles instead of those in the scene.
-
-        Another number of slots takes some seconds to compile, in which the simulation flies on.
-        """
-        return self._loop.preparation.put(self._changes.set_obstacles(obstacles))
-
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self._simulation.known(names)
         if self._source is not None:
@@ -597,25 +327,3 @@ class PhysicsThread:
             if has_rates and not Dynamics(self.config.dynamics).has_rotors:
                 expected = f"dynamics=first_principles, the drones have {self.config.dynamics}"
                 raise ValueError(f"roll and pitch rates need {expected}")
-
-    def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
-        """Carry out `action` between two ticks; the future has the state after it."""
-
-        def carry_out() -> Snapshot:
-            action()
-            return self.snapshot
-
-        return self._loop.ask(carry_out)
-
-    def _reset(
-        self,
-        scope: ResetScope,
-        drones: Sequence[str] | None = None,
-        states: Mapping[str, DroneState] | None = None,
-        edit: StateEdit | None = None,
-        prepared: PreparedRoster | None = None,
-    ) -> None:
-        """Reset. Physics thread only."""
-        self._changes.reset(scope, drones, states, edit, prepared)
-        if drones is None:
-            self._loop.jump("the simulation was reset")

@@ -224,7 +224,7 @@ class Roster:
     @property
     def _room(self) -> int:
         """Slots for shapes that drones collide with."""
-        present = self._engine.obstacles
+        present = self._engine.world.obstacles
         return 0 if present is None else present.n_slots
 
     def _compiled(self, plan: RosterPlan) -> mujoco.MjModel:

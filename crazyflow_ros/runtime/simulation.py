@@ -84,7 +84,7 @@ class Simulation:
     @property
     def obstacles(self) -> Obstacles | None:
         """Obstacles of the drones, besides the floor z = 0 and one another."""
-        return self._engine.obstacles
+        return self._engine.world.obstacles
 
     @property
     def controller(self) -> Controller:
@@ -171,7 +171,7 @@ class Simulation:
         """Ticks of the next event and, as long as commands are known, of further due events."""
         commands, acting, commanded = self.commands, self.events.acting, self._commands_change
         is_known = self._source is None and not self.wrenches
-        most = min(self._burst, self._engine.max_stretches) if is_known else 1
+        most = min(self._burst, self._engine.world.max_stretches) if is_known else 1
         ticks = [int(min(self._event_after(self.snapshot.tick, commanded=commanded), last))]
         while len(ticks) < most and ticks[-1] < last:
             if any(ticks[-1] % period == 0 for period in acting):

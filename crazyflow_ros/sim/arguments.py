@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
+from jax.typing import ArrayLike
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.estimation import Estimator, Positioning
 
 MAX_STEPS = 2**31 - 1
 """Maximum number of ticks of a step, which counts them in 32 bits."""
@@ -51,6 +54,20 @@ def steps_of(n_steps: Any) -> int:
     if n_steps > MAX_STEPS:
         raise ValueError(f"n_steps must be at most {MAX_STEPS}, got {n_steps}")
     return n_steps
+
+
+def mask_of(mask: ArrayLike, n_worlds: int) -> np.ndarray:
+    """Return a mask of worlds, (n_worlds,) bool.
+
+    Raises:
+        ValueError: It has another shape or dtype.
+    """
+    mask = np.asarray(mask)
+    if mask.shape != (n_worlds,):
+        raise ValueError(f"mask must have shape ({n_worlds},), got {mask.shape}")
+    if mask.dtype != bool:
+        raise ValueError(f"mask holds a bool for each world, got {mask.tolist()}")
+    return mask
 
 
 def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tuple[str, ...]:
@@ -99,6 +116,31 @@ def rates_of(
         else:
             whole(f"{level}_freq", rate)
     return {level: rates[level] for level in used}
+
+
+def positioning_of(estimator: Estimator, positioning: Positioning | None) -> Positioning | None:
+    """Return from what an estimator knows where the drone is; None without one.
+
+    Raises:
+        ValueError: There is no estimator, but something given.
+    """
+    if estimator is not Estimator.none:
+        return Positioning() if positioning is None else positioning
+    if positioning is not None:
+        raise ValueError(f"positioning needs estimator=kalman, got {estimator}")
+    return None
+
+
+def check_mesh(mesh: Any, device: Any) -> None:
+    """Check that a mesh is one, and the only argument that names devices.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if mesh is not None and not hasattr(mesh, "devices"):
+        raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
+    if mesh is not None and device is not None:
+        raise ValueError("mesh names the devices already, so device must be None")
 
 
 def device_of(device: Any, array: jax.Array) -> jax.Device:

@@ -21,7 +21,7 @@ from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, 
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.estimation.estimate import Estimate
-from crazyflow_ros.on_device import on_device
+from crazyflow_ros.on_device import on_device, random_key
 from crazyflow_ros.struct import Struct, static_field
 
 
@@ -335,7 +335,7 @@ class SimData(Struct):
             core=SimCore(
                 steps=on_device(np.zeros((n_worlds, 1), np.int32)),
                 drone_mocap_ids=on_device(np.arange(n_drones, dtype=np.int32)),
-                rng_key=jax.random.key(seed),
+                rng_key=random_key(seed),
                 mjx_synced=on_device(False),
                 freq=freq,
                 n_worlds=n_worlds,

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.sim.compile.stepping import Derivative, finishing
-from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.compile.stepping import Derivative, finishing, unsynced
+from crazyflow_ros.sim.data import SimData, check_precision
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.worlds import Worlds
 
@@ -45,13 +45,20 @@ def restoring(pipeline: tuple[ResetStage, ...], worlds: Worlds) -> ResetFn:
     return reset
 
 
-def reset_fn(pipeline: tuple[ResetStage, ...], derivative: Derivative, worlds: Worlds) -> ResetFn:
-    """Return a pure, compiled function of data, default data and mask, (n_worlds,) bool or None."""
+def reset_fn(
+    pipeline: tuple[ResetStage, ...], derivative: Derivative | None, worlds: Worlds
+) -> ResetFn:
+    """Return a pure, compiled function of data, default data and mask, (n_worlds,) bool or None.
+
+    With a derivative it evaluates `states_deriv`.
+    """
     restore = restoring(pipeline, worlds)
+    finish = unsynced if derivative is None else finishing(derivative)
 
     @jax.jit
     def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> SimData:
+        check_precision(data)  # during tracing, which is repeated for another precision
         data = restore(data, default_data, mask)
-        return worlds.placed(finishing(derivative)(data))
+        return worlds.placed(finish(data))
 
     return reset

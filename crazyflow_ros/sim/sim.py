@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh
@@ -16,46 +15,31 @@ from jax.typing import ArrayLike
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import AnyDrone, Drone
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.dynamics.components import (
-    matrix_rows,
-    rotation_matrix,
-    scale,
-    stack,
-    subtract,
-    transform,
-    vector,
-)
-from crazyflow_ros.dynamics.forces.external import DroneContact, External
+from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.members import member
 from crazyflow_ros.sim import functional, stages
 from crazyflow_ros.sim.arguments import (
+    check_mesh,
     check_obstacles,
     device_of,
     forces_of,
+    mask_of,
     models_of,
+    positioning_of,
     rates_of,
     steps_of,
     whole,
 )
 from crazyflow_ros.sim.cascade import check_controller, control_stages, levels
-from crazyflow_ros.sim.compile.stepping import (
-    PackedData,
-    PackedStep,
-    Program,
-    StepFn,
-    Stepping,
-    count,
-    deriving,
-    step_fn,
-    tick_of,
-)
+from crazyflow_ros.sim.compile.live_data import LiveData
+from crazyflow_ros.sim.compile.programs import Program, Stepping
+from crazyflow_ros.sim.compile.stepping import StepFn, count, deriving, step_fn, tick_of
 from crazyflow_ros.sim.compile.ticks import Ending
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.functional import seed_sim
 from crazyflow_ros.sim.integration import Integrator
-from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.mujoco_view import SimScene, sync_sim2mjx, use_box_collision
 from crazyflow_ros.sim.one_thread import OneThread
@@ -76,8 +60,6 @@ class Sim(SimScene):
         default_data: Data that a reset restores.
         device: The device of the data; None if the worlds are divided among those of a mesh.
     """
-
-    default_data: SimData
 
     def __init__(
         self,
@@ -145,10 +127,7 @@ class Sim(SimScene):
         self._one_thread = OneThread()
         models = models_of(drone, n_drones)
         n_worlds, n_drones, freq = whole("n_worlds", n_worlds), len(models), whole("freq", freq)
-        if mesh is not None and not hasattr(mesh, "devices"):
-            raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
-        if mesh is not None and device is not None:
-            raise ValueError("mesh names the devices already, so device must be None")
+        check_mesh(mesh, device)
         if not isinstance(rng_key, int | np.integer):
             raise ValueError(f"rng_key must be an integer, got {rng_key!r}")
         self.drone: str | tuple[str, ...]
@@ -158,11 +137,7 @@ class Sim(SimScene):
         self.controller = member(Controller, controller)
         self.integrator = member(Integrator, integrator)
         self.estimator = member(Estimator, estimator)
-        if self.estimator is Estimator.none:
-            if positioning is not None:
-                raise ValueError(f"positioning needs estimator=kalman, got {estimator}")
-        elif positioning is None:
-            positioning = Positioning()
+        positioning = positioning_of(self.estimator, positioning)
         self.n_worlds, self.n_drones, self.freq = n_worlds, n_drones, freq
         self.forces = forces_of(() if forces is None else forces, models, freq)
         check_obstacles(obstacles, self.forces)
@@ -172,20 +147,19 @@ class Sim(SimScene):
             Control.body_rate: body_rate_freq,
             Control.force_torque: force_torque_freq,
         }
-        controllers = control_stages(self.dynamics, self.control)
         check_controller(self.controller, self.control, self.dynamics)
         rates = rates_of(levels(self.control, self.dynamics), given, freq)
 
         self._step_pipeline = (
             *([stages.estimate_state] if positioning else []),
-            *controllers,
+            *control_stages(self.dynamics, self.control),
             stages.integration(self.integrator, self.forces),
             stages.increment_steps,
             *(() if forces is not None else (stages.clip_floor_pos,)),
         )
         self._reset_pipeline: tuple[ResetStage, ...] = ()
         self._memories = Memories()
-        self._data = SimData.create(
+        data = SimData.create(
             n_worlds,
             n_drones,
             drone=self.drone,
@@ -198,21 +172,17 @@ class Sim(SimScene):
             true_mass=true_mass,
             positioning=positioning,
         )
-        params = self._data.params.replace(obstacles=obstacles)
-        self._data = self._data.replace(params=params)
-        self._flown: PackedData | None = None  # replaces _data after a step
-        mixed = not isinstance(self.drone, str)
-        self._worlds = Worlds(self._data, mixed, mesh)
-        self._data = self._worlds.placed(self._data)
-        self.device = None if mesh is not None else device_of(device, self._data.states.pos)
+        data = data.replace(params=data.params.replace(obstacles=obstacles))
+        self._worlds = Worlds(data, not isinstance(self.drone, str), mesh)
+        data = self._worlds.placed(data)
+        self.device = None if mesh is not None else device_of(device, data.states.pos)
         if device is not None or self.device not in (None, jax.local_devices()[0]):
             # Stay on the present default device, even if it changes later.
-            self._data = jax.device_put(self._data, self.device)
-        self._first = self._data
-        self._programs: dict[object, PackedStep] = {}
+            data = jax.device_put(data, self.device)
+        self._first = self.default_data = data
+        self._live = LiveData(data, self._worlds, self.derivative)
         self._stepping: Stepping | None = None
         self._reset: ResetFn | None = None
-        self.build_default_data()
         super().__init__(scene, fused_mjx_model)
 
     @property
@@ -226,26 +196,18 @@ class Sim(SimScene):
             ValueError: Something assigned has another shape or dtype; the message names it.
         """
         with self._one_thread:
-            return self._data if self._flown is None else self._flown.data
+            return self._live.data
 
     @data.setter
     def data(self, data: SimData) -> None:
         with self._one_thread:
-            synced: Any = data.core.mjx_synced if isinstance(data, SimData) else None
-            if isinstance(synced, bool):  # as programs for Crazyflow assign it
-                data = data.replace(core=data.core.replace(mjx_synced=jnp.array(synced)))
-            self._worlds.shapes.check(data, self._data)
-            self._data, self._flown = self._worlds.placed(_unsynced(data)), None
+            self._live.data = data
 
     def _is_synced(self) -> bool:
-        return bool(self._data.core.mjx_synced) if self._flown is None else self._flown.is_synced
+        return self._live.is_synced
 
     def _mark_synced(self) -> None:
-        if self._flown is None:
-            core = self._data.core.replace(mjx_synced=jnp.array(True))
-            self._data = self._data.replace(core=core)
-        else:
-            self._flown.mark_synced()
+        self._live.mark_synced()
 
     @property
     def step_pipeline(self) -> tuple[Stage, ...]:
@@ -258,7 +220,8 @@ class Sim(SimScene):
         before = (self.data, self.default_data)
         self._memories, after = self._memories.following(pipeline, before)
         self.data, self.default_data = map(self._worlds.placed, after)
-        self._step_pipeline, self._stepping, self._programs = pipeline, None, {}
+        self._live.forget_programs()
+        self._step_pipeline, self._stepping = pipeline, None
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:
@@ -294,16 +257,7 @@ class Sim(SimScene):
             RuntimeError: Another thread is working on this simulation.
         """
         with self._one_thread:
-            if self._flown is None or not self._flown.runs(program):
-                data = self._data if self._flown is None else self._flown.data
-                data = jax.tree.map(lambda x: x, data)  # all of it, even if not unpacked
-                data = self._worlds.placed(_unsynced(data))
-                key = id(program), layout(data)
-                if key not in self._programs:
-                    step = PackedStep(program, self.derivative, data, self._worlds, inputs)
-                    self._programs[key] = step  # which keeps the program, and so its id
-                self._data, self._flown = data, PackedData(self._programs[key], data)
-            return self._flown.run(*inputs)
+            return self._live.run(program, *inputs)
 
     def reset(self, mask: ArrayLike | None = None) -> None:
         """Reset worlds to `default_data`.
@@ -315,15 +269,15 @@ class Sim(SimScene):
             ValueError: The mask has another shape or dtype.
         """
         if mask is not None:
-            mask = np.asarray(mask)
-            if mask.shape != (self.n_worlds,):
-                raise ValueError(f"mask must have shape ({self.n_worlds},), got {mask.shape}")
-            if mask.dtype != bool:
-                raise ValueError(f"mask holds a bool for each world, got {mask.tolist()}")
-            mask = self._worlds.placed_array(mask)
+            mask = self._worlds.placed_array(mask_of(mask, self.n_worlds))
         if self._reset is None:
-            self._reset = self.build_reset_fn()
-        self.data = self._reset(self.data, self.default_data, mask)
+            self._reset = reset_fn(self._reset_pipeline, None, self._worlds)
+        with self._one_thread:
+            data, default = self._live.data, self.default_data
+            if mask is None:  # then only the random numbers of the present data matter
+                data = default.replace(core=data.core, estimate=data.estimate)
+            data = data.replace(states_deriv=default.states_deriv)  # which no stage reads
+            self._live.restart(self._reset(data, default, mask))
 
     def state_control(self, cmd: ArrayLike) -> None:
         """See `functional.state_control`."""
@@ -347,19 +301,10 @@ class Sim(SimScene):
 
     def _command(self, control: Control, cmd: ArrayLike) -> None:
         with self._one_thread:
-            if self._flown is None:
-                setter = getattr(functional, f"{control}_control")
-                self._data = self._worlds.placed(setter(self._data, cmd))
-            else:
-                value = functional.checked_command(self._data, control, cmd)
-                self._flown.command(self._worlds.placed_array(value))
+            self._live.command(control, cmd)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to pickle compiled functions, and user functions in pipelines.
-
-        Raises:
-            TypeError: Always; the message names the alternative.
-        """
+        """Refuse, with TypeError, to pickle compiled functions, and user functions in pipelines."""
         raise TypeError(
             "a Sim holds compiled functions and cannot be pickled or copied: build another one "
             "with the same arguments, and give it the data, e.g. jax.device_get(sim.data)"
@@ -415,13 +360,7 @@ class Sim(SimScene):
         Returns:
             (N, M, 6) force [N] and torque [N m] on the centre of mass, world frame.
         """
-        state, params, rate = data.states.components, data.params, data.states_deriv
-        others = tuple(force for force in self.forces if not isinstance(force, DroneContact))
-        free = stages.derivative(data, state, others)
-        force = scale(subtract(vector(rate.acc), free.acc), params.mass[..., 0])
-        turned = subtract(vector(rate.ang_acc), free.ang_acc)
-        torque = transform(rotation_matrix(state.quat), transform(matrix_rows(params.J), turned))
-        return stack((*force, *torque))
+        return stages.contact_wrench(data, self.forces)
 
     def build_step_fn(self, derivative: bool = True, last: Ending | None = None) -> StepFn:
         """Return the present pipeline as a pure function of data and number of ticks.
@@ -453,14 +392,6 @@ class Sim(SimScene):
         if derivative:
             return reset_fn(self._reset_pipeline, self.derivative, self._worlds)
         return restoring(self._reset_pipeline, self._worlds)
-
-
-def _unsynced(data: SimData) -> SimData:
-    """Return the data, marked as not shown by the MJX data."""
-    synced = data.core.mjx_synced
-    if isinstance(synced, jax.core.Tracer) or not bool(synced):
-        return data
-    return data.replace(core=data.core.replace(mjx_synced=jnp.array(False)))
 
 
 __all__ = ["Sim", "seed_sim", "sync_sim2mjx", "use_box_collision"]

@@ -23,8 +23,14 @@ from crazyflow_ros.dynamics.components import (
     Vec3,
     Wrench,
     add_wrenches,
+    matrix_rows,
+    rotation_matrix,
+    scale,
     split,
     stack,
+    subtract,
+    transform,
+    vector,
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
 from crazyflow_ros.estimation.readings import Pose
@@ -334,6 +340,18 @@ def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) ->
         if isinstance(contact, DroneContact):
             rate = data.params.pushed(state, rate, contact(state, rate, data.params))
     return rate
+
+
+def contact_wrench(data: SimData, forces: tuple[External, ...]) -> Array:
+    """Return the wrench (N, M, 6) of the contacts among `forces`, see `Sim.contact_wrench`."""
+    params, rate = data.params, data.states_deriv
+    others = tuple(force for force in forces if not isinstance(force, DroneContact))
+    free = derivative(data, data.states.components, others)
+    force = scale(subtract(vector(rate.acc), free.acc), params.mass[..., 0])
+    turned = subtract(vector(rate.ang_acc), free.ang_acc)
+    turn = rotation_matrix(data.states.components.quat)
+    torque = transform(turn, transform(matrix_rows(params.J), turned))
+    return stack((*force, *torque))
 
 
 def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:

@@ -185,7 +185,7 @@ def _state(physics, pose):
 
 def test_a_drone_without_a_pose_is_put_where_there_is_room_in_the_end(physics, monkeypatch):
     """Another one came to that place while it was prepared."""
-    roster, moved = physics._changes._roster, []
+    roster, moved = physics._roster, []
     prepare = roster.prepare
 
     def prepare_and_move(plan, before=None):

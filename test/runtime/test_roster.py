@@ -205,7 +205,7 @@ class Overtaking:
 
     def __init__(self, physics, monkeypatch):
         self._physics, self._gate, self._entered = physics, threading.Event(), threading.Event()
-        roster = physics._changes._roster
+        roster = physics._roster
         prepare = roster.prepare
 
         def prepare_and_hold(*args):

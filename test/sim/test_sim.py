@@ -61,6 +61,11 @@ def compilations(caplog: pytest.LogCaptureFixture, act: Callable[[], None]) -> i
     return sum(r.getMessage().startswith("Compiling ") for r in caplog.records)
 
 
+def test_a_simulation_is_built_without_compiling(caplog: pytest.LogCaptureFixture) -> None:
+    # In these shapes, which no other test has: JAX compiles for each shape only once.
+    assert compilations(caplog, lambda: Sim(n_worlds=7, n_drones=5, rng_key=123)) == 0
+
+
 def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
     def fly(count: int) -> None:
         sim.rotor_vel_control(commands())
@@ -71,6 +76,25 @@ def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCapt
     assert compilations(caplog, lambda: jax.jit(lambda x: x + 1)(jnp.ones(3))) > 0  # it does count
     for count in (2, 7, 50, 999):
         assert compilations(caplog, lambda n=count: fly(n)) == 0
+
+
+@pytest.mark.parametrize("mask", [None, np.array([True, False, True])])
+def test_the_derivative_after_a_reset_is_that_of_the_data_then(
+    sim: Sim, mask: np.ndarray | None
+) -> None:
+    """It is evaluated when it is read, which may be later."""
+    sim.rotor_vel_control(commands())
+    sim.step(20)
+    sim.reset(mask)
+    data, read_at_once = sim.data, jax.tree.map(np.array, sim.data.states_deriv)
+    sim.reset(mask)
+    later = sim.data
+    expected = sim.derivative(data)
+    sim.step(20)
+    for rate in (read_at_once, later.states_deriv):
+        for a, b in zip(jax.tree.leaves(rate), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max() + 1e-6)
+    assert np.abs(expected.acc).max() > 1  # they fall
 
 
 def test_steps_in_one_call_or_many_give_the_same_bits(sim: Sim) -> None:

@@ -1,0 +1,43 @@
+"""Gains that drones have in place of those of their controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from crazyflow_ros.control import Controller
+from crazyflow_ros.engine.compiled_world import CompiledWorld
+
+
+class TunedGains:
+    """Gains of drones, by the controller that heeds them."""
+
+    def __init__(self) -> None:
+        self._gains: dict[str, dict[Controller, dict[str, np.ndarray]]] = {}
+
+    def tune(
+        self,
+        world: CompiledWorld,
+        name: str,
+        slot: int,
+        controller: Controller,
+        gains: Mapping[str, np.ndarray],
+    ) -> None:
+        """Change gains of a drone in a slot of the world; see `Engine.tune`."""
+        tuned = self._gains.get(name, {})
+        new = tuned | {controller: tuned.get(controller, {}) | dict(gains)}
+        if controller is world.controller:
+            world.tune(slot, new[controller])
+        self._gains[name] = new
+
+    def forget(self, world: CompiledWorld, name: str, slot: int) -> None:
+        """Give a slot the controller's own gains, because its drone is removed."""
+        self._gains.pop(name, None)
+        world.tune(slot, {})
+
+    def give(self, world: CompiledWorld, slots: Mapping[str, int]) -> None:
+        """Give the controller of a new world the gains that the drones in these slots have."""
+        for name, slot in slots.items():
+            tuned = self._gains.get(name, {}).get(world.controller, {})
+            world.tune(slot, {gain: tuned[gain] for gain in tuned.keys() & world.gains})

@@ -1,0 +1,265 @@
+"""Requests for other drones, another scene, other air or another controller, which are prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+from numpy.typing import ArrayLike
+
+from crazyflow_ros import limits
+from crazyflow_ros.control import Controller
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.disturbances import Disturbance, Wind
+from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.initial_poses import checked_pose, free_place
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.members import member
+from crazyflow_ros.runtime.checkpoint import Checkpoint
+from crazyflow_ros.runtime.command_source import CommandSource
+from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.runtime.loop import Loop
+from crazyflow_ros.runtime.requests import InvalidState
+from crazyflow_ros.runtime.resets import ResetEvent
+from crazyflow_ros.runtime.roster import (
+    PreparedRoster,
+    Roster,
+    RosterChange,
+    RosterPlan,
+    SceneEdit,
+    SceneSource,
+)
+from crazyflow_ros.runtime.schedule import SnapshotCallback
+from crazyflow_ros.runtime.simulation import Simulation
+
+T = TypeVar("T")
+
+
+class PreparedChanges:
+    """Requests that other threads queue. The simulation flies on while they are prepared.
+
+    Args:
+        config: The simulation's configuration.
+        simulation: The simulation to change.
+        engine: Its engine.
+        roster: Its drones and scene.
+        loop: Carries the requests out between two ticks.
+        source: Brings the commands from outside, instead of `simulation.commands`.
+        health: Logs failures of callbacks.
+    """
+
+    def __init__(
+        self,
+        config: SimulationConfig,
+        simulation: Simulation,
+        engine: Engine,
+        roster: Roster,
+        loop: Loop,
+        source: CommandSource | None,
+        health: Health,
+    ) -> None:
+        self.config, self._simulation, self._engine = config, simulation, engine
+        self._roster, self._loop, self._source, self._health = roster, loop, source, health
+        self._reset_callbacks: list[Callable[[ResetEvent], None]] = []
+        self._change_callbacks: list[SnapshotCallback] = []
+        self._restore_callbacks: list[Callable[[Checkpoint], None]] = []
+        self._disturbance_callbacks: list[Callable[[Disturbance], None]] = []
+
+    def on_reset(self, callback: Callable[[ResetEvent], None]) -> None:
+        """Call `callback` after each reset, before anyone sees the new state."""
+        self._reset_callbacks.append(callback)
+
+    def on_restore(self, callback: Callable[[Checkpoint], None]) -> None:
+        """Call `callback` before the state and the time become those of a checkpoint."""
+        self._restore_callbacks.append(callback)
+
+    def on_change(self, callback: SnapshotCallback) -> None:
+        """Call `callback` at the start, and after each request that changed the state."""
+        self._change_callbacks.append(callback)
+
+    def on_disturbance(self, callback: Callable[[Disturbance], None]) -> None:
+        """Call `callback` when a disturbance begins; `on_change` follows."""
+        self._disturbance_callbacks.append(callback)
+
+    def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
+        """Add a drone between two ticks; the others do not notice.
+
+        Beyond `SimulationConfig.max_drones` that takes some seconds, to compile for more drones.
+
+        Args:
+            name: Letters, digits, underscores; of no other drone.
+            pose: (7,) position [m] and attitude (xyzw), also after a reset; None: on the floor,
+                where there is room.
+
+        The future raises ValueError if the name or the pose is not usable, or there are too many
+        drones, and InvalidState if they are commanded from outside.
+        """
+
+        def wanted() -> RosterPlan:
+            self._check_roster_is_open()
+            present = self._roster.plan()
+            if name in present.poses:
+                raise ValueError(f"there is a drone {name!r} already")
+            most = max(limits.DRONES, self.config.max_drones)
+            if len(present.poses) >= most:
+                raise ValueError(f"there are {most} drones already, no more can be added")
+            if pose is None:
+                place = free_place(self.config, self._simulation.snapshot.pos)
+            else:
+                place = checked_pose("pose", pose)
+            return replace(present, poses={**present.poses, name: place})
+
+        return self._prepare(wanted, self._exchange)
+
+    def despawn(self, name: str) -> Future[Snapshot]:
+        """Remove a drone between two ticks.
+
+        The future raises ValueError if there is none, and InvalidState if it is the last one or the
+        drones are commanded from outside.
+        """
+
+        def wanted() -> RosterPlan:
+            self._check_roster_is_open()
+            present = self._roster.plan()
+            self._simulation.known([name], tuple(present.poses))
+            rest = {other: pose for other, pose in present.poses.items() if other != name}
+            if not rest:
+                raise InvalidState(f"{name} is the last drone, it cannot be removed")
+            return replace(present, poses=rest)
+
+        return self._prepare(wanted, self._exchange)
+
+    def set_scene(
+        self, scene: str | Path | None = None, edit: SceneEdit | None = None
+    ) -> Future[Snapshot]:
+        """Move the drones, as they are, into another scene.
+
+        More collision shapes than there is room for take some seconds, to compile.
+
+        Args:
+            scene: As in `SimulationConfig`; None is the present one.
+            edit: Changes the MjSpec before it is compiled, now and each time that drones come or
+                go; called in another thread, may refuse with ValueError.
+
+        The future raises ValueError if there is no such scene, or it does not compile.
+        """
+        path = self._roster.plan().scene.path if scene is None else str(scene)
+        source = SceneSource(path) if edit is None else SceneSource(path, edit)
+        return self._prepare(lambda: replace(self._roster.plan(), scene=source), self._exchange)
+
+    def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
+        """Let the drones collide with these obstacles instead of the scene's, now and later.
+
+        Another number of slots takes some seconds to compile.
+        """
+        arrays = jax.tree.map(jnp.asarray, obstacles)
+
+        def wanted() -> RosterPlan:
+            return replace(self._roster.plan(), obstacles=arrays, heeds_scene=False)
+
+        return self._prepare(wanted, self._exchange)
+
+    def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
+        """Change the wind, a motor or a battery from the next tick on.
+
+        The first gusts take some seconds to compile.
+
+        The future raises ValueError if there is no such drone, or the disturbance has no effect.
+        """
+
+        def wanted() -> RosterPlan:
+            present = self._roster.plan()
+            if not isinstance(disturbance, Wind):
+                self._simulation.known([disturbance.drone])
+                return present
+            self._engine.check_wind(disturbance)
+            return replace(present, gusts=present.gusts or disturbance.gust_intensity > 0)
+
+        def then(prepared: PreparedRoster) -> None:
+            self._exchange_world(prepared)
+            self._engine.disturb(disturbance)
+            self._notify("disturbance callback", self._disturbance_callbacks, disturbance)
+            self._show()
+
+        return self._prepare(wanted, then)
+
+    def set_controller(self, controller: str) -> Future[Snapshot]:
+        """Let all drones fly with a controller from the next tick on, as in its first run.
+
+        It takes some seconds to compile.
+
+        Args:
+            controller: A `Controller`.
+
+        Raises:
+            ValueError: There is no such controller.
+
+        The future raises ValueError if commands do not pass through the controller, and
+        `InvalidState` if ros2_control flies the drones.
+        """
+        chosen = member(Controller, controller)
+
+        def wanted() -> RosterPlan:
+            if self._source is not None:
+                raise InvalidState("drones that ros2_control flies keep their controller")
+            self._engine.check_controller(chosen)
+            return replace(self._roster.plan(), controller=chosen)
+
+        def then(prepared: PreparedRoster) -> None:
+            self._exchange_world(prepared)
+            self._show()
+
+        return self._prepare(wanted, then)
+
+    def _prepare(
+        self, wanted: Callable[[], RosterPlan], then: Callable[[PreparedRoster], None]
+    ) -> Future[Snapshot]:
+        """Prepare the wanted roster; `then` changes to it. The future has the state after it."""
+
+        def carry_out(prepared: PreparedRoster) -> Snapshot:
+            then(prepared)
+            return self._simulation.snapshot
+
+        return self._loop.preparation.put(RosterChange(self._roster, wanted, carry_out))
+
+    def _check_roster_is_open(self) -> None:
+        if self._source is not None:
+            raise InvalidState("drones that ros2_control flies cannot be added or removed")
+
+    # In the physics thread.
+
+    def _exchange(self, prepared: PreparedRoster) -> None:
+        """Replace the roster."""
+        self._exchange_quietly(prepared)
+        self._show()
+
+    def _exchange_quietly(self, prepared: PreparedRoster) -> None:
+        """Replace the roster, without publishing the new state."""
+        simulation, drones = self._simulation, prepared.plan.poses
+        gone = [name for name in simulation.snapshot.names if name not in drones]
+        self._roster.exchange(prepared)
+        simulation.commands.clear(gone)
+        simulation.wrenches.clear(gone)
+        simulation.refresh(simulation.snapshot.tick)
+        simulation.lives.note_drones(simulation.snapshot)
+
+    def _exchange_world(self, prepared: PreparedRoster) -> None:
+        """Continue in the prepared world, if it is another one; nothing else changes."""
+        if prepared.world is not self._engine.world:
+            self._roster.exchange(prepared)
+
+    def _show(self, tick: int | None = None) -> None:
+        """Publish the state, of the present tick or another, at the start and after a change."""
+        self._simulation.refresh(self._simulation.snapshot.tick if tick is None else tick)
+        self._simulation.hand_out()
+        self._notify("change callback", self._change_callbacks, self._simulation.snapshot)
+
+    def _notify(self, what: str, callbacks: Sequence[Callable[[T], None]], news: T) -> None:
+        for callback in callbacks:
+            self._health.call(what, callback, news)
