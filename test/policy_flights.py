@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Twist, Vector3
+from rclpy.duration import Duration
 from ros_client import FREQ, Client, RosProcess, SimulatorProcess, numbers, stamp_ns, time_ns
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import MultiDOFJointState
@@ -21,12 +22,13 @@ from simulation_interfaces.msg import EntityState, Result
 from simulation_interfaces.srv import SetEntityState
 from std_msgs.msg import Float64MultiArray
 
-SECONDS, TAKEOFF_SECONDS = 5, 3
+_TAKEOFF = 2.0  # s
 _RATE = 10  # Hz, of ~/odometry
 _HEIGHT = 40.0  # m: none that falls for a while reaches the floor
 _APART = 6.0  # m, so that none flies in another one's air
 _UP = np.array([0.0, 0.0, 0.5])  # m, of the take-off
 _TIMEOUT = 300.0  # s of wall time for a flight
+_DELIVERY = Duration(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,13 @@ class Flights:
         self._seen = client.collect(MultiDOFJointState, "crazyflow/odometry")
 
     def fly(
-        self, starts: Starts, seed: int, *, turning: bool = True, by_pose: bool = False
+        self,
+        starts: Starts,
+        seed: int,
+        *,
+        turning: bool = True,
+        by_pose: bool = False,
+        seconds: float = 5.0,
     ) -> np.ndarray:
         """Put all drones into random motion, and let them fly to their goals.
 
@@ -75,29 +83,33 @@ class Flights:
             seed: Of the motions.
             turning: Whether they take off first, so that rotors turn.
             by_pose: Command the goals over `cmd_pose` instead of `command`.
+            seconds: Simulated time.
 
         Returns:
-            (n,) distances from the goals after `SECONDS` [m].
+            (n,) distances from the goals after that time [m].
         """
         tick = self._client.reset()
         if turning:
             (standing,) = self._advance(tick, 1 / _RATE)
             self._command(standing + _UP, by_pose=True)
-            self._advance(self._client.pause(True), TAKEOFF_SECONDS)
+            self._advance(self._client.pause(True), _TAKEOFF)
         self._place(starts, np.random.default_rng(seed))
         self._command(self._goals, by_pose=by_pose)
-        (reached,) = self._advance(self._client.pause(True), SECONDS)
+        (reached,) = self._advance(self._client.pause(True), seconds)
         return np.linalg.norm(reached - self._goals, axis=1)
 
     def _command(self, goals: np.ndarray, *, by_pose: bool) -> None:
+        publishers = []
         for name, goal in zip(self._names, goals):
+            message: Any = Float64MultiArray(data=[*goal.tolist(), *[0.0] * 10])
             if by_pose:
                 message = PoseStamped(pose=Pose(position=_of(Point, goal)))
                 message.header.frame_id = "map"
-                self._client.publish(f"{name}/cmd_pose", message)
-            else:
-                data = Float64MultiArray(data=[*goal.tolist(), *[0.0] * 10])
-                self._client.publish(f"{name}/command", data)
+            topic = f"{name}/{'cmd_pose' if by_pose else 'command'}"
+            publisher = self._client.publisher(type(message), topic)
+            publisher.publish(message)
+            publishers.append(publisher)
+        assert all(publisher.wait_for_all_acked(_DELIVERY) for publisher in publishers)
 
     def _place(self, starts: Starts, rng: np.random.Generator) -> None:
         n = len(self._names)
@@ -111,14 +123,16 @@ class Flights:
         pos, vel, rates = self._goals + some(starts.pos), some(starts.vel), some(starts.rates)
         has_parts = hasattr(SetEntityState.Request, "set_pose")  # in version 2
         parts = dict.fromkeys(("set_pose", "set_twist"), True) if has_parts else {}
+        futures = []
         for i, name in enumerate(self._names):
             pose = Pose(position=_of(Point, pos[i]), orientation=_of(Quaternion, turn[i].as_quat()))
             twist = Twist(linear=_of(Vector3, vel[i]), angular=_of(Vector3, rates[i]))
             request: dict[str, Any] = {"entity": name, "state": EntityState(pose=pose, twist=twist)}
-            answer = self._client.call(
-                SetEntityState, "crazyflow/set_entity_state", **request, **parts
-            )
-            assert answer.result.result == Result.RESULT_OK, answer.result.error_message
+            service = "crazyflow/set_entity_state"
+            futures.append(self._client.send(SetEntityState, service, **request, **parts))
+        for name, future in zip(self._names, futures):
+            result = self._client.response(future, f"the state of {name}").result
+            assert result.result == Result.RESULT_OK, result.error_message
 
     def _advance(self, tick: int, seconds: float) -> list[np.ndarray]:
         """Let time run, at the simulator's factor; positions (n, 3) at the end, as a list of one.
