@@ -15,7 +15,7 @@ def arrives(off: list[float], speed: float = 0.0, duration: float = 0.0) -> floa
     """Time at which a drone has arrived that is so far above its goal [m] at each look."""
     arrival = Arrival(GOAL, 10.0, duration)
     for i, height in enumerate(off):
-        if arrival.look(10.0 + i * PERIOD, GOAL + [0, 0, height], speed):
+        if arrival.look(10.0 + i * PERIOD, GOAL + np.array([0, 0, height]), speed):
             return i * PERIOD
         assert arrival.distance == pytest.approx(abs(height))
     return None
