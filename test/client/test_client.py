@@ -140,14 +140,8 @@ def test_a_flight_takes_its_duration_and_a_late_one_is_an_error(
 
 def test_a_drone_that_falls_does_not_arrive(simulator: SimulatorProcess) -> None:
     fly = """cf0.takeoff(1.0)
-    from geometry_msgs.msg import Point, Pose, Quaternion
-    from simulation_interfaces.msg import EntityState
-    from simulation_interfaces.srv import SetEntityState
-    pose = Pose(position=Point(z=0.5), orientation=Quaternion(x=1.0, w=0.0))
-    state = EntityState(pose=pose)
-    simulation.call(
-        SetEntityState, "crazyflow/set_entity_state", entity="cf0", state=state, set_pose=True
-    )
+    from crazyflow_ros_interfaces.srv import SetMotorEfficiency
+    simulation.call(SetMotorEfficiency, "cf0/set_motor_efficiency", motor=1, efficiency=0.0)
     try:
         cf0.go_to(1.0, 0, 1.0)
     except SimulationError as error:
