@@ -30,7 +30,7 @@ from crazyflow_ros.demo.simulator import SimulatorProcess, choose_domain
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.lockstep.futex import Futex
 from crazyflow_ros.lockstep.link import SharedMemoryLink
-from crazyflow_ros.ros.parameters.node_parameters import PublishRates
+from crazyflow_ros.ros.parameters.groups import PublishRates
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
 CYCLES = 20_000  # a multiple of the cycles per second

@@ -2,6 +2,7 @@
 
 import gymnasium
 
+from crazyflow_ros.envs import crazyflow
 from crazyflow_ros.envs.configuration import Autoreset, Configuration
 from crazyflow_ros.envs.crazyflow import (
     DroneEnv,
@@ -59,12 +60,4 @@ for _kind in TASKS:
         kwargs={"kind": _kind},
     )
 
-for _name, _env in {
-    "DroneReachPos-v0": ReachPosEnv,
-    "DroneReachVel-v0": ReachVelEnv,
-    "DroneLanding-v0": LandingEnv,
-    "DroneFigureEightTrajectory-v0": FigureEightEnv,
-}.items():
-    gymnasium.register(id=f"crazyflow_ros/{_name}", vector_entry_point=_env)
-    if _name not in gymnasium.registry:  # Crazyflow's own, where it has been imported
-        gymnasium.register(id=_name, vector_entry_point=_env)
+crazyflow.register("crazyflow_ros/")

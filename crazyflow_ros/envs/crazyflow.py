@@ -1,6 +1,8 @@
 """The environments of Crazyflow 0.4: the same names, spaces, rewards and ends of episodes.
 
-Arrays are NumPy's. In the step that begins an episode the reward is 0, as Gymnasium documents.
+`register` makes them known under Crazyflow's own ids; with the prefix `crazyflow_ros/`, importing
+`crazyflow_ros.envs` does. Arrays are NumPy's. In the step that begins an episode the reward is 0,
+as Gymnasium documents.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil, pi, tau
 from typing import Any, ClassVar
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -307,6 +310,33 @@ class FigureEightEnv(DroneEnv):
         index = ticks // self.worlds.environment.config.ticks - 1 + self._offsets
         samples = self.trajectory[index % len(self.trajectory)] - divided["pos"][:, None]
         return divided | {"local_samples": samples.reshape(self.num_envs, -1)}
+
+
+_IDS: dict[str, type[DroneEnv]] = {
+    "DroneReachPos-v0": ReachPosEnv,
+    "DroneReachVel-v0": ReachVelEnv,
+    "DroneLanding-v0": LandingEnv,
+    "DroneFigureEightTrajectory-v0": FigureEightEnv,
+}
+
+
+def register(prefix: str = "") -> None:
+    """Register the environments with Gymnasium, so that scripts for Crazyflow find them.
+
+    Args:
+        prefix: Of Crazyflow's ids.
+
+    Raises:
+        ValueError: An id belongs to something else, as after an import of Crazyflow itself; none
+            has then been registered.
+    """
+    for name, env in _IDS.items():
+        known = gymnasium.registry.get(f"{prefix}{name}")
+        if known is not None and known.vector_entry_point is not env:
+            raise ValueError(f"{prefix}{name} is registered already, by {known.vector_entry_point}")
+    for name, env in _IDS.items():
+        if f"{prefix}{name}" not in gymnasium.registry:
+            gymnasium.register(id=f"{prefix}{name}", vector_entry_point=env)
 
 
 class NormalizeActions(VectorWrapper[Any, Any, Any, Any]):

@@ -85,6 +85,9 @@ class Rules:
     takeoff_height: float
     auto_arm: bool
     exact_durations: bool = False
+    recovers: bool = False
+    """Whether a drone that is upside down in the air may turn back, as a policy can, and has not
+    crashed before it touches something."""
 
     def bounds(self, duration: float) -> Envelope:
         """Return the bounds of a flight that has to take a time [s], or 0 if it is free."""

@@ -112,10 +112,10 @@ class Supervisor:
             commander = commanders.get(name)
             if commander is None or commander.order is None:
                 continue
-            is_bounded = commander.order.plan.bounded
+            rights_itself = commander.rules.recovers or not commander.order.plan.bounded
             height = observed.pos[i, 2] - commander.rules.rest_height
             why = ""
-            if upright[i] < 0 and (touching[i] or is_bounded):
+            if upright[i] < 0 and (touching[i] or not rights_itself):
                 why = "upside down"
             elif upright[i] < _ON_ITS_SIDE and touching[i] and height < _IN_THE_AIR:
                 why = "it fell on its side"

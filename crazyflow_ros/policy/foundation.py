@@ -4,7 +4,8 @@ Eschmann et al., "RAPTOR: A Foundation Policy for Quadrotor Control",
 https://arxiv.org/abs/2509.11481. Its file is a checkpoint of RLtools in HDF5: layers one after the
 other. It observes the position relative to the goal, the rotation matrix, the velocity, the body
 rates and its previous action at 100 Hz, and commands rotors between standstill and full speed,
-which it numbers as we do.
+which it numbers as we do. In PX4, its authors clip the errors of position and velocity to 0.5 m and
+1 m/s (src/modules/mc_raptor); without that, it does not stop a fall that has become fast.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from crazyflow_ros.policy.policy import Policy
 FREQ = 100
 """Actions per second."""
 _OBSERVATION = Observation(
-    ("position_error", "rotation", "velocity_error", "body_rates", "previous_action")
+    ("position_error", "rotation", "velocity_error", "body_rates", "previous_action"),
+    largest_errors=(0.5, 1.0),
 )
 _NEGATED = [*range(3), *range(12, 15)]  # of the drone relative to the goal, not of the goal
 _MOST_NUMBERS = 1_000_000  # of an array

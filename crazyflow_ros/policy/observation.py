@@ -117,6 +117,9 @@ class Observation:
     """Number of consecutive frames in an observation, the newest first; 1 is the present one."""
     rotor_range: tuple[float, float] = (0.0, 1.0)
     """Slowest and fastest speed [RPM] for the part `rotor_speeds`, see `of`."""
+    largest_errors: tuple[float, float] = (0.0, 0.0)
+    """Largest errors of position [m] and velocity [m/s] that it shows, in each axis of the world;
+    larger ones are clipped, so that a policy meets none that its training did not have. 0: any."""
 
     def __post_init__(self) -> None:
         """Check the parts.
@@ -134,6 +137,8 @@ class Observation:
         slowest, fastest = self.rotor_range
         if not 0 <= slowest < fastest < float("inf"):
             raise ValueError(f"rotor_range must rise from 0 RPM or more, got {self.rotor_range}")
+        if not all(0 <= x < float("inf") for x in self.largest_errors):
+            raise ValueError(f"largest_errors must be 0 or more, got {self.largest_errors}")
 
     @classmethod
     def of(
@@ -177,6 +182,7 @@ class Observation:
 
     def frame(self, motion: Motion) -> Array:
         """Return the newest frame of an observation, (..., frame_size)."""
+        motion = self._clipped(motion)
         parts: list[Any] = [PARTS[part].of(motion, self.rotor_range) for part in self.parts]
         return jnp.concatenate(parts, axis=-1)
 
@@ -187,3 +193,14 @@ class Observation:
         n = self.size - self.frame_size
         past = jnp.zeros((*frame.shape[:-1], n), frame.dtype) if before is None else before[..., :n]
         return jnp.concatenate([frame, past], axis=-1)
+
+    def _clipped(self, motion: Motion) -> Motion:
+        """Return the motion with a goal that is not further away than `largest_errors`."""
+        far, fast = self.largest_errors
+        if far:
+            goal = motion.pos + jnp.clip(motion.goal - motion.pos, -far, far)
+            motion = motion._replace(goal=goal)
+        if fast:
+            goal_vel = motion.vel + jnp.clip(motion.goal_vel - motion.vel, -fast, fast)
+            motion = motion._replace(goal_vel=goal_vel)
+        return motion

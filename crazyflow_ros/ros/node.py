@@ -19,15 +19,15 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.lockstep.link import SharedMemoryLink
-from crazyflow_ros.plain_values import ParameterError, declarations, values_of
-from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
+from crazyflow_ros.plain_values import ParameterError, declarations
+from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
+from crazyflow_ros.ros.recording.set_up import new_recorder, recorded_rotors
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
@@ -126,9 +126,10 @@ class SimulatorNode(Node):
         p = self.parameters
         self.sensor_file = SensorFile((), p.drone_model)
         self._declare("sensors.sensors_file")
-        config, self.link = self._simulation_config(), self._link()
-        if self.parameters.record:
-            self.recorder = self._recorder()
+        config = self._simulation_config()
+        self.link = command_source(p, self.get_fully_qualified_name(), self.get_logger())
+        if p.record:
+            self.recorder = new_recorder(p, self.get_logger())
         shape = (
             len(self.drones),
             p.max_drones,
@@ -164,7 +165,7 @@ class SimulatorNode(Node):
             self._declare(name)
         self.create_timer(_REGULAR_PERIOD, self._do_regular)
         if self.recorder is not None:
-            self.rotor_transforms = self._rotor_transforms(self.recorder)
+            self.rotor_transforms = recorded_rotors(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
         self.add_post_set_parameters_callback(self._apply_changes)
 
@@ -333,62 +334,6 @@ class SimulatorNode(Node):
 
     def _simulation_config(self) -> SimulationConfig:
         return self.parameters.simulation_config()
-
-    def _recorder(self) -> Recorder:
-        path, wall_time = self.parameters.record, self.parameters.record_wall_time
-        try:
-            from crazyflow_ros.ros.recording.recorder import Recorder
-        except ModuleNotFoundError as error:
-            raise ParameterError(
-                "record", f"a package that writes the file ({error})", path
-            ) from None
-        try:
-            values = values_of(self.parameters)
-            return Recorder(Path(path).expanduser(), values, self.get_logger(), wall_time)
-        except OSError as error:
-            raise ParameterError(
-                "record", f"a file that can be created ({error.strerror})", path
-            ) from None
-
-    def _rotor_transforms(self, recorder: Recorder) -> RotorTransforms | None:
-        """Record the rotors as often as the joint states."""
-        from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
-
-        rate_hz = self.parameters.publish_rates.joint_states
-        if rate_hz == 0:
-            return None
-        transforms = RotorTransforms(recorder, self.resolve_topic_name, self.parameters.drone_model)
-        transforms.follow(self.drones)
-        # With a rate of its own it would divide the time into other steps, see `replay`.
-        name = "publish_rates.joint_states"
-        self.physics.every(rate_hz, transforms.record, name, observes=True)
-        return transforms
-
-    def _link(self) -> SharedMemoryLink | TopicSource | None:
-        p, control = self.parameters, self.parameters.ros2_control
-        if control.mode == "off":
-            return None
-        if control.mode == "topic":
-            return TopicSource(
-                self.drones,
-                freq=p.freq,
-                rate=control.rate,
-                on_loss=control.on_loss,
-                logger=self.get_logger(),
-            )
-        name = self.get_fully_qualified_name().strip("/").replace("/", ".")
-        return SharedMemoryLink(
-            control.shared_memory or name,
-            self.drones,
-            drone_model=p.drone_model,
-            freq=p.freq,
-            rate=control.rate,
-            lock_step=control.mode == "lock_step",
-            range_rate=p.publish_rates.range,
-            timeout=control.timeout,
-            on_loss=control.on_loss,
-            logger=self.get_logger(),
-        )
 
     @property
     def _features(self) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from crazyflow_ros.envs import LandingEnv, NormalizeActions, ReachPosEnv
+from crazyflow_ros.envs import DroneEnv, LandingEnv, NormalizeActions, ReachPosEnv
+from crazyflow_ros.envs.crazyflow import register
 
 MOTION = {"pos": (3,), "quat": (4,), "vel": (3,), "ang_vel": (3,)}
 
@@ -33,7 +34,6 @@ def test_a_script_for_crazyflow_finds_its_environments(name: str, goal: str, siz
     assert {key: space.shape for key, space in spaces.items()} == MOTION | {goal: (size,)}
     high = plain.unwrapped.single_action_space.high
     np.testing.assert_allclose(high, [pi / 2, pi / 2, pi / 2, 0.48], rtol=1e-6)
-    assert name in gymnasium.registry
     env = NormalizeActions(plain)
     assert (env.single_action_space.high == 1).all()
     hover = np.tile(np.float32([0.02, -0.01, 0, -0.09]), (2, 1))
@@ -53,6 +53,27 @@ def test_a_script_for_crazyflow_finds_its_environments(name: str, goal: str, siz
         np.testing.assert_allclose(reward, (1 - begins) * expected, atol=1e-6)
         assert not terminated.any() and truncated.all() == truncated.any() == (i == 24)
     env.close()
+
+
+def test_crazyflow_s_own_ids_are_registered_on_demand() -> None:
+    names = [name.partition("/")[2] for name in gymnasium.registry if "/Drone" in name]
+    assert len(names) == 4
+    assert not gymnasium.registry.keys() & set(names)
+    try:
+        gymnasium.register(id=names[-1], vector_entry_point="elsewhere:Env")
+        with pytest.raises(ValueError, match=f"{names[-1]} is registered already, by elsewhere"):
+            register()
+        assert gymnasium.registry.keys() & set(names) == {names[-1]}
+        del gymnasium.registry[names[-1]]
+        for _ in range(2):  # a second time changes nothing
+            register()
+            assert gymnasium.registry.keys() >= set(names)
+        env = gymnasium.make_vec(names[0], num_envs=2, freq=50)
+        assert isinstance(env.unwrapped, DroneEnv)
+        env.close()
+    finally:
+        for name in names:
+            gymnasium.registry.pop(name, None)
 
 
 def test_the_floor_costs_one_and_other_starts_can_be_drawn() -> None:

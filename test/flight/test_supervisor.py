@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -268,6 +269,23 @@ def test_an_emergency_stop_is_no_crash(physics: PhysicsThread, watch: Watch) -> 
     lies = physics.step(2 * FREQ).result(T)
     assert physics.flight_states["cf0"] == "locked" and not watch.events
     assert lies.pos[0, 2] < 0.1 and lies.rotor_vel[0].max() < 300
+
+
+@pytest.mark.parametrize("touches", [False, True])
+@pytest.mark.parametrize("recovers", [False, True])
+def test_one_that_recovers_has_crashed_only_when_it_touches(recovers: bool, touches: bool) -> None:
+    rules = replace(Rules.of("cf2x_L250", FlightConfig()), recovers=recovers)
+    commander, contact = Commander(rules), np.zeros((1, 6))
+    contact[0, 2] = 0.1 * touches
+    sight = Observation(
+        0, ("cf0",), np.array([[0.0, 0.0, 1.0]]), np.array([ROLLED[np.pi]]), np.zeros((1, 3)),
+        contact, None,
+    )  # fmt: skip
+    commander.state = FlightState.flying
+    commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
+    events = Supervisor(0.3).check(sight, {"cf0": commander})
+    assert (commander.state is FlightState.crashed) == (touches or not recovers)
+    assert any("upside down" in event.text for event in events) == (touches or not recovers)
 
 
 def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:

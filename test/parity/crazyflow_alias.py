@@ -85,6 +85,7 @@ def install() -> None:
     """Give this package Crazyflow's name in this process."""
     sys.meta_path.insert(0, _Finder())
     import_module(OURS)
+    import_module(f"{OURS}.envs.crazyflow").register()  # as an import of Crazyflow does
 
 
 def main(arguments: Sequence[str]) -> None:

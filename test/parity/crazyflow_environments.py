@@ -41,6 +41,8 @@ def set_goals(env, data):
 def main() -> None:
     library, output = sys.argv[1:]
     envs = importlib.import_module(f"{library}.envs")
+    if library == "crazyflow_ros":
+        envs.crazyflow.register()
     results = {}
     for name in NAMES:
         env = gymnasium.make_vec(name, num_envs=N, freq=50)

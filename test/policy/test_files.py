@@ -84,9 +84,9 @@ def test_foundation_policy_computes_what_its_own_program_does() -> None:
     for motion in motions(30, 100):
         seen = np.concatenate(
             [
-                motion.pos - motion.goal,
+                np.clip(motion.pos - motion.goal, -0.5, 0.5),  # as its authors do in PX4
                 Observation(("rotation",))(motion),
-                motion.vel - motion.goal_vel,
+                np.clip(motion.vel - motion.goal_vel, -1, 1),
                 motion.ang_vel,
                 state.action,
             ],

@@ -46,6 +46,19 @@ def test_errors_in_body_axes_are_those_of_the_world_turned_back() -> None:
     np.testing.assert_allclose(found, np.concatenate(expected, axis=-1), atol=1e-5)
 
 
+def test_a_goal_that_is_far_away_or_fast_is_clipped_per_axis() -> None:
+    motion = some_motion(50)
+    parts = ("position_error", "velocity_error", "body_position_error", "position", "velocity")
+    seen = Observation(parts, largest_errors=(0.5, 1.0))(motion)
+    error = np.clip(motion.goal - motion.pos, -0.5, 0.5)
+    to_body = Rotation.from_quat(motion.quat).inv()
+    expected = [error, np.clip(motion.goal_vel - motion.vel, -1, 1), to_body.apply(error)]
+    expected += [motion.pos, motion.vel]
+    np.testing.assert_allclose(seen, np.concatenate(expected, axis=-1), atol=1e-5)
+    only_far = Observation(parts, largest_errors=(0.5, 0.0))(motion)
+    np.testing.assert_array_equal(only_far[:, 3:6], motion.goal_vel - motion.vel)
+
+
 @pytest.mark.parametrize("drone", list(Drone))
 def test_rotor_speeds_are_minus_one_and_one_at_the_limits_of_thrust(drone: str) -> None:
     figures = load_drone(drone)
@@ -101,6 +114,8 @@ def test_is_pure_and_the_same_when_compiled() -> None:
         ({"history": 1001}, "history must be from 1 to 1000, got 1001"),
         ({"rotor_range": (5.0, 5.0)}, "rotor_range must rise"),
         ({"rotor_range": (0.0, float("nan"))}, "rotor_range must rise"),
+        ({"largest_errors": (-1.0, 0.0)}, "largest_errors must be 0 or more"),
+        ({"largest_errors": (0.0, float("nan"))}, "largest_errors must be 0 or more"),
     ],
 )
 def test_refuses(arguments: dict, message: str) -> None:

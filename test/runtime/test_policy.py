@@ -60,10 +60,7 @@ def physics(built: PhysicsThread) -> PhysicsThread:
 
 
 def random_starts(physics: PhysicsThread, seed: int, goals: np.ndarray) -> None:
-    """Put all drones into random motion around their goals, and command those at once.
-
-    Rotors turn, as foundation-policy loses one in a hundred drones that begin to fall without.
-    """
+    """Put all drones into random motion around their goals, and command those at once."""
     rng, n = np.random.default_rng(seed), len(physics.names)
     pos = goals + rng.uniform(-0.2, 0.2, (n, 3))
     quat = Rotation.from_rotvec(rng.uniform(-0.5, 0.5, (n, 3))).as_quat()
@@ -162,6 +159,18 @@ def test_continues_from_a_checkpoint_bit_for_bit(physics: PhysicsThread) -> None
         physics.step(n).result(T)
     for name in ("pos", "quat", "vel", "ang_vel", "rotor_vel"):
         np.testing.assert_array_equal(getattr(physics.snapshot, name), getattr(expected, name))
+
+
+def test_rights_a_drone_that_is_upside_down_on_its_way_to_a_pose(physics: PhysicsThread) -> None:
+    goal, upside_down = np.array([0.0, 0.0, 50.0]), np.array([1.0, 0.0, 0.0, 0.0])
+    physics.set_drone_states({"cf0": DroneState(pos=goal, quat=upside_down)}).result(T)
+    physics.command("cf0", Pose(goal, 0.0))
+    physics.step(FREQ // 4).result(T)  # the supervisor has looked at it twice
+    assert physics.flight_states["cf0"] is FlightState.flying
+    now = physics.step(8 * FREQ).result(T)
+    assert physics.flight_states["cf0"] is FlightState.flying
+    assert Rotation.from_quat(now.quat[0]).apply([0, 0, 1])[2] > 0.95
+    assert now.vel[0, 2] > 0  # it climbs back
 
 
 def test_refuses_what_a_policy_cannot_follow(physics: PhysicsThread) -> None:

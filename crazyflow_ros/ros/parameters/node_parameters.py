@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
 import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
-from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
@@ -22,139 +21,22 @@ from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec
+from crazyflow_ros.ros.parameters.groups import (
+    MAX_RATE,
+    CrazyflieLink,
+    FlightParameters,
+    PublishRates,
+    Ros2Control,
+    rate,
+)
 from crazyflow_ros.ros.parameters.policy import usable_policy
-from crazyflow_ros.runtime import OnLoss, SimulationConfig
+from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
-_MAX_RATE = 100_000  # Hz
-_LEAST_BOUND = 0.05  # smallest limit of a flight other than 0, in m and s
 _WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
 _WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # models with known battery
-
-
-def _rate(what: str) -> Spec:
-    return Spec(f"Rate of {what} [Hz]; must divide freq", 1, _MAX_RATE)
-
-
-def _topic_rate(what: str) -> Spec:
-    return Spec(f"Rate of {what} [Hz]; must divide freq; 0: off", 0, _MAX_RATE)
-
-
-@dataclass(frozen=True)
-class PublishRates:
-    """Publishing rates of topics per simulated second."""
-
-    clock: Annotated[int, _rate("/clock")] = 100
-    odom: Annotated[int, _topic_rate("<drone>/odom")] = 100
-    pose: Annotated[int, _topic_rate("<drone>/pose")] = 100
-    imu: Annotated[int, _topic_rate("<drone>/imu")] = 100
-    range: Annotated[int, _topic_rate("<drone>/range")] = 50
-    joint_states: Annotated[int, _topic_rate("<drone>/joint_states")] = 100
-    tf: Annotated[int, _topic_rate("/tf")] = 100
-    swarm: Annotated[int, _topic_rate("~/odometry and ~/joint_states")] = 100
-
-
-@dataclass(frozen=True)
-class Ros2Control:
-    """Connection to a controller manager of ros2_control."""
-
-    mode: Annotated[
-        str,
-        Spec(
-            "Source of commands. off: topics and services of this node; lock_step: ros2_control, "
-            "each control period waits for its commands; free_running: ros2_control without "
-            "waiting; topic: the same over topics, with stock plugins of ros2_control",
-            choices=["off", "free_running", "lock_step", "topic"],
-        ),
-    ] = "off"
-    rate: Annotated[int, _rate("the controllers, the update_rate of the controller manager")] = 100
-    shared_memory: Annotated[
-        str, Spec("Name of the memory shared with the plugin; empty: from the node's name")
-    ] = ""
-    timeout: Annotated[
-        float, Spec("Wall time to wait for a command in lock_step [s]", 0.001, 3600)
-    ] = 1.0
-    on_loss: Annotated[
-        str,
-        Spec(
-            "Reaction of a drone that loses its controller: hold it in place, keep the last "
-            "command, or stop its rotors",
-            choices=list(OnLoss),
-        ),
-    ] = str(OnLoss.hold)
-
-
-def _check_bound(value: float) -> None:
-    if 0 < value < _LEAST_BOUND:
-        raise ValueError(f"expected 0 or at least {_LEAST_BOUND:g}, got {value:g}")
-
-
-def _bound(what: str, unit: str, most: float) -> Spec:
-    text = f"{what} for poses and velocities [{unit}]; 0: default of the drone model"
-    return Spec(text, 0.0, most, check=_check_bound)
-
-
-@dataclass(frozen=True)
-class FlightParameters:
-    """Limits of planned flights; they do not apply to `command` and `cmd_trajectory`."""
-
-    speed: Annotated[float, _bound("Largest horizontal speed", "m/s", 50.0)] = 0.0
-    climb: Annotated[float, _bound("Largest vertical speed", "m/s", 50.0)] = 0.0
-    acceleration: Annotated[float, _bound("Largest horizontal acceleration", "m/s^2", 50.0)] = 0.0
-    jerk: Annotated[float, _bound("Largest jerk", "m/s^3", 1000.0)] = 0.0
-    yaw_rate: Annotated[float, _bound("Largest yaw rate", "rad/s", 20.0)] = 0.0
-    velocity_timeout: Annotated[
-        float,
-        Spec("Time without cmd_vel or cmd_hover until the drone hovers [s]", 0.02, 10.0),
-    ] = 0.5
-    takeoff_height: Annotated[
-        float, Spec("Height of automatic take-offs by cmd_vel and goal_pose [m]", 0.2, 100.0)
-    ] = 0.5
-    auto_arm: Annotated[bool, Spec("Commands arm a drone; if false, call <drone>/arm first")] = True
-    exact_durations: Annotated[
-        bool,
-        Spec(
-            "takeoff, land and go_to take exactly the given time, as in the firmware, even if the "
-            "drone cannot follow; if false, they take longer then"
-        ),
-    ] = False
-
-
-def _check_port(port: int) -> None:
-    if 0 < port < LEAST_PORT:
-        raise ValueError(f"expected 0 or at least {LEAST_PORT}, got {port}")
-
-
-@dataclass(frozen=True)
-class CrazyflieLink:
-    """Connection of cflib and cfclient to the drones, by CRTP over UDP."""
-
-    port: Annotated[
-        int,
-        Spec(
-            "UDP port of the first drone; the others follow; 0: off; cflib looks from 19850 on",
-            0,
-            MOST_PORT,
-            check=_check_port,
-        ),
-    ] = 0
-    address: Annotated[
-        str, Spec("Address of the network interface to listen on; 0.0.0.0: all of them")
-    ] = "127.0.0.1"
-    decks: Annotated[Names, Spec(f"Expansion decks of each drone, of {', '.join(DECKS)}")] = (
-        "bcFlow2",
-        "bcMultiranger",
-    )
-    anchors: Annotated[
-        Numbers, Spec("x, y, z [m] of each radio anchor, for the deck bcDWM1000")
-    ] = ()
-    loss: Annotated[float, Spec("Share of packets that get lost, each way", 0.0, 0.99)] = 0.0
-    latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
-    storage: Annotated[
-        str, Spec("Folder in which stored parameters survive a restart; empty: they do not")
-    ] = ""
 
 
 @dataclass(frozen=True)
@@ -205,11 +87,11 @@ class Parameters:
         False
     )
     integrator: Annotated[str, Spec("Integration method", choices=list(Integrator))] = "euler"
-    freq: Annotated[int, Spec("Physics ticks per simulated second", 1, _MAX_RATE)] = 500
-    state_freq: Annotated[int, _rate("the position controller")] = 100
-    attitude_freq: Annotated[int, _rate("the attitude controller")] = 500
-    body_rate_freq: Annotated[int, _rate("the body rate controller")] = 500
-    force_torque_freq: Annotated[int, _rate("the motor mixer")] = 500
+    freq: Annotated[int, Spec("Physics ticks per simulated second", 1, MAX_RATE)] = 500
+    state_freq: Annotated[int, rate("the position controller")] = 100
+    attitude_freq: Annotated[int, rate("the attitude controller")] = 500
+    body_rate_freq: Annotated[int, rate("the body rate controller")] = 500
+    force_torque_freq: Annotated[int, rate("the motor mixer")] = 500
     true_mass: Annotated[
         bool,
         Spec("The position controller knows the true mass; the firmware's value differs slightly"),
@@ -281,10 +163,10 @@ class Parameters:
     record_wall_time: Annotated[
         bool, Spec("Times in the MCAP file are wall times at the start; false: simulation times")
     ] = False
-    publish_rates: PublishRates = PublishRates()
-    flight: FlightParameters = FlightParameters()
-    ros2_control: Ros2Control = Ros2Control()
-    crazyflie: CrazyflieLink = CrazyflieLink()
+    publish_rates: PublishRates = field(default_factory=PublishRates)
+    flight: FlightParameters = field(default_factory=FlightParameters)
+    ros2_control: Ros2Control = field(default_factory=Ros2Control)
+    crazyflie: CrazyflieLink = field(default_factory=CrazyflieLink)
 
     def __post_init__(self) -> None:
         """Check combinations of parameters and the names of the drones.
@@ -384,7 +266,7 @@ class Parameters:
             ParameterError: The initial poses do not fit the drones, or the policy cannot fly them.
         """
         own = {"initial_poses", "flight", "positioning"}
-        shared = {field.name for field in fields(SimulationConfig)} - own
+        shared = {f.name for f in fields(SimulationConfig)} - own
         values = {name: getattr(self, name) for name in shared}
         if self.estimator != Estimator.none:
             values["positioning"] = self._positioning()

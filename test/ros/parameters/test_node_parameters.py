@@ -22,7 +22,8 @@ from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import declare
-from crazyflow_ros.ros.parameters.node_parameters import CrazyflieLink, Parameters, Ros2Control
+from crazyflow_ros.ros.parameters.groups import CrazyflieLink, Ros2Control
+from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 SETTABLE = (
     *("real_time_factor", "step_ticks", "checkpoint"),

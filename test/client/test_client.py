@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -101,6 +102,70 @@ def test_the_square_in_steps_is_the_same_to_the_bit(simulator: SimulatorProcess)
     assert first == second
     check_corners(first)
     assert command("resume").returncode == 0
+
+
+FLIGHT = """
+from crazyflow_ros.client import SimulationError, SimulatorClient
+
+with SimulatorClient(stepping=True) as simulation:
+    simulation.reset()
+    cf0 = simulation.drone("cf0")
+    FLY
+    simulation.resume()
+"""
+
+
+def test_a_flight_takes_its_duration_and_a_late_one_is_an_error(
+    simulator: SimulatorProcess,
+) -> None:
+    fly = """cf0.takeoff(0.5)
+    before = simulation.time
+    cf0.go_to(0, 0, 0.5, duration=2.0)  # it is there already
+    print(simulation.time - before)
+    before = simulation.time
+    try:
+        cf0.go_to(1.0, 0, 0.5, timeout=0.3)
+    except SimulationError as error:
+        print(error)
+    print(simulation.time - before)"""
+    done = run("-c", FLIGHT.replace("FLY", fly))
+    assert done.returncode == 0, done.stderr
+    took, error, waited = done.stdout.splitlines()
+    assert float(took) == pytest.approx(2.0, abs=0.15)
+    assert re.search(
+        r"cf0 has not arrived within 0\.[34] s, it is 0\.9\d m from its goal, at", error
+    )
+    assert 0.25 < float(waited) < 0.5
+
+
+def test_a_drone_that_falls_does_not_arrive(simulator: SimulatorProcess) -> None:
+    fly = """cf0.takeoff(1.0)
+    from crazyflow_ros_interfaces.srv import SetMotorEfficiency
+    simulation.call(SetMotorEfficiency, "cf0/set_motor_efficiency", motor=1, efficiency=0.0)
+    try:
+        cf0.go_to(1.0, 0, 1.0)
+    except SimulationError as error:
+        print(error)
+    simulation.reset()"""
+    done = run("-c", FLIGHT.replace("FLY", fly))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"cf0 has not arrived within \d\.\d s, .*cf0: crashed at", done.stdout)
+
+
+def test_a_drone_with_a_steady_error_arrives() -> None:
+    """With the mass that its firmware knows, this drone hovers 8 cm too high."""
+    parameters = ["drone_model:=cf21B_500", "true_mass:=false", "real_time_factor:=0.0"]
+    arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock"]
+    arguments += [word for parameter in parameters for word in ("-p", parameter)]
+    fly = """cf0.takeoff(1.0)
+    print(cf0.position[2])
+    cf0.go_to(0.5, 0.0, 1.0)
+    print(cf0.position[2])"""
+    script = FLIGHT.replace("FLY", fly).replace("stepping", 'namespace="/a", stepping')
+    with SimulatorProcess(DOMAIN, arguments):
+        done = run("-c", script)
+    assert done.returncode == 0, done.stderr
+    assert all(1.05 < float(z) < 1.1 for z in done.stdout.split()), done.stdout
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:

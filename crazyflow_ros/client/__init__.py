@@ -1,0 +1,19 @@
+"""Python client of a running simulator for scripts: flies drones and sleeps in simulated time.
+
+    from crazyflow_ros.client import SimulatorClient
+
+    with SimulatorClient() as simulation:
+        cf0 = simulation.drone("cf0")
+        cf0.takeoff(1.0)
+        for x, y in ((1, 0), (1, 1), (0, 1), (0, 0)):
+            cf0.go_to(x, y, 1.0)
+        cf0.land()
+
+It uses only topics and services that are open to any other program.
+"""
+
+from crazyflow_ros.client.connection import ANSWER, SimulationError
+from crazyflow_ros.client.drone import DroneClient
+from crazyflow_ros.client.simulator import SimulatorClient
+
+__all__ = ["ANSWER", "DroneClient", "SimulationError", "SimulatorClient"]

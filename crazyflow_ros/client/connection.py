@@ -1,0 +1,234 @@
+"""The connection of a script to a running simulator: services, time, and what the log says."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import rclpy
+from rcl_interfaces.msg import Log
+from rcl_interfaces.srv import GetParameters
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node, NodeNameNonExistentError
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
+from rosgraph_msgs.msg import Clock
+from simulation_interfaces.srv import GetEntityState, StepSimulation
+from std_srvs.srv import SetBool
+
+from crazyflow_ros.ros.messages.times import NS, nanoseconds
+
+ANSWER = 30.0  # s of wall time for a service's response
+STALL = 10.0  # s of wall time without a tick until the clock counts as stopped
+SLICE = 0.05  # s of wall time between two checks
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+_WARN = 30  # rcl_interfaces/msg/Log.WARN, whose type differs between distributions
+
+
+class SimulationError(RuntimeError):
+    """A request that the simulator did not fulfil; the message has the reason."""
+
+
+class Connection:
+    """A connection to a simulator. It runs callbacks only while one of its methods waits.
+
+    Args:
+        name: Name of the simulator's node.
+        namespace: Namespace of the simulator.
+        timeout: Wall time to wait for the simulator [s], which may be compiling.
+        stepping: Advance time only while this client sleeps, in exact steps, so that the same
+            script gives the same flight bit for bit.
+
+    Attributes:
+        name: As given.
+        drones: Names of the drones at the simulator's start.
+        freq: Ticks per simulated second.
+        stepping: As given.
+        time_ns: Latest known simulated time [ns].
+
+    Raises:
+        SimulationError: No simulator was found.
+    """
+
+    def __init__(
+        self,
+        name: str = "crazyflow",
+        namespace: str = "/",
+        timeout: float = 120.0,
+        *,
+        stepping: bool = False,
+    ) -> None:
+        self._context = Context()
+        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        self.node = Node(
+            "crazyflow_client",
+            namespace=namespace,
+            context=self._context,
+            use_global_arguments=False,
+            start_parameter_services=False,
+        )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self.name, self._services = name, dict[str, Any]()
+        self.time_ns, self.stepping = 0, False
+        self._warnings: deque[str] = deque(maxlen=3)
+        self.node.create_subscription(Log, "/rosout", self._note_log, 100)
+        try:
+            values = self.call(
+                GetParameters, f"{name}/get_parameters", timeout, names=["drones", "freq"]
+            )
+            drones, freq = values.values
+            self.drones: list[str] = list(drones.string_array_value)
+            self.freq: int = freq.integer_value
+            self.wait(self._clocks, "there is no /clock", timeout)
+            self.node.create_subscription(Clock, self._clocks()[0], self._note_clock, LATEST)
+            self.wait(lambda: self.time_ns > 0, "/clock has no messages", timeout)
+            if stepping:
+                self.stepping = True
+                self.pause()
+                self.look_at_time()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; drones continue with their last command."""
+        self._executor.shutdown()
+        self.node.destroy_node()
+        self._context.try_shutdown()
+
+    @property
+    def time(self) -> float:
+        """Simulated time of the latest clock message [s]."""
+        self._executor.spin_once(0.0)
+        return self.time_ns * 1e-9
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep in simulated time, rounded to ticks when stepping.
+
+        Raises:
+            SimulationError: Time does not advance, and this client does not step.
+        """
+        if self.stepping:
+            if ticks := round(seconds * self.freq):
+                self.step(ticks)
+            return
+        self._executor.spin_once(0.0)
+        end = self.time_ns + round(seconds * NS)
+        while self.time_ns < end:
+            before, deadline = self.time_ns, time.monotonic() + STALL
+            while self.time_ns == before:
+                if time.monotonic() > deadline:
+                    text = f"simulated time does not advance from {before * 1e-9:.3f} s"
+                    raise SimulationError(f"{text}; call resume() or step()")
+                self._executor.spin_once(SLICE)
+
+    def pause(self) -> None:
+        """Pause; no tick follows the response."""
+        checked(self.call(SetBool, f"{self.name}/pause", data=True))
+
+    def resume(self) -> None:
+        """Resume."""
+        checked(self.call(SetBool, f"{self.name}/pause", data=False))
+
+    def step(self, ticks: int) -> None:
+        """Advance a paused simulation by exactly this number of ticks."""
+        name = f"{self.name}/step_simulation"
+        answer = self.call(StepSimulation, name, ANSWER + ticks * 0.01, steps=ticks)
+        if answer.result.result != answer.result.RESULT_OK:
+            raise SimulationError(answer.result.error_message)
+        self.look_at_time()
+
+    def call(self, kind: Any, name: str, timeout: float = ANSWER, **request: Any) -> Any:
+        """Call a service, and return its response.
+
+        Args:
+            kind: Type of the service.
+            name: Name of the service.
+            timeout: Wall time to wait for the service, and again for its response [s].
+            **request: Fields of the request.
+
+        Raises:
+            SimulationError: The service does not exist or does not respond.
+        """
+        if name not in self._services:
+            self._services[name] = self.node.create_client(kind, name)
+        client = self._services[name]
+        self.wait(client.service_is_ready, f"there is no service {name}", timeout)
+        future = client.call_async(kind.Request(**request))
+        self.wait(future.done, f"{name} does not respond", timeout)
+        return future.result()
+
+    def warnings(self) -> str:
+        """Return the latest warnings of the simulator and clear them."""
+        self._executor.spin_once(SLICE)
+        found = "; ".join(self._warnings)
+        self._warnings.clear()
+        return found
+
+    def has_warned(self, text: str) -> bool:
+        """Return whether one of the latest warnings of the simulator contains a text."""
+        return any(text in warning for warning in self._warnings)
+
+    def wait(self, condition: Callable[[], object], what: str, timeout: float = ANSWER) -> None:
+        """Run callbacks until a condition holds.
+
+        Args:
+            condition: The condition.
+            what: Message of the error.
+            timeout: Wall time to wait [s].
+
+        Raises:
+            SimulationError: It did not hold in time.
+        """
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise SimulationError(f"{what}, within {timeout:g} s; is a simulator running?")
+            self._executor.spin_once(SLICE)
+
+    def look_at_time(self) -> None:
+        """Read the time from a service: earlier clock messages may still be in transit."""
+        name = f"{self.name}/get_entity_state"
+        stamp = self.call(GetEntityState, name, entity=self.drones[0]).state.header.stamp
+        self.time_ns = max(self.time_ns, nanoseconds(stamp))
+
+    def _clocks(self) -> list[str]:
+        """Return the simulator's clock topic; it is not /clock if several simulators run."""
+        namespace = self.node.get_namespace()
+        try:
+            published = self.node.get_publisher_names_and_types_by_node(self.name, namespace)
+        except NodeNameNonExistentError:  # services may be discovered before the node
+            return []
+        return [topic for topic, types in published if "rosgraph_msgs/msg/Clock" in types]
+
+    def _note_clock(self, message: Clock) -> None:
+        time_ns = nanoseconds(message.clock)
+        is_late = self.stepping and time_ns < self.time_ns
+        self.time_ns = self.time_ns if is_late else time_ns
+
+    def _note_log(self, message: Log) -> None:
+        if message.name.rpartition(".")[2] == self.name and message.level >= _WARN:
+            self._warnings.append(message.msg)
+
+
+def checked(answer: Any) -> None:
+    """Raise SimulationError if the answer of a service says that it failed."""
+    if not answer.success:
+        raise SimulationError(answer.message)

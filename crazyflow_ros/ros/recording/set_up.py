@@ -1,0 +1,53 @@
+"""The recorder of a node with the parameter `record`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.plain_values import ParameterError, values_of
+
+if TYPE_CHECKING:
+    from rclpy.impl.rcutils_logger import RcutilsLogger
+
+    from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.ros.parameters.node_parameters import Parameters
+    from crazyflow_ros.ros.recording.recorder import Recorder
+    from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+
+
+def new_recorder(parameters: Parameters, logger: RcutilsLogger) -> Recorder:
+    """Return a recorder to the file of the parameter `record`.
+
+    Raises:
+        ParameterError: The file cannot be created, or a package is missing.
+    """
+    path, wall_time = parameters.record, parameters.record_wall_time
+    try:
+        from crazyflow_ros.ros.recording.recorder import Recorder
+    except ModuleNotFoundError as error:
+        raise ParameterError("record", f"a package that writes the file ({error})", path) from None
+    try:
+        values = values_of(parameters)
+        return Recorder(Path(path).expanduser(), values, logger, wall_time)
+    except OSError as error:
+        raise ParameterError(
+            "record", f"a file that can be created ({error.strerror})", path
+        ) from None
+
+
+def recorded_rotors(simulator: SimulatorNode, recorder: Recorder) -> RotorTransforms | None:
+    """Record the rotors as often as the joint states; return None if these are off."""
+    from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+
+    rate_hz = simulator.parameters.publish_rates.joint_states
+    if rate_hz == 0:
+        return None
+    transforms = RotorTransforms(
+        recorder, simulator.resolve_topic_name, simulator.parameters.drone_model
+    )
+    transforms.follow(simulator.drones)
+    # With a rate of its own it would divide the time into other steps, see `replay`.
+    name = "publish_rates.joint_states"
+    simulator.physics.every(rate_hz, transforms.record, name, observes=True)
+    return transforms

@@ -1,0 +1,48 @@
+"""A flight has arrived when its time is over and the drone is near, or at rest not far away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crazyflow_ros.client.arrival import Arrival
+
+GOAL = np.array([1.0, 2.0, 3.0])
+PERIOD = 0.1  # s
+
+
+def arrives(off: list[float], speed: float = 0.0, duration: float = 0.0) -> float | None:
+    """Time at which a drone has arrived that is so far above its goal [m] at each look."""
+    arrival = Arrival(GOAL, 10.0, duration)
+    for i, height in enumerate(off):
+        if arrival.look(10.0 + i * PERIOD, GOAL + np.array([0, 0, height]), speed):
+            return i * PERIOD
+        assert arrival.distance == pytest.approx(abs(height))
+    return None
+
+
+@pytest.mark.parametrize(
+    ("off", "speed", "time"),
+    [
+        ([1.0, 0.5, 0.019], 0.019, 0.2),  # near and slow
+        ([0.0] * 5, 0.03, None),  # near, but passing
+        ([1.0] + [0.07] * 15, 0.0, 1.1),  # at rest for a second, with a steady error
+        ([1.0] + [0.07, 0.079] * 10, 0.2, 1.1),  # it trembles
+        ([1.0] + [0.07, 0.085] * 10, 0.2, None),  # it sways
+        ([0.21] * 30, 0.0, None),  # at rest too far away
+        ([0.15 - 0.01 * i for i in range(12)], 0.1, None),  # on its way
+    ],
+)
+def test_near_or_at_rest(off: list[float], speed: float, time: float | None) -> None:
+    assert arrives(off, speed) == (None if time is None else pytest.approx(time))
+
+
+def test_not_before_its_time_is_over() -> None:
+    assert arrives([0.0] * 40, duration=2.0) == pytest.approx(2.0)
+    assert arrives([0.1] * 40, duration=2.0) == pytest.approx(2.0)
+    assert arrives([0.1] * 15, duration=2.0) is None
+
+
+def test_what_does_not_matter_is_no_distance() -> None:
+    arrival = Arrival(np.array([1.0, np.nan, np.nan]), 0.0, 0.0)
+    assert arrival.look(0.0, np.array([1.0, 7.0, 7.0]), 0.0)
