@@ -1,9 +1,10 @@
 """Hovering learned from scratch: three seeds, in processes of their own.
 
-python -m benchmark.learn [bptt|ppo ...]
+python -m benchmark.learn [bptt|ppo|rltools ...]
 
 Seconds are those of a whole process: start of Python, imports, compilation without a cache,
-training and the policy's file.
+training and the policy's file. RLTOOLS_PYTHON names a Python that has rltools==2.2.1, which trains
+its own hovering Crazyflie: from attitudes of up to 90 degrees, without differences between drones.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+ALGORITHMS = ("bptt", "ppo", "rltools")
 SEEDS = (0, 1, 2)
+RLTOOLS = Path(__file__).parent / "rltools" / "train.py"
 
 
-def main(algorithms: Sequence[str] = ("bptt", "ppo")) -> None:
+def main(algorithms: Sequence[str] = ALGORITHMS) -> None:
     """Print a Markdown table of seconds, samples and successful flights."""
-    print("| algorithm | seed | s | s of processor time | M samples | within 5 cm after 5 s |")
-    print("|---|---:|---:|---:|---:|---:|")
+    rltools = os.environ.get("RLTOOLS_PYTHON")
+    if rltools is None and "rltools" in algorithms:
+        print("RLTOOLS_PYTHON names no Python that has rltools, which is left out\n")
+        algorithms = [x for x in algorithms if x != "rltools"]
+    print("| algorithm | seed | s | s of processor time | M samples | flights |")
+    print("|---|---:|---:|---:|---:|---|")
     for algorithm in algorithms:
         for seed in SEEDS:
             print("| " + " | ".join(row(algorithm, seed)) + " |", flush=True)
@@ -32,21 +39,40 @@ def main(algorithms: Sequence[str] = ("bptt", "ppo")) -> None:
 
 def row(algorithm: str, seed: int) -> list[str]:
     """Train and evaluate one policy, and return the cells of its row."""
-    command = [sys.executable, "-m", "crazyflow_ros.learn"]
     with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder, "hover.policy"))
-        options = ["--algorithm", algorithm, "--seed", str(seed), "--out", file]
         before, started = _processor_time(), time.perf_counter()
-        trained = _output([*command, "hover", *options])
+        train = _with_rltools if algorithm == "rltools" else _with_ours
+        samples, evaluate = train(algorithm, seed, folder)
         seconds, used = time.perf_counter() - started, _processor_time() - before
-        flown = _output([*command, "evaluate", file])
-    samples = re.findall(r"([\d.]+) M samples", trained)[-1]
-    return [algorithm, str(seed), f"{seconds:.1f}", f"{used:.1f}", samples, flown.split(" of ")[0]]
+        return [algorithm, str(seed), f"{seconds:.1f}", f"{used:.1f}", samples, evaluate()]
 
 
-def _output(command: list[str]) -> str:
+def _with_ours(algorithm: str, seed: int, folder: str) -> tuple[str, Callable[[], str]]:
+    """Train, and return samples [M] and what counts successful flights."""
+    command = [sys.executable, "-m", "crazyflow_ros.learn"]
+    file = str(Path(folder, "hover.policy"))
+    options = ["--algorithm", algorithm, "--seed", str(seed), "--out", file]
+    trained = _output([*command, "hover", *options])
+
+    def evaluate() -> str:
+        share = _output([*command, "evaluate", file]).split(" of ")[0]
+        return f"{share} within 5 cm after 5 s"
+
+    return re.findall(r"([\d.]+) M samples", trained)[-1], evaluate
+
+
+def _with_rltools(_: str, seed: int, folder: str) -> tuple[str, Callable[[], str]]:
+    """Do the same with RLtools, which counts the steps until a flight ends, 500 at most."""
+    python = os.environ["RLTOOLS_PYTHON"]
+    trained = _output([python, str(RLTOOLS), str(seed)], TMPDIR=folder)
+    steps, length = re.findall(r"Step: (\d+)/.*episode length: ([\d.]+)", trained)[-1]
+    return f"{int(steps) / 1e6:.2f}", lambda: f"mean of {float(length) / 100:.2f} s of 5 s"
+
+
+def _output(command: list[str], **variables: str) -> str:
     # Without compiled code of earlier runs.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_COMPILATION_CACHE")}
+    environment |= variables
     result = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=1800, check=True
     )
@@ -59,4 +85,4 @@ def _processor_time() -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ("bptt", "ppo"))
+    main(sys.argv[1:] or ALGORITHMS)

@@ -34,21 +34,25 @@ class PpoSettings(Settings):
 
     worlds: int = 512
     horizon: int = 32
-    updates: int = 1200
-    learning_rate: float = 1.5e-3
+    updates: int = 2000
+    learning_rate: float = 6e-3
     episode: int = 8
     epochs: int = 4
     """Passes over the samples of an update."""
     minibatches: int = 4
     """Parts of the samples, each for one step of the optimiser; a divisor of `worlds`."""
-    discount: float = 0.97
+    discount: float = 0.95
     trace: float = 0.95
     """Lambda of the advantages."""
     clip: float = 0.2
     """Largest change of the ratio of probabilities that is rewarded."""
     value_weight: float = 0.5
-    deviation: float = 0.3
-    """Initial standard deviation of the actions."""
+    bound_weight: float = 0.1
+    """Of the squares by which mean actions leave the range of actions."""
+    deviation: float = 0.6
+    """Standard deviation of the actions in the first update."""
+    final_deviation: float = 0.06
+    """Standard deviation of the actions in the last update; between them it falls exponentially."""
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -72,8 +76,6 @@ class Weights(NamedTuple):
     """Observation to the mean of the actions."""
     critic: Network
     """Observation to the value."""
-    log_deviation: Array
-    """(4,) logarithm of the standard deviation of the actions."""
 
 
 class Samples(NamedTuple):
@@ -94,6 +96,8 @@ class Now(NamedTuple):
     weights: Array
     optimizer: Any
     flights: State
+    updates: Array
+    """Number of updates so far."""
 
 
 class Noise(NamedTuple):
@@ -107,10 +111,13 @@ class Noise(NamedTuple):
     """(epochs, N) permutations of the drones."""
 
 
-def log_probability(mean: Array, log_deviation: Array, action: Array) -> Array:
-    """Return the logarithm of the normal density of actions (..., 4), without its constant."""
-    z = (action - mean) * jnp.exp(-log_deviation)
-    return -(0.5 * z * z + log_deviation).sum(axis=-1)
+def log_probability(mean: Array, deviation: Array, action: Array) -> Array:
+    """Return the logarithm of the normal density of actions (..., 4), without its constant.
+
+    The constant contains the deviation, which does not change within an update.
+    """
+    z = (action - mean) / deviation
+    return -0.5 * (z * z).sum(axis=-1)
 
 
 def advantages(
@@ -163,17 +170,17 @@ class Ppo:
         weights = Weights(
             new_network(rng, (*hidden, SIZE), "identity", self.flights.hover_action, gain=0.1),
             new_network(rng, (*hidden, 1), "identity", 0.0, gain=0.1),
-            jnp.full(SIZE, np.float32(np.log(settings.deviation))),
         )
         self._weights, self.weights_of = flat(weights)
         self._first = self.flights.begin(rng, settings.start)
         steps = settings.updates * settings.epochs * settings.minibatches
-        rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.05)
+        rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.01)
         self._optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate))
 
     def begin(self) -> Now:
         """See `Learner`."""
-        return Now(self._weights, self._optimizer.init(self._weights), self._first)
+        optimizer = self._optimizer.init(self._weights)
+        return Now(self._weights, optimizer, self._first, jnp.int32(0))
 
     def inputs(self, rng: np.random.Generator) -> Noise:
         """Return the noise of a chunk."""
@@ -185,8 +192,17 @@ class Ppo:
         action: Any = rng.standard_normal((CHUNK, s.horizon, s.worlds, SIZE), np.float32)
         return Noise(fresh, ends, action, order)
 
+    def deviation(self, updates: Array) -> Array:
+        """Return the standard deviation of the actions after a number of updates.
+
+        It is no weight to be learned: noise costs at once what it teaches later, so that a learned
+        deviation falls before the drone can fly.
+        """
+        s = self.settings
+        return s.deviation * (s.final_deviation / s.deviation) ** (updates / s.updates)
+
     def _fly(
-        self, weights: Weights, state: State, fresh: State, noise: Array
+        self, weights: Weights, deviation: Array, state: State, fresh: State, noise: Array
     ) -> tuple[State, Samples]:
         """Return the samples of a horizon, in which lost drones start anew.
 
@@ -197,8 +213,8 @@ class Ppo:
         def fly(state: State, noise: Array) -> tuple[State, Samples]:
             seen = self.flights.observe(state)
             mean, value = weights.actor.apply(seen), weights.critic.apply(seen)[:, 0]
-            action = mean + jnp.exp(weights.log_deviation) * noise
-            probability = log_probability(mean, weights.log_deviation, action)
+            action = mean + deviation * noise
+            probability = log_probability(mean, deviation, action)
             after = self.flights.step(state, jnp.clip(action, -1, 1))
             lost = self.flights.lost(after)
             reward = jnp.maximum(-self.flights.cost(state, after), -_WORST)
@@ -208,20 +224,29 @@ class Ppo:
 
         return jax.lax.scan(fly, state, noise)
 
-    def loss(self, vector: Array, samples: Samples, advantage: Array, target: Array) -> Array:
-        """Return the loss of samples, (9) of the first paper without a bonus for entropy."""
+    def loss(
+        self, vector: Array, deviation: Array, samples: Samples, advantage: Array, target: Array
+    ) -> Array:
+        """Return the loss of samples, (9) of the first paper with bounds in place of entropy.
+
+        Actions are limited to -1 to 1. Noise about a mean far outside would change nothing, so that
+        no advantage would ever bring that mean back.
+        """
         weights: Weights = self.weights_of(vector)
         mean = weights.actor.apply(samples.observation)
-        probability = log_probability(mean, weights.log_deviation, samples.action)
+        probability = log_probability(mean, deviation, samples.action)
         ratio = jnp.exp(probability - samples.log_probability)
         value = weights.critic.apply(samples.observation)[..., 0]
         gain = clipped_objective(ratio, advantage, self.settings.clip).mean()
-        return self.settings.value_weight * ((value - target) ** 2).mean() - gain
+        error = ((value - target) ** 2).mean()
+        outside = (jnp.maximum(jnp.abs(mean) - 1, 0) ** 2).sum(axis=-1).mean()
+        return self.settings.value_weight * error + self.settings.bound_weight * outside - gain
 
     def update(self, now: Now, inputs: Noise) -> tuple[Now, Array]:
         """See `Learner`."""
         s, weights = self.settings, self.weights_of(now.weights)
-        state, samples = self._fly(weights, now.flights, inputs.fresh, inputs.action)
+        deviation = self.deviation(now.updates)
+        state, samples = self._fly(weights, deviation, now.flights, inputs.fresh, inputs.action)
         last = weights.critic.apply(self.flights.observe(state))[:, 0]
         advantage = advantages(
             samples.reward, samples.value, last, samples.ends, s.discount, s.trace
@@ -231,7 +256,7 @@ class Ppo:
 
         def descend(now: tuple[Array, Any], drones: Array) -> tuple[tuple[Array, Any], None]:
             part = jax.tree.map(lambda x: x[:, drones], (samples, advantage, target))
-            gradient = jax.grad(self.loss)(now[0], *part)
+            gradient = jax.grad(self.loss)(now[0], deviation, *part)
             change, optimizer = self._optimizer.update(gradient, now[1])
             return (now[0] + change, optimizer), None
 
@@ -239,7 +264,7 @@ class Ppo:
         (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
         state = restarted(self.flights, state, inputs.fresh, inputs.ends)
         cost = -samples.reward.mean() / (1 - s.discount)
-        return Now(vector, optimizer, state), cost
+        return Now(vector, optimizer, state, now.updates + 1), cost
 
     def network(self, now: Now) -> Network:
         """Return the network of the mean actions."""

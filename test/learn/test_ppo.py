@@ -6,7 +6,14 @@ import jax
 import numpy as np
 from scipy.stats import norm
 
-from crazyflow_ros.learn.ppo import advantages, clipped_objective, log_probability
+from crazyflow_ros.learn.ppo import (
+    Ppo,
+    PpoSettings,
+    Samples,
+    advantages,
+    clipped_objective,
+    log_probability,
+)
 
 
 def test_advantages_are_the_sum_of_discounted_errors() -> None:
@@ -42,9 +49,42 @@ def test_the_objective_rewards_no_change_beyond_the_clip() -> None:
 
 def test_probabilities_are_those_of_a_normal_distribution() -> None:
     rng = np.random.default_rng(1)
-    mean, action = rng.normal(size=(2, 6, 4))
-    log_deviation = rng.normal(size=4)
-    expected = norm.logpdf(action, mean, np.exp(log_deviation)).sum(axis=-1)
-    constant = 4 * 0.5 * np.log(2 * np.pi)
-    found = log_probability(mean, log_deviation, action)
-    np.testing.assert_allclose(found, expected + constant, rtol=1e-5)
+    mean, later, action = rng.normal(size=(3, 6, 4))
+    deviation = 0.7
+    before, after = (norm.logpdf(action, x, deviation).sum(axis=-1) for x in (mean, later))
+    found = log_probability(later, deviation, action) - log_probability(mean, deviation, action)
+    np.testing.assert_allclose(found, after - before, rtol=1e-5)
+
+
+def test_the_deviation_falls_by_the_same_factor_in_each_update() -> None:
+    settings = PpoSettings(worlds=4, updates=40, deviation=0.8, final_deviation=0.05)
+    found = Ppo(settings).deviation(np.arange(41))
+    np.testing.assert_allclose(found, np.geomspace(0.8, 0.05, 41), rtol=1e-5)
+
+
+def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
+    settings = PpoSettings(worlds=4, hidden=4, clip=0.1, value_weight=0.7, bound_weight=0.3)
+    ppo, rng = Ppo(settings), np.random.default_rng(2)
+    vector = rng.normal(size=ppo.begin().weights.shape).astype(np.float32)
+    weights = ppo.weights_of(vector)
+    observation = rng.normal(size=(5, 2, ppo.flights.observation.size)).astype(np.float32)
+    mean = np.asarray(weights.actor.apply(observation), float)
+    value = np.asarray(weights.critic.apply(observation), float)[..., 0]
+    deviation = 0.4
+    action = mean + rng.normal(size=mean.shape) * deviation
+    # Those of a policy that was a little different: some ratios are beyond the clip.
+    old = norm.logpdf(action, mean + 0.05 * rng.normal(size=mean.shape), deviation).sum(axis=-1)
+    constant = 4 * norm.logpdf(0, 0, deviation)
+    advantage, target = rng.normal(size=(2, 5, 2))
+    losses, ratios = [], []
+    for i in np.ndindex(5, 2):
+        ratio = np.exp(norm.logpdf(action[i], mean[i], deviation).sum() - old[i])
+        gain = min(ratio * advantage[i], min(max(ratio, 0.9), 1.1) * advantage[i])
+        outside = sum((abs(x) - 1) ** 2 for x in mean[i] if abs(x) > 1)
+        losses.append(0.7 * (value[i] - target[i]) ** 2 + 0.3 * outside - gain)
+        ratios.append(ratio)
+    assert min(ratios) < 0.9 and max(ratios) > 1.1 and abs(mean).max() > 1 > abs(mean).min()
+    zeros = np.zeros((5, 2))
+    samples = Samples(observation, action, old - constant, zeros, zeros, zeros)
+    found = ppo.loss(vector, deviation, samples, advantage, target)
+    np.testing.assert_allclose(found, np.mean(losses), rtol=1e-4)
