@@ -104,7 +104,7 @@ def _train(arguments: argparse.Namespace) -> None:
     settings: Any = {"spread": ready.spread, **usual, **given}
     kind, chosen = (Bptt, BpttSettings) if is_bptt else (Ppo, PpoSettings)
     checked: Any = chosen(**settings)
-    learner: Learner = kind(ready.batch(worlds, task, drone), checked)
+    learner: Learner = kind(ready.batch(worlds, task, drone), checked, ready.cost)
     out = arguments.out or Path(f"{name}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():

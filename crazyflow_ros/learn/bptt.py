@@ -51,7 +51,7 @@ class Bptt:
     def __init__(
         self,
         env: Environment | Batch,
-        settings: BpttSettings = BpttSettings(),  # noqa: B008, it cannot be changed
+        settings: BpttSettings = BpttSettings(),
         cost: Cost | None = Approach(),  # noqa: B008
     ) -> None:
         """Prepare a training.
@@ -65,7 +65,7 @@ class Bptt:
         Raises:
             ValueError: The environment is not one to learn in, see `Worlds`.
         """
-        self.settings, self.worlds = settings, batch(env, cost)
+        self.settings, self.worlds = settings, batch(env, cost, settings.scales)
         sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
         bias = np.arctanh(self.worlds.hover_action)
         first = new_network(settings.rng(0), sizes, "tanh", bias, gain=0.1)

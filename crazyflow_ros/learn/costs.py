@@ -55,14 +55,16 @@ class Approach:
 class Passage:
     """Fly through one goal after the other, each at the velocity of the goal.
 
-    The drone is to fly towards a point on the line through the goal, along its velocity: half as
-    far from the goal as the drone is, and `ahead` further.
+    The drone is to fly towards a point on the line through the goal, along its velocity: a third of
+    the way to the goal, and `ahead` further. Near the goal, the distance from that line costs, too.
 
     Attributes:
         ahead: m.
+        aside: Cost of a metre from the line, at the goal.
     """
 
-    ahead: float = 0.4
+    ahead: float = 0.25
+    aside: float = 2.0
 
     def __call__(self, before: Motion, after: Motion) -> Array:
         """See `Cost`."""
@@ -71,9 +73,13 @@ class Passage:
         along = after.goal_vel / jnp.maximum(speed, 1e-6)
         far = (error * along).sum(axis=-1, keepdims=True)
         aside = error - far * along
-        direction = aside + along * (smooth_norm(far, 0.1)[:, None] / 2 + self.ahead)
+        direction = aside + along * (smooth_norm(far, 0.1)[:, None] / 3 + self.ahead)
         direction /= jnp.sqrt(square(direction))[:, None]
-        return smooth_norm(after.vel - speed * direction, 0.1) + calm(before, after)
+        return (
+            smooth_norm(after.vel - speed * direction, 0.1)
+            + self.aside * smooth_norm(aside, 0.05) / (1 + square(far))
+            + calm(before, after)
+        )
 
 
 def calm(before: Motion, after: Motion) -> Array:

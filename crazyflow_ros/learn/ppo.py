@@ -161,7 +161,7 @@ class Ppo:
     def __init__(
         self,
         env: Environment | Batch,
-        settings: PpoSettings = PpoSettings(),  # noqa: B008, it cannot be changed
+        settings: PpoSettings = PpoSettings(),
         cost: Cost | None = None,
     ) -> None:
         """Prepare a training.
@@ -176,7 +176,7 @@ class Ppo:
             ValueError: The number of drones is not a multiple of the minibatches, or the
                 environment is not one to learn in, see `Worlds`.
         """
-        self.settings, self.worlds = settings, batch(env, cost)
+        self.settings, self.worlds = settings, batch(env, cost, settings.scales)
         if self.worlds.n % settings.minibatches:
             parts = f"the number of drones ({self.worlds.n}) must be a multiple of minibatches"
             raise ValueError(f"{parts}, got {settings.minibatches}")

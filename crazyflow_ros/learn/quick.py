@@ -19,6 +19,7 @@ from crazyflow_ros.learn.costs import Approach, Cost, square
 from crazyflow_ros.learn.worlds import FASTEST, Spread, Step, hover_action, scale_of, varied
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import Motion, Observation
+from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.integration import symplectic_euler
 
 _POS, _QUAT, _VEL, _RATES, _ROTORS = (
@@ -63,9 +64,9 @@ class QuickHover:
             cost: Cost of a step.
 
         Raises:
-            ValueError: There is no such drone or part.
+            ValueError: There is no such drone or part, or a number is not positive.
         """
-        self.n = self.num_envs = n
+        self.n = self.num_envs = whole("worlds", n)
         self.dynamics, self.about = "first_principles", {"task": "hover"}
         self.drone, self.freq, self.has_cost, self._cost = resolve(drone), freq, True, cost
         self.observation = Observation.of(drone, parts)

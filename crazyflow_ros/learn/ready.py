@@ -14,7 +14,7 @@ from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
 from crazyflow_ros.learn.costs import Approach, Cost, Passage
 from crazyflow_ros.learn.quick import QuickHover
-from crazyflow_ros.learn.worlds import Batch, Spread, Worlds
+from crazyflow_ros.learn.worlds import Batch, Spread
 
 MOTION = ("rotation", "body_rates", "previous_action")
 APPROACHING = ("body_position_error", "body_velocity_error", *MOTION)
@@ -50,13 +50,15 @@ class Ready:
     quick: bool = False
     """Whether it is learned with `QuickHover`."""
 
-    def batch(self, num_envs: int, task: Task, drone: AnyDrone) -> Batch:
+    def batch(self, num_envs: int, task: Task, drone: AnyDrone) -> Environment | Batch:
         """Return the drones that learn the task."""
         if self.quick:
             return QuickHover(num_envs, self.parts, drone, cost=self.cost)
-        return Worlds(self.environment(num_envs, task, drone), self.cost)
+        return self.environment(num_envs, task, drone)
 
-    def environment(self, num_envs: int, task: Task, drone: AnyDrone, **options: Any) -> Environment:
+    def environment(
+        self, num_envs: int, task: Task, drone: AnyDrone, **options: Any
+    ) -> Environment:
         """Return the environment in which the task is learned.
 
         Drones command the speeds of their rotors. There are only two ticks for an action, so that
@@ -102,7 +104,17 @@ READY: dict[str, Ready] = {
     "figure_eight": Ready(
         _plain(FigureEight), FOLLOWING, Approach(smooth=0.01), bptt={"updates": 1000, "episode": 12}
     ),
-    "race": Ready(_plain(Race), PASSING, Passage(), bptt={"updates": 1000, "episode": 20}),
+    "race": Ready(
+        _plain(Race),
+        PASSING,
+        Passage(),
+        bptt={
+            "updates": 1600,
+            "episode": 20,
+            "learning_rate": 0.006,
+            "scales": {"body_position_error": 3.0},
+        },
+    ),
 }
 """By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor; the
 others are the classes of `envs`."""

@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 
 from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.files import write_file
-from crazyflow_ros.learn.worlds import Batch, Spread
+from crazyflow_ros.learn.worlds import Batch, Scales, Spread
 from crazyflow_ros.limits import open_file, shown
 from crazyflow_ros.policy.network import Dense, Network
 from crazyflow_ros.policy.policy import Policy
@@ -44,6 +44,8 @@ class Settings:
     """Units of each of two hidden layers."""
     episode: int = 4
     """Mean number of horizons before a world begins a new episode, if its own does not end."""
+    scales: Scales = field(default_factory=dict)
+    """Numbers by which parts of observations are divided, where `SCALES` do not suit."""
     spread: Spread = field(default_factory=dict)
     """How much the drones of the worlds differ. Unlike the `randomizers` of an environment, it
     takes no time to compile."""

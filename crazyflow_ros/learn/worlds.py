@@ -34,6 +34,9 @@ SCALES = {
 }
 """Numbers by which parts of observations are divided, if not 1."""
 
+Scales = Mapping[str, float]
+"""Scales of other parts, or other ones."""
+
 Spread = Mapping[str, tuple[float, float]]
 """Smallest and largest factor of parameters of the dynamics."""
 
@@ -110,23 +113,24 @@ class Batch(Protocol):
 class Worlds:
     """The drones of an environment, N = num_envs * n_drones, a `Batch`."""
 
-    def __init__(self, env: Environment, cost: Cost | None) -> None:
+    def __init__(self, env: Environment, cost: Cost | None, scales: Scales | None = None) -> None:
         """Prepare an environment.
 
         Args:
             env: The environment.
             cost: Cost of a step; None for the reward of the environment, times -1.
+            scales: Of parts of observations, other than `SCALES`.
 
         Raises:
-            ValueError: Worlds of the environment do not begin new episodes in the step after the
-                end of one.
+            ValueError: A scale is not positive, or worlds of the environment do not begin new
+                episodes in the step after the end of one.
         """
         config, task = env.config, env.task
         self.env, self._cost, self.has_cost = env, cost, cost is not None
         self.num_envs, self.n = env.num_envs, env.num_envs * config.n_drones
         self.observation, self.action, self.freq = env.observation, env.action, config.action_freq
         self.drone, self.dynamics = resolve(config.drone), str(config.dynamics)
-        self.scale = scale_of(env.observation)
+        self.scale = scale_of(env.observation, scales)
         self.hover_action = hover_action(config.drone, env.action)
         known = asdict(task) if is_dataclass(task) and not isinstance(task, type) else {}
         self.about = {"task": type(task).__name__, "fields": known, "ticks": config.freq}
@@ -182,15 +186,22 @@ class Worlds:
         return jnp.repeat(worlds.reshape(-1), self.env.config.n_drones)
 
 
-def batch(env: Environment | Batch, cost: Cost | None) -> Batch:
+def batch(env: Environment | Batch, cost: Cost | None, scales: Scales) -> Batch:
     """Return an environment as a batch of drones, or a batch as it is."""
-    return Worlds(env, cost) if isinstance(env, Environment) else env
+    return Worlds(env, cost, scales) if isinstance(env, Environment) else env
 
 
-def scale_of(observation: Observation) -> np.ndarray:
-    """Return the numbers (size,) by which observations are divided."""
-    parts = observation.parts
-    frame = [np.full(PARTS[part].size, SCALES.get(part, 1.0), np.float32) for part in parts]
+def scale_of(observation: Observation, scales: Scales | None = None) -> np.ndarray:
+    """Return the numbers (size,) by which observations are divided.
+
+    Raises:
+        ValueError: The scale of a part is not positive.
+    """
+    known, parts = {**SCALES, **(scales or {})}, observation.parts
+    for part, scale in known.items():
+        if not 0 < scale < np.inf:
+            raise ValueError(f"scales: {part} must be finite and above 0, got {scale}")
+    frame = [np.full(PARTS[part].size, known.get(part, 1.0), np.float32) for part in parts]
     return np.tile(np.concatenate(frame), observation.history)
 
 
