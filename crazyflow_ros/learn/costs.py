@@ -55,8 +55,9 @@ class Approach:
 class Passage:
     """Fly through one goal after the other, each at the velocity of the goal.
 
-    The drone is to fly towards a point on the line through the goal, along its velocity: a third of
-    the way to the goal, and `ahead` further. Near the goal, the distance from that line costs, too.
+    The drone is to fly towards a point on the line through the goal, along the goal's velocity. The
+    point is ahead of the drone by a third of the distance to the goal, and `ahead`. Near the goal,
+    the distance from that line costs, too.
 
     Attributes:
         ahead: m.

@@ -152,12 +152,13 @@ class Worlds:
         shape = (env.num_envs, SIZE) if n_drones == 1 else (env.num_envs, n_drones, SIZE)
         begins = self._of_drones(state.plugins[ENDED])
         after, result = env.step(state, action.reshape(shape))
+        rates = after.states.ang_vel
+        useless = ~((rates * rates).sum(axis=-1) < FASTEST**2).all(axis=1)  # NaN, too
         if self._cost is None:
             cost = -result.reward.reshape(self.n)
         else:
-            cost = jnp.where(begins, 0.0, self._cost(self._motion(state), self._motion(after)))
-        rates = after.states.ang_vel
-        useless = ~((rates * rates).sum(axis=-1) < FASTEST**2).all(axis=1)  # NaN, too
+            cost = self._cost(self._motion(state), self._motion(after))
+        cost = jnp.where(begins | self._of_drones(useless), 0.0, cost)
         ended = result.terminated | useless
         flags = (ended, ended & ~result.success, result.truncated & ~ended)
         after = env.ended(self._finite(useless, state, after), useless)

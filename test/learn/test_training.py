@@ -136,7 +136,7 @@ def test_steps_of_worlds_are_those_of_the_environment() -> None:
     for _ in range(8):
         now, step = env.step(state, action)
         state, found = worlds.step(state, action)
-        np.testing.assert_array_equal(found.cost, -step.reward)
+        np.testing.assert_array_equal(found.cost, -np.asarray(step.reward))
         begins.append(bool(found.begins.all()))
         late.append(bool(found.late.all()))
         costs.append(float(np.abs(found.cost).max()))
@@ -201,8 +201,8 @@ def test_the_tasks_of_the_command_are_those_that_are_ready() -> None:
     ("words", "message"),
     [
         (["hover", "--seed", "-1"], "seed must be from 0"),
-        (["hover", "--worlds", "0"], "worlds must be from 1"),
-        (["reach", "--worlds", "0"], "num_envs must be"),
+        (["hover", "--worlds", "0"], "worlds must be at least 1, got 0"),
+        (["reach", "--worlds", "0"], "num_envs must be at least 1, got 0"),
         (["hover", "--updates", "7"], "multiple of 20, got 7"),
         (["hover", "--learning-rate", "nan"], "learning_rate must be finite and above 0, got nan"),
         (["hover", "--algorithm", "ppo", "--worlds", "6"], "multiple of minibatches"),
