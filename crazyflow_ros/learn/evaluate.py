@@ -32,8 +32,8 @@ class Evaluation(NamedTuple):
     """(T, N) m, distance of each flight from its goal; after its end, that at the end."""
     successes: np.ndarray
     """(N,) bool: the task was completed at the end of the flight."""
-    gates: np.ndarray
-    """(N,) gates that were passed, in a `Race`; zeros otherwise."""
+    gates: np.ndarray | None
+    """(N,) gates that were passed, in a `Race`."""
 
     @property
     def success(self) -> float:
@@ -46,11 +46,13 @@ class Evaluation(NamedTuple):
         return float((self.error[-1] < TOLERANCE).mean())
 
     def __str__(self) -> str:
+        n, seconds = self.error.shape[1], self.time[-1]
+        result = f"{self.success:.1%} of {n} flights succeed within {seconds:g} s; "
+        if self.gates is not None:
+            return f"{result}gates passed: {self.gates.mean():.2f} on average"
         median, most, all_but_few = np.percentile(self.error[-1], [50, 95, 99])
-        gates = f"; gates passed: {self.gates.mean():.2f} on average" if self.gates.any() else ""
         return (
-            f"{self.success:.1%} of {self.error.shape[1]} flights succeed within "
-            f"{self.time[-1]:g} s{gates}; {self.near:.1%} end within {100 * TOLERANCE:g} cm of the "
+            f"{result}{self.near:.1%} end within {100 * TOLERANCE:g} cm of the "
             f"goal, distance: median {100 * median:.1f} cm, 95 % {100 * most:.1f} cm, "
             f"99 % {100 * all_but_few:.1f} cm"
         )
@@ -116,6 +118,6 @@ def evaluate(
     n = round(seconds * policy.freq)
     fly = jax.jit(lambda begin: jax.lax.scan(act, begin, None, length=n))
     (_, _, (_, success, gates, _)), error = fly(begin)
-    count = np.asarray(gates) if isinstance(task, Race) else np.zeros(starts)
+    count = np.asarray(gates) if isinstance(task, Race) else None
     time = (np.arange(n) + 1) / policy.freq
     return Evaluation(time, np.asarray(error), np.asarray(success), count)

@@ -129,7 +129,7 @@ def test_any_environment_is_trained_and_its_policy_flies(algorithm: str, tmp_pat
 
 def test_steps_of_worlds_are_those_of_the_environment() -> None:
     """The cost is minus the reward, and the step that begins an episode counts as that."""
-    env = Environment(3, Reach(), freq=50, max_episode_steps=3, action="rotor_vel")
+    env = Environment(3, Reach(), freq=500, max_episode_steps=3, action="rotor_vel")
     worlds = Worlds(env, None)
     state, action = worlds.begin(0, {}), np.zeros((3, 4), np.float32)
     begins, late, costs = [], [], []
