@@ -233,7 +233,7 @@ class Environment:
             partial(self.task.goal, origins), (flat,), (jnp.ones_like(flat),)
         )
         motion = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
-        goals = (x.reshape(*lead, 3) for x in (goal, vel, acc))
+        goals = (goal.reshape(*lead, 3), vel.reshape(*lead, 3), acc.reshape(*lead, 3))
         return Motion(*motion, *goals, data.plugins[ACTION])
 
     def _observed(

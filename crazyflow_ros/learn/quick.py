@@ -67,7 +67,8 @@ class QuickHover:
             ValueError: There is no such drone or part, or a number is not positive.
         """
         self.n = self.num_envs = whole("worlds", n)
-        self.dynamics, self.about = "first_principles", {"task": "hover"}
+        self.dynamics = "first_principles"
+        self.about: dict[str, Any] = {"task": "hover"}
         self.drone, self.freq, self.has_cost, self._cost = resolve(drone), freq, True, cost
         self.observation = Observation.of(drone, parts)
         self.action = Action.of(drone, "rotor_vel")
@@ -79,13 +80,14 @@ class QuickHover:
         rng, shape = np.random.default_rng([seed, 3]), (_BEGINNINGS, self.n)
         quat = rng.normal(size=(*shape, 4))
         nominal = first_principles.Params.create(self.drone)
+        slowest, fastest = nominal.rotor_vel_limits.tolist()
         body: Any = np.concatenate(
             [
                 rng.uniform(-1, 1, (*shape, 3)),
                 quat / np.linalg.norm(quat, axis=-1, keepdims=True),
                 rng.uniform(-1, 1, (*shape, 3)),
                 rng.uniform(-4, 4, (*shape, 3)),
-                rng.uniform(*np.asarray(nominal.rotor_vel_limits), (*shape, 4)),
+                rng.uniform(slowest, fastest, (*shape, 4)),
             ],
             axis=-1,
         )

@@ -75,7 +75,7 @@ class Ready:
 
 def _hover(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Recovery:
     limits = first_principles.Params.create(resolve(drone)).rotor_vel_limits.tolist()
-    given = {
+    given: dict[str, Any] = {
         "point": (0.0, 0.0, _FAR),
         "spread": (1.0, 1.0, 1.0),
         "rate": 4.0,

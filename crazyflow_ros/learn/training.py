@@ -236,13 +236,13 @@ def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Prog
             raise ValueError("it has no progress")
         if set(arrays) != {f"{i}" for i in range(len(leaves))}:
             raise ValueError("it holds other arrays")
-        read = [arrays[f"{i}"] for i in range(len(leaves))]
+        read: list[Any] = [arrays[f"{i}"] for i in range(len(leaves))]
         for i, leaf in enumerate(leaves):
             array, is_key = read[i], _is_key(leaf)
             leaf = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
             if array.shape != leaf.shape or array.dtype != leaf.dtype:
                 raise ValueError(f"an array has shape {array.shape}, expected {leaf.shape}")
-            read[i] = jax.random.wrap_key_data(array) if is_key else jnp.asarray(array)
+            read[i] = jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array)
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot resume from {shown(str(path))}: {error}") from None
     progress = [Progress(int(a), int(b), float(c), float(d)) for a, b, c, d in rows]

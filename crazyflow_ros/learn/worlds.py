@@ -82,7 +82,7 @@ class Batch(Protocol):
     freq: int
     drone: str
     dynamics: str
-    about: Mapping[str, Any]
+    about: dict[str, Any]
 
     def begin(self, seed: int, spread: Spread) -> Any:
         """Return a state: a pytree of arrays.
@@ -132,8 +132,9 @@ class Worlds:
         self.drone, self.dynamics = resolve(config.drone), str(config.dynamics)
         self.scale = scale_of(env.observation, scales)
         self.hover_action = hover_action(config.drone, env.action)
-        known = asdict(task) if is_dataclass(task) and not isinstance(task, type) else {}
-        self.about = {"task": type(task).__name__, "fields": known, "ticks": config.freq}
+        given: Any = task  # whose protocol does not say that it is a dataclass
+        values = {} if isinstance(given, type) or not is_dataclass(given) else asdict(given)
+        self.about = {"task": type(task).__name__, "fields": values, "ticks": config.freq}
         _ = env.ended(env.sim.default_data, jnp.zeros(env.num_envs, bool))
 
     def begin(self, seed: int, spread: Spread) -> SimData:
@@ -161,8 +162,9 @@ class Worlds:
         cost = jnp.where(begins | self._of_drones(useless), 0.0, cost)
         ended = result.terminated | useless
         flags = (ended, ended & ~result.success, result.truncated & ~ended)
+        ended, failed, late = map(self._of_drones, flags)
         after = env.ended(self._finite(useless, state, after), useless)
-        return after, Step(cost, *map(self._of_drones, flags), begins)
+        return after, Step(cost, ended, failed, late, begins)
 
     def ended(self, state: SimData, worlds: Array) -> SimData:
         """See `Batch`."""
@@ -219,14 +221,15 @@ def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:
 
 def varied(params: P, drones: tuple[int, ...], seed: int, spread: Spread) -> P:
     """Return parameters that differ from drone to drone, see `Batch.begin`."""
-    rng, changes = np.random.default_rng([seed, 1]), {}
+    rng, changes, nominal = np.random.default_rng([seed, 1]), {}, vars(params)
     for name, (low, high) in spread.items():
-        if not isinstance(params, Struct) or np.ndim(getattr(params, name, None)) < 2:
+        if name not in nominal or nominal[name].ndim < 2:
             raise ValueError(f"spread: the dynamics have no matrix {name!r}")
         if not 0 < low <= high < np.inf:
             raise ValueError(f"spread: {name} must rise from above 0, got {(low, high)}")
-        factor = np.exp(rng.uniform(*np.log((low, high)), (*drones, 1, 1))).astype(np.float32)
-        changes[name] = getattr(params, name) * factor
+        logarithm = rng.uniform(np.log(low), np.log(high), (*drones, 1, 1))
+        factor = np.exp(logarithm).astype(np.float32)
+        changes[name] = nominal[name] * factor
         if name == "J":
-            changes["J_inv"] = params.J_inv / factor
+            changes["J_inv"] = nominal["J_inv"] / factor
     return params.replace(**changes)
