@@ -133,7 +133,8 @@ class Worlds:
         self.scale = scale_of(env.observation, scales)
         self.hover_action = hover_action(config.drone, env.action)
         given: Any = task  # whose protocol does not say that it is a dataclass
-        values = {} if isinstance(given, type) or not is_dataclass(given) else asdict(given)
+        is_data = is_dataclass(given) and not isinstance(given, type)
+        values = asdict(given) if is_data else {}
         self.about = {"task": type(task).__name__, "fields": values, "ticks": config.freq}
         _ = env.ended(env.sim.default_data, jnp.zeros(env.num_envs, bool))
 
