@@ -30,17 +30,14 @@ _FARTHEST = 5.0  # m
 
 
 class State(NamedTuple):
-    """Motion of N drones, and their next beginnings."""
+    """Motion of N drones."""
 
     body: Array
     """(N, 17): position, quaternion xyzw, velocity, body rates, rotor speeds, see `BodyState`."""
     action: Array
     """(N, 4) previous action."""
-    beginnings: Array
-    """(k, N, 17) bodies."""
     episode: Array
     """() int32, number of the next beginning."""
-    params: first_principles.Params
 
 
 class QuickHover:
@@ -76,7 +73,11 @@ class QuickHover:
         self.hover_action = hover_action(drone, self.action)
 
     def begin(self, seed: int, spread: Spread) -> State:
-        """See `Batch`."""
+        """See `Batch`. The other functions fly the drones that were drawn here last.
+
+        Drones and beginnings are no part of the state, because the gradient stores the state of
+        each step.
+        """
         rng, shape = np.random.default_rng([seed, 3]), (_BEGINNINGS, self.n)
         quat = rng.normal(size=(*shape, 4))
         nominal = first_principles.Params.create(self.drone)
@@ -91,10 +92,10 @@ class QuickHover:
             ],
             axis=-1,
         )
-        body = body.astype(np.float32)
-        params = varied(nominal, (self.n,), seed, spread)
+        self._beginnings = jnp.asarray(body.astype(np.float32))
+        self._params = varied(nominal, (self.n,), seed, spread)
         action: Any = np.zeros((self.n, SIZE), np.float32)
-        return State(body[0], action, body, np.int32(1), params)  # type: ignore[arg-type]
+        return State(self._beginnings[0], action, np.int32(1))  # type: ignore[arg-type]
 
     def observe(self, state: State) -> Array:
         """See `Batch`."""
@@ -109,7 +110,7 @@ class QuickHover:
 
         def rate(body: BodyState) -> BodyDerivative:
             wrench = no_wrench(command[0])
-            return first_principles.derivative(body, command, wrench, state.params)  # type: ignore[arg-type]
+            return first_principles.derivative(body, command, wrench, self._params)  # type: ignore[arg-type]
 
         flown = symplectic_euler(body, rate, 1 / self.freq)
         after = state._replace(body=stack(sum(flown, ())), action=action)
@@ -120,7 +121,7 @@ class QuickHover:
     def ended(self, state: State, worlds: Array) -> State:
         """See `Batch`. The drones begin at once."""
         begins = worlds[:, None]
-        body = state.beginnings[state.episode % _BEGINNINGS]
+        body = self._beginnings[state.episode % _BEGINNINGS]
         return state._replace(
             body=jnp.where(begins, body, state.body),
             action=jnp.where(begins, 0.0, state.action),
