@@ -225,6 +225,7 @@ class Ppo:
             following = weights.critic.apply(self.worlds.observe(after))[:, 0]
             reward += jnp.where(step.late, self.settings.discount * following, 0.0)
             ends = step.ended | step.late
+            after = self.worlds.ended(after, step.failed.reshape(self.worlds.num_envs, -1)[:, 0])
             found = (step.cost, reward, ends, ~step.begins)
             return after, Samples(seen, action, probability, value, *found)
 

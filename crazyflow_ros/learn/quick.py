@@ -102,7 +102,7 @@ class QuickHover:
         return self.observation(self._motion(state)) / self.scale
 
     def step(self, state: State, action: Array) -> tuple[State, Step]:
-        """See `Batch`. Only the episodes of lost drones end by themselves."""
+        """See `Batch`. Lost drones fly on until `ended` is called, which gradients learn better."""
         action = jnp.clip(action, -1, 1)
         x = split(state.body)
         body = BodyState(x[:3], x[3:7], x[7:10], x[10:13], x[13:])  # type: ignore[arg-type]
@@ -116,11 +116,11 @@ class QuickHover:
         after = state._replace(body=stack(sum(flown, ())), action=action)
         cost, lost = self._cost(self._motion(state), self._motion(after)), self._lost(after)
         no = jnp.zeros_like(lost)
-        return self.ended(after, lost), Step(cost, lost, lost, no, no)
+        return after, Step(cost, lost, lost, no, no)
 
     def ended(self, state: State, worlds: Array) -> State:
-        """See `Batch`. The drones begin at once."""
-        begins = worlds[:, None]
+        """See `Batch`. These drones and those that are lost begin at once."""
+        begins = (worlds | self._lost(state))[:, None]
         body = self._beginnings[state.episode % _BEGINNINGS]
         return state._replace(
             body=jnp.where(begins, body, state.body),

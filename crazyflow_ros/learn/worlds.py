@@ -102,11 +102,14 @@ class Batch(Protocol):
         ...
 
     def step(self, state: Any, action: Array) -> tuple[Any, Step]:
-        """Return the state after actions (N, 4), and what happened. Ended episodes begin anew."""
+        """Return the state after actions (N, 4), and what happened."""
         ...
 
     def ended(self, state: Any, worlds: Array) -> Any:
-        """Return the state, in which the episodes of some worlds (num_envs,) end."""
+        """Return the state, in which the episodes of some worlds (num_envs,) end.
+
+        New ones begin, at the latest in the next step, there and where they have ended.
+        """
         ...
 
 
