@@ -19,7 +19,7 @@ features = {
     "filters": ["google-re2>=1.1,<2"],  # of simulation_interfaces
     "view": ["viser==1.1.1"],  # the page, whose guard stands before the server of this version
     "foxglove": ["foxglove-sdk>=0.30,<0.31"],
-    "learn": ["optax>=0.2.4,<0.3", "matplotlib"],
+    "learn": ["optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1"],
     "foundation": ["h5py>=3.10,<4"],  # policies of foundation-policy
     "onnx": ["onnx>=1.16,<2"],  # policies of ONNX
 }

@@ -179,6 +179,7 @@ class PolicyPilot:
             "rotor_vel": rotor_vel,
             "goal": self._goal,
             "goal_vel": np.zeros(3),
+            "goal_acc": np.zeros(3),
         }
         single = {name: jnp.asarray(value, jnp.float32) for name, value in fields.items()}
         motion = Motion(**single, action=self._state.action)

@@ -31,6 +31,7 @@ def motions(n: int, *lead: int, seed: int = 0) -> Iterator[Motion]:
             rotor_vel=numbers(4, 4000, 20000),
             goal=numbers(3),
             goal_vel=numbers(3),
+            goal_acc=numbers(3),
             action=numbers(4, -1, 1),
         )
 

@@ -82,7 +82,7 @@ def expected(ticks: int) -> np.ndarray:
         goal = jnp.asarray([[GOAL]], jnp.float32)
         motion = Motion(
             *(now.pos, now.quat, now.vel, now.ang_vel, now.rotor_vel),
-            *(goal, jnp.zeros_like(goal), state.action),
+            *(goal, *[jnp.zeros_like(goal)] * 2, state.action),
         )
         state, command = act(policy, state, motion)
         sim.rotor_vel_control(np.asarray(command))

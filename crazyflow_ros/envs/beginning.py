@@ -94,15 +94,19 @@ class Beginning:
 
         return jax.vmap(of_world)(keys)
 
+    def with_keys(self, key: Array) -> SimData:
+        """Return the default data of all worlds, each with a random key of its own."""
+        keys = jax.random.key_data(jax.random.split(key, self.default.core.n_worlds))[:, None]
+        return self.default.replace(plugins=self.default.plugins | {KEY: keys})
+
     def all(self, key: Array) -> SimData:
         """Return the data of all worlds at the beginning of episodes."""
-        n_worlds = self.default.core.n_worlds
-        keys = jax.random.key_data(jax.random.split(key, n_worlds))[:, None]
-        leaves, treedef = jax.tree.flatten(self.default)
-        for i, x in zip(self.drawn, self.drawn_for(keys)):
+        data = self.with_keys(key)
+        leaves, treedef = jax.tree.flatten(data)
+        for i, x in zip(self.drawn, self.drawn_for(data.plugins[KEY])):
             leaves[i] = x
-        data: SimData = jax.tree.unflatten(treedef, leaves)
-        return data
+        begun: SimData = jax.tree.unflatten(treedef, leaves)
+        return begun
 
     def where(self, ended: Array, data: SimData, changed: Sequence[bool]) -> SimData:
         """Return data in which some worlds begin an episode.

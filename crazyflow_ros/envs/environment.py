@@ -148,6 +148,36 @@ class Environment:
         ended, late, success = (found[x][:, 0, 0] for x in (TERMINATED, TRUNCATED, SUCCESS))
         return state, Timestep(observation, reward, ended, late, success, final)
 
+    def ended(self, state: SimData, worlds: Array) -> SimData:
+        """End the episodes of some worlds, which begin new ones in the next step.
+
+        Args:
+            state: The state.
+            worlds: (num_envs,) bool.
+
+        Raises:
+            ValueError: Worlds do not begin a new episode in the next step, see `Autoreset`.
+        """
+        if self.config.autoreset != Autoreset.next_step:
+            mode = f"autoreset={self.config.autoreset}"
+            raise ValueError(f"ending episodes needs autoreset=next_step, this has {mode}")
+        flags = state.plugins[ENDED] | worlds[:, None, None]
+        return state.replace(plugins=state.plugins | {ENDED: flags})
+
+    def before_episodes(self, key: Array) -> SimData:
+        """Return a state whose next step, whatever its action, begins an episode in each world.
+
+        It compiles nothing, while `reset` does.
+
+        Args:
+            key: As in `reset`.
+
+        Raises:
+            ValueError: As `ended`.
+        """
+        state = self.compiled.beginning.with_keys(key)
+        return self.ended(state, jnp.ones(self.num_envs, bool))
+
     @property
     def compiled(self) -> _Compiled:
         """The functions that `reset` and `step` consist of, from the present pipelines of `sim`."""
@@ -194,14 +224,17 @@ class Environment:
         commanded: SimData = setter(data, self.action(action))
         return commanded
 
-    def _motion(self, data: SimData) -> Motion:
-        """Return the motion of the drones, and of their goals."""
+    def motion(self, data: SimData) -> Motion:
+        """Return the motion of the drones and of their goals, arrays (num_envs, n_drones, k)."""
         states, origin = data.states, data.plugins[ORIGIN]
         lead = states.pos.shape[:2]
         time = jnp.broadcast_to((data.core.steps / self.config.freq)[:, None], (*lead, 1))
-        goal, vel = self.task.goal(origin.reshape(-1, origin.shape[-1]), time.reshape(-1, 1))
+        flat, origins = time.reshape(-1, 1), origin.reshape(-1, origin.shape[-1])
+        (goal, vel), (_, acc) = jax.jvp(
+            partial(self.task.goal, origins), (flat,), (jnp.ones_like(flat),)
+        )
         motion = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
-        goals = (goal.reshape(*lead, 3), vel.reshape(*lead, 3))
+        goals = (goal.reshape(*lead, 3), vel.reshape(*lead, 3), acc.reshape(*lead, 3))
         return Motion(*motion, *goals, data.plugins[ACTION])
 
     def _observed(
@@ -214,7 +247,7 @@ class Environment:
             earlier: (n, M, size) observations of the step before, if there was one.
             begins: (n,) bool, the worlds at the beginning of an episode.
         """
-        motion, new = self._motion(data), begins[:, None, None]
+        motion, new = self.motion(data), begins[:, None, None]
         motion = motion._replace(action=jnp.where(new, 0.0, motion.action))
         frame = self.observation.frame(motion)
         if self._noise.any():
@@ -249,7 +282,7 @@ class Environment:
         return after, reward, failed | (done & terminated.any(axis=1)), done
 
     def _flight(self, data: SimData) -> Flight:
-        motion, origin = self._motion(data), data.plugins[ORIGIN]
+        motion, origin = self.motion(data), data.plugins[ORIGIN]
         errors = (motion.goal - motion.pos, motion.goal_vel - motion.vel)
         pos, vel, error, vel_error = (x.reshape(-1, 3) for x in (motion.pos, motion.vel, *errors))
         return Flight(pos, vel, error, vel_error, origin.reshape(-1, origin.shape[-1]))

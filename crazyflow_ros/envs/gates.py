@@ -66,6 +66,7 @@ class Race:
         height: Of the start, m.
         spread: Half the sides of the box in which drones start, m.
         limit: Distance from the next gate at which the drone is lost, m.
+        speed: Velocity of the goals, along the flight through the gates, m/s.
     """
 
     seconds: float = 30.0
@@ -74,6 +75,7 @@ class Race:
     height: float = 1.0
     spread: tuple[float, float, float] = (0.2, 0.2, 0.2)
     limit: float = 10.0
+    speed: float = 2.0
 
     def __post_init__(self) -> None:
         """Check the fields.
@@ -82,7 +84,7 @@ class Race:
             ValueError: A length or time is not positive, or the scene has no gates.
         """
         check(self, "spread")
-        check(self, "seconds", "laps", "height", "limit", lowest=0)
+        check(self, "seconds", "laps", "height", "limit", "speed", lowest=0)
         _ = self.gates
 
     @cached_property
@@ -97,10 +99,10 @@ class Race:
         return Start(pos, jnp.zeros((n, 1)))
 
     def goal(self, origin: Array, time: Array) -> tuple[Array, Array]:
-        """See `Task`. The centre of the next gate."""
+        """See `Task`. The centre of the next gate, and the velocity with which to pass it."""
         del time
-        centre = self._of_next(origin, self.gates.centre)
-        return centre, jnp.zeros_like(centre)
+        ahead = self._of_next(origin, self.gates.axes[:, 0])
+        return self._of_next(origin, self.gates.centre), self.speed * ahead
 
     def judge(self, before: Flight, after: Flight) -> Verdict:
         """See `Task`."""

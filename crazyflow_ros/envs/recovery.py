@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import pi
+from math import pi, sin
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from crazyflow_ros.dynamics.components import sin_cos
-from crazyflow_ros.envs.tasks import Hover, Start, check, within
+from crazyflow_ros.dynamics.components import sin_cos, split
+from crazyflow_ros.envs.tasks import Hover, Start, check, side_by_side
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,11 @@ class Recovery(Hover):
         spread: Half the sides of the box around it in which drones start, m.
         tolerance: Distance at which the drone counts as there, m.
         limit: Distance at which the drone is lost, m; that costs 1.
-        angle: Largest initial angle of the drone from level, rad; at most pi.
+        angle: Largest initial angle between the drone's z axis and the vertical, rad. Up to it, all
+            attitudes are equally probable; with pi, these are all that there are.
         speed: Largest initial velocity along each axis, m/s.
         rate: Largest initial body rate about each axis, rad/s.
+        rotor_vel: Smallest and largest initial speed of a rotor, RPM.
     """
 
     point: tuple[float, float, float] = (0.0, 0.0, 3.0)
@@ -33,6 +35,7 @@ class Recovery(Hover):
     angle: float = pi
     speed: float = 1.0
     rate: float = 2.0
+    rotor_vel: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         """Check the fields.
@@ -42,24 +45,25 @@ class Recovery(Hover):
                 above pi.
         """
         super().__post_init__()
-        check(self, "angle", "speed", "rate", lowest=-1e-9)
+        check(self, "angle", "speed", "rate", "rotor_vel", lowest=-1e-9)
         if self.angle > pi:
             raise ValueError(f"Recovery: angle must be at most pi, got {self.angle}")
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         """See `Task`."""
-        keys = jax.random.split(key, 5)
-        pos, origin, *_ = super().begin(keys[0], n)
-        vel, ang_vel = (
-            within(k, n, (0.0, 0.0, 0.0), (most,) * 3)
-            for k, most in zip(keys[1:3], (self.speed, self.rate))
-        )
-        # About a horizontal axis, after a turn about the vertical one.
-        angle, direction, yaw = (
-            jax.random.uniform(k, (n,), minval=-most, maxval=most)
-            for k, most in zip(jax.random.split(keys[3], 3), (self.angle, pi, pi))
-        )
-        (st, ct), (sy, cy) = (sin_cos(a / 2) for a in (angle, yaw))
-        sd, cd = sin_cos(direction - yaw / 2)
+        # One draw, because each is compiled by itself.
+        draw = jax.random.uniform(key, (n, 16), minval=-1)
+        pos, vel, ang_vel, angles, rotors = jnp.split(draw, [3, 6, 9, 12], axis=-1)
+        point = jnp.tile(jnp.array(self.point), (n, 1))
+        pos = side_by_side(point + pos * jnp.array(self.spread))
+        # About a horizontal axis, after a turn about the vertical one. Bands of a sphere have areas
+        # proportional to their heights.
+        share, direction, yaw = split(angles)
+        share = (share + 1) / 2 * sin(self.angle / 2) ** 2
+        st, ct = jnp.sqrt(share), jnp.sqrt(1 - share)
+        (sy, cy), (sd, cd) = (sin_cos(pi * x) for x in (yaw / 2, direction - yaw / 2))
         quat = jnp.stack([st * cd, st * sd, ct * sy, ct * cy], axis=-1)
-        return Start(pos, origin, quat, vel, ang_vel)
+        slowest, fastest = self.rotor_vel
+        rotor_vel = slowest + (fastest - slowest) * (rotors + 1) / 2
+        motion = (quat, vel * self.speed, ang_vel * self.rate, rotor_vel)
+        return Start(pos, side_by_side(point), *motion)

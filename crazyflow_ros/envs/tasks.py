@@ -27,6 +27,8 @@ class Start(NamedTuple):
     """(n, 3) m/s; at rest by default."""
     ang_vel: Array | None = None
     """(n, 3) body frame, rad/s; at rest by default."""
+    rotor_vel: Array | None = None
+    """(n, 4) RPM; at rest by default."""
 
     @property
     def motion(self) -> dict[str, Array]:

@@ -6,8 +6,16 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crazyflow_ros.drones import AnyDrone
+    from crazyflow_ros.envs.tasks import Task
 
 _STARTED = time.perf_counter()
+
+TASKS = ("hover", "recovery", "reach", "velocity", "landing", "figure_eight", "race")
+"""Names in `ready.READY`, which is imported later, so that the help is quick."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -33,28 +41,31 @@ def main(words: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="learn", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    tasks = {"hover": "from any attitude to a point", "figure_eight": "along an eight"}
-    for task, text in tasks.items():
-        train = commands.add_parser(task, help=f"train a policy that flies {text}")
+    for name in TASKS:
+        train = commands.add_parser(name, help=f"train a policy for the task {name}")
         train.add_argument("--algorithm", choices=("bptt", "ppo"), default="bptt")
         train.add_argument("--out", type=Path, help="policy file (default TASK.policy)")
         train.add_argument("--curve", type=Path, help="picture of the cost, a PNG")
         train.add_argument("--checkpoint", type=Path, help="file written during the training")
         train.add_argument("--resume", action="store_true", help="continue from the checkpoint")
         train.add_argument("--drone", help="model, or path of a drone's folder")
-        for name in ("seed", "updates", "worlds", "horizon"):
-            train.add_argument(f"--{name}", type=int)
+        for number in ("seed", "updates", "worlds", "horizon"):
+            train.add_argument(f"--{number}", type=int)
         train.add_argument("--learning-rate", type=float)
-        if task == "figure_eight":
-            train.add_argument("--period", type=float, help="duration of an eight, s")
+        _add_fields(train)
     check = commands.add_parser("evaluate", help="fly a policy from random starts in Sim")
     check.add_argument("policy", type=Path)
-    check.add_argument("--task", choices=tuple(tasks), default="hover")
-    check.add_argument("--period", type=float, help="duration of an eight, s")
+    check.add_argument("--task", choices=TASKS, default="hover")
     check.add_argument("--starts", type=int, default=1000)
-    check.add_argument("--seconds", type=float, default=5.0)
+    check.add_argument("--seconds", type=float, help="default: as long as an episode")
     check.add_argument("--seed", type=int, default=0)
+    _add_fields(check)
     return parser
+
+
+def _add_fields(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--period", type=float, help="duration of a figure eight, s")
+    parser.add_argument("--laps", type=int, help="of a race")
 
 
 def _given(arguments: argparse.Namespace, *names: str) -> dict[str, object]:
@@ -62,24 +73,39 @@ def _given(arguments: argparse.Namespace, *names: str) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _task(arguments: argparse.Namespace, name: str, drone: AnyDrone) -> Task:
+    from crazyflow_ros.learn.ready import READY
+
+    given = _given(arguments, "period", "laps")
+    try:
+        return READY[name].task(drone, **given)
+    except TypeError:
+        raise ValueError(f"the task {name} has no {' or '.join(given)}") from None
+
+
 def _train(arguments: argparse.Namespace) -> None:
     # After the arguments have been checked, so that the help is quick.
+    from crazyflow_ros.drones import DEFAULT_DRONE
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.curve import draw
-    from crazyflow_ros.learn.flight import Task
     from crazyflow_ros.learn.ppo import Ppo, PpoSettings
+    from crazyflow_ros.learn.ready import READY
     from crazyflow_ros.learn.training import Learner, Progress, train
     from crazyflow_ros.policy.files import save
 
-    task = Task(arguments.command, **_given(arguments, "period"))  # type: ignore[arg-type]
-    names = ("seed", "updates", "worlds", "horizon", "learning_rate", "drone")
-    given = {"task": task, **_given(arguments, *names)}
-    learner: Learner
-    if arguments.algorithm == "bptt":
-        learner = Bptt(BpttSettings(**given))  # type: ignore[arg-type]
-    else:
-        learner = Ppo(PpoSettings(**given))  # type: ignore[arg-type]
-    out = arguments.out or Path(f"{arguments.command}.policy")
+    name, drone = arguments.command, arguments.drone or DEFAULT_DRONE
+    ready, task = READY[name], _task(arguments, name, drone)
+    given = _given(arguments, "seed", "updates", "horizon", "learning_rate")
+    is_bptt = arguments.algorithm == "bptt"
+    usual = dict(ready.bptt if is_bptt else ready.ppo)
+    worlds = usual.pop("worlds", 96 if is_bptt else 512)
+    if arguments.worlds is not None:
+        worlds = arguments.worlds
+    settings: Any = {"spread": ready.spread, **usual, **given}
+    kind, chosen = (Bptt, BpttSettings) if is_bptt else (Ppo, PpoSettings)
+    checked: Any = chosen(**settings)
+    learner: Learner = kind(ready.batch(worlds, task, drone), checked, ready.cost)
+    out = arguments.out or Path(f"{name}.policy")
     for path in filter(None, (out, arguments.curve, arguments.checkpoint)):
         if not path.absolute().parent.is_dir():
             raise ValueError(f"there is no folder {path.absolute().parent} for {path.name}")
@@ -95,16 +121,15 @@ def _train(arguments: argparse.Namespace) -> None:
     save(policy, out)
     print(f"{time.perf_counter() - _STARTED:6.1f} s  wrote {out}")
     if arguments.curve:
-        draw(progress, f"{task.name}, {arguments.algorithm}", arguments.curve)
+        draw(progress, f"{name}, {arguments.algorithm}", arguments.curve)
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.learn.evaluate import evaluate
-    from crazyflow_ros.learn.flight import Task
     from crazyflow_ros.policy.files import load
 
-    task = Task(arguments.task, **_given(arguments, "period"))  # type: ignore[arg-type]
     policy = load(arguments.policy)
+    task = _task(arguments, arguments.task, policy.drone)
     print(evaluate(policy, task, arguments.starts, arguments.seconds, arguments.seed))
 
 

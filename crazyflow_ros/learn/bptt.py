@@ -3,8 +3,8 @@
 All drones fly `horizon` actions from where the last update left them, and the policy follows the
 exact gradient of their mean cost. Short windows keep the gradient from exploding (Xu et al.,
 "Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022,
-https://arxiv.org/abs/2204.07137); we need none of their critics, because the cost contains the
-velocity at which to approach the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control
+https://arxiv.org/abs/2204.07137); we need none of their critics, because our costs contain the
+velocity at which to fly to the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control
 From Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.15979.
 """
 
@@ -17,9 +17,11 @@ import jax
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
-from crazyflow_ros.learn.flight import State
-from crazyflow_ros.learn.training import CHUNK, Settings, flat, new_network, restarted
+from crazyflow_ros.learn.costs import Approach, Cost
+from crazyflow_ros.learn.training import CHUNK, Settings, flat, new_network
+from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
 
@@ -40,19 +42,35 @@ class Now(NamedTuple):
 
     weights: Array
     optimizer: Any
-    flights: State
+    worlds: Any
 
 
 class Bptt:
     """Back-propagation through time, a `Learner`."""
 
-    def __init__(self, settings: BpttSettings) -> None:
-        self.settings, self.flights = settings, settings.flights()
-        rng, size = settings.rng(0), self.flights.observation.size
-        sizes = (size, settings.hidden, settings.hidden, SIZE)
-        bias = float(np.arctanh(self.flights.hover_action))
-        self._weights, self.network_of = flat(new_network(rng, sizes, "tanh", bias, gain=0.1))
-        self._first = self.flights.begin(rng, settings.start)
+    def __init__(
+        self,
+        env: Environment | Batch,
+        settings: BpttSettings = BpttSettings(),
+        cost: Cost | None = Approach(),  # noqa: B008
+    ) -> None:
+        """Prepare a training.
+
+        Args:
+            env: The environment, or a batch of drones that has costs of its own.
+            settings: Size and rates of the training.
+            cost: Cost of a step in the environment; None for its reward, times -1, if that has a
+                gradient.
+
+        Raises:
+            ValueError: The environment is not one to learn in, see `Worlds`.
+        """
+        self.settings, self.worlds = settings, batch(env, cost, settings.scales)
+        sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
+        bias = np.arctanh(self.worlds.hover_action)
+        first = new_network(settings.rng(0), sizes, "tanh", bias, gain=0.1)
+        self._weights, self.network_of = flat(first)
+        self._first = self.worlds.begin(settings.seed, settings.spread)
         rate = optax.cosine_decay_schedule(settings.learning_rate, settings.updates, 0.05)
         self._optimizer = optax.chain(
             optax.clip_by_global_norm(settings.clip), optax.adam(rate, b2=0.95)
@@ -62,30 +80,30 @@ class Bptt:
         """See `Learner`."""
         return Now(self._weights, self._optimizer.init(self._weights), self._first)
 
-    def inputs(self, rng: np.random.Generator) -> tuple[State, np.ndarray]:
-        """Return new beginnings, and which drones take them, (CHUNK, N) bool."""
-        fresh = self.flights.begin(rng, self.settings.start, (CHUNK,))
-        return fresh, rng.random((CHUNK, self.settings.worlds)) < 1 / self.settings.episode
+    def inputs(self, rng: np.random.Generator) -> np.ndarray:
+        """Return which episodes end, (CHUNK, num_envs) bool."""
+        return rng.random((CHUNK, self.worlds.num_envs)) < 1 / self.settings.episode
 
-    def cost(self, weights: Array, state: State) -> tuple[Array, State]:
+    def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:
         """Return the mean cost of a horizon, and the state after it."""
         network: Network = self.network_of(weights)
 
-        def fly(state: State, _: None) -> tuple[State, Array]:
-            after = self.flights.step(state, network.apply(self.flights.observe(state)))
-            return after, self.flights.cost(state, after).mean()
+        def fly(state: Any, _: None) -> tuple[Any, Array]:
+            action = network.apply(self.worlds.observe(state))
+            after, step = self.worlds.step(state, action)
+            return after, step.cost.mean()
 
         # To compute a step again takes less time than to compile what stores its parts.
         fly = jax.checkpoint(fly, prevent_cse=False)
         state, costs = jax.lax.scan(fly, state, None, length=self.settings.horizon)
         return costs.mean(), state
 
-    def update(self, now: Now, inputs: tuple[State, Array]) -> tuple[Now, Array]:
+    def update(self, now: Now, inputs: Array) -> tuple[Now, Array]:
         """See `Learner`."""
         slope = jax.value_and_grad(self.cost, has_aux=True)
-        (cost, state), gradient = slope(now.weights, now.flights)
+        (cost, state), gradient = slope(now.weights, now.worlds)
         change, optimizer = self._optimizer.update(gradient, now.optimizer)
-        state = restarted(self.flights, state, *inputs)
+        state = self.worlds.ended(state, inputs)
         return Now(now.weights + change, optimizer, state), cost
 
     def network(self, now: Now) -> Network:

@@ -16,9 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.extras import extra
-from crazyflow_ros.learn.flight import State
-from crazyflow_ros.learn.training import CHUNK, Settings, flat, new_network, restarted
+from crazyflow_ros.learn.costs import Cost
+from crazyflow_ros.learn.training import CHUNK, Settings, flat, new_network
+from crazyflow_ros.learn.worlds import Batch, batch
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.network import Network
 
@@ -32,7 +34,6 @@ _WORST = 10.0  # cost of a step
 class PpoSettings(Settings):
     """Settings of `Ppo`."""
 
-    worlds: int = 512
     horizon: int = 32
     updates: int = 2000
     learning_rate: float = 6e-3
@@ -40,7 +41,7 @@ class PpoSettings(Settings):
     epochs: int = 4
     """Passes over the samples of an update."""
     minibatches: int = 4
-    """Parts of the samples, each for one step of the optimiser; a divisor of `worlds`."""
+    """Parts of the samples, each for one step of the optimiser; a divisor of their number."""
     discount: float = 0.95
     trace: float = 0.95
     """Lambda of the advantages."""
@@ -64,9 +65,6 @@ class PpoSettings(Settings):
         for name in ("discount", "trace"):
             if getattr(self, name) >= 1:
                 raise ValueError(f"{name} must be below 1, got {getattr(self, name)}")
-        if self.worlds % self.minibatches:
-            parts = f"worlds ({self.worlds}) must be a multiple of minibatches"
-            raise ValueError(f"{parts}, got {self.minibatches}")
 
 
 class Weights(NamedTuple):
@@ -85,9 +83,13 @@ class Samples(NamedTuple):
     action: Array
     log_probability: Array
     value: Array
+    cost: Array
+    """Of a step, without what comes after."""
     reward: Array
     ends: Array
-    """Bool: the drone is lost, and nothing of value follows."""
+    """Bool: nothing of value follows, except what the reward contains."""
+    acted: Array
+    """Bool: the action had an effect. It has none in the step that begins an episode."""
 
 
 class Now(NamedTuple):
@@ -95,7 +97,7 @@ class Now(NamedTuple):
 
     weights: Array
     optimizer: Any
-    flights: State
+    worlds: Any
     updates: Array
     """Number of updates so far."""
 
@@ -103,8 +105,8 @@ class Now(NamedTuple):
 class Noise(NamedTuple):
     """Random inputs of an update."""
 
-    fresh: State
     ends: Array
+    """(num_envs,) bool, episodes that end after the update."""
     action: Array
     """(horizon, N, 4) normal."""
     order: Array
@@ -163,16 +165,36 @@ def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
 class Ppo:
     """Proximal policy optimisation, a `Learner`."""
 
-    def __init__(self, settings: PpoSettings) -> None:
-        self.settings, self.flights = settings, settings.flights()
-        rng, size = settings.rng(0), self.flights.observation.size
+    def __init__(
+        self,
+        env: Environment | Batch,
+        settings: PpoSettings = PpoSettings(),
+        cost: Cost | None = None,
+    ) -> None:
+        """Prepare a training.
+
+        Args:
+            env: The environment, or a batch of drones that has costs of its own.
+            settings: Size and rates of the training.
+            cost: Cost of a step in the environment; None for its reward, times -1. With a cost, a
+                drone whose episode ends without success counts as if it had the worst one for ever.
+
+        Raises:
+            ValueError: The number of drones is not a multiple of the minibatches, or the
+                environment is not one to learn in, see `Worlds`.
+        """
+        self.settings, self.worlds = settings, batch(env, cost, settings.scales)
+        if self.worlds.n % settings.minibatches:
+            parts = f"the number of drones ({self.worlds.n}) must be a multiple of minibatches"
+            raise ValueError(f"{parts}, got {settings.minibatches}")
+        rng, size = settings.rng(0), len(self.worlds.scale)
         hidden = (size, settings.hidden, settings.hidden)
         weights = Weights(
-            new_network(rng, (*hidden, SIZE), "identity", self.flights.hover_action, gain=0.1),
+            new_network(rng, (*hidden, SIZE), "identity", self.worlds.hover_action, gain=0.1),
             new_network(rng, (*hidden, 1), "identity", 0.0, gain=0.1),
         )
         self._weights, self.weights_of = flat(weights)
-        self._first = self.flights.begin(rng, settings.start)
+        self._first = self.worlds.begin(settings.seed, settings.spread)
         steps = settings.updates * settings.epochs * settings.minibatches
         rate = optax.cosine_decay_schedule(settings.learning_rate, steps, 0.01)
         self._optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate))
@@ -184,13 +206,12 @@ class Ppo:
 
     def inputs(self, rng: np.random.Generator) -> Noise:
         """Return the noise of a chunk."""
-        s = self.settings
-        drones = np.arange(s.worlds, dtype=np.int32)
+        s, n = self.settings, self.worlds.n
+        drones = np.arange(n, dtype=np.int32)
         order: Any = rng.permuted(np.tile(drones, (CHUNK, s.epochs, 1)), axis=-1)
-        fresh = self.flights.begin(rng, s.start, (CHUNK,))
-        ends: Any = rng.random((CHUNK, s.worlds)) < 1 / s.episode
-        action: Any = rng.standard_normal((CHUNK, s.horizon, s.worlds, SIZE), np.float32)
-        return Noise(fresh, ends, action, order)
+        ends: Any = rng.random((CHUNK, self.worlds.num_envs)) < 1 / s.episode
+        action: Any = rng.standard_normal((CHUNK, s.horizon, n, SIZE), np.float32)
+        return Noise(ends, action, order)
 
     def deviation(self, updates: Array) -> Array:
         """Return the standard deviation of the actions after a number of updates.
@@ -202,25 +223,29 @@ class Ppo:
         return s.deviation * (s.final_deviation / s.deviation) ** (updates / s.updates)
 
     def _fly(
-        self, weights: Weights, deviation: Array, state: State, fresh: State, noise: Array
-    ) -> tuple[State, Samples]:
-        """Return the samples of a horizon, in which lost drones start anew.
+        self, weights: Weights, deviation: Array, state: Any, noise: Array
+    ) -> tuple[Any, Samples]:
+        """Return the samples of a horizon.
 
-        Rewards are scaled so that a constant one has its own value; a lost drone counts as if it
-        had the worst one for ever.
+        Rewards are scaled so that a constant one has its own value. That of the last step of an
+        episode contains the value of what would follow if time were not up.
         """
 
-        def fly(state: State, noise: Array) -> tuple[State, Samples]:
-            seen = self.flights.observe(state)
+        def fly(state: Any, noise: Array) -> tuple[Any, Samples]:
+            seen = self.worlds.observe(state)
             mean, value = weights.actor.apply(seen), weights.critic.apply(seen)[:, 0]
             action = mean + deviation * noise
             probability = log_probability(mean, deviation, action)
-            after = self.flights.step(state, jnp.clip(action, -1, 1))
-            lost = self.flights.lost(after)
-            reward = jnp.maximum(-self.flights.cost(state, after), -_WORST)
-            reward = jnp.where(lost, -_WORST, (1 - self.settings.discount) * reward)
-            after = restarted(self.flights, after, fresh, lost)
-            return after, Samples(seen, action, probability, value, reward, lost)
+            after, step = self.worlds.step(state, action)
+            reward = (1 - self.settings.discount) * jnp.maximum(-step.cost, -_WORST)
+            if self.worlds.has_cost:
+                reward = jnp.where(step.failed, -_WORST, reward)
+            following = weights.critic.apply(self.worlds.observe(after))[:, 0]
+            reward += jnp.where(step.late, self.settings.discount * following, 0.0)
+            ends = step.ended | step.late
+            after = self.worlds.ended(after, step.failed.reshape(self.worlds.num_envs, -1)[:, 0])
+            found = (step.cost, reward, ends, ~step.begins)
+            return after, Samples(seen, action, probability, value, *found)
 
         return jax.lax.scan(fly, state, noise)
 
@@ -237,17 +262,17 @@ class Ppo:
         probability = log_probability(mean, deviation, samples.action)
         ratio = jnp.exp(probability - samples.log_probability)
         value = weights.critic.apply(samples.observation)[..., 0]
-        gain = clipped_objective(ratio, advantage, self.settings.clip).mean()
-        error = ((value - target) ** 2).mean()
-        outside = (jnp.maximum(jnp.abs(mean) - 1, 0) ** 2).sum(axis=-1).mean()
-        return self.settings.value_weight * error + self.settings.bound_weight * outside - gain
+        gain = clipped_objective(ratio, advantage, self.settings.clip)
+        outside = (jnp.maximum(jnp.abs(mean) - 1, 0) ** 2).sum(axis=-1)
+        losses = self.settings.value_weight * (value - target) ** 2 - gain
+        return (losses + self.settings.bound_weight * outside).mean(where=samples.acted)
 
     def update(self, now: Now, inputs: Noise) -> tuple[Now, Array]:
         """See `Learner`."""
         s, weights = self.settings, self.weights_of(now.weights)
         deviation = self.deviation(now.updates)
-        state, samples = self._fly(weights, deviation, now.flights, inputs.fresh, inputs.action)
-        last = weights.critic.apply(self.flights.observe(state))[:, 0]
+        state, samples = self._fly(weights, deviation, now.worlds, inputs.action)
+        last = weights.critic.apply(self.worlds.observe(state))[:, 0]
         advantage = advantages(
             samples.reward, samples.value, last, samples.ends, s.discount, s.trace
         )
@@ -262,9 +287,8 @@ class Ppo:
 
         order = inputs.order.reshape(s.epochs * s.minibatches, -1)
         (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
-        state = restarted(self.flights, state, inputs.fresh, inputs.ends)
-        cost = -samples.reward.mean() / (1 - s.discount)
-        return Now(vector, optimizer, state, now.updates + 1), cost
+        state = self.worlds.ended(state, inputs.ends)
+        return Now(vector, optimizer, state, now.updates + 1), samples.cost.mean()
 
     def network(self, now: Now) -> Network:
         """Return the network of the mean actions."""

@@ -17,9 +17,8 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from crazyflow_ros.archive import read_arrays, write_arrays
-from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.files import write_file
-from crazyflow_ros.learn.flight import Flights, Spread, Start, State, Task
+from crazyflow_ros.learn.worlds import Batch, Scales, Spread
 from crazyflow_ros.limits import open_file, shown
 from crazyflow_ros.policy.network import Dense, Network
 from crazyflow_ros.policy.policy import Policy
@@ -35,11 +34,7 @@ _MOST = 10_000_000
 class Settings:
     """What all algorithms have in common."""
 
-    task: Task = field(default_factory=Task)
-    drone: str = DEFAULT_DRONE
     seed: int = 0
-    worlds: int = 96
-    """Number of drones that fly at the same time."""
     horizon: int = 50
     """Actions of each drone between two updates."""
     updates: int = 400
@@ -47,12 +42,13 @@ class Settings:
     """Of the first update; it falls along a cosine."""
     hidden: int = 48
     """Units of each of two hidden layers."""
-    freq: int = 50
-    """Actions per second."""
     episode: int = 4
-    """Mean number of horizons before a drone starts anew."""
-    start: Start = field(default_factory=Start)
-    spread: Spread = field(default_factory=Spread)
+    """Mean number of horizons before a world begins a new episode, if its own does not end."""
+    scales: Scales = field(default_factory=dict)
+    """Numbers by which parts of observations are divided, where `SCALES` do not suit."""
+    spread: Spread = field(default_factory=dict)
+    """How much the drones of the worlds differ. Unlike the `randomizers` of an environment, it
+    takes no time to compile."""
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -70,10 +66,6 @@ class Settings:
         if self.updates % CHUNK:
             raise ValueError(f"updates must be a multiple of {CHUNK}, got {self.updates}")
 
-    def flights(self) -> Flights:
-        """Return the drones and their task."""
-        return Flights(self.worlds, self.task, self.drone, self.freq, self.seed, self.spread)
-
     def rng(self, purpose: int) -> np.random.Generator:
         """Return the random numbers of the beginning (0), or of the chunk 1, 2, ..."""
         return np.random.default_rng([self.seed, 2, purpose])
@@ -83,7 +75,7 @@ class Learner(Protocol):
     """An algorithm."""
 
     settings: Any
-    flights: Flights
+    worlds: Batch
 
     def begin(self) -> Any:
         """Return all that an update changes: a pytree of arrays."""
@@ -145,7 +137,7 @@ def train(
     if resume:
         if checkpoint is None:
             raise ValueError("to resume needs a checkpoint")
-        now, progress = _read(checkpoint, settings, now)
+        now, progress = _read(checkpoint, learner, now)
         started -= progress[-1].seconds
     chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
     for i in range(len(progress), settings.updates // CHUNK):
@@ -154,34 +146,37 @@ def train(
         if not isfinite(cost):
             raise FloatingPointError(f"the cost is {cost} after {(i + 1) * CHUNK} updates")
         done = (i + 1) * CHUNK
-        samples = done * settings.worlds * settings.horizon
+        samples = done * learner.worlds.n * settings.horizon
         progress.append(Progress(done, samples, cost, time.perf_counter() - started))
         if checkpoint is not None:
-            _write(checkpoint, settings, now, progress)
+            _write(checkpoint, learner, now, progress)
         report(progress[-1])
     return Training(policy_of(learner, learner.network(now)), progress)
 
 
 def policy_of(learner: Learner, network: Network) -> Policy:
     """Return a policy with a network, for a file."""
-    flights, settings = learner.flights, learner.settings
-    scale = jnp.asarray(flights.scale)
-    kind = type(learner).__name__.lower()
+    worlds, scale = learner.worlds, jnp.asarray(learner.worlds.scale)
+    kind, task = type(learner).__name__.lower(), worlds.about["task"]
     return Policy(
         network=network,
         mean=jnp.zeros_like(scale),
         std=scale,
-        observation=flights.observation,
-        action=flights.action,
-        freq=settings.freq,
-        drone=settings.drone,
-        dynamics="first_principles",
-        about=f"{settings.task.name}, {kind}, seed {settings.seed}",
+        observation=worlds.observation,
+        action=worlds.action,
+        freq=worlds.freq,
+        drone=worlds.drone,
+        dynamics=worlds.dynamics,
+        about=f"{task}, {kind}, seed {learner.settings.seed}",
     )
 
 
 def new_network(
-    rng: np.random.Generator, sizes: tuple[int, ...], last: str, bias: float, gain: float
+    rng: np.random.Generator,
+    sizes: tuple[int, ...],
+    last: str,
+    bias: np.ndarray | float,
+    gain: float,
 ) -> Network:
     """Return a network of random dense layers, made by NumPy: JAX would compile for a second.
 
@@ -203,47 +198,55 @@ def new_network(
     return Network(tuple(layers))
 
 
-def restarted(flights: Flights, state: State, fresh: State, ends: Array) -> State:
-    """Return the state, or a new beginning for drones whose episode ends or who are lost."""
-    ends = ends | flights.lost(state)
+def _about(learner: Learner) -> str:
+    """Return what must be the same before and after a pause, as far as it can be compared."""
+    worlds = learner.worlds
+    about = {
+        "kind": type(learner).__name__,
+        "settings": asdict(learner.settings),
+        "drones": (worlds.num_envs, worlds.n, worlds.drone, worlds.dynamics, worlds.freq),
+        "observation": asdict(worlds.observation),
+        "action": asdict(worlds.action),
+        **worlds.about,
+    }
+    return json.dumps(about, default=repr)
 
-    def choose(new: Array, old: Array) -> Array:
-        return jnp.where(ends.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
-    return State(*map(choose, fresh, state))
-
-
-def _about(settings: Settings) -> str:
-    return json.dumps({"kind": type(settings).__name__, **asdict(settings)})
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _write(path: str | Path, settings: Settings, now: Any, progress: list[Progress]) -> None:
-    arrays = {f"{i}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(now))}
-    about = np.array(_about(settings))
+def _write(path: str | Path, learner: Learner, now: Any, progress: list[Progress]) -> None:
+    leaves = [jax.random.key_data(x) if _is_key(x) else x for x in jax.tree.leaves(now)]
+    arrays = {f"{i}": np.asarray(x) for i, x in enumerate(leaves)}
+    about = np.array(_about(learner))
     write_file(path, write_arrays({"about": about, "progress": np.array(progress), **arrays}))
 
 
-def _read(path: str | Path, settings: Settings, like: Any) -> tuple[Any, list[Progress]]:
+def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Progress]]:
     """Return the state and the progress of a checkpoint, whose content is not trusted."""
     try:
         with open_file(path, _MOST_BYTES) as file:
             arrays = read_arrays(file, _MOST_BYTES)
         about, rows = arrays.pop("about", None), arrays.pop("progress", None)
-        if about is None or str(about) != _about(settings):
+        if about is None or str(about) != _about(learner):
             raise ValueError("it was written with other settings")
         leaves, treedef = jax.tree.flatten(like)
         if rows is None or rows.ndim != 2 or rows.shape[1] != 4 or not np.isfinite(rows).all():
             raise ValueError("it has no progress")
         if set(arrays) != {f"{i}" for i in range(len(leaves))}:
             raise ValueError("it holds other arrays")
-        read = [arrays[f"{i}"] for i in range(len(leaves))]
-        for array, leaf in zip(read, map(np.asarray, leaves)):
+        read: list[Any] = [arrays[f"{i}"] for i in range(len(leaves))]
+        for i, leaf in enumerate(leaves):
+            array, is_key = read[i], _is_key(leaf)
+            leaf = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
             if array.shape != leaf.shape or array.dtype != leaf.dtype:
                 raise ValueError(f"an array has shape {array.shape}, expected {leaf.shape}")
+            read[i] = jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array)
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot resume from {shown(str(path))}: {error}") from None
     progress = [Progress(int(a), int(b), float(c), float(d)) for a, b, c, d in rows]
-    return jax.tree.unflatten(treedef, [jnp.asarray(x) for x in read]), progress
+    return jax.tree.unflatten(treedef, read), progress
 
 
 def flat(tree: Any) -> tuple[Array, Callable[[Array], Any]]:

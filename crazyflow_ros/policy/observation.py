@@ -34,6 +34,8 @@ class Motion(NamedTuple):
     """(..., 3) position of the goal, world frame, m."""
     goal_vel: Array
     """(..., 3) velocity of the goal, world frame, m/s."""
+    goal_acc: Array
+    """(..., 3) acceleration of the goal, world frame, m/s^2."""
     action: Array
     """(..., 4) previous action, -1 to 1; zeros at the start."""
 
@@ -52,7 +54,8 @@ def turned(motion: Motion, cos: Array, sin: Array) -> Motion:
     ahead, sign = cos >= 0, jnp.where(sin < 0, -1.0, 1.0)
     c, s = jnp.where(ahead, larger, smaller), sign * jnp.where(ahead, smaller, larger)
     quat = stack((c * x + s * y, c * y - s * x, c * z - s * w, c * w + s * z))
-    vectors = {name: vector(getattr(motion, name)) for name in ("pos", "vel", "goal", "goal_vel")}
+    names = ("pos", "vel", "goal", "goal_vel", "goal_acc")
+    vectors = {name: vector(getattr(motion, name)) for name in names}
     return motion._replace(quat=quat, **vectors)
 
 
@@ -84,8 +87,11 @@ PARTS: dict[str, Part] = {
     "position_error": Part(3, lambda m, _: m.goal - m.pos),
     "body_position_error": Part(3, lambda m, _: _in_body_axes(m.quat, m.goal - m.pos)),
     "velocity": Part(3, lambda m, _: m.vel),
+    "body_velocity": Part(3, lambda m, _: _in_body_axes(m.quat, m.vel)),
     "velocity_error": Part(3, lambda m, _: m.goal_vel - m.vel),
     "body_velocity_error": Part(3, lambda m, _: _in_body_axes(m.quat, m.goal_vel - m.vel)),
+    "body_goal_velocity": Part(3, lambda m, _: _in_body_axes(m.quat, m.goal_vel)),
+    "body_goal_acceleration": Part(3, lambda m, _: _in_body_axes(m.quat, m.goal_acc)),
     "attitude": Part(4, lambda m, _: m.quat),
     "rotation": Part(9, lambda m, _: _rotation(m)),
     "body_rates": Part(3, lambda m, _: m.ang_vel),
@@ -94,9 +100,10 @@ PARTS: dict[str, Part] = {
 }
 """Parts of observations by name:
 
-- `position` [m] and `velocity` [m/s], world axes;
+- `position` [m] and `velocity` [m/s], world axes; `body_velocity`: in body axes;
 - `position_error` and `velocity_error`: of the goal, relative to the drone, world axes;
 - `body_position_error` and `body_velocity_error`: the same in body axes;
+- `body_goal_velocity` [m/s] and `body_goal_acceleration` [m/s^2]: of the goal, body axes;
 - `attitude`: quaternion xyzw; `rotation`: matrix from body to world, row by row;
 - `body_rates` [rad/s], body axes;
 - `rotor_speeds`: -1 is the slowest, 1 the fastest;

@@ -87,6 +87,7 @@ class ControlPolicy:
             rotor_vel=states.rotor_vel,
             goal=jnp.where(is_goal, cmd[..., :3], states.pos),
             goal_vel=jnp.where(is_goal, cmd[..., 3:6], 0),
+            goal_acc=jnp.where(is_goal, cmd[..., 6:9], 0),
             action=before.action,
         )
         after, command = self.policy.act_towards(before, motion, cmd[..., 9:13], column_by_column)

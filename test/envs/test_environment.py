@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crazyflow_ros.envs import Configuration, Environment, Hover, QuadrotorVectorEnv, Reach
+from crazyflow_ros.envs import (
+    Configuration,
+    Environment,
+    FigureEight,
+    Hover,
+    QuadrotorVectorEnv,
+    Reach,
+)
 from crazyflow_ros.envs.environment import ACTION, EARLIER
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import PARTS
@@ -238,3 +245,15 @@ def test_observations_have_the_parts_and_noise_that_are_asked_for(
 def test_actions_of_a_wrong_shape_are_refused(worlds: QuadrotorVectorEnv) -> None:
     with pytest.raises(ValueError, match=r"action must have shape \(6, 4\), got \(4,\)"):
         worlds.environment.step(worlds.sim.data, jnp.zeros(4))
+
+
+def test_the_acceleration_of_a_goal_is_the_derivative_of_its_velocity() -> None:
+    task = FigureEight(period=4.0)
+    env = Environment(2, task, **SMALL)
+    state, _ = env.reset(jax.random.key(0))
+    for _ in range(4):
+        state, _step = env.step(state, np.zeros((2, 4), np.float32))
+    found = np.asarray(env.motion(state).goal_acc)[:, 0]
+    rate, t = 2 * np.pi / 4, 4 / 50
+    x, y = -(rate**2) * np.sin(rate * t), -0.5 * (2 * rate) ** 2 * np.sin(2 * rate * t)
+    np.testing.assert_allclose(found, [[x, y, 0]] * 2, rtol=1e-4, atol=1e-5)

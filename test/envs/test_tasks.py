@@ -29,6 +29,10 @@ def test_recoveries_begin_in_any_attitude() -> None:
     assert up.min() < -0.99 and up.max() > 0.99 and (up < 0).mean() > 0.4
     heading = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
     assert np.histogram(heading, 4, (-np.pi, np.pi))[0].min() > N / 8
+    # The directions of the z axis are uniform on the sphere, and so are their heights.
+    np.testing.assert_allclose(np.sort(up), np.linspace(-1, 1, N), atol=0.15)
+    rotors = Recovery(rotor_vel=(5e3, 2e4)).begin(jax.random.key(0), N).rotor_vel
+    assert 5e3 <= rotors.min() < 6e3 and 1.9e4 < rotors.max() <= 2e4
     assert abs(np.array(start.vel)).max() <= 1 and abs(np.array(start.ang_vel)).max() <= 2
     upright = Recovery(angle=0.1).begin(jax.random.key(0), N).quat
     assert (1 - 2 * (upright[:, 0] ** 2 + upright[:, 1] ** 2)).min() > np.cos(0.11)
@@ -71,7 +75,8 @@ def test_a_gate_counts_where_it_is_open(
     along, left, top = race.gates.axes[gate]
     centre = race.gates.centre[gate] + aside * left + up * top
     ends = [centre - behind * along, centre + ahead * along]
-    goal = race.goal(jnp.full((1, 1), float(gate + 7)), jnp.zeros((1, 1)))[0]
+    goal, vel = race.goal(jnp.full((1, 1), float(gate + 7)), jnp.zeros((1, 1)))
+    np.testing.assert_allclose(vel[0], race.speed * along, atol=1e-6)
     np.testing.assert_allclose(goal[0], race.gates.centre[gate], rtol=1e-6)
     before, after = (flight(x, [float(gate)], goal) for x in (ends[::-1] if backwards else ends))
     verdict, most = race.judge(before, after), max(abs(aside), abs(up))

@@ -14,6 +14,8 @@ from crazyflow_ros.learn.ppo import (
     clipped_objective,
     log_probability,
 )
+from crazyflow_ros.learn.quick import QuickHover
+from crazyflow_ros.learn.ready import APPROACHING
 
 
 def test_advantages_are_the_sum_of_discounted_errors() -> None:
@@ -57,17 +59,17 @@ def test_probabilities_are_those_of_a_normal_distribution() -> None:
 
 
 def test_the_deviation_falls_by_the_same_factor_in_each_update() -> None:
-    settings = PpoSettings(worlds=4, updates=40, deviation=0.8, final_deviation=0.05)
-    found = Ppo(settings).deviation(np.arange(41))
+    settings = PpoSettings(updates=40, deviation=0.8, final_deviation=0.05)
+    found = Ppo(QuickHover(4, APPROACHING), settings).deviation(np.arange(41))
     np.testing.assert_allclose(found, np.geomspace(0.8, 0.05, 41), rtol=1e-5)
 
 
 def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
-    settings = PpoSettings(worlds=4, hidden=4, clip=0.1, value_weight=0.7, bound_weight=0.3)
-    ppo, rng = Ppo(settings), np.random.default_rng(2)
+    settings = PpoSettings(hidden=4, clip=0.1, value_weight=0.7, bound_weight=0.3)
+    ppo, rng = Ppo(QuickHover(4, APPROACHING), settings), np.random.default_rng(2)
     vector = rng.normal(size=ppo.begin().weights.shape).astype(np.float32)
     weights = ppo.weights_of(vector)
-    observation = rng.normal(size=(5, 2, ppo.flights.observation.size)).astype(np.float32)
+    observation = rng.normal(size=(5, 2, ppo.worlds.observation.size)).astype(np.float32)
     mean = np.asarray(weights.actor.apply(observation), float)
     value = np.asarray(weights.critic.apply(observation), float)[..., 0]
     deviation = 0.4
@@ -84,7 +86,8 @@ def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
         losses.append(0.7 * (value[i] - target[i]) ** 2 + 0.3 * outside - gain)
         ratios.append(ratio)
     assert min(ratios) < 0.9 and max(ratios) > 1.1 and abs(mean).max() > 1 > abs(mean).min()
-    zeros = np.zeros((5, 2))
-    samples = Samples(observation, action, old - constant, zeros, zeros, zeros)
+    zeros, acted = np.zeros((5, 2)), np.ones((5, 2), bool)
+    acted[2, 0] = False  # a step that began an episode
+    samples = Samples(observation, action, old - constant, zeros, zeros, zeros, zeros, acted)
     found = ppo.loss(vector, deviation, samples, advantage, target)
-    np.testing.assert_allclose(found, np.mean(losses), rtol=1e-4)
+    np.testing.assert_allclose(found, np.mean(np.reshape(losses, (5, 2))[acted]), rtol=1e-4)

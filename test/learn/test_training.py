@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from crazyflow_ros.drones import DEFAULT_DRONE
+from crazyflow_ros.envs import Environment, Hover, Reach, Recovery
 from crazyflow_ros.learn import training
-from crazyflow_ros.learn.__main__ import main
+from crazyflow_ros.learn.__main__ import TASKS, main
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
+from crazyflow_ros.learn.costs import Approach, Passage
 from crazyflow_ros.learn.evaluate import evaluate
-from crazyflow_ros.learn.flight import Flights, Start, Task
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
+from crazyflow_ros.learn.quick import QuickHover
+from crazyflow_ros.learn.ready import APPROACHING, READY, SPREAD
 from crazyflow_ros.learn.training import CHUNK, Progress, Training, train
-from crazyflow_ros.policy.files import load
+from crazyflow_ros.learn.worlds import Worlds
+from crazyflow_ros.policy.files import load, save
+from crazyflow_ros.policy.observation import Motion
 
-SMALL = {"worlds": 8, "horizon": 4, "updates": 2 * CHUNK, "hidden": 8}
+SMALL = {"horizon": 4, "updates": 2 * CHUNK, "hidden": 8}
 
 
-def learner(algorithm: str, **changes: int) -> Bptt | Ppo:
-    values = {**SMALL, **changes}
+def learner(algorithm: str, n: int = 8, **changes: int) -> Bptt | Ppo:
+    values, hover = {**SMALL, "spread": SPREAD, **changes}, QuickHover(n, APPROACHING)
     if algorithm == "bptt":
-        return Bptt(BpttSettings(**values))
-    return Ppo(PpoSettings(**values, minibatches=2, epochs=2))
+        return Bptt(hover, BpttSettings(**values))
+    return Ppo(hover, PpoSettings(**values, minibatches=2, epochs=2))
 
 
 def weights_of(result: Training) -> list[np.ndarray]:
@@ -33,8 +40,11 @@ def weights_of(result: Training) -> list[np.ndarray]:
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     with jax.enable_x64(True):
-        bptt = learner("bptt", worlds=3, horizon=5, hidden=4)
-        state = jax.tree.map(lambda x: np.asarray(x, float), bptt.begin().flights)
+        bptt = learner("bptt", 3, horizon=5, hidden=4)
+        state = jax.tree.map(
+            lambda x: np.asarray(x, float) if np.asarray(x).dtype == np.float32 else x,
+            bptt.begin().worlds,
+        )
         weights = np.asarray(bptt.begin().weights, float)
         cost = jax.jit(lambda w: bptt.cost(w, state)[0])
         gradient = np.asarray(jax.grad(cost)(weights))
@@ -82,24 +92,126 @@ def test_a_short_training_lowers_the_cost_and_its_file_flies(
     ]
     assert len(costs) == 3 and costs[-1] < 0.75 * costs[0]
     assert curve.read_bytes().startswith(b"\x89PNG")
-    policy = load(file)
-    near = evaluate(policy, Task(), starts=50, seconds=1.0, start=Start(0.1, 0.1, 0.1))
-    assert near.error.shape == (50, 50) and np.isfinite(near.error).all()
     assert main(["evaluate", str(file), "--starts", "3", "--seconds", "0.1"]) == 0
     assert "of 3 flights" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("algorithm", ["bptt", "ppo"])
+def test_any_environment_is_trained_and_its_policy_flies(algorithm: str, tmp_path: Path) -> None:
+    """Two drones in a world, a delay, noise and history, a control mode with inner loops."""
+    env = Environment(
+        4,
+        Hover(),
+        n_drones=2,
+        freq=100,
+        action="attitude",
+        action_delay=0.01,
+        observation_noise=0.01,
+        history=2,
+        max_episode_steps=6,
+    )
+    values = {**SMALL, "updates": CHUNK}
+    trained: Bptt | Ppo
+    if algorithm == "bptt":
+        trained = Bptt(env, BpttSettings(**values))
+    else:
+        trained = Ppo(env, PpoSettings(**values, minibatches=2, epochs=2))
+    result = train(trained, checkpoint=tmp_path / "checkpoint.npz")
+    resumed = train(trained, checkpoint=tmp_path / "checkpoint.npz", resume=True)
+    assert resumed.progress == result.progress
+    before = jax.tree.leaves(trained.network(trained.begin()))
+    changed = [np.abs(a - b).max() for a, b in zip(weights_of(result), before)]
+    assert max(changed) > 0 and np.isfinite(changed).all()
+    save(result.policy, tmp_path / "a.policy")
+    flown = load(tmp_path / "a.policy")
+    assert flown.observation == env.observation and flown.action == env.action
+    assert flown.freq == env.config.action_freq
+    assert np.isfinite(evaluate(flown, Hover(), starts=3, seconds=0.1, freq=100).error).all()
+
+
+def test_steps_of_worlds_are_those_of_the_environment() -> None:
+    """The cost is minus the reward, and the step that begins an episode counts as that."""
+    env = Environment(3, Reach(), freq=500, max_episode_steps=3, action="rotor_vel")
+    worlds = Worlds(env, None)
+    state, action = worlds.begin(0, {}), np.zeros((3, 4), np.float32)
+    begins, late, costs = [], [], []
+    for _ in range(8):
+        now, step = env.step(state, action)
+        state, found = worlds.step(state, action)
+        np.testing.assert_array_equal(found.cost, -np.asarray(step.reward))
+        begins.append(bool(found.begins.all()))
+        late.append(bool(found.late.all()))
+        costs.append(float(np.abs(found.cost).max()))
+        np.testing.assert_array_equal(state.states.pos, now.states.pos)
+    assert begins == [True, False, False, False] * 2 and late == [False, False, False, True] * 2
+    assert [cost == 0 for cost in costs] == begins
+    state = worlds.ended(state, np.array([True, False, False]))
+    assert worlds.step(state, action)[1].begins.tolist() == [True] * 3
+
+
+def test_a_world_of_no_use_begins_anew() -> None:
+    worlds = Worlds(Environment(3, Hover(), freq=50, action="rotor_vel"), Approach())
+    action = np.zeros((3, 4), np.float32)
+    state, _ = worlds.step(worlds.begin(0, {}), action)
+    ang_vel = np.zeros((3, 1, 3), np.float32)
+    ang_vel[0], ang_vel[1] = 100.0, np.nan
+    state = state.replace(states=state.states.replace(ang_vel=jax.numpy.asarray(ang_vel)))
+    state, step = worlds.step(state, action)
+    assert step.failed.tolist() == [True, True, False]
+    state, step = worlds.step(state, action)
+    assert step.begins.tolist() == [True, True, False]
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(state.states))
+
+
+def test_drones_differ_as_the_spread_says() -> None:
+    env = Environment(50, Hover(), freq=50)
+    state = Worlds(env, None).begin(0, {"J": (0.5, 2.0)})
+    nominal = np.asarray(env.sim.data.params.J)
+    factors = np.asarray(state.params.J)[:, 0, 0, 0] / nominal.ravel()[0]
+    assert 0.5 <= factors.min() < 0.7 and 1.4 < factors.max() <= 2.0
+    products = np.asarray(state.params.J) @ np.asarray(state.params.J_inv)
+    np.testing.assert_allclose(products, np.broadcast_to(np.eye(3), products.shape), atol=1e-4)
+    for spread, message in ({"mood": (1.0, 2.0)}, "mood"), ({"J": (2.0, 1.0)}, "J must rise"):
+        with pytest.raises(ValueError, match=message):
+            Worlds(env, None).begin(0, spread)
+
+
+def at(pos: tuple[float, ...], vel: tuple[float, ...]) -> Motion:
+    """A level drone whose goal is at the origin, to be passed along x at 2 m/s."""
+    zero, quat = np.zeros((1, 3)), np.array([[0, 0, 0, 1.0]])
+    motion = (np.array([pos]), quat, np.array([vel]), zero, np.zeros((1, 4)))
+    return Motion(*motion, zero, np.array([[2.0, 0, 0]]), zero, np.zeros((1, 4)))
+
+
+def test_the_cost_of_a_passage_is_least_towards_the_line_through_the_goal() -> None:
+    cost, ahead = Passage(), at((-2.0, 0, 0), (2.0, 0, 0))
+    assert float(cost(ahead, ahead)[0]) == pytest.approx(0, abs=1e-3)
+    aside = (-2.0, 1.0, 0.0)
+    outwards, along, inwards = (
+        float(cost(x, x)[0]) for x in (at(aside, (1.6, y, 0)) for y in (1.2, 0.0, -1.2))
+    )
+    assert inwards < along < outwards
+
+
+def test_the_tasks_of_the_command_are_those_that_are_ready() -> None:
+    assert tuple(READY) == TASKS
+    for ready in READY.values():
+        ready.task("cf2x_L250")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["hover", "--seed", "-1"], "seed must be from 0"),
-        (["hover", "--worlds", "0"], "worlds must be from 1"),
+        (["hover", "--worlds", "0"], "worlds must be at least 1, got 0"),
+        (["reach", "--worlds", "0"], "num_envs must be at least 1, got 0"),
         (["hover", "--updates", "7"], "multiple of 20, got 7"),
         (["hover", "--learning-rate", "nan"], "learning_rate must be finite and above 0, got nan"),
         (["hover", "--algorithm", "ppo", "--worlds", "6"], "multiple of minibatches"),
         (["hover", "--drone", "none"], "none"),
         (["hover", "--resume"], "needs a checkpoint"),
-        (["figure_eight", "--period", "0"], "period must be above 0"),
+        (["hover", "--laps", "2"], "the task hover has no laps"),
+        (["figure_eight", "--period", "0"], "period must be finite above 0"),
         (["hover", "--out", "/nowhere/hover.policy"], "no folder /nowhere"),
         (["evaluate", "/nowhere/hover.policy"], "is not a policy"),
     ],
@@ -111,25 +223,21 @@ def test_refusals_name_the_value(
     assert message in capsys.readouterr().err
 
 
-def test_the_goal_of_an_eight_moves_at_its_velocity() -> None:
-    task, time = Task("figure_eight", period=4.0), np.linspace(0, 4, 9)
-    with jax.enable_x64(True):
-        before, after = (np.asarray(task.goal(time + dt)[0]) for dt in (-1e-6, 1e-6))
-        velocity = np.asarray(task.goal(time)[1])
-    np.testing.assert_allclose((after - before) / 2e-6, velocity, atol=1e-6)
-    np.testing.assert_allclose(
-        task.goal(np.array([0.0]))[0], task.goal(np.array([4.0]))[0], atol=1e-5
-    )
+def test_environments_that_begin_no_episodes_by_themselves_are_refused() -> None:
+    env = Environment(4, Hover(), autoreset="same_step")
+    with pytest.raises(ValueError, match="autoreset=next_step, this has autoreset=same_step"):
+        Bptt(env)
+    with pytest.raises(ValueError, match="scales: velocity must be finite and above 0, got 0"):
+        Bptt(Environment(4, Hover()), BpttSettings(scales={"velocity": 0.0}))
 
 
-def test_flights_are_those_of_sim() -> None:
+def test_quick_drones_are_those_of_sim() -> None:
     """One step of the integrator for each action, as `Sim` makes at the same rate."""
     from crazyflow_ros.sim import Sim
 
     n, freq = 6, 100
-    flights = Flights(n, Task(), "cf2x_L250", freq, 0, None)
-    rng = np.random.default_rng(3)
-    state = flights.begin(rng, Start())
+    hover = QuickHover(n, APPROACHING, "cf2x_L250", freq)
+    rng, state = np.random.default_rng(3), hover.begin(0, {})
     sim = Sim(
         n,
         drone="cf2x_L250",
@@ -138,18 +246,34 @@ def test_flights_are_those_of_sim() -> None:
         freq=freq,
         forces=(),
     )
-    x = state.body[:, None]
-    parts = (x[..., :3], x[..., 3:7], x[..., 7:10], x[..., 10:13], x[..., 13:])
+    x = np.asarray(state.body)[:, None]
+    parts = np.split(x, [3, 7, 10, 13], axis=-1)
     names = ("pos", "quat", "vel", "ang_vel", "rotor_vel")
     values = dict(zip(names, map(jax.numpy.asarray, parts)))
     sim.data = sim.data.replace(states=sim.data.states.replace(**values))
     for _ in range(10):
         action = rng.uniform(-1, 1, (n, 4)).astype(np.float32)
-        state = flights.step(state, action)
-        sim.rotor_vel_control(np.asarray(flights.action(action))[:, None])
+        state, _step = hover.step(state, action)
+        sim.rotor_vel_control(np.asarray(hover.action(action))[:, None])
         sim.step()
     found = np.concatenate([getattr(sim.data.states, name)[:, 0] for name in names], axis=-1)
     np.testing.assert_allclose(state.body, found, rtol=2e-4, atol=2e-4)
+
+
+def test_quick_drones_begin_as_those_of_the_task() -> None:
+    """In any attitude: all directions of the body's z axis are equally probable."""
+    task = READY["hover"].task("cf2x_L250")
+    assert isinstance(task, Recovery)
+    start = task.begin(jax.random.key(0), 4000)
+    states = QuickHover(4000, APPROACHING, "cf2x_L250").begin(0, {}).body
+    pos, quat, *rest = np.split(np.asarray(states), [3, 7, 10, 13], axis=-1)
+    offset = np.asarray(start.pos - start.origin)
+    pairs = zip((pos, *rest), (offset, start.vel, start.ang_vel, start.rotor_vel))
+    for mine, theirs in pairs:
+        np.testing.assert_allclose(np.abs(mine).max(axis=0), np.abs(theirs).max(axis=0), rtol=0.02)
+    for x, y, _z, _w in (quat.T, np.asarray(start.quat).T):
+        heights = np.sort(1 - 2 * (x * x + y * y))
+        np.testing.assert_allclose(heights, np.linspace(-1, 1, 4000), atol=0.06)
 
 
 @pytest.mark.soak
@@ -158,6 +282,20 @@ def test_flights_are_those_of_sim() -> None:
 def test_a_trained_drone_recovers_from_any_attitude(
     algorithm: str, least: float, seed: int
 ) -> None:
-    learner = Bptt(BpttSettings(seed=seed)) if algorithm == "bptt" else Ppo(PpoSettings(seed=seed))
-    policy, _ = training.train(learner)
-    assert evaluate(policy, Task(), starts=1000, seconds=5.0, seed=7).success >= least
+    ready = READY["hover"]
+    hover = ready.batch(96 if algorithm == "bptt" else 512, ready.task(), DEFAULT_DRONE)
+    learner: Any
+    if algorithm == "bptt":
+        learner = Bptt(hover, BpttSettings(seed=seed, spread=SPREAD))
+    else:
+        learner = Ppo(hover, PpoSettings(seed=seed, spread=SPREAD))
+    assert evaluate(training.train(learner).policy, ready.task(), seed=7).near >= least
+
+
+@pytest.mark.soak
+def test_a_trained_drone_follows_an_eight() -> None:
+    ready = READY["figure_eight"]
+    task = ready.task()
+    settings = BpttSettings(spread=SPREAD, **ready.bptt)
+    learned = Bptt(ready.environment(96, task, DEFAULT_DRONE), settings, ready.cost)
+    assert evaluate(training.train(learned).policy, task, starts=1000, seed=7).near >= 0.9

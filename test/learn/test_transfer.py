@@ -15,7 +15,8 @@ import pytest
 from learn.numpy_policy import act
 
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
-from crazyflow_ros.learn.flight import Flights, Start, Task
+from crazyflow_ros.learn.quick import QuickHover
+from crazyflow_ros.learn.ready import APPROACHING, SPREAD
 from crazyflow_ros.learn.training import policy_of, train
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
@@ -40,9 +41,9 @@ def numbers_of(policy: Policy) -> dict[str, np.ndarray]:
 def flown(simulator: str, policy: Policy, folder: Path) -> np.ndarray:
     """Distances from the goal [m] after flights in another simulator."""
     python = os.environ.get(f"{simulator.upper()}_PYTHON", "")
-    flights = Flights(STARTS[simulator], Task(), policy.drone, policy.freq, 0, None)
+    hover = QuickHover(STARTS[simulator], APPROACHING, policy.drone, policy.freq)
     arrays = {
-        "body": flights.begin(np.random.default_rng(11), Start()).body,
+        "body": np.asarray(hover.begin(11, {}).body),
         "freq": np.array(policy.freq),
         "steps": np.array(round(SECONDS * policy.freq)),
         "drone": np.array(policy.drone),
@@ -60,7 +61,7 @@ def flown(simulator: str, policy: Policy, folder: Path) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def policy() -> Policy:
-    return train(Bptt(BpttSettings())).policy
+    return train(Bptt(QuickHover(96, APPROACHING), BpttSettings(spread=SPREAD))).policy
 
 
 @pytest.mark.soak
@@ -79,14 +80,14 @@ def test_a_policy_hovers_in_another_simulator(
 
 
 def test_the_policy_of_the_other_environments_is_ours() -> None:
-    learner = Bptt(BpttSettings(worlds=5, hidden=8))
+    learner = Bptt(QuickHover(5, APPROACHING), BpttSettings(hidden=8))
     policy = policy_of(learner, learner.network(learner.begin()))
-    body = learner.flights.begin(np.random.default_rng(2), Start()).body
+    body = np.asarray(learner.begin().worlds.body)
     pos, quat, vel, rates, rotors = np.split(body, [3, 7, 10, 13], axis=-1)
     zero, action = np.zeros((5, 3), np.float32), np.zeros((5, 4), np.float32)
     memory = policy.initial_state((5,))
     for _ in range(3):
-        motion = Motion(pos, quat, vel, rates, rotors, zero, zero, np.asarray(memory.action))
+        motion = Motion(pos, quat, vel, rates, rotors, *[zero] * 3, np.asarray(memory.action))
         memory, command = policy.act(memory, motion)
         action, theirs = act(numbers_of(policy), pos, quat, vel, rates, action)
         np.testing.assert_allclose(theirs, command, rtol=1e-4)

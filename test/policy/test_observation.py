@@ -34,16 +34,19 @@ def test_rotation_is_the_matrix_from_body_to_world() -> None:
     )
 
 
-def test_errors_in_body_axes_are_those_of_the_world_turned_back() -> None:
+def test_vectors_in_body_axes_are_those_of_the_world_turned_back() -> None:
     motion = some_motion(7)
     to_body = Rotation.from_quat(motion.quat).inv()
-    parts = ("body_position_error", "body_velocity_error")
-    expected = [
-        to_body.apply(motion.goal - motion.pos),
-        to_body.apply(motion.goal_vel - motion.vel),
-    ]
-    found = Observation(parts)(motion)
-    np.testing.assert_allclose(found, np.concatenate(expected, axis=-1), atol=1e-5)
+    expected = {
+        "body_position_error": motion.goal - motion.pos,
+        "body_velocity_error": motion.goal_vel - motion.vel,
+        "body_velocity": motion.vel,
+        "body_goal_velocity": motion.goal_vel,
+        "body_goal_acceleration": motion.goal_acc,
+    }
+    found = Observation(tuple(expected))(motion)
+    turned = [to_body.apply(vector) for vector in expected.values()]
+    np.testing.assert_allclose(found, np.concatenate(turned, axis=-1), atol=1e-5)
 
 
 def test_a_goal_that_is_far_away_or_fast_is_clipped_per_axis() -> None:

@@ -99,7 +99,7 @@ def test_flies_as_when_called_step_by_step() -> None:
         now = other.data.states
         motion = Motion(
             *(now.pos, now.quat, now.vel, now.ang_vel, now.rotor_vel),
-            *(goal[..., :3], goal[..., 3:6], state.action),
+            *(goal[..., :3], goal[..., 3:6], goal[..., 6:9], state.action),
         )
         state, chosen = act(policy, state, motion)
         getattr(other, f"{control}_control")(np.asarray(chosen))

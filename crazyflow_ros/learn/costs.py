@@ -1,0 +1,103 @@
+"""Costs of a step that have a gradient everywhere, for back-propagation through time.
+
+The rewards of many tasks have none: a bonus for arrival, the end of an episode. These costs are
+functions of the motion before and after a step, and of the goal, so that they suit any task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.policy.observation import Motion
+
+Cost = Callable[[Motion, Motion], Array]
+"""From the motion of N drones before and after a step to their costs, (N,)."""
+
+
+@dataclass(frozen=True)
+class Approach:
+    """Approach the goal, then move with it.
+
+    The cost contains the velocity of the approach: without it, a short horizon would not reward
+    haste.
+
+    Attributes:
+        rate: Velocity of the approach over the distance, near the goal, 1/s.
+        braking: The fastest approach is `rate` over the root of this, 1/m^2.
+        distance: Cost of a metre.
+        slip: Cost of a difference of 1 m/s from the velocity of the approach.
+        smooth: Distance [m] below which the cost of distance becomes quadratic.
+    """
+
+    rate: float = 3.7
+    braking: float = 1.3
+    distance: float = 1.0
+    slip: float = 0.4
+    smooth: float = 0.02
+
+    def __call__(self, before: Motion, after: Motion) -> Array:
+        """See `Cost`."""
+        error = after.pos - after.goal
+        approach = -self.rate * error / jnp.sqrt(1 + square(error) * self.braking)[:, None]
+        slip = after.vel - after.goal_vel - approach
+        return (
+            self.distance * smooth_norm(error, self.smooth)
+            + self.slip * smooth_norm(slip, 0.1)
+            + calm(before, after)
+        )
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Fly through one goal after the other, each at the velocity of the goal.
+
+    The drone is to fly towards a point on the line through the goal, along the goal's velocity. The
+    point is ahead of the drone by a third of the distance to the goal, and `ahead`. Near the goal,
+    the distance from that line costs, too.
+
+    Attributes:
+        ahead: m.
+        aside: Cost of a metre from the line, at the goal.
+    """
+
+    ahead: float = 0.25
+    aside: float = 2.0
+
+    def __call__(self, before: Motion, after: Motion) -> Array:
+        """See `Cost`."""
+        error = after.goal - after.pos
+        speed = jnp.sqrt(square(after.goal_vel))[:, None]
+        along = after.goal_vel / jnp.maximum(speed, 1e-6)
+        far = (error * along).sum(axis=-1, keepdims=True)
+        aside = error - far * along
+        direction = aside + along * (smooth_norm(far, 0.1)[:, None] / 3 + self.ahead)
+        direction /= jnp.sqrt(square(direction))[:, None]
+        return (
+            smooth_norm(after.vel - speed * direction, 0.1)
+            + self.aside * smooth_norm(aside, 0.05) / (1 + square(far))
+            + calm(before, after)
+        )
+
+
+def calm(before: Motion, after: Motion) -> Array:
+    """Return the cost of turning, of a heading that is not east, and of sudden actions, (N,)."""
+    y, z = after.quat[:, 1], after.quat[:, 2]
+    return (
+        0.001 * square(after.ang_vel)
+        + 0.02 * 2 * (y * y + z * z)  # 1 - cosine between the body's x axis and east
+        + 0.01 * square(after.action - before.action)
+    )
+
+
+def square(x: Array) -> Array:
+    """Return the squared length of vectors, (..., k) to (...)."""
+    return (x * x).sum(axis=-1)
+
+
+def smooth_norm(x: Array, width: float) -> Array:
+    """Return the length of vectors, quadratic below `width`."""
+    return jnp.sqrt(square(x) + width**2) - width

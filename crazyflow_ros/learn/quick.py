@@ -1,0 +1,148 @@
+"""Drones that hover, as the equations of motion alone: the fastest to compile.
+
+Most of a short training is compilation. `QuickHover` is the environment of the task `hover` without
+all that an `Environment` could do besides, and compiles in two thirds of its time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
+from crazyflow_ros.dynamics import first_principles
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, no_wrench, split, stack
+from crazyflow_ros.learn.costs import Approach, Cost, square
+from crazyflow_ros.learn.worlds import FASTEST, Spread, Step, hover_action, scale_of, varied
+from crazyflow_ros.policy.action import SIZE, Action
+from crazyflow_ros.policy.observation import Motion, Observation
+from crazyflow_ros.sim.arguments import whole
+from crazyflow_ros.sim.integration import symplectic_euler
+
+_POS, _QUAT, _VEL, _RATES, _ROTORS = (
+    slice(*x) for x in ((3,), (3, 7), (7, 10), (10, 13), (13, 17))
+)
+_BEGINNINGS = 256  # of each drone, one after the other
+_FARTHEST = 5.0  # m
+
+
+class State(NamedTuple):
+    """Motion of N drones."""
+
+    body: Array
+    """(N, 17): position, quaternion xyzw, velocity, body rates, rotor speeds, see `BodyState`."""
+    action: Array
+    """(N, 4) previous action."""
+    episode: Array
+    """() int32, number of the next beginning."""
+
+
+class QuickHover:
+    """N drones that hover at the origin, from any attitude, a `Batch`."""
+
+    def __init__(
+        self,
+        n: int,
+        parts: tuple[str, ...],
+        drone: AnyDrone = DEFAULT_DRONE,
+        freq: int = 50,
+        cost: Cost = Approach(),  # noqa: B008, it cannot be changed
+    ) -> None:
+        """Prepare the drones.
+
+        Args:
+            n: Number of drones.
+            parts: Of the observation.
+            drone: A `Drone`, or the path of a drone's folder.
+            freq: Actions per second, of which each is one step of the integrator.
+            cost: Cost of a step.
+
+        Raises:
+            ValueError: There is no such drone or part, or a number is not positive.
+        """
+        self.n = self.num_envs = whole("worlds", n)
+        self.dynamics = "first_principles"
+        self.about: dict[str, Any] = {"task": "hover"}
+        self.drone, self.freq, self.has_cost, self._cost = resolve(drone), freq, True, cost
+        self.observation = Observation.of(drone, parts)
+        self.action = Action.of(drone, "rotor_vel")
+        self.scale = scale_of(self.observation)
+        self.hover_action = hover_action(drone, self.action)
+
+    def begin(self, seed: int, spread: Spread) -> State:
+        """See `Batch`. The other functions fly the drones that were drawn here last.
+
+        Drones and beginnings are no part of the state, because the gradient stores the state of
+        each step.
+        """
+        rng, shape = np.random.default_rng([seed, 3]), (_BEGINNINGS, self.n)
+        quat = rng.normal(size=(*shape, 4))
+        nominal = first_principles.Params.create(self.drone)
+        slowest, fastest = nominal.rotor_vel_limits.tolist()
+        body: Any = np.concatenate(
+            [
+                rng.uniform(-1, 1, (*shape, 3)),
+                quat / np.linalg.norm(quat, axis=-1, keepdims=True),
+                rng.uniform(-1, 1, (*shape, 3)),
+                rng.uniform(-4, 4, (*shape, 3)),
+                rng.uniform(slowest, fastest, (*shape, 4)),
+            ],
+            axis=-1,
+        )
+        self._beginnings = jnp.asarray(body.astype(np.float32))
+        self._params = varied(nominal, (self.n,), seed, spread)
+        action: Any = np.zeros((self.n, SIZE), np.float32)
+        return State(self._beginnings[0], action, np.int32(1))  # type: ignore[arg-type]
+
+    def observe(self, state: State) -> Array:
+        """See `Batch`."""
+        return self.observation(self._motion(state)) / self.scale
+
+    def step(self, state: State, action: Array) -> tuple[State, Step]:
+        """See `Batch`. Lost drones fly on until `ended` is called, which gradients learn better."""
+        action = jnp.clip(action, -1, 1)
+        x = split(state.body)
+        body = BodyState(x[:3], x[3:7], x[7:10], x[10:13], x[13:])  # type: ignore[arg-type]
+        command = split(self.action(action))
+
+        def rate(body: BodyState) -> BodyDerivative:
+            wrench = no_wrench(command[0])
+            return first_principles.derivative(body, command, wrench, self._params)  # type: ignore[arg-type]
+
+        flown = symplectic_euler(body, rate, 1 / self.freq)
+        after = state._replace(body=stack(sum(flown, ())), action=action)
+        cost, lost = self._cost(self._motion(state), self._motion(after)), self._lost(after)
+        no = jnp.zeros_like(lost)
+        return after, Step(cost, lost, lost, no, no)
+
+    def ended(self, state: State, worlds: Array) -> State:
+        """See `Batch`. These drones and those that are lost begin at once."""
+        begins = (worlds | self._lost(state))[:, None]
+        body = self._beginnings[state.episode % _BEGINNINGS]
+        return state._replace(
+            body=jnp.where(begins, body, state.body),
+            action=jnp.where(begins, 0.0, state.action),
+            episode=state.episode + 1,
+        )
+
+    def _lost(self, state: State) -> Array:
+        """Return which drones are too far or turn too fast to be of use, (N,) bool."""
+        near = square(state.body[:, _POS]) < _FARTHEST**2
+        return ~(near & (square(state.body[:, _RATES]) < FASTEST**2))  # NaN, too
+
+    def _motion(self, state: State) -> Motion:
+        body, zero = state.body, jnp.zeros((self.n, 3), state.body.dtype)
+        return Motion(
+            pos=body[:, _POS],
+            quat=body[:, _QUAT],
+            vel=body[:, _VEL],
+            ang_vel=body[:, _RATES],
+            rotor_vel=body[:, _ROTORS],
+            goal=zero,
+            goal_vel=zero,
+            goal_acc=zero,
+            action=state.action,
+        )

@@ -1,0 +1,120 @@
+"""The tasks of the environments, ready for training: observations, actions, costs and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
+from crazyflow_ros.dynamics import first_principles
+from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.gates import Race
+from crazyflow_ros.envs.recovery import Recovery
+from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
+from crazyflow_ros.learn.costs import Approach, Cost, Passage
+from crazyflow_ros.learn.quick import QuickHover
+from crazyflow_ros.learn.worlds import Batch, Spread
+
+MOTION = ("rotation", "body_rates", "previous_action")
+APPROACHING = ("body_position_error", "body_velocity_error", *MOTION)
+FOLLOWING = (*APPROACHING, "body_goal_velocity", "body_goal_acceleration")
+PASSING = ("body_position_error", "body_velocity", "body_goal_velocity", *MOTION)
+"""Parts of observations. With the previous action a policy can correct a steady error."""
+
+SPREAD = {
+    "rpm2thrust": (0.87, 1.5),
+    "J": (0.8, 1.2),
+    "rpm2torque": (0.7, 6.0),  # of which models differ most
+    "rotor_dyn_coef": (0.8, 2.5),
+}
+"""How much drones in training differ, so that the policy flies others, too."""
+
+_FAR = 20.0  # m, above the floor
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A task and what it needs to be learned."""
+
+    task: Callable[..., Task]
+    """Makes the task, of a drone and of fields of the task."""
+    parts: tuple[str, ...] = APPROACHING
+    """Of the observation."""
+    cost: Cost = field(default_factory=Approach)
+    spread: Spread = field(default_factory=lambda: SPREAD)
+    bptt: Mapping[str, Any] = field(default_factory=dict)
+    """Settings other than the defaults."""
+    ppo: Mapping[str, Any] = field(default_factory=dict)
+
+    quick: bool = False
+    """Whether it is learned with `QuickHover`."""
+
+    def batch(self, num_envs: int, task: Task, drone: AnyDrone) -> Environment | Batch:
+        """Return the drones that learn the task."""
+        if self.quick:
+            return QuickHover(num_envs, self.parts, drone, cost=self.cost)
+        return self.environment(num_envs, task, drone)
+
+    def environment(
+        self, num_envs: int, task: Task, drone: AnyDrone, **options: Any
+    ) -> Environment:
+        """Return the environment in which the task is learned.
+
+        Drones command the speeds of their rotors. There are only two ticks for an action, so that
+        training is fast.
+        """
+        given: dict[str, Any] = {
+            "freq": 100,
+            "action_freq": 50,
+            "action": "rotor_vel",
+            "observation": self.parts,
+        }
+        return Environment(num_envs, task, drone=drone, **given | options)
+
+
+def _hover(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Recovery:
+    limits = first_principles.Params.create(resolve(drone)).rotor_vel_limits.tolist()
+    given: dict[str, Any] = {
+        "point": (0.0, 0.0, _FAR),
+        "spread": (1.0, 1.0, 1.0),
+        "rate": 4.0,
+        "rotor_vel": tuple(limits),
+        "tolerance": 0.05,
+        "limit": 15.0,
+    }
+    return Recovery(**given | fields)
+
+
+def _plain(kind: type[Any], **changes: Any) -> Callable[..., Task]:
+    def make(drone: AnyDrone = DEFAULT_DRONE, **fields: Any) -> Task:
+        del drone
+        task: Task = kind(**changes | fields)
+        return task
+
+    return make
+
+
+READY: dict[str, Ready] = {
+    "hover": Ready(_hover, quick=True),
+    "recovery": Ready(_plain(Recovery)),
+    "reach": Ready(_plain(Reach)),
+    "velocity": Ready(_plain(Velocity)),
+    "landing": Ready(_plain(Landing)),
+    "figure_eight": Ready(
+        _plain(FigureEight), FOLLOWING, Approach(smooth=0.01), bptt={"updates": 1000, "episode": 12}
+    ),
+    "race": Ready(
+        _plain(Race),
+        PASSING,
+        Passage(),
+        bptt={
+            "updates": 1600,
+            "episode": 20,
+            "learning_rate": 0.006,
+            "scales": {"body_position_error": 3.0},
+        },
+    ),
+}
+"""By name: `hover` is the recovery from any attitude at any rotor speeds, far above the floor; the
+others are the classes of `envs`."""

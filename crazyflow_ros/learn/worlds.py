@@ -1,0 +1,239 @@
+"""Environments as algorithms see them: a batch of drones with scaled observations and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from crazyflow_ros.control import Control
+from crazyflow_ros.drones import AnyDrone, resolve
+from crazyflow_ros.dynamics import first_principles
+from crazyflow_ros.envs.environment import ENDED, OBSERVATION, Environment
+from crazyflow_ros.learn.costs import Cost
+from crazyflow_ros.policy.action import SIZE, Action
+from crazyflow_ros.policy.observation import PARTS, Motion, Observation
+from crazyflow_ros.sim import SimData
+from crazyflow_ros.struct import Struct
+
+P = TypeVar("P", bound=Struct)
+
+SCALES = {
+    "velocity": 2.0,
+    "velocity_error": 2.0,
+    "body_velocity": 2.0,
+    "body_velocity_error": 2.0,
+    "body_goal_velocity": 2.0,
+    "body_goal_acceleration": 5.0,
+    "body_rates": 8.0,
+}
+"""Numbers by which parts of observations are divided, if not 1."""
+
+Scales = Mapping[str, float]
+"""Scales of other parts, or other ones."""
+
+Spread = Mapping[str, tuple[float, float]]
+"""Smallest and largest factor of parameters of the dynamics."""
+
+FASTEST = 40.0
+"""Body rate [rad/s] above which a drone is of no use."""
+
+
+class Step(NamedTuple):
+    """Results of a step of N drones."""
+
+    cost: Array
+    """(N,), 0 in a step that only begins an episode."""
+    ended: Array
+    """(N,) bool: the episode ends before its time, and nothing of value follows."""
+    failed: Array
+    """(N,) bool: it ends without success."""
+    late: Array
+    """(N,) bool: the episode ends because it has lasted long enough."""
+    begins: Array
+    """(N,) bool: the step ignored its action and began an episode."""
+
+
+class Batch(Protocol):
+    """N drones that one policy flies, as pure functions.
+
+    Attributes:
+        n: Number of drones.
+        num_envs: Number of worlds.
+        has_cost: Whether the costs are other than the reward of an environment, times -1.
+        scale: (size,) numbers by which observations are divided.
+        hover_action: (4,) action that holds a drone in the air, about.
+        observation, action, freq, drone, dynamics: Those of a `Policy`.
+        about: What else a checkpoint has to have in common with a training.
+    """
+
+    n: int
+    num_envs: int
+    has_cost: bool
+    scale: np.ndarray
+    hover_action: np.ndarray
+    observation: Observation
+    action: Action
+    freq: int
+    drone: str
+    dynamics: str
+    about: dict[str, Any]
+
+    def begin(self, seed: int, spread: Spread) -> Any:
+        """Return a state: a pytree of arrays.
+
+        Args:
+            seed: Seed of all episodes, and of the drones.
+            spread: How much the drones differ, during all episodes. Factors are uniform in their
+                logarithms.
+
+        Raises:
+            ValueError: The dynamics have no such parameter, or its range is empty.
+        """
+        ...
+
+    def observe(self, state: Any) -> Array:
+        """Return observations, divided by `scale`: (N, size)."""
+        ...
+
+    def step(self, state: Any, action: Array) -> tuple[Any, Step]:
+        """Return the state after actions (N, 4), and what happened."""
+        ...
+
+    def ended(self, state: Any, worlds: Array) -> Any:
+        """Return the state, in which the episodes of some worlds (num_envs,) end.
+
+        New ones begin, at the latest in the next step, there and where they have ended.
+        """
+        ...
+
+
+class Worlds:
+    """The drones of an environment, N = num_envs * n_drones, a `Batch`."""
+
+    def __init__(self, env: Environment, cost: Cost | None, scales: Scales | None = None) -> None:
+        """Prepare an environment.
+
+        Args:
+            env: The environment.
+            cost: Cost of a step; None for the reward of the environment, times -1.
+            scales: Of parts of observations, other than `SCALES`.
+
+        Raises:
+            ValueError: A scale is not positive, or worlds of the environment do not begin new
+                episodes in the step after the end of one.
+        """
+        config, task = env.config, env.task
+        self.env, self._cost, self.has_cost = env, cost, cost is not None
+        self.num_envs, self.n = env.num_envs, env.num_envs * config.n_drones
+        self.observation, self.action, self.freq = env.observation, env.action, config.action_freq
+        self.drone, self.dynamics = resolve(config.drone), str(config.dynamics)
+        self.scale = scale_of(env.observation, scales)
+        self.hover_action = hover_action(config.drone, env.action)
+        given: Any = task  # whose protocol does not say that it is a dataclass
+        is_data = is_dataclass(given) and not isinstance(given, type)
+        values = asdict(given) if is_data else {}
+        self.about = {"task": type(task).__name__, "fields": values, "ticks": config.freq}
+        _ = env.ended(env.sim.default_data, jnp.zeros(env.num_envs, bool))
+
+    def begin(self, seed: int, spread: Spread) -> SimData:
+        """See `Batch`. The first step begins the episodes."""
+        state = self.env.before_episodes(jax.random.key(seed))
+        drones = (self.num_envs, self.env.config.n_drones)
+        return state.replace(params=varied(state.params, drones, seed, spread))
+
+    def observe(self, state: SimData) -> Array:
+        """See `Batch`."""
+        return state.plugins[OBSERVATION].reshape(self.n, -1) / self.scale
+
+    def step(self, state: SimData, action: Array) -> tuple[SimData, Step]:
+        """See `Batch`. A step that begins an episode has no other effect."""
+        env, n_drones = self.env, self.env.config.n_drones
+        shape = (env.num_envs, SIZE) if n_drones == 1 else (env.num_envs, n_drones, SIZE)
+        begins = self._of_drones(state.plugins[ENDED])
+        after, result = env.step(state, action.reshape(shape))
+        rates = after.states.ang_vel
+        useless = ~((rates * rates).sum(axis=-1) < FASTEST**2).all(axis=1)  # NaN, too
+        if self._cost is None:
+            cost = -result.reward.reshape(self.n)
+        else:
+            cost = self._cost(self._motion(state), self._motion(after))
+        cost = jnp.where(begins | self._of_drones(useless), 0.0, cost)
+        ended = result.terminated | useless
+        flags = (ended, ended & ~result.success, result.truncated & ~ended)
+        ended, failed, late = map(self._of_drones, flags)
+        after = env.ended(self._finite(useless, state, after), useless)
+        return after, Step(cost, ended, failed, late, begins)
+
+    def ended(self, state: SimData, worlds: Array) -> SimData:
+        """See `Batch`."""
+        return self.env.ended(state, worlds)
+
+    def _finite(self, useless: Array, before: SimData, after: SimData) -> SimData:
+        """Return a state that has earlier numbers where the new ones are of no use."""
+
+        def choose(old: Array, new: Array) -> Array:
+            return jnp.where(useless[:, None, None], old, new)
+
+        seen = choose(before.plugins[OBSERVATION], after.plugins[OBSERVATION])
+        return after.replace(
+            states=jax.tree.map(choose, before.states, after.states),
+            plugins=after.plugins | {OBSERVATION: seen},
+        )
+
+    def _motion(self, state: SimData) -> Motion:
+        return Motion(*(x.reshape(self.n, -1) for x in self.env.motion(state)))
+
+    def _of_drones(self, worlds: Array) -> Array:
+        return jnp.repeat(worlds.reshape(-1), self.env.config.n_drones)
+
+
+def batch(env: Environment | Batch, cost: Cost | None, scales: Scales) -> Batch:
+    """Return an environment as a batch of drones, or a batch as it is."""
+    return Worlds(env, cost, scales) if isinstance(env, Environment) else env
+
+
+def scale_of(observation: Observation, scales: Scales | None = None) -> np.ndarray:
+    """Return the numbers (size,) by which observations are divided.
+
+    Raises:
+        ValueError: The scale of a part is not positive.
+    """
+    known, parts = {**SCALES, **(scales or {})}, observation.parts
+    for part, scale in known.items():
+        if not 0 < scale < np.inf:
+            raise ValueError(f"scales: {part} must be finite and above 0, got {scale}")
+    frame = [np.full(PARTS[part].size, known.get(part, 1.0), np.float32) for part in parts]
+    return np.tile(np.concatenate(frame), observation.history)
+
+
+def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:
+    """Return the action (4,) that holds a drone in the air, about."""
+    if action.control is not Control.rotor_vel:
+        return np.zeros(SIZE, np.float32)  # as in `Action.of`
+    nominal = first_principles.Params.create(resolve(drone))
+    hover = -float(nominal.mass[0] * nominal.gravity_vec[2]) / 4
+    k0, k1, k2 = np.asarray(nominal.rpm2thrust[0], float)
+    speed = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - hover))) / (2 * k2)
+    return np.asarray((speed - np.array(action.offset)) / np.array(action.scale), np.float32)
+
+
+def varied(params: P, drones: tuple[int, ...], seed: int, spread: Spread) -> P:
+    """Return parameters that differ from drone to drone, see `Batch.begin`."""
+    rng, changes, nominal = np.random.default_rng([seed, 1]), {}, vars(params)
+    for name, (low, high) in spread.items():
+        if name not in nominal or nominal[name].ndim < 2:
+            raise ValueError(f"spread: the dynamics have no matrix {name!r}")
+        if not 0 < low <= high < np.inf:
+            raise ValueError(f"spread: {name} must rise from above 0, got {(low, high)}")
+        logarithm = rng.uniform(np.log(low), np.log(high), (*drones, 1, 1))
+        factor = np.exp(logarithm).astype(np.float32)
+        changes[name] = nominal[name] * factor
+        if name == "J":
+            changes["J_inv"] = nominal["J_inv"] / factor
+    return params.replace(**changes)
