@@ -278,7 +278,8 @@ def test_bare_setpoints_that_are_not_repeated_level_out_then_stop(
         if tick == 50:
             assert order is not pilot.commander.order
             attitude = pilot.commander.order.plan.attitude  # type: ignore[union-attr]
-            assert attitude == (0.0, 0.0, pilot.reference.pos[3], 0.0, thrust)
+            assert attitude[:5] == (0.0, 0.0, pilot.reference.pos[3], 0.0, thrust)
+            assert attitude.are_rates == (False, False)
     assert pilot.state is Is.landed and pilot.commander.order is None
     pilot.tell(Takeoff(1.0))  # there is nothing left that it follows
 

@@ -172,14 +172,14 @@ def test_moved_and_new_obstacles_compile_nothing_and_worlds_may_have_their_own()
     below = Obstacles.create(["box"], [[0.3, 0.3, 0.1]], [[0, 0, 0]], slots=4)
     sim = drones(below, pos)
     sim.step(1000)
-    (step,) = sim._programs.values()
+    (step,) = sim._live._programs.values()
     compiled = step._run._cache_size()  # type: ignore[attr-defined]
     two = Obstacles.create(["sphere", "box"], [[0.1, 1, 1], [0.3, 0.3, 0.1]],
                            [[3, 0, 0], [0, 0, -1]], slots=4)  # fmt: skip
     sim = drones(two, pos)
     sim.step(1000)
     np.testing.assert_allclose(sim.data.states.pos[:, 0, 2], -0.9 + rest_height(DRONE), atol=1e-5)
-    assert list(sim._programs.values()) == [step]
+    assert list(sim._live._programs.values()) == [step]
     assert step._run._cache_size() == compiled  # type: ignore[attr-defined]
     own = jax.tree.map(lambda a, b: jnp.stack([a, b])[:, None], below, two)
     sim = drones(own, pos)
