@@ -1,8 +1,8 @@
 """Takes the pictures of the page: python docs/page_pictures.py [FOLDER].
 
-page.png is the page of visualise.md, room.webp the moving picture of the README, and rerun.png the
-recording of the flight, if `rerun` is installed. A browser that draws without a graphics card needs
-up to a second for a picture, so the moving one is taken in slow motion.
+page.png is the page of visualise.md, room.webp the moving picture of the README. A browser that
+draws without a graphics card needs more than a second for a picture, so the moving one is taken in
+slow motion.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from io import BytesIO
 from math import tau
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from crazyflie_interfaces.srv import GoTo
@@ -38,16 +36,16 @@ ARGUMENTS = (
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
 )
-DRAWING = 15.0  # s of wall time that a software renderer needs for the first picture
+DRAWING = 15.0  # s that a software renderer needs for the first picture
 
 STILL_SIZE = (1280, 720)
 STILL_CAMERA = ((-0.9, -1.5, 1.15), (0.25, -0.35, 0.65))  # m, where it is and where it looks
 GOAL, GOAL_DURATION = Point(x=1.1, y=-1.0, z=1.0), 40.0  # m, s: it is under way in the picture
 
 MOVING_SIZE, SHOWN_SIZE = (1040, 585), (832, 468)
-MOVING_CAMERA = ((0.35, -2.35, 1.75), (0.25, -0.1, 0.75))
-PERIOD, STEP = 8.0, 0.08  # s of simulated time, of one round and between two pictures
-SLOW_MOTION = 0.03  # real-time factor
+MOVING_CAMERA = ((0.3, -1.65, 1.3), (0.35, -0.1, 0.75))
+PERIOD, STEP = 8.0, 0.1  # s of simulated time, of one round and between two pictures
+SLOW_MOTION = 0.045  # real-time factor
 QUALITY = 60
 CENTRE, AXIS = np.array([-0.15, -0.025]), np.array([0.936, 0.351])  # between the room's pillars
 HALF_LENGTH, HALF_WIDTH = 1.3, 0.6  # m
@@ -92,7 +90,12 @@ def _vector(numbers: np.ndarray) -> Vector3:
     return Vector3(x=x, y=y, z=z)
 
 
-def open_page(browser: Browser, size: tuple[int, int], camera: tuple[object, object]) -> Page:
+def open_page(
+    simulation: SimulatorClient,
+    browser: Browser,
+    size: tuple[int, int],
+    camera: tuple[object, object],
+) -> Page:
     """Open the page, and wait until it is drawn."""
     place, look_at = (re.sub(r"[() ]", "", str(numbers)) for numbers in camera)
     page = browser.new_page(viewport={"width": size[0], "height": size[1]})
@@ -101,7 +104,7 @@ def open_page(browser: Browser, size: tuple[int, int], camera: tuple[object, obj
     page.goto(f"http://127.0.0.1:{PORT}/{query}")
     page.get_by_role("tab", name="Fly").wait_for()
     page.locator("button.mantine-CloseButton-root").first.click()  # viser's word on the GPU
-    time.sleep(DRAWING)
+    simulation.sleep(DRAWING)
     return page
 
 
@@ -109,7 +112,7 @@ def take_still(simulation: SimulatorClient, browser: Browser, file: Path) -> Non
     """Take the picture of the page while a drone flies to a goal."""
     goal = {"goal": GOAL, "duration": duration_of(GOAL_DURATION)}
     simulation.call(GoTo, "cf0/go_to", **goal)
-    page = open_page(browser, STILL_SIZE, STILL_CAMERA)
+    page = open_page(simulation, browser, STILL_SIZE, STILL_CAMERA)
     page.screenshot(path=file)
     page.close()
 
@@ -118,7 +121,7 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     """Take a picture of each `STEP` of one round of all drones."""
     for number, name in enumerate(DRONES):
         simulation.drone(name).go_to(*place(0.0, number).tolist())
-    page = open_page(browser, MOVING_SIZE, MOVING_CAMERA)
+    page = open_page(simulation, browser, MOVING_SIZE, MOVING_CAMERA)
     page.get_by_role("tab", name="Plots").click()
     publishers = [
         simulation.node.create_publisher(MultiDOFJointTrajectory, f"{name}/cmd_trajectory", 1)
@@ -141,7 +144,7 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
         simulation.sleep(begin + STEP * len(pictures) - simulation.time)
         picture = Image.open(BytesIO(page.screenshot()))
         late = simulation.time - begin - STEP * len(pictures)
-        if late > STEP / 2:
+        if late > STEP:
             raise RuntimeError(f"a picture is {late:.3f} s late: choose a lower SLOW_MOTION")
         pictures.append(picture.convert("RGB").resize(SHOWN_SIZE, Image.Resampling.LANCZOS))
     first, *rest = pictures
@@ -150,49 +153,26 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     page.close()
 
 
-def take_rerun(browser: Browser, recording: Path, file: Path) -> None:
-    """Take the picture of Rerun's viewer with a recording."""
-    rerun = shutil.which("rerun")
-    if rerun is None:
-        print("there is no picture of Rerun: pip install rerun-sdk")
-        return
-    ports = ["--web-viewer-port", str(PORT + 1), "--port", str(PORT + 2)]
-    with subprocess.Popen([rerun, recording, "--serve-web", *ports]) as viewer:
-        try:
-            time.sleep(5.0)
-            page = browser.new_page(viewport={"width": STILL_SIZE[0], "height": STILL_SIZE[1]})
-            source = f"url=rerun%2Bhttp%3A%2F%2Flocalhost%3A{PORT + 2}%2Fproxy"
-            page.goto(f"http://127.0.0.1:{PORT + 1}/?{source}&renderer=webgl")
-            time.sleep(3 * DRAWING)
-            page.screenshot(path=file, timeout=120_000)
-            page.close()
-        finally:
-            viewer.terminate()
-
-
 def main() -> None:
     """Start a simulator and its page, and take the pictures."""
     os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     found = shutil.which("chromium") or shutil.which("google-chrome")
-    with TemporaryDirectory() as temporary, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        recording = Path(temporary, "flight.mcap")
-        simulator = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", "scene:=room"]
-        simulator += ["-p", f"drones:=[{','.join(DRONES)}]", "-p", f"record:={recording}"]
-        view = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT)]
-        with subprocess.Popen(simulator) as first, subprocess.Popen(view) as second:
-            try:
-                with SimulatorClient() as simulation:
-                    for name in DRONES:
-                        simulation.drone(name).takeoff(0.7)
-                    take_still(simulation, browser, folder / "page.png")
-                    take_moving(simulation, browser, folder / "room.webp")
-            finally:
-                first.terminate()
-                second.terminate()
-        take_rerun(browser, recording, folder / "rerun.png")
-        browser.close()
+    simulator = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", "scene:=room"]
+    simulator += ["-p", f"drones:=[{','.join(DRONES)}]"]
+    view = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT)]
+    with subprocess.Popen(simulator) as first, subprocess.Popen(view) as second:
+        try:
+            with SimulatorClient() as simulation, sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+                for name in DRONES:
+                    simulation.drone(name).takeoff(0.7)
+                take_still(simulation, browser, folder / "page.png")
+                take_moving(simulation, browser, folder / "room.webp")
+                browser.close()
+        finally:
+            first.terminate()
+            second.terminate()
 
 
 if __name__ == "__main__":
