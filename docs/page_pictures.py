@@ -43,9 +43,9 @@ STILL_CAMERA = ((-0.9, -1.5, 1.15), (0.25, -0.35, 0.65))  # m, where it is and w
 GOAL, GOAL_DURATION = Point(x=1.1, y=-1.0, z=1.0), 40.0  # m, s: it is under way in the picture
 
 MOVING_SIZE, SHOWN_SIZE = (1040, 585), (832, 468)
-MOVING_CAMERA = ((0.3, -1.65, 1.3), (0.35, -0.1, 0.75))
-PERIOD, STEP = 8.0, 0.1  # s of simulated time, of one round and between two pictures
-SLOW_MOTION = 0.045  # real-time factor
+MOVING_CAMERA = ((0.35, -2.35, 1.75), (0.25, -0.1, 0.75))
+PERIOD, STEP = 8.0, 0.08  # s of simulated time, of one round and between two pictures
+SLOW_MOTION = 0.03  # real-time factor
 QUALITY = 60
 CENTRE, AXIS = np.array([-0.15, -0.025]), np.array([0.936, 0.351])  # between the room's pillars
 HALF_LENGTH, HALF_WIDTH = 1.3, 0.6  # m
