@@ -15,18 +15,21 @@ import sys
 from io import BytesIO
 from math import tau
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from crazyflie_interfaces.srv import GoTo
-from geometry_msgs.msg import Point, Quaternion, Transform, Twist, Vector3
+from geometry_msgs.msg import Point
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
-from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from crazyflow_ros.client import SimulatorClient
-from crazyflow_ros.ros.messages.times import duration_of, time_of
+from crazyflow_ros.demo.messages import trajectory_message
+from crazyflow_ros.demo.trajectory import FlightPath, Motion
+from crazyflow_ros.ros.messages.times import duration_of
 
 DRONES = ("cf0", "cf1", "cf2", "cf3")
 PORT = 8197
@@ -63,31 +66,23 @@ def place(time: float | np.ndarray, drone: int) -> np.ndarray:
     return np.concatenate([flat, (0.8 + 0.25 * np.sin(phase + 0.5))[..., None]], axis=-1)
 
 
-def trajectory(drone: int, start_ns: int) -> MultiDOFJointTrajectory:
-    """Return the trajectory of a drone for two rounds after it has its speed."""
-    message = MultiDOFJointTrajectory(joint_names=[f"{DRONES[drone]}/base_link"])
-    message.header.frame_id, message.header.stamp = "map", time_of(start_ns)
-    dt = 1e-3  # s
-    for seconds in np.arange(0.0, BEGIN + 2 * PERIOD, 0.1):
-        before, now, after = place(seconds + dt * np.array([-1, 0, 1]).clip(-seconds / dt), drone)
+class Eight(NamedTuple):
+    """The flight of a drone: two rounds after it has its speed. A segment of a `FlightPath`."""
+
+    drone: int
+
+    @property
+    def duration(self) -> float:
+        """Duration [s]."""
+        return BEGIN + 2 * PERIOD
+
+    def __call__(self, times: np.ndarray) -> Motion:
+        """Return the motion at times (K,) [s]; it begins at rest."""
+        dt = 1e-3  # s
+        before, now, after = (place(times + step, self.drone) for step in (-dt, 0.0, dt))
+        moves = (times > 0)[:, None]
         velocity, acceleration = (after - before) / (2 * dt), (after - 2 * now + before) / dt**2
-        if seconds == 0:
-            velocity = acceleration = np.zeros(3)
-        turn = Transform(translation=_vector(now), rotation=Quaternion(w=1.0))
-        message.points.append(
-            MultiDOFJointTrajectoryPoint(
-                transforms=[turn],
-                velocities=[Twist(linear=_vector(velocity))],
-                accelerations=[Twist(linear=_vector(acceleration))],
-                time_from_start=duration_of(float(seconds)),
-            )
-        )
-    return message
-
-
-def _vector(numbers: np.ndarray) -> Vector3:
-    x, y, z = numbers.tolist()
-    return Vector3(x=x, y=y, z=z)
+        return Motion(now, moves * velocity, moves * acceleration)
 
 
 def open_page(
@@ -133,7 +128,9 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     )
     start_ns = simulation.time_ns + 1_000_000_000
     for number, publisher in enumerate(publishers):
-        publisher.publish(trajectory(number, start_ns))
+        eight = Eight(number)
+        path = FlightPath((eight,), airborne=(0.0, eight.duration))
+        publisher.publish(trajectory_message(DRONES[number], path, start_ns))
     begin = start_ns * 1e-9 + BEGIN + GAP * PERIOD
     simulation.sleep(begin - 1.0 - simulation.time)
     slow = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=SLOW_MOTION)
