@@ -11,7 +11,6 @@ installed: the time until it has drawn something, without a graphics card.
 from __future__ import annotations
 
 import io
-import shutil
 import socket
 import statistics
 import sys
@@ -29,12 +28,12 @@ import rclpy
 import viser
 import zstandard
 from PIL import Image
-from playwright.sync_api import sync_playwright
 from rclpy.executors import SingleThreadedExecutor
 from rosgraph_msgs.msg import Clock
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from benchmark.chromium import find_chromium, open_chromium
 from benchmark.node import processor_time, time_until_ready
 from benchmark.processes import ros, running
 from crazyflow_ros.demo.simulator import SimulatorProcess
@@ -47,12 +46,6 @@ TIMEOUT = 60.0  # s
 HEAD = (
     "| drones | requested | factor without the page | with it | ratio | updates/s | drones after"
     " | page | cores of the page | drawn after |\n|---:|---:|" + "---:|" * 8
-)
-_CHROMIUM = (
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
 )
 _SPREAD = 3.0  # of grey levels, where the grid is drawn
 _CAMERA = {"wxyz": [1, 0, 0, 0], "position": [0, 0, 1], "look_at": [0, 0, 0], "fov": 1.0}
@@ -154,11 +147,9 @@ def drawn_picture(port: int) -> str:
 
     Taking a picture is part of it, and takes some tenths of a second without a graphics card.
     """
-    path = shutil.which("chromium")
-    if path is None:
+    if find_chromium() is None:
         return "no Chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_CHROMIUM)
+    with open_chromium() as browser:
         page = browser.new_page(viewport={"width": 480, "height": 360})
         began = time.monotonic()
         page.goto(f"http://127.0.0.1:{port}/?fixedDpr=1")
@@ -168,7 +159,6 @@ def drawn_picture(port: int) -> str:
             picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
             spread = float(np.asarray(picture)[:, :120].std())  # beside the panel
         elapsed = time.monotonic() - began
-        browser.close()
     return f"{elapsed:.1f} s"
 
 

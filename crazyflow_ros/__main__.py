@@ -35,9 +35,25 @@ def _run(args: list[str] | None, node: str = "crazyflow_ros.ros.node") -> NoRetu
     """Run a node; a signal also ends it quietly during the import of ROS, which takes a second."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
+    _open_closed_streams()
     from crazyflow_ros.ros import process
 
     process.main(args, node)
+
+
+def _open_closed_streams() -> None:
+    """Open the standard streams with which the process was not started, as by `2>&-`.
+
+    Otherwise a file that is opened later would receive the log, and ROS ends the process.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w"))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ It starts the simulator and commands a running one, like `ros2` on machines with
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.version import package_version
 
 if TYPE_CHECKING:
@@ -36,12 +38,17 @@ def parser() -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         for argument in drone:
             added.add_argument(argument, help="name of a drone")
+        add_simulator_arguments(added)
         return added
 
-    run = command("run", "run the simulator; further arguments are passed to ROS")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ...")
-    server = command("crazyflie-server", "run the simulator as crazyswarm2's server")
-    server.add_argument("arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ...")
+    for name, text in (
+        ("run", "run the simulator; further arguments are passed to ROS"),
+        ("crazyflie-server", "run the simulator as crazyswarm2's server"),
+    ):
+        simulator = commands.add_parser(name, help=text, description=text)
+        simulator.add_argument(
+            "arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ..."
+        )
     takeoff = command("takeoff", "take off to a height and wait until the drone hovers", "drone")
     takeoff.add_argument("height", type=float, nargs="?", default=1.0, help="m, default 1.0")
     go_to = command(
@@ -73,10 +80,14 @@ def main(arguments: Sequence[str]) -> int:
     from crazyflow_ros.client import SimulationError, SimulatorClient
 
     try:
-        with SimulatorClient() as simulation:
+        with SimulatorClient(options.node, options.namespace) as simulation:
             _carry_out(simulation, options)
+            sys.stdout.flush()
     except SimulationError as error:
         print(f"{options.command}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # as in `list | head`: nobody reads any further
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
         return 1
     except KeyboardInterrupt:
         return 130

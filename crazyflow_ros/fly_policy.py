@@ -42,6 +42,7 @@ from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 from crazyflow_ros.scene.frames import body_to_world, quat_from_rpy
+from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
 _RELIABLE = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 _DELIVERY = Duration(seconds=10)
@@ -235,8 +236,7 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument(
         "--lock-step", action="store_true", help="the simulator waits for each command"
     )
-    program.add_argument("--name", default="crazyflow", help="name of the simulator's node")
-    program.add_argument("--namespace", default="/", help="namespace of the simulator")
+    add_simulator_arguments(program)
     return program
 
 
@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     configure_middleware()
     try:
-        with SimulatorClient(options.name, options.namespace, stepping=options.lock_step) as found:
+        with SimulatorClient(options.node, options.namespace, stepping=options.lock_step) as found:
             pilot = PolicyPilot(found, options.drone, options.file, options.position, options.yaw)
             found.node.get_logger().info(f"{options.file} flies {options.drone}")
             pilot.fly(is_over, options.seconds)

@@ -113,11 +113,13 @@ class Declaration(NamedTuple):
         return converted
 
     def parsed(self, text: str) -> Any:
-        """Return the value of a command-line argument (a number or text) in the declared type.
+        """Return the value of a command-line argument (a number, text, true or false).
 
         Raises:
             ValueError: The value is not allowed.
         """
+        if self.kind is bool:
+            return self.checked({"true": True, "false": False}.get(text, text))
         if self.kind not in (int, float):
             return self.checked(text)
         try:

@@ -1,17 +1,17 @@
-"""Takes the pictures of the page: python docs/page_pictures.py [FOLDER].
+"""Takes the pictures of the page: python -m docs.page_pictures [FOLDER].
 
 page.png is the page of visualise.md, room.webp the moving picture of the README. A browser that
-draws without a graphics card needs more than a second for a picture, so the moving one is taken in
-slow motion.
+draws without a graphics card needs more than a second for a picture, so time stands still while it
+draws one of the moving one, and it draws nothing else.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
+from functools import partial
 from io import BytesIO
 from math import tau
 from pathlib import Path
@@ -21,11 +21,10 @@ import numpy as np
 from crazyflie_interfaces.srv import GoTo
 from geometry_msgs.msg import Point
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import SetParameters
+from playwright.sync_api import Browser, Page
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
+from benchmark.chromium import open_chromium
 from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.demo.messages import trajectory_message
 from crazyflow_ros.demo.trajectory import FlightPath, Motion
@@ -33,25 +32,34 @@ from crazyflow_ros.ros.messages.times import duration_of
 
 DRONES = ("cf0", "cf1", "cf2", "cf3")
 PORT = 8197
-ARGUMENTS = (
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-)
 DRAWING = 15.0  # s that a software renderer needs for the first picture
 
 STILL_SIZE = (1280, 720)
 STILL_CAMERA = ((-0.9, -1.5, 1.15), (0.25, -0.35, 0.65))  # m, where it is and where it looks
 GOAL, GOAL_DURATION = Point(x=1.1, y=-1.0, z=1.0), 40.0  # m, s: it is under way in the picture
 
-MOVING_SIZE, SHOWN_SIZE = (1040, 585), (832, 468)
-MOVING_CAMERA = ((0.35, -2.35, 1.75), (0.25, -0.1, 0.75))
-PERIOD, STEP = 8.0, 0.08  # s of simulated time, of one round and between two pictures
-SLOW_MOTION = 0.03  # real-time factor
-QUALITY = 60
+MOVING_SIZE, SHOWN_SIZE = (1120, 630), (840, 472)
+MOVING_CAMERA = ((0.3, -2.05, 1.5), (0.3, 0.0, 0.65))
+SMALL_SIZE = (720, 320)  # until it is set up: fewer pixels are drawn faster
+DRONE_SIZE = 4  # times as large as they are
+FREQUENCY, TICKS = 500, 5  # ticks per second, and from one message of the page to the next
+PERIOD, STEP = 6.0, 0.1  # s of simulated time, of one round and between two pictures
+QUALITY = 70
+BESIDE = "xpath=ancestor::*[.//input][1]//input[not(@type='hidden')]"  # the input of a label
+DRAW_ON_DEMAND = """() => {
+    const paint = window.requestAnimationFrame.bind(window);
+    let waiting = [], count = 0;
+    window.requestAnimationFrame = callback => (waiting.push([++count, callback]), count);
+    window.cancelAnimationFrame = id => { waiting = waiting.filter(([other]) => other !== id); };
+    window.draw = () => new Promise(done => paint(time => {
+        const due = waiting;
+        waiting = [];
+        due.forEach(([, callback]) => callback(time));
+        done();
+    }));
+}"""
 CENTRE, AXIS = np.array([-0.15, -0.025]), np.array([0.936, 0.351])  # between the room's pillars
-HALF_LENGTH, HALF_WIDTH = 1.3, 0.6  # m
+HALF_LENGTH, HALF_WIDTH = 1.2, 0.6  # m
 GAP = 0.12  # of a round, between two drones
 BEGIN = 3.0  # s until a drone has its speed
 
@@ -67,14 +75,14 @@ def place(time: float | np.ndarray, drone: int) -> np.ndarray:
 
 
 class Eight(NamedTuple):
-    """The flight of a drone: two rounds after it has its speed. A segment of a `FlightPath`."""
+    """The flight of a drone: rounds after it has its speed. A segment of a `FlightPath`."""
 
     drone: int
 
     @property
     def duration(self) -> float:
         """Duration [s]."""
-        return BEGIN + 2 * PERIOD
+        return BEGIN + 2.5 * PERIOD
 
     def __call__(self, times: np.ndarray) -> Motion:
         """Return the motion at times (K,) [s]; it begins at rest."""
@@ -90,12 +98,13 @@ def open_page(
     browser: Browser,
     size: tuple[int, int],
     camera: tuple[object, object],
+    resolution: float = 1.0,
 ) -> Page:
-    """Open the page, and wait until it is drawn."""
+    """Open the page, and wait until it is drawn with so many pixels per pixel of the page."""
     place, look_at = (re.sub(r"[() ]", "", str(numbers)) for numbers in camera)
     page = browser.new_page(viewport={"width": size[0], "height": size[1]})
     page.set_default_timeout(120_000)
-    query = f"?initialCameraPosition={place}&initialCameraLookAt={look_at}"
+    query = f"?initialCameraPosition={place}&initialCameraLookAt={look_at}&fixedDpr={resolution}"
     page.goto(f"http://127.0.0.1:{PORT}/{query}")
     page.get_by_role("tab", name="Fly").wait_for()
     page.locator("button.mantine-CloseButton-root").first.click()  # viser's word on the GPU
@@ -116,7 +125,15 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     """Take a picture of each `STEP` of one round of all drones."""
     for number, name in enumerate(DRONES):
         simulation.drone(name).go_to(*place(0.0, number).tolist())
-    page = open_page(simulation, browser, MOVING_SIZE, MOVING_CAMERA)
+    page = open_page(simulation, browser, SMALL_SIZE, MOVING_CAMERA, SHOWN_SIZE[0] / MOVING_SIZE[0])
+    page.get_by_text("Show", exact=True).click()
+    page.get_by_label("Plans and goals").uncheck()
+    size = page.get_by_text("Size of drones", exact=True).locator(BESIDE)
+    size.fill(str(DRONE_SIZE))
+    size.press("Enter")
+    page.get_by_text("Show", exact=True).click()
+    page.get_by_text("Drone", exact=True).first.locator(BESIDE).click()
+    page.get_by_role("option", name=DRONES[1]).click()  # so that plots begin anew
     page.get_by_role("tab", name="Plots").click()
     publishers = [
         simulation.node.create_publisher(MultiDOFJointTrajectory, f"{name}/cmd_trajectory", 1)
@@ -126,23 +143,24 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
         lambda: all(publisher.get_subscription_count() for publisher in publishers),
         "no drone takes trajectories",
     )
+    simulation.look_at_time()  # it has gone on while the page was opened
     start_ns = simulation.time_ns + 1_000_000_000
     for number, publisher in enumerate(publishers):
         eight = Eight(number)
         path = FlightPath((eight,), airborne=(0.0, eight.duration))
         publisher.publish(trajectory_message(DRONES[number], path, start_ns))
-    begin = start_ns * 1e-9 + BEGIN + GAP * PERIOD
-    simulation.sleep(begin - 1.0 - simulation.time)
-    slow = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=SLOW_MOTION)
-    parameters = [Parameter(name="real_time_factor", value=slow)]
-    simulation.call(SetParameters, f"{simulation.name}/set_parameters", parameters=parameters)
+    simulation.sleep(start_ns * 1e-9 + BEGIN + PERIOD - simulation.time)
+    simulation.pause()
+    page.set_viewport_size({"width": MOVING_SIZE[0], "height": MOVING_SIZE[1]})
+    simulation.step(TICKS - round(simulation.time * FREQUENCY) % TICKS)  # to a message of the page
+    page.evaluate(DRAW_ON_DEMAND)
     pictures: list[Image.Image] = []
     while len(pictures) < round(PERIOD / STEP):
-        simulation.sleep(begin + STEP * len(pictures) - simulation.time)
+        simulation.step(round(STEP * FREQUENCY))
+        shows = partial(draws, page, simulation.time)
+        simulation.wait(shows, "the page does not show the step", 300.0)
+        page.get_by_text("Plot", exact=True).first.evaluate("plot => plot.scrollIntoView()")
         picture = Image.open(BytesIO(page.screenshot()))
-        late = simulation.time - begin - STEP * len(pictures)
-        if late > STEP:
-            raise RuntimeError(f"a picture is {late:.3f} s late: choose a lower SLOW_MOTION")
         pictures.append(picture.convert("RGB").resize(SHOWN_SIZE, Image.Resampling.LANCZOS))
     first, *rest = pictures
     options = {"loop": 0, "quality": QUALITY, "method": 6}
@@ -150,23 +168,27 @@ def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> No
     page.close()
 
 
+def draws(page: Page, time: float) -> bool:
+    """Let the page draw, and return whether it showed a simulated time [s] before that."""
+    shows = page.get_by_text(f"{time:.3f} s").count() > 0
+    page.evaluate("draw()")
+    return shows
+
+
 def main() -> None:
     """Start a simulator and its page, and take the pictures."""
     os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    found = shutil.which("chromium") or shutil.which("google-chrome")
     simulator = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", "scene:=room"]
     simulator += ["-p", f"drones:=[{','.join(DRONES)}]"]
     view = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(PORT)]
     with subprocess.Popen(simulator) as first, subprocess.Popen(view) as second:
         try:
-            with SimulatorClient() as simulation, sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+            with SimulatorClient() as simulation, open_chromium() as browser:
                 for name in DRONES:
                     simulation.drone(name).takeoff(0.7)
                 take_still(simulation, browser, folder / "page.png")
                 take_moving(simulation, browser, folder / "room.webp")
-                browser.close()
         finally:
             first.terminate()
             second.terminate()

@@ -33,7 +33,8 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
 
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.launch_support import READY, refuse_unknown
+from crazyflow_ros.ros.launch_nodes import require
+from crazyflow_ros.ros.launch_support import READY, drone_names, read_nodes, refuse_unknown
 
 TEMPLATE = "cf0"  # the drone in the file of controllers
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
@@ -92,16 +93,21 @@ def _check_arguments(context: LaunchContext) -> None:
 
 
 def _configure(context: LaunchContext) -> None:
-    """Check the arguments and derive those of `sim.launch.py`.
-
-    A later error would leave a running simulator behind.
-    """
+    """Check the arguments and derive those of `sim.launch.py`."""
     given = context.launch_configurations
     _check_controller(given["controller"], _read_controllers(given["controllers_file"]))
-    given["ros2_control.mode"] = given["mode"]
-    given["publish_rates.clock"] = given["ros2_control.rate"] = given["rate"]
+    derived = {"ros2_control.mode": given["mode"], "ros2_control.rate": given["rate"]}
     if given["managers"] == "each":  # their joint_state_broadcasters publish a topic of that name
-        given["publish_rates.joint_states"] = "0"
+        derived["publish_rates.joint_states"] = "0"
+    for name, value in derived.items():
+        if given.get(name) and given[name] != value:
+            raise ValueError(
+                f"{name}: expected {value!r}, which follows from mode, rate and managers, got "
+                f"{given[name]!r}"
+            )
+        given[name] = value
+    given["publish_rates.clock"] = given.get("publish_rates.clock") or given["rate"]
+    require("controller_manager")
 
 
 def _start(context: LaunchContext) -> list[Action]:
@@ -130,17 +136,18 @@ def _start(context: LaunchContext) -> list[Action]:
 
 def _managers(given: dict[str, str]) -> list[Action]:
     """Return the managers; the simulator has already validated drones and rate."""
-    if given.get("drones"):
-        drones = [name.strip(" '\"") for name in given["drones"].strip("[] ").split(",")]
-    else:
-        drones = [f"cf{index}" for index in range(int(given["n_drones"]))]
+    drones = drone_names(given)
     controllers = _read_controllers(given["controllers_file"])
     wanted = [f"{TEMPLATE}_{name}" for name in BROADCASTERS]
     wanted += _chain(f"{TEMPLATE}_{given['controller']}", controllers)
     rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
+    namespace = given.get("namespace", "").strip("/")
     if given["managers"] == "one":
-        return [*_manager(controllers, wanted, drones, rate, folder)]
-    pairs = [_manager(controllers, wanted, [drone], rate, folder, drone) for drone in drones]
+        return [*_manager(controllers, wanted, drones, rate, folder, namespace)]
+    pairs = [
+        _manager(controllers, wanted, [drone], rate, folder, namespace, alone=True)
+        for drone in drones
+    ]
     managers, spawners = zip(*pairs, strict=True)
     # Run them in sequence: only one spawner of a user works at a time, and others time out.
     waiting = [
@@ -156,25 +163,30 @@ def _manager(
     drones: list[str],
     rate: int,
     folder: Path,
-    namespace: str = "",
+    namespace: str,
+    alone: bool = False,
 ) -> tuple[Node, Node]:
     """Return a controller manager and the spawner of its controllers.
 
-    In the namespace of a drone it takes that drone's `robot_description`, otherwise that of all.
+    One that is alone with its drone is in the drone's namespace and takes the `robot_description`
+    there, otherwise that of all drones.
     """
-    file = folder / f"{namespace or 'controllers'}.yaml"
-    file.write_text(_for_drones(controllers, drones, rate, bool(namespace)))
+    file = folder / f"{drones[0] if alone else 'controllers'}.yaml"
+    file.write_text(_for_drones(controllers, drones, rate, alone))
+    description = f"{namespace}/crazyflow/robot_description".strip("/")
+    if alone:
+        namespace = f"{namespace}/{drones[0]}".strip("/")
     manager = Node(
         package="controller_manager",
         # Without a name: a name would keep use_sim_time from the nodes of the hardware.
         executable="ros2_control_node",
         namespace=namespace,
         parameters=[str(file), {"use_sim_time": True}],
-        remappings=[] if namespace else [("robot_description", "/crazyflow/robot_description")],
+        remappings=[] if alone else [("robot_description", f"/{description}")],
         output="screen",
         on_exit=Shutdown(),
     )
-    names = [_name(template, drone, bool(namespace)) for drone in drones for template in wanted]
+    names = [_name(template, drone, alone) for drone in drones for template in wanted]
     spawner = Node(
         package="controller_manager",
         executable="spawner",
@@ -187,15 +199,11 @@ def _manager(
 
 def _read_controllers(path: str) -> dict[str, Any]:
     """Read the nodes of the file by name."""
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise FileNotFoundError(f"controllers_file: there is no file {str(file)!r}")
-    nodes = (yaml.safe_load(file.read_text()) or {}).get("/**", {})
-    if "ros__parameters" not in nodes.get("controller_manager", {}):
-        raise ValueError(
-            f"controllers_file: {str(file)!r} has no parameters of /**/controller_manager"
-        )
-    return dict(nodes)
+    nodes = read_nodes("controllers_file", path).get("/**", {})
+    manager = nodes.get("controller_manager")
+    if not isinstance(manager, dict) or not isinstance(manager.get("ros__parameters"), dict):
+        raise ValueError(f"controllers_file: {path!r} has no parameters of /**/controller_manager")
+    return nodes
 
 
 def _check_controller(name: str, controllers: dict[str, Any]) -> None:

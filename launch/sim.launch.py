@@ -9,12 +9,10 @@ them. All nodes except the simulator, which publishes /clock, use simulated time
 from __future__ import annotations
 
 import math
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
@@ -22,7 +20,7 @@ from launch_ros.actions import Node
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_nodes import end, rviz_nodes, typed
-from crazyflow_ros.ros.launch_support import refuse_unknown
+from crazyflow_ros.ros.launch_support import drone_names, read_nodes, refuse_unknown, whole
 
 NODE = "crazyflow"
 ARGUMENTS = {
@@ -96,15 +94,17 @@ def _check_arguments(context: LaunchContext) -> None:
 def _start(context: LaunchContext) -> list[Node]:
     given = context.launch_configurations
     namespace = given["namespace"].strip("/")
-    params_file = Path(given["params_file"]).expanduser()
-    from_file = _read_parameters(params_file, namespace)
+    from_file = _read_parameters(given["params_file"], namespace)
     overrides = _parse(given)
     simulator = Node(
         package="crazyflow_ros",
         executable="simulator",
         name=NODE,
         namespace=namespace,
-        parameters=[str(params_file), {key: typed(value) for key, value in overrides.items()}],
+        parameters=[
+            str(Path(given["params_file"]).expanduser()),
+            {key: typed(value) for key, value in overrides.items()},
+        ],
         output="screen",
         on_exit=end,
     )
@@ -134,10 +134,8 @@ def _start(context: LaunchContext) -> list[Node]:
 def _parse(given: dict[str, str]) -> dict[str, Any]:
     """Convert launch arguments to parameters of the right types."""
     parameters: dict[str, Any] = {}
-    if given["drones"]:
-        parameters["drones"] = _drone_names(given["drones"])
-    elif given["n_drones"]:
-        parameters["drones"] = [f"cf{index}" for index in range(_whole(given, "n_drones"))]
+    if drones := drone_names(given):
+        parameters["drones"] = drones
     if text := given["real_time_factor"]:
         parameters["real_time_factor"] = _factor(text)
     for key in ("start_paused", "headless"):
@@ -147,32 +145,15 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
             parameters[key] = text == "true"
     for key in ("freq", "ros2_control.rate", "publish_rates.clock"):
         if given[key]:
-            parameters[key] = _whole(given, key)
+            parameters[key] = whole(given, key)
     if given["publish_rates.joint_states"]:
-        parameters["publish_rates.joint_states"] = _whole(given, "publish_rates.joint_states", 0)
+        parameters["publish_rates.joint_states"] = whole(given, "publish_rates.joint_states", 0)
     texts = (
         *("drone_model", "dynamics", "control", "policy", "scene", "sensors", "record"),
         "ros2_control.mode",
     )
     parameters.update({key: given[key] for key in texts if given[key]})
     return parameters
-
-
-def _whole(given: dict[str, str], name: str, least: int = 1) -> int:
-    text = given[name]
-    if not text.isdecimal() or int(text) < least:
-        raise ValueError(f"{name}: expected a whole number of at least {least}, got {text!r}")
-    return int(text)
-
-
-def _drone_names(text: str) -> list[str]:
-    names = [name.strip(" '\"") for name in text.strip("[] ").split(",")]
-    for name in names:
-        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-            raise ValueError(f"drones: expected names like [cf0,cf1], got {name!r} in {text!r}")
-    if len(set(names)) < len(names):
-        raise ValueError(f"drones: names must differ, got {text!r}")
-    return names
 
 
 def _factor(text: str) -> float:
@@ -185,11 +166,9 @@ def _factor(text: str) -> float:
     return factor
 
 
-def _read_parameters(params_file: Path, namespace: str) -> dict[str, Any]:
-    if not params_file.is_file():
-        raise FileNotFoundError(f"params_file: there is no file {str(params_file)!r}")
-    content = yaml.safe_load(params_file.read_text()) or {}
+def _read_parameters(params_file: str, namespace: str) -> dict[str, Any]:
+    nodes = read_nodes("params_file", params_file)
     parameters: dict[str, Any] = {}
     for node in ("/**", NODE, f"/{NODE}", f"/{namespace}/{NODE}"):
-        parameters.update(content.get(node, {}).get("ros__parameters", {}))
+        parameters.update(nodes.get(node, {}).get("ros__parameters", {}))
     return parameters

@@ -9,12 +9,16 @@ For a keyboard, use a separate terminal:
 
 from __future__ import annotations
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+import sys
+
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
-from launch_ros.substitutions import FindPackageShare
+
+from crazyflow_ros.resources import resource
+from crazyflow_ros.ros.launch_nodes import require
+from crazyflow_ros.ros.launch_support import drone_names, refuse_unknown
 
 # Parameters of teleop_twist_joy for most gamepads: the left stick moves horizontally, the right one
 # controls yaw and height. The left shoulder button enables commands.
@@ -33,22 +37,45 @@ _JOY = {
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Start the simulator with one drone, the gamepad, and the converter to velocities."""
-    drone = LaunchConfiguration("drone")
-    simulator = PathJoinSubstitution([FindPackageShare("crazyflow_ros"), "launch", "sim.launch.py"])
+    """Declare the argument; `sim.launch.py` and `_gamepad` start the nodes."""
     return LaunchDescription(
         [
+            OpaqueFunction(function=_check_arguments),
             DeclareLaunchArgument("drone", default_value="cf0", description="The drone to fly"),
+            OpaqueFunction(function=_configure),
             IncludeLaunchDescription(
-                PythonLaunchDescriptionSource(simulator),
-                launch_arguments={"drones": ["[", drone, "]"]}.items(),
+                PythonLaunchDescriptionSource(str(resource("launch", "sim.launch.py")))
             ),
-            Node(package="joy", executable="joy_node"),
-            Node(
-                package="teleop_twist_joy",
-                executable="teleop_node",
-                parameters=[_JOY],
-                remappings=[("cmd_vel", ["/", drone, "/cmd_vel"])],
-            ),
+            OpaqueFunction(function=_gamepad),
         ]
     )
+
+
+def _check_arguments(context: LaunchContext) -> None:
+    known = [argument.name for argument in generate_launch_description().get_launch_arguments()]
+    refuse_unknown(__file__, known, context.argv, sys.argv)
+
+
+def _configure(context: LaunchContext) -> None:
+    """Let the simulator have the drone, unless it is told which ones it has."""
+    given = context.launch_configurations
+    drones = drone_names(given)
+    if not drones:
+        given["drones"] = f"[{given['drone']}]"
+    elif given["drone"] not in drones:
+        raise ValueError(f"drone: expected one of {', '.join(drones)}, got {given['drone']!r}")
+    require("joy", "teleop_twist_joy")
+
+
+def _gamepad(context: LaunchContext) -> list[Node]:
+    given = context.launch_configurations
+    topic = f"{given['namespace']}/{given['drone']}/cmd_vel".strip("/")
+    return [
+        Node(package="joy", executable="joy_node"),
+        Node(
+            package="teleop_twist_joy",
+            executable="teleop_node",
+            parameters=[_JOY],
+            remappings=[("cmd_vel", f"/{topic}")],
+        ),
+    ]

@@ -4,55 +4,31 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmark.chromium import NAMES, find_chromium
+
 NEEDED = "CRAZYFLOW_ROS_TEST_BROWSER"
 """Variable with which tests fail that would be skipped without a browser."""
 PATIENCE = 60_000  # ms, a machine may be slow, busy and without a GPU
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_ARGUMENTS = (
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-)
 
 
 def missing() -> str | None:
     """Say what a browser lacks; None: nothing."""
     if find_spec("playwright") is None:
         return "the Python package playwright is not installed"
-    if not any(map(shutil.which, _NAMES)):
-        return f"none of {', '.join(_NAMES)} is installed"
+    if find_chromium() is None:
+        return f"none of {', '.join(NAMES)} is installed"
     return None
 
 
 needs_browser = pytest.mark.skipif(
     missing() is not None and not os.environ.get(NEEDED), reason=f"no browser: {missing()}"
 )
-
-
-@contextmanager
-def open_browser() -> Iterator[Any]:
-    """A browser, of which each tab is a page of Playwright's."""
-    reason = missing()
-    assert reason is None, reason
-    from playwright.sync_api import sync_playwright
-
-    (path, *_) = filter(None, map(shutil.which, _NAMES))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 class Tab:
@@ -90,6 +66,11 @@ class Tab:
         )
         with Image.open(io.BytesIO(bytes(content))) as image:
             return np.asarray(image.convert("RGBA").resize(self.size), float)[..., :3]
+
+    def input_of(self, label: str) -> Any:
+        """The field of an input, which viser ties to its label by nothing but its place."""
+        labels = self.page.get_by_text(label, exact=True)
+        return labels.locator("xpath=ancestor::*[.//input][1]//input[not(@type='hidden')]")
 
     def close(self) -> None:
         """Close the tab."""

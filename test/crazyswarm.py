@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ros_client import RosProcess
+from ros_client import READY_TIMEOUT, RosProcess
 
 SERVER = "crazyflie_server"
 STATION = 0xE7
@@ -63,12 +63,18 @@ class ServerProcess(RosProcess):
         folder: Where its configuration is written.
         content: The configuration.
         arguments: After `--ros-args`.
-        environment: Beside that of this process.
+        patience: s that it may take until it is ready.
     """
 
     def __init__(
-        self, domain: int, folder: Path, content: dict[str, Any], arguments: Sequence[str] = ()
+        self,
+        domain: int,
+        folder: Path,
+        content: dict[str, Any],
+        arguments: Sequence[str] = (),
+        patience: float = READY_TIMEOUT,
     ) -> None:
+        self._patience = patience
         path = folder / "crazyflies.yaml"
         path.write_text(yaml.safe_dump(content))
         super().__init__(
@@ -81,7 +87,7 @@ class ServerProcess(RosProcess):
 
     def __enter__(self) -> ServerProcess:
         try:
-            return self.wait_for("ready: ")
+            return self.wait_for("ready: ", self._patience)
         except AssertionError as error:
             self.__exit__(type(error), error, None)
             raise

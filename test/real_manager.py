@@ -204,7 +204,7 @@ class Flight:
             stamps = [time_ns(message.header.stamp) for message in messages[:1] + messages[-1:]]
             return bool(stamps) and stamps[-1] >= stamps[0] + round(seconds * 1e9)
 
-        self.client.until(done, f"{seconds} s of simulated time", timeout=10 + 5 * seconds)
+        self.client.until(done, f"{seconds} s of simulated time", TIMEOUT + 5 * seconds)
         return list(messages)
 
     def positions(self, seconds: float, drone: str = "cf0") -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import takewhile
 
 import numpy as np
 
@@ -13,6 +14,8 @@ FAR = 0.2
 error, keeps it from coming nearer."""
 STILL, REST = 0.01, 1.0
 """A drone is at rest if it was nowhere further than this [m] from its place for so long [s]."""
+STUCK = 5.0
+"""A drone that has rested for so long [s] elsewhere does not arrive any more."""
 
 
 class Arrival:
@@ -22,12 +25,16 @@ class Arrival:
         goal: (3,) m; NaN where it does not matter.
         begin: Time at which the flight began [s].
         duration: Time that it has to take [s]; it has not arrived earlier.
+
+    Attributes:
+        distance: m, from the goal at the latest look.
+        is_stuck: Whether it rests and will not move any more, wherever it is.
     """
 
     def __init__(self, goal: np.ndarray, begin: float, duration: float) -> None:
         self._goal, self._end = goal, begin + duration
         self._seen: deque[tuple[float, np.ndarray]] = deque()
-        self.distance = np.inf
+        self.distance, self.is_stuck = np.inf, False
 
     def look(self, time: float, pos: np.ndarray, speed: float) -> bool:
         """Return whether the drone has arrived.
@@ -38,12 +45,13 @@ class Arrival:
             speed: m/s.
         """
         self.distance = float(np.sqrt(np.nansum((self._goal - pos) ** 2)))
-        while len(self._seen) > 1 and self._seen[1][0] <= time - REST:
-            self._seen.popleft()  # the first one that stays is as old as the rest has to be
+        while len(self._seen) > 1 and self._seen[1][0] <= time - STUCK:
+            self._seen.popleft()  # the first one that stays is as old as the longest rest
         self._seen.append((time, pos))
         if time < self._end:
             return False
-        rests = self._seen[0][0] <= time - REST
-        rests = rests and all(np.linalg.norm(past - pos) <= STILL for _, past in self._seen)
+        here = takewhile(lambda seen: np.linalg.norm(seen[1] - pos) <= STILL, reversed(self._seen))
+        since = min(seen[0] for seen in here)
+        self.is_stuck = since <= time - STUCK
         near = self.distance <= NEAR and speed <= SLOW
-        return near or (rests and self.distance <= FAR)
+        return near or (since <= time - REST and self.distance <= FAR)

@@ -17,7 +17,8 @@ from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rosgraph_msgs.msg import Clock
-from simulation_interfaces.srv import GetEntityState, StepSimulation
+from simulation_interfaces.msg import EntityCategory, EntityFilters
+from simulation_interfaces.srv import GetEntities, GetEntityState, StepSimulation
 from std_srvs.srv import SetBool
 
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
@@ -25,6 +26,7 @@ from crazyflow_ros.ros.messages.times import NS, nanoseconds
 ANSWER = 30.0  # s of wall time for a service's response
 STALL = 10.0  # s of wall time without a tick until the clock counts as stopped
 SLICE = 0.05  # s of wall time between two checks
+PATIENCE = 3.0  # s of wall time without a word while it waits
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 _WARN = 30  # rcl_interfaces/msg/Log.WARN, whose type differs between distributions
@@ -46,13 +48,12 @@ class Connection:
 
     Attributes:
         name: As given.
-        drones: Names of the drones at the simulator's start.
         freq: Ticks per simulated second.
         stepping: As given.
         time_ns: Latest known simulated time [ns].
 
     Raises:
-        SimulationError: No simulator was found.
+        SimulationError: No simulator was found, or ROS cannot start, as with a wrong ROS_DOMAIN_ID.
     """
 
     def __init__(
@@ -64,7 +65,10 @@ class Connection:
         stepping: bool = False,
     ) -> None:
         self._context = Context()
-        rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        try:
+            rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+        except Exception as error:  # rclpy has no public base class for a wrong environment
+            raise SimulationError(str(error)) from None
         self.node = Node(
             "crazyflow_client",
             namespace=namespace,
@@ -79,11 +83,11 @@ class Connection:
         self._warnings: deque[str] = deque(maxlen=3)
         self.node.create_subscription(Log, "/rosout", self._note_log, 100)
         try:
-            values = self.call(
-                GetParameters, f"{name}/get_parameters", timeout, names=["drones", "freq"]
-            )
-            drones, freq = values.values
-            self.drones: list[str] = list(drones.string_array_value)
+            asked = {"names": ["drones", "freq"]}
+            drones, freq = self.call(
+                GetParameters, f"{name}/get_parameters", timeout, **asked
+            ).values
+            self._timekeeper: str = drones.string_array_value[0]
             self.freq: int = freq.integer_value
             self.wait(self._clocks, "there is no /clock", timeout)
             self.node.create_subscription(Clock, self._clocks()[0], self._note_clock, LATEST)
@@ -114,6 +118,16 @@ class Connection:
         self._context.try_shutdown()
 
     @property
+    def drones(self) -> list[str]:
+        """Names of the present drones, also of those spawned since the simulator's start."""
+        robots = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)
+        filters = EntityFilters(categories=[robots])
+        answer = self.call(GetEntities, f"{self.name}/get_entities", filters=filters)
+        if answer.result.result != answer.result.RESULT_OK:
+            raise SimulationError(answer.result.error_message)
+        return list(answer.entities)
+
+    @property
     def time(self) -> float:
         """Simulated time of the latest clock message [s]."""
         self._executor.spin_once(0.0)
@@ -136,7 +150,7 @@ class Connection:
             while self.time_ns == before:
                 if time.monotonic() > deadline:
                     text = f"simulated time does not advance from {before * 1e-9:.3f} s"
-                    raise SimulationError(f"{text}; call resume() or step()")
+                    raise SimulationError(f"{text}; is it paused? Resume or step it")
                 self._executor.spin_once(SLICE)
 
     def pause(self) -> None:
@@ -155,7 +169,7 @@ class Connection:
             raise SimulationError(answer.result.error_message)
         self.look_at_time()
 
-    def call(self, kind: Any, name: str, timeout: float = ANSWER, **request: Any) -> Any:
+    def call(self, kind: Any, name: str, /, timeout: float = ANSWER, **request: Any) -> Any:
         """Call a service, and return its response.
 
         Args:
@@ -165,13 +179,18 @@ class Connection:
             **request: Fields of the request.
 
         Raises:
-            SimulationError: The service does not exist or does not respond.
+            SimulationError: The service does not exist or does not respond, or a field cannot have
+                this value.
         """
         if name not in self._services:
             self._services[name] = self.node.create_client(kind, name)
         client = self._services[name]
         self.wait(client.service_is_ready, f"there is no service {name}", timeout)
-        future = client.call_async(kind.Request(**request))
+        try:
+            future = client.call_async(kind.Request(**request))
+        except (AssertionError, OverflowError, SystemError) as error:  # of rclpy's conversion
+            reason = error.__cause__ or error
+            raise SimulationError(f"{name} cannot be called with {request}: {reason}") from None
         self.wait(future.done, f"{name} does not respond", timeout)
         return future.result()
 
@@ -187,7 +206,7 @@ class Connection:
         return any(text in warning for warning in self._warnings)
 
     def wait(self, condition: Callable[[], object], what: str, timeout: float = ANSWER) -> None:
-        """Run callbacks until a condition holds.
+        """Run callbacks until a condition holds; the log says so if that takes long.
 
         Args:
             condition: The condition.
@@ -197,17 +216,25 @@ class Connection:
         Raises:
             SimulationError: It did not hold in time.
         """
-        deadline = time.monotonic() + timeout
+        begin, told = time.monotonic(), False
         while not condition():
-            if time.monotonic() > deadline:
-                raise SimulationError(f"{what}, within {timeout:g} s; is a simulator running?")
+            waited = time.monotonic() - begin
+            if waited > timeout:
+                domain, late = self._context.get_domain_id(), f"{what}, within {timeout:g} s"
+                raise SimulationError(f"{late}; is a simulator running in ROS domain {domain}?")
+            if waited > PATIENCE and not told:
+                self.node.get_logger().info(f"{what} yet; waiting for at most {timeout:g} s")
+                told = True
             self._executor.spin_once(SLICE)
 
     def look_at_time(self) -> None:
         """Read the time from a service: earlier clock messages may still be in transit."""
         name = f"{self.name}/get_entity_state"
-        stamp = self.call(GetEntityState, name, entity=self.drones[0]).state.header.stamp
-        self.time_ns = max(self.time_ns, nanoseconds(stamp))
+        answer = self.call(GetEntityState, name, entity=self._timekeeper)
+        if answer.result.result != answer.result.RESULT_OK:  # it was deleted
+            self._timekeeper = self.drones[0]
+            answer = self.call(GetEntityState, name, entity=self._timekeeper)
+        self.time_ns = max(self.time_ns, nanoseconds(answer.state.header.stamp))
 
     def _clocks(self) -> list[str]:
         """Return the simulator's clock topic; it is not /clock if several simulators run."""

@@ -133,11 +133,12 @@ class DroneClient:
         arrival = Arrival(far, begin, duration)
         while not self._has_arrived(arrival, low=low):
             fell = simulation.has_warned(f"{self.name}: crashed")
-            if fell or simulation.time - begin > duration + timeout:
+            if fell or arrival.is_stuck or simulation.time - begin > duration + timeout:
                 place, warnings = np.round(self.position, 2).tolist(), simulation.warnings()
                 away = "" if low else f"{arrival.distance:.2f} m from its goal, "
-                text = f"{self.name} has not arrived within {simulation.time - begin:.1f} s, "
-                raise SimulationError(f"{text}it is {away}at {place} m; {warnings}")
+                text = f"{self.name} has not arrived within {simulation.time - begin:.1f} s, it "
+                text += f"{'rests' if arrival.is_stuck else 'is'} {away}at {place} m"
+                raise SimulationError(f"{text}; {warnings}" if warnings else text)
             simulation.sleep(_LOOK)
 
     def _has_arrived(self, arrival: Arrival, *, low: bool) -> bool:

@@ -21,8 +21,8 @@ class SimulatorClient(Connection):
         Raises:
             SimulationError: There is no drone of this name.
         """
-        if name not in self.drones:
-            raise SimulationError(f"there is no drone {name!r}, have {', '.join(self.drones)}")
+        if name not in (drones := self.drones):
+            raise SimulationError(f"there is no drone {name!r}, have {', '.join(drones)}")
         return DroneClient(self, name)
 
     def reset(self) -> None:
@@ -63,7 +63,9 @@ def _plain(value: Any) -> Any:
     """Convert a message or a field to YAML values."""
     if hasattr(value, "get_fields_and_field_types"):
         return {name: _plain(getattr(value, name)) for name in value.get_fields_and_field_types()}
-    if isinstance(value, str | bool | int | float):
+    if isinstance(value, float):
+        return float(value)  # not NumPy's, of which the numbers of an array are
+    if isinstance(value, str | bool | int):
         return value
     if isinstance(value, bytes):
         return list(value)

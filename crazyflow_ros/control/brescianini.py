@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control.attitude_error import attitude_error
-from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.memory import RATES, Memory
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -46,7 +46,7 @@ from crazyflow_ros.on_device import on_device
 Params = dict[str, Array]
 
 POSITION_MEMORY: dict[str, int] = {}
-ATTITUDE_MEMORY: dict[str, int] = {}
+ATTITUDE_MEMORY = {RATES: 3}
 
 _LEAST_COSINE = 0.01  # of the tilt, by which the lift is divided
 
@@ -141,19 +141,23 @@ def attitude2force_torque(
     rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
     """See `Cascade.attitude2force_torque`. Of other body rates, only that of the yaw is used."""
-    del dt
+    del dt, memory
     rpy, rates, thrust = setpoint
-    return thrust, apart(_torque, body, rpy, rates, rate_axes, params), memory
+    torque, wanted = apart(_torque_and_rates, body, rpy, rates, rate_axes, params)
+    return thrust, torque, {RATES: wanted}
 
 
-def _torque(body: BodyState, rpy: Vec3, rates: Vec3, rate_axes: RateAxes, params: Params) -> Vec3:
+def _torque_and_rates(
+    body: BodyState, rpy: Vec3, rates: Vec3, rate_axes: RateAxes, params: Params
+) -> tuple[Vec3, Vec3]:
     quat, ang_vel = body.quat, body.ang_vel
     error = attitude_error(quat, with_present_angles(rpy, quat, rate_axes))
     x, y, z = scale(error, 1 / params["tau"])
     wanted = with_rates((x, y, z + rates[2]), rates, rate_axes)
     excess = [absolute(w) / params["rate_max"][..., i] for i, w in enumerate(wanted)]
     scaling = 1 / maximum(maximum(excess[0], excess[1]), maximum(excess[2], 1.0))
-    error = subtract(scale(wanted, scaling), ang_vel)
+    wanted = scale(wanted, scaling)
+    error = subtract(wanted, ang_vel)
     tau_x, tau_y, tau_z = vector(params["rate_tau"])
     ang_acc = (error[0] / tau_x, error[1] / tau_y, error[2] / tau_z)
-    return transform(matrix_rows(params["J"]), ang_acc)
+    return transform(matrix_rows(params["J"]), ang_acc), wanted

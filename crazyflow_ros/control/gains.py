@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.control.modes import Controller
 
+_PID = ("kp", "ki", "kd", "kff")
 GAINS: dict[Controller, dict[str, int]] = {
     Controller.mellinger: {
         **dict.fromkeys(("state.kp", "state.kd", "state.ki", "state.int_err_max"), 3),
@@ -16,15 +20,29 @@ GAINS: dict[Controller, dict[str, int]] = {
         "attitude.int_err_max": 3,
     },
     Controller.pid: {
-        **dict.fromkeys(("state.kp", "state.ki", "state.vel_max"), 3),
-        **dict.fromkeys(("state.vel_kp", "state.vel_ki"), 3),
+        **{f"state.{prefix}{gain}": 3 for prefix in ("", "vel_") for gain in _PID},
+        "state.vel_max": 3,
+        "state.tilt_max": 2,
         **dict.fromkeys(("state.thrust_base", "state.thrust_min"), 1),
-        **dict.fromkeys(("attitude.kp", "attitude.ki", "attitude.kd"), 3),
-        **dict.fromkeys(("attitude.rate_kp", "attitude.rate_ki", "attitude.rate_kd"), 3),
+        **{f"attitude.{prefix}{gain}": 3 for prefix in ("", "rate_") for gain in _PID},
+    },
+    Controller.indi: {
+        **dict.fromkeys(("state.kp", "state.kd", "attitude.kR", "attitude.kw"), 3),
+        "state.tilt_max": 1,
+    },
+    Controller.brescianini: {
+        **dict.fromkeys(("state.tau", "state.zeta"), 3),
+        **dict.fromkeys(("state.fairness", "attitude.tau"), 1),
     },
 }
 """Sizes of parameters by stage and name, as in `load_params` of the controllers, in SI units."""
+
+Tuned = Mapping[str, Mapping[str, Any]]
+"""Gains of a drone by controller and name, as JSON values."""
+
+_TIMES = ("state.tau", "attitude.tau")  # by which the controller divides
 _LARGEST = limits.Limit(1e7, "")
+_SHORTEST = 1e-3  # s
 
 
 def check_gain(controller: Controller, name: str, value: ArrayLike) -> np.ndarray:
@@ -32,10 +50,13 @@ def check_gain(controller: Controller, name: str, value: ArrayLike) -> np.ndarra
 
     Raises:
         ValueError: The controller has no such gain, or it has another size, or is not finite, or
-            far too great.
+            far too great, or a time constant is not positive.
     """
     sizes = GAINS.get(controller, {})
     if name not in sizes:
         known = ", ".join(sizes) or "none"
         raise ValueError(f"{controller} has no gain {name!r} that can be changed, have {known}")
-    return limits.vector(name, np.ravel(value), (sizes[name],), _LARGEST)
+    checked = limits.vector(name, np.ravel(value), (sizes[name],), _LARGEST)
+    if name in _TIMES and (checked < _SHORTEST).any():
+        raise ValueError(f"{name} must be {_SHORTEST:g} s or longer, got {checked.tolist()}")
+    return checked

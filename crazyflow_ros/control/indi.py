@@ -30,7 +30,7 @@ from jax import Array
 
 from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.control.filters import LowPass
-from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.memory import RATES, Memory
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -58,7 +58,8 @@ Params = dict[str, Array]
 POSITION_MEMORY = {"ran": 1, "thrust": 1, "vel_filter": 6, "vel": 3, "lift_filter": 6}
 """Whether the controller has run; modelled thrust [N]; memory of the filters of velocity and
 thrust vector; filtered velocity [m/s]."""
-ATTITUDE_MEMORY = {"ran": 1, "torque": 3, "rate_filter": 6, "rate": 3, "torque_filter": 6}
+_MEMORY = {"ran": 1, "torque": 3, "rate_filter": 6, "rate": 3, "torque_filter": 6}
+ATTITUDE_MEMORY = _MEMORY | {RATES: 3}
 """The same with torque [N m] and body rates [rad/s]."""
 
 
@@ -202,6 +203,7 @@ def attitude2force_torque(
             "rate_filter": rate_filter,
             "rate": rate,
             "torque_filter": torque_filter,
+            RATES: wanted,
         },
     )
 

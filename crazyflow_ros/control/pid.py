@@ -19,7 +19,8 @@ from math import pi
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.filters import LowPass
+from crazyflow_ros.control.memory import RATES, Memory
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
 from crazyflow_ros.drones import has_controller, load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
@@ -40,25 +41,30 @@ from crazyflow_ros.on_device import on_device
 
 Params = dict[str, Array]
 
-POSITION_MEMORY = {"pos_err_i": 3, "vel_err_i": 3}
-"""Integrals of position [m s] and velocity error [m], along axes that turn with the heading."""
-ATTITUDE_MEMORY = {"rpy_err_i": 3, "rate_err_i": 3, "prev_ang_vel": 3}
+POSITION_MEMORY = {"pos_err_i": 3, "vel_err_i": 3, "prev_vel": 3, "vel_filter": 6, "acc_filter": 6}
+"""Integrals of position [m s] and velocity error [m], previous velocity [m/s], and memory of the
+filters of velocity and acceleration, along axes that turn with the heading."""
+ATTITUDE_MEMORY = {"rpy_err_i": 3, "rate_err_i": 3, "prev_ang_vel": 3, RATES: 3}
 """Integrals of roll, pitch, yaw [rad s] and body rates [rad]; previous body rates [rad/s]."""
 
 _MODEL = "cf2x_L250"  # whose gains are scaled for drones without gains
 _DEGREE = pi / 180
-_TILT = ("vel_kp", "vel_ki")  # degrees for the horizontal axes, thrust for the vertical one
+_HIGHEST = 0.4  # cutoff of a filter as a share of the rate of its controller
+_TILT = ("vel_kp", "vel_ki", "vel_kd", "vel_kff")  # degrees; of the vertical axis, thrust
+_TORQUE = ("rate_kp", "rate_ki", "rate_kd", "rate_kff")
 
 
 def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
     """See `Cascade.load_params`."""
-    del freq
-    return of_each(partial(_load_params, stage), drone)
+    return of_each(partial(_load_params, stage, freq), drone)
 
 
-def _load_params(stage: str, drone: str) -> Params:
+def _load_params(stage: str, freq: int, drone: str) -> Params:
     model = drone if has_controller(drone, "pid") else _MODEL
     figures = _gains(stage, model)
+    if stage == "state":
+        cutoff = min(float(figures.pop("cutoff")), _HIGHEST * freq)
+        figures["low_pass"] = LowPass.coefficients(cutoff, freq)
     if model != drone:
         own, other = load_drone(drone), load_drone(model)
         if stage == "state":
@@ -69,7 +75,7 @@ def _load_params(stage: str, drone: str) -> Params:
                 figures[name][2] *= heavier
         else:
             heavier = np.diag(own["J"]) / np.diag(other["J"])
-            for name in ("rate_kp", "rate_ki", "rate_kd", "torque_max"):
+            for name in (*_TORQUE, "torque_max"):
                 figures[name] *= heavier
     return {name: on_device(np.asarray(value, float)) for name, value in figures.items()}
 
@@ -78,6 +84,8 @@ def _gains(stage: str, drone: str) -> dict[str, np.ndarray]:
     """Return gains in SI units from the firmware's."""
     units = firmware_units(stage, drone)
     figures = load_controller(drone, "pid", stage)
+    if stage == "state":
+        figures["tilt_max"] = np.broadcast_to(figures["tilt_max"], 2)
     return {name: np.array(value) * units.get(name, 1.0) for name, value in figures.items()}
 
 
@@ -96,7 +104,7 @@ def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
         return dict.fromkeys(_TILT, tilt) | thrusts | {"tilt_max": np.array(_DEGREE)}
     # In the firmware's mixer, two rotors give half of the PWM in roll and pitch each.
     torque = np.array([2 * own["L"], 2 * own["L"], 4 * shared["thrust2torque"]]) * newton
-    rates = dict.fromkeys(("rate_kp", "rate_ki", "rate_kd"), torque / _DEGREE)
+    rates = dict.fromkeys(_TORQUE, torque / _DEGREE)
     integrals = dict.fromkeys(("int_err_max", "rate_int_err_max"), np.array(_DEGREE))
     return rates | integrals | {"torque_max": torque}
 
@@ -104,10 +112,6 @@ def firmware_units(stage: str, drone: str) -> dict[str, np.ndarray]:
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:
     """See `Cascade.true_to_mass`."""
     return params | {"thrust_base": hover_thrust[..., 0]}
-
-
-def _times(a: Vec3, b: Vec3) -> Vec3:
-    return (a[0] * b[0], a[1] * b[1], a[2] * b[2])
 
 
 def _integrated(integral: tuple[Array, ...], error: Vec3, dt: float) -> Vec3:
@@ -120,10 +124,30 @@ def _limited(v: Vec3, limit: Vec3) -> Vec3:
     return (x, y, z)
 
 
-def _pi(error: Vec3, integral: Vec3, kp: Vec3, ki: Vec3) -> Vec3:
-    """Return the output of a PI controller for each axis."""
-    x, y, z = (p * e + k * i for p, e, k, i in zip(kp, error, ki, integral))
+def _pid(
+    setpoint: Vec3, error: Vec3, integral: Vec3, change: Vec3, params: Params, prefix: str
+) -> Vec3:
+    """Return the output of a PID controller with feed forward for each axis.
+
+    Like in the firmware, the derivative is that of the measurement.
+    """
+    kp, ki, kd, kff = (vector(params[prefix + name]) for name in ("kp", "ki", "kd", "kff"))
+    x, y, z = (
+        kp[i] * error[i] + ki[i] * integral[i] - kd[i] * change[i] + kff[i] * setpoint[i]
+        for i in range(3)
+    )
     return (x, y, z)
+
+
+def _filtered(
+    signal: Vec3, memory: tuple[Array, ...], params: Params
+) -> tuple[Vec3, tuple[Array, ...]]:
+    """Return a derivative after its low-pass filter, and the new memory of that."""
+    low_pass = LowPass(params["low_pass"])
+    (x, a), (y, b), (z, c) = (
+        low_pass(value, pair) for value, pair in zip(signal, zip(memory[::2], memory[1::2]))
+    )
+    return (x, y, z), (*a, *b, *c)
 
 
 def state2attitude(
@@ -141,18 +165,26 @@ def state2attitude(
         return (c * v[0] + s * v[1], c * v[1] - s * v[0], v[2])
 
     # The firmware's limits of these integrals are far out of reach.
-    pos_err = turned(subtract(pos_sp, body.pos))
+    pos_err, vel = turned(subtract(pos_sp, body.pos)), turned(body.vel)
     pos_err_i = _integrated(memory["pos_err_i"], pos_err, dt)
-    vel_sp = _pi(pos_err, pos_err_i, vector(params["kp"]), vector(params["ki"]))
-    vel_err = subtract(_limited(vel_sp, vector(params["vel_max"])), turned(body.vel))
+    vel_slow, vel_filter = _filtered(vel, memory["vel_filter"], params)
+    vel_sp = _pid(turned(pos_sp), pos_err, pos_err_i, vel_slow, params, "")
+    vel_sp = _limited(vel_sp, vector(params["vel_max"]))
+    vel_err = subtract(vel_sp, vel)
     vel_err_i = _integrated(memory["vel_err_i"], vel_err, dt)
-    ahead, left, up = _pi(vel_err, vel_err_i, vector(params["vel_kp"]), vector(params["vel_ki"]))
-    tilt = params["tilt_max"]
-    roll, pitch = clip(-left, -tilt, tilt), clip(ahead, -tilt, tilt)
+    x, y, z = memory["prev_vel"]
+    acc = scale(subtract(vel, (x, y, z)), 1 / dt)
+    acc, acc_filter = _filtered(acc, memory["acc_filter"], params)
+    ahead, left, up = _pid(vel_sp, vel_err, vel_err_i, acc, params, "vel_")
+    most = params["tilt_max"]
+    roll = clip(-left, -most[..., 0], most[..., 0])
+    pitch = clip(ahead, -most[..., 1], most[..., 1])
     east, north, _ = heading(quat_sp)
-    thrust = clip(params["thrust_base"] + up, params["thrust_min"], params["thrust_max"])
+    least, most = params["thrust_min"], params["thrust_max"]
+    thrust = clip(params["thrust_base"] + clip(up, -most / 2, most / 2), least, most)
     rpy = (roll, pitch, arctan2(north, east))
-    return rpy, thrust, {"pos_err_i": pos_err_i, "vel_err_i": vel_err_i}
+    memory = {"pos_err_i": pos_err_i, "vel_err_i": vel_err_i, "prev_vel": vel}
+    return rpy, thrust, memory | {"vel_filter": vel_filter, "acc_filter": acc_filter}
 
 
 def attitude2force_torque(
@@ -169,20 +201,19 @@ def attitude2force_torque(
     rpy_err, ang_vel = apart(_angles_between, body.quat, rpy_sp), body.ang_vel
     rpy_err_i = _integrated(memory["rpy_err_i"], rpy_err, dt)
     rpy_err_i = _limited(rpy_err_i, vector(params["int_err_max"]))
-    wanted = _pi(rpy_err, rpy_err_i, vector(params["kp"]), vector(params["ki"]))
-    damping = _times(vector(params["kd"]), ang_vel)
-    wanted = with_rates(subtract(wanted, damping), rates, rate_axes)
+    wanted = _pid(rpy_sp, rpy_err, rpy_err_i, ang_vel, params, "")
+    wanted = with_rates(wanted, rates, rate_axes)
     rate_err = subtract(wanted, ang_vel)
     rate_err_i = _integrated(memory["rate_err_i"], rate_err, dt)
     rate_err_i = _limited(rate_err_i, vector(params["rate_int_err_max"]))
-    torque = _pi(rate_err, rate_err_i, vector(params["rate_kp"]), vector(params["rate_ki"]))
     x, y, z = memory["prev_ang_vel"]
     change = scale(subtract(ang_vel, (x, y, z)), 1 / dt)
-    torque = subtract(torque, _times(vector(params["rate_kd"]), change))
+    torque = _pid(wanted, rate_err, rate_err_i, change, params, "rate_")
     if rate_axes is not None:  # an angle that nobody controls must not wind up
         still = zeros_like(thrust)
         rpy_err_i = with_rates(rpy_err_i, (still, still, still), rate_axes)
     memory = {"rpy_err_i": rpy_err_i, "rate_err_i": rate_err_i, "prev_ang_vel": ang_vel}
+    memory[RATES] = wanted
     return thrust, _limited(torque, vector(params["torque_max"])), memory
 
 

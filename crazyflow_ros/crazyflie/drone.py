@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import flight, limits
 from crazyflow_ros.control import Controller
+from crazyflow_ros.control.gains import Tuned
+from crazyflow_ros.control.pid import firmware_units
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import Memories
@@ -20,6 +22,7 @@ from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.variables import EXACT, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.engine.form import N_DESIRED
 from crazyflow_ros.flight import Flight, Setpoint
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
@@ -51,7 +54,7 @@ _EXPECTED = (  # parameters with an effect, or from which a pilot expects none o
     *("led.", "ring.", "usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
 )
 
-_NOTHING = np.zeros(4)
+_NOTHING = np.zeros(N_DESIRED)
 
 Send = Callable[[Packet], None]
 Info = Callable[[], int]
@@ -98,12 +101,15 @@ class Crazyflie:
             values |= dict(zip(_INITIAL, pilot.place()))
         self.parameters = Parameters(values, self._on_set, report, on_change, save)
         self.external = External()
+        self._received = 0
         self.watchdog_ms: int | None = None
         self._noted: set[str] = set()
         figures = load_drone(model)
         self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
         self._most_thrust = float(figures["thrust_max"])
         most, trajectories = 4 * self._most_thrust, self.memories.trajectories
+        units = {**firmware_units("state", model), **firmware_units("attitude", model)}
+        self._units = np.array([units["thrust_max"], *units["torque_max"]])
         self._decoder = Decoder(self.parameters.get, most, trajectories)
 
     def telemetry(
@@ -117,7 +123,8 @@ class Crazyflie:
             flight: How it flies.
             ranges: Readings of its range sensors, see `Telemetry`.
         """
-        known = snapshot if snapshot.believed is None else snapshot.believed
+        rpm = snapshot.rotor_vel[row] / RPM
+        known = snapshot.known
         return Telemetry(
             time_ns=snapshot.time_ns,
             pos=known.pos[row],
@@ -126,16 +133,18 @@ class Crazyflie:
             acc=snapshot.acc[row],
             ang_vel=snapshot.ang_vel[row],
             specific_force=snapshot.specific_force[row],
-            thrusts=self._thrust(snapshot.rotor_vel[row] / RPM) / self._most_thrust,
+            thrusts=self._thrust(rpm) / self._most_thrust,
+            rpm=rpm,
             battery=None if snapshot.battery is None else snapshot.battery[row],
             flight=flight,
             external=self.external,
             desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
-            most_thrust=4 * self._most_thrust,
+            units=self._units,
             variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
             ranges=ranges,
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
+            received=self._received,
         )
 
     def receive(
@@ -153,6 +162,7 @@ class Crazyflie:
         Raises:
             ValueError: The packet is malformed, or what it asks for is impossible.
         """
+        self._received += 1
         answer: Packet | None = None
         if packet.port == Port.link:
             answer = self._link(packet)
@@ -328,6 +338,15 @@ class Crazyflie:
             stds = [float(self.parameters.get(f"locSrv.ext{of}StdDev")) for of in ("Pos", "Quat")]
             known = None if quat is None else rotation
             self._pilot.physics.tell_pose(self._pilot.name, checked, known, (stds[0], stds[1]))
+
+    def take_gains(self, tuned: Tuned) -> None:
+        """Take over the gains that the drone has in a checkpoint; from any thread."""
+
+        def values() -> Mapping[str, Number]:
+            self._gains.take(tuned)
+            return self._gains.values()
+
+        self.parameters.note_all(values)
 
     def _refused(self, future: Future[Snapshot]) -> None:
         """Say why gains were not changed."""

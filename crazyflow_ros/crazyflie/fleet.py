@@ -12,7 +12,7 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, Snapshot
 from crazyflow_ros.runtime.health import Logger
 
 _CONTROLLER = "stabilizer.controller"
@@ -57,6 +57,7 @@ class Fleet:
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
         physics.on_change(self._forget)
+        physics.on_restore(self._take_gains)
 
     def get(self, name: str, number: int) -> Crazyflie:
         """Return the Crazyflie of a drone.
@@ -99,6 +100,14 @@ class Fleet:
         with self._lock:
             for name in self._crazyflies.keys() - set(snapshot.names):
                 del self._crazyflies[name]
+
+    def _take_gains(self, checkpoint: Checkpoint) -> None:
+        """Let the parameters show the gains that come back."""
+        tuned = checkpoint.about.get("gains", {})
+        with self._lock:
+            crazyflies = dict(self._crazyflies)
+        for name, crazyflie in crazyflies.items():
+            crazyflie.take_gains(tuned.get(name, {}))
 
     def report(self, name: str, text: str) -> None:
         """Report what is refused: the same thing once a second, and not too many things."""

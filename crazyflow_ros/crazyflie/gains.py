@@ -1,13 +1,16 @@
-"""Gains of the PID and Mellinger controllers by the names of the firmware's parameters."""
+"""Gains of the controllers by the names of the firmware's parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from math import pi
 from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.control import Controller, mellinger, pid
+from crazyflow_ros.control import Controller, brescianini, indi, mellinger, pid
+from crazyflow_ros.control.gains import Tuned, check_gain
 from crazyflow_ros.drones import load_drone
 
 _LARGEST = 1e7  # of a gain
@@ -31,9 +34,9 @@ def _axes(
     group: str,
     names: str,
     gains: Mapping[str, str],
-    factors: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    factors: Sequence[float] = (1.0, 1.0, 1.0),
 ) -> dict[str, _Gain]:
-    """Return the gains of three axes, each of which has parameters of its own."""
+    """Return the gains of axes, each of which has parameters of its own."""
     return {
         f"{group}.{axis}{suffix}": _Gain(controller, stage, gain, (i,), factors[i])
         for i, axis in enumerate(names.split())
@@ -41,10 +44,15 @@ def _axes(
     }
 
 
-def _shared(stage: str, gains: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, _Gain]:
-    """Return gains of Mellinger's controller, which axes share."""
+def _shared(
+    controller: Controller,
+    stage: str,
+    group: str,
+    gains: Mapping[str, tuple[str, tuple[int, ...]]],
+) -> dict[str, _Gain]:
+    """Return gains that axes share."""
     return {
-        f"ctrlMel.{parameter}": _Gain(Controller.mellinger, stage, gain, axes)
+        f"{group}.{parameter}": _Gain(controller, stage, gain, axes)
         for parameter, (gain, axes) in gains.items()
     }
 
@@ -54,27 +62,31 @@ _UPWARDS = (1.0, 1.0, _THOUSAND)
 _TABLE: dict[str, _Gain] = {
     **_axes(
         *(Controller.pid, "attitude", "pid_attitude", "roll pitch yaw"),
-        {"_kp": "kp", "_ki": "ki", "_kd": "kd"},
+        {f"_{gain}": gain for gain in ("kp", "ki", "kd", "kff")},
     ),
     **_axes(
         *(Controller.pid, "attitude", "pid_rate", "roll pitch yaw"),
-        {"_kp": "rate_kp", "_ki": "rate_ki", "_kd": "rate_kd"},
+        {f"_{gain}": f"rate_{gain}" for gain in ("kp", "ki", "kd", "kff")},
     ),
     **_axes(
         *(Controller.pid, "state", "velCtlPid", "vx vy vz"),
-        {"Kp": "vel_kp", "Ki": "vel_ki"},
+        {"Kp": "vel_kp", "Ki": "vel_ki", "Kd": "vel_kd", "KFF": "vel_kff"},
         _UPWARDS,
     ),
-    **_axes(Controller.pid, "state", "posCtlPid", "x y z", {"Kp": "kp", "Ki": "ki"}),
+    **_axes(
+        *(Controller.pid, "state", "posCtlPid", "x y z"),
+        {"Kp": "kp", "Ki": "ki", "Kd": "kd", "Kff": "kff"},
+    ),
     **_axes(
         *(Controller.pid, "state", "posCtlPid", "x y z"),
         {"VelMax": "vel_max"},
         (_VELOCITY_MARGIN,) * 3,
     ),
+    **_axes(Controller.pid, "state", "posCtlPid", "r p", {"Limit": "tilt_max"}),
     "posCtlPid.thrustBase": _Gain(Controller.pid, "state", "thrust_base"),
     "posCtlPid.thrustMin": _Gain(Controller.pid, "state", "thrust_min"),
     **_shared(
-        "state",
+        *(Controller.mellinger, "state", "ctrlMel"),
         {
             **{f"{gain}_xy": (gain, _XY) for gain in ("kp", "kd", "ki")},
             **{f"{gain}_z": (gain, _Z) for gain in ("kp", "kd", "ki")},
@@ -85,7 +97,7 @@ _TABLE: dict[str, _Gain] = {
         },
     ),
     **_shared(
-        "attitude",
+        *(Controller.mellinger, "attitude", "ctrlMel"),
         {
             **{f"{gain}_xy": (gain, _XY) for gain in ("kR", "kw", "ki_m")},
             **{f"{gain}_z": (gain, _Z) for gain in ("kR", "kw", "ki_m")},
@@ -94,6 +106,26 @@ _TABLE: dict[str, _Gain] = {
             "kd_omega_rp": ("kd_omega", _XY),
         },
     ),
+    **{
+        f"ctrlINDI.ref_{parameter}_{axis}": _Gain(Controller.indi, "attitude", gain, (i,))
+        for parameter, gain in (("err", "kR"), ("rate", "kw"))
+        for i, axis in enumerate("pqr")
+    },
+    **{
+        f"posCtrlIndi.K_{parameter}_{axis}": _Gain(Controller.indi, "state", gain, (i,))
+        for parameter, gain in (("xi", "kp"), ("dxi", "kd"))
+        for i, axis in enumerate("xyz")
+    },
+    "posCtrlIndi.pq_clamping": _Gain(Controller.indi, "state", "tilt_max", factor=pi / 180),
+    **_shared(
+        *(Controller.brescianini, "state", "ctrlAtt"),
+        {
+            **{f"{gain}_xy": (gain, _XY) for gain in ("tau", "zeta")},
+            **{f"{gain}_z": (gain, _Z) for gain in ("tau", "zeta")},
+            "coll_fairness": ("fairness", ()),
+        },
+    ),
+    "ctrlAtt.tau_rp": _Gain(Controller.brescianini, "attitude", "tau"),
 }
 GAINS = tuple(_TABLE)
 """Full names of the parameters that are gains."""
@@ -119,6 +151,7 @@ class Gains:
                     params = true_to_mass(params, weight)
                 arrays = {name: np.array(value, float) for name, value in params.items()}
                 self._params[controller, stage] = arrays
+        self._own = deepcopy(self._params)
         self._units = {stage: pid.firmware_units(stage, model) for stage in ("state", "attitude")}
 
     def values(self) -> dict[str, float]:
@@ -127,8 +160,18 @@ class Gains:
         for parameter, gain in _TABLE.items():
             array = self._params[gain.controller, gain.stage][gain.name]
             value = array[gain.axes[0]] if gain.axes else array
-            values[parameter] = float(value) / self._unit(gain)
+            # Rounded, because numbers without a fraction are cut off.
+            values[parameter] = float(f"{float(value) / self._unit(gain):.9g}")
         return values
+
+    def take(self, tuned: Tuned) -> None:
+        """Take over the gains of a drone; all others become the controllers' own."""
+        self._params = deepcopy(self._own)
+        for controller, gains in tuned.items():
+            for name, values in gains.items():
+                stage, _, gain = name.partition(".")
+                array = self._params[Controller(controller), stage][gain]
+                self._params[Controller(controller), stage][gain] = np.reshape(values, array.shape)
 
     def set(self, parameter: str, value: float) -> tuple[Controller, dict[str, np.ndarray]]:
         """Set a gain.
@@ -141,13 +184,17 @@ class Gains:
             The controller whose gain it is, and the gain as `PhysicsThread.tune` takes it.
 
         Raises:
-            ValueError: It is far too great.
+            ValueError: It is impossible, or far too great.
         """
         if abs(value) > _LARGEST:
             raise ValueError(f"{parameter} must be within {_LARGEST:g}, got {value:g}")
         gain = _TABLE[parameter]
         array = self._params[gain.controller, gain.stage][gain.name].copy()
         array[list(gain.axes) if gain.axes else ()] = value * self._unit(gain)
+        try:
+            check_gain(gain.controller, f"{gain.stage}.{gain.name}", array)
+        except ValueError as error:
+            raise ValueError(f"{parameter}: {error}") from None
         self._params[gain.controller, gain.stage][gain.name] = array
         return gain.controller, {f"{gain.stage}.{gain.name}": array}
 
@@ -163,5 +210,7 @@ _Load = Callable[[str, str, int], Mapping[str, object]]
 _TrueToMass = Callable[..., Mapping[str, object]]
 _LOADED: tuple[tuple[Controller, _Load, _TrueToMass], ...] = (
     (Controller.pid, pid.load_params, pid.true_to_mass),
+    (Controller.indi, indi.load_params, indi.true_to_mass),
+    (Controller.brescianini, brescianini.load_params, brescianini.true_to_mass),
     (Controller.mellinger, lambda *args: mellinger.load_params(*args[:2]), mellinger.true_to_mass),
 )

@@ -161,6 +161,19 @@ class Parameters:
         self._values[number] = self._table[number].checked(value)
         self._on_change(name)
 
+    def note_all(self, values: Callable[[], Mapping[str, Number]]) -> None:
+        """Take over values by full name; nobody sets one while they are computed."""
+        changed = []
+        with self._lock:
+            for name, value in values().items():
+                number = self._number[name]
+                stored = self._table[number].checked(value)
+                if stored != self._values[number]:
+                    self._values[number] = stored
+                    changed.append(name)
+        for name in changed:
+            self._on_change(name)
+
     def news(self, name: str) -> Packet:
         """Return the packet that tells clients the value of a parameter that others have set."""
         number = self._number[name]

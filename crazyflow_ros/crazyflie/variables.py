@@ -13,9 +13,19 @@ from math import degrees, inf, isfinite
 import numpy as np
 
 from crazyflow_ros.crazyflie.packets import compressed
-from crazyflow_ros.flight import Flight, FlightState, Reference
+from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
+from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
+from crazyflow_ros.estimation.readings import FLOW_COUNT, UPRIGHT
+from crazyflow_ros.flight import AttitudeThrust, Flight, FlightState, Reference
 from crazyflow_ros.flight.supervisor import EMPTY
-from crazyflow_ros.scene.frames import heading_to_world, rpy, world_to_body, yaw
+from crazyflow_ros.scene.frames import (
+    body_to_world,
+    heading_to_world,
+    quat_from_rpy,
+    rpy,
+    world_to_body,
+    yaw,
+)
 
 GRAVITY = 9.81  # m/s^2
 PWM = 65535.0
@@ -26,6 +36,8 @@ FULL = 4.2
 _OUT_OF_RANGE = 32767  # mm, for a range sensor that sees nothing
 _SEA_LEVEL = 1013.25  # hPa
 _ROOM = 25.0  # degrees Celsius
+_FLOW_PERIOD = 0.01  # s
+_MOTION = 0xB0  # what a flow sensor says when it has measured
 _TUMBLED = 0.5  # cosine of the tilt of a drone on its side
 EXACT = np.full(9, 1e-6)
 """Variances of an estimate that is the true state."""
@@ -61,14 +73,16 @@ class Telemetry:
     """(3,) m/s^2, body frame."""
     thrusts: np.ndarray
     """(4,) of the rotors, as shares of full thrust."""
+    rpm: np.ndarray
+    """(4,) revolutions of the rotors per minute."""
     battery: np.ndarray | None
     """(3,) voltage [V], current [A], charge drawn [A h]; None without a battery model."""
     flight: Flight
     external: External
     desired: np.ndarray
-    """(4,) roll, pitch, yaw [rad] and collective thrust [N] that the position controller wants."""
-    most_thrust: float
-    """Collective thrust at full PWM [N]."""
+    """(14,) what the controllers want, see `Snapshot.desired`."""
+    units: np.ndarray
+    """(4,) collective thrust [N] and torque [N m] of a step of PWM, in the firmware's mixer."""
     variances: np.ndarray
     """(9,) of the estimate: position [m], velocity [m/s] and attitude [rad]."""
     ranges: np.ndarray | None = None
@@ -77,6 +91,8 @@ class Telemetry:
     """Value of the parameter system.testLogParam."""
     write_errors: int = 0
     """Bytes that were written wrong to the memory for tests."""
+    received: int = 0
+    """Packets that came from clients."""
 
     @property
     def reference(self) -> Reference | None:
@@ -154,6 +170,16 @@ def _one(
     return {name: Variable(ctype, value)}
 
 
+def _nothing(group: str, names: str, ctype: str = "float") -> dict[str, Variable]:
+    """Return variables of what these drones do not have; they are zero, as without it."""
+    return {f"{group}.{name}": Variable(ctype, lambda _: 0.0) for name in names.split()}
+
+
+def _in_each(names: str, value: Callable[[Telemetry], np.ndarray]) -> dict[str, Variable]:
+    """Return variables that the PID and Mellinger controllers both have."""
+    return _vector("controller", names, value) | _vector("ctrlMel", names, value)
+
+
 def _attitude(t: Telemetry) -> np.ndarray:
     """Roll, pitch, yaw [degrees], with the firmware's sign of the pitch."""
     return np.degrees(t.rpy) * (1, -1, 1)
@@ -162,6 +188,46 @@ def _attitude(t: Telemetry) -> np.ndarray:
 def _desired_attitude(t: Telemetry) -> np.ndarray:
     """The same of the attitude that the position controller wants."""
     return np.degrees(t.desired[:3]) * (1, -1, 1)
+
+
+def _desired_rates(t: Telemetry) -> np.ndarray:
+    """Body rates that the attitude controller wants [degrees/s], with that sign."""
+    return np.degrees(t.desired[4:7]) * (1, -1, 1)
+
+
+def _output(t: Telemetry) -> np.ndarray:
+    """Thrust, roll, pitch and yaw that the attitude controller hands to the mixer [PWM]."""
+    return t.desired[7:11] / t.units * (1, 1, -1, -1)
+
+
+def _desired_axis(t: Telemetry) -> np.ndarray:
+    """The z axis of the desired attitude, in the world (3,)."""
+    return body_to_world(quat_from_rpy(t.desired[:3]), np.array([0.0, 0.0, 1.0]))
+
+
+def _attitude_setpoint(t: Telemetry) -> np.ndarray:
+    """Roll, pitch [degrees], thrust [PWM] of a setpoint of attitude and thrust; zeros of others."""
+    setpoint = None if t.flight.order is None else t.flight.order.setpoint
+    if not isinstance(setpoint, AttitudeThrust):
+        return np.zeros(3)
+    roll = 0.0 if setpoint.roll_is_rate else degrees(setpoint.roll)
+    pitch = 0.0 if setpoint.pitch_is_rate else degrees(setpoint.pitch)
+    return np.array([roll, -pitch, setpoint.thrust / t.units[0]])
+
+
+def _aligned(value: Callable[[Telemetry], np.ndarray]) -> Callable[[Telemetry], np.ndarray]:
+    """A vector (3,) along axes that turn with the heading, as in the firmware's PID controller."""
+    return lambda t: heading_to_world(-yaw(t.quat), value(t))
+
+
+def _flow(t: Telemetry) -> np.ndarray:
+    """Counts x, y of a flow sensor without noise in 10 ms (2,), along the axes of the sensor."""
+    up = 1 - 2 * (t.quat[0] ** 2 + t.quat[1] ** 2)
+    if up < UPRIGHT or t.pos[2] < PMW3901_MIN_RANGE:
+        return np.zeros(2)
+    vel, height = world_to_body(t.quat, t.vel), t.pos[2] / up
+    rates = vel[1] / height + t.ang_vel[0], vel[0] / height - t.ang_vel[1]
+    return -np.array(rates) * PIXELS_PER_RADIAN * _FLOW_PERIOD / FLOW_COUNT
 
 
 def _lift(t: Telemetry) -> np.ndarray:
@@ -182,11 +248,6 @@ def _thrusts(t: Telemetry) -> np.ndarray:
 def _target(i: int) -> Callable[[Telemetry], np.ndarray]:
     """Position, velocity or acceleration of the reference (3,); zero without one."""
     return lambda t: np.zeros(3) if t.reference is None else t.reference[i][:3]
-
-
-def _aligned_target(i: int) -> Callable[[Telemetry], np.ndarray]:
-    """As `_target`, along axes that turn with the heading, as the firmware's PID controller."""
-    return lambda t: heading_to_world(-yaw(t.quat), _target(i)(t))
 
 
 def _distances(t: Telemetry) -> np.ndarray:
@@ -241,26 +302,42 @@ VARIABLES: dict[str, Variable] = {
     **_vector("ctrltarget", _V, _target(1)),
     **_vector("ctrltarget", _A, _target(2)),
     **_one("ctrltarget.yaw", _yaw_rate),
+    **_vector("ctrltarget", "roll pitch thrust", _attitude_setpoint),
     **_vector("ctrltargetZ", _XYZ, _millimetres(_target(0)), "int16"),
     **_vector("ctrltargetZ", _V, _millimetres(_target(1)), "int16"),
     **_vector("ctrltargetZ", _A, _millimetres(_target(2)), "int16"),
     **_vector("controller", "roll pitch yaw", _desired_attitude),
-    **_one("controller.actuatorThrust", lambda t: float(t.desired[3]) / t.most_thrust * PWM),
-    **_vector("controller", "r_roll r_pitch r_yaw", lambda t: t.ang_vel * (1, -1, 1)),
-    **_one("controller.accelz", lambda t: float(t.specific_force[2]) / GRAVITY),
-    **_vector("posCtl", "targetX targetY targetZ", _aligned_target(0)),
-    **_vector("posCtl", "targetVX targetVY targetVZ", _aligned_target(1)),
+    **_vector("controller", "rollRate pitchRate yawRate", _desired_rates),
+    **_one("controller.actuatorThrust", lambda t: float(t.desired[3] / t.units[0])),
+    **_one("controller.ctr_yaw", lambda t: float(_output(t)[3]), "int16"),
+    **_in_each("cmd_thrust cmd_roll cmd_pitch cmd_yaw", _output),
+    **_in_each("r_roll r_pitch r_yaw", lambda t: t.ang_vel * (1, -1, 1)),
+    **_in_each("accelz", lambda t: t.specific_force[2:] / GRAVITY),
+    **_vector("ctrlMel", "zdx zdy zdz", _desired_axis),
+    **_vector("ctrlMel", "i_err_x i_err_y i_err_z", lambda t: t.desired[11:]),
+    **_vector("posCtl", "targetX targetY targetZ", _aligned(_target(0))),
+    **_vector("posCtl", "targetVX targetVY targetVZ", _aligned(_target(1))),
+    **_vector("posCtl", "bodyX bodyY", _aligned(lambda t: t.pos)),
+    **_vector("posCtl", "bodyVX bodyVY", _aligned(lambda t: t.vel)),
     **_vector("gyro", _XYZ, lambda t: np.degrees(t.ang_vel)),
     **_vector("acc", _XYZ, lambda t: t.specific_force / GRAVITY),
+    **_vector("mag", _XYZ, lambda _: np.zeros(3)),  # drones of this kind have no magnetometer
     **_one("baro.asl", _height),
     **_one("baro.temp", lambda _: _ROOM),
     **_one("baro.pressure", _pressure),
     **_vector("motor", "m1 m2 m3 m4", _thrusts, "uint16"),
     **_vector("motor", "m1req m2req m3req m4req", _thrusts, "int32"),
+    **_vector("motor", "m1_rpm m2_rpm m3_rpm m4_rpm", lambda t: t.rpm, "uint16"),
+    **_vector("rpm", "m1 m2 m3 m4", lambda t: t.rpm, "uint16"),
     **_one("pm.vbat", lambda t: t.voltage),
     **_one("pm.vbatMV", lambda t: t.voltage * 1e3, "uint16"),
     **_one("pm.state", _battery_state, "int8"),
     **_one("pm.batteryLevel", _charge, "uint8"),
+    **_nothing("pm", "extVbat extCurr chargeCurrent"),
+    **_nothing("pm", "extVbatMV", "uint16"),
+    **_one("pm.temp", lambda _: _ROOM),
+    **_vector("motion", "deltaX deltaY", _flow, "int16"),
+    **_one("motion.motion", lambda _: _MOTION, "uint8"),
     **_vector("range", " ".join(_RANGES), _distances, "uint16"),
     **_one("sys.canfly", lambda t: t.info >> 3 & 1, "uint8"),
     **_one("sys.isFlying", lambda t: t.info >> 4 & 1, "uint8"),
@@ -273,6 +350,7 @@ VARIABLES: dict[str, Variable] = {
     **_vector(
         "kalman", "varX varY varZ varPX varPY varPZ varD0 varD1 varD2", lambda t: t.variances
     ),
+    **_nothing("kalman", "stateD0 stateD1 stateD2"),  # as after each update of the firmware's
     **_vector("kalman", "q0 q1 q2 q3", lambda t: np.roll(t.quat, 1)),
     **_vector("ext_pos", "X Y Z", lambda t: t.external.pos),
     **_vector("locSrv", _XYZ, lambda t: t.external.pos),
@@ -280,6 +358,15 @@ VARIABLES: dict[str, Variable] = {
     **_one("locSrvZ.tick", lambda t: t.external.time_ms % 65536, "uint16"),
     **_one("radio.rssi", lambda _: 0.0, "uint8"),
     **_one("radio.isConnected", lambda _: 1.0, "uint8"),
+    **_one("radio.numRxUc", lambda t: t.received % 65536, "uint16"),
+    **_nothing("radio", "numRxBc", "uint16"),
+    **_nothing("health", "motorPass batteryPass", "uint8"),  # tests of real motors
+    **_nothing("health", "batterySag"),
+    **_nothing("health", "motorTestCount", "uint16"),
+    **_nothing("lighthouse", "bsReceive bsActive bsAvailable", "uint16"),
+    **_nothing("lighthouse", "bsCalUd bsCalCon bsCalVal bsGeoVal", "uint16"),
+    **_nothing("lighthouse", "status", "uint8"),
+    **_nothing("lighthouse", "x y z delta"),
     **_one("memTst.errCntW", lambda t: t.write_errors, "uint32"),
 }
 """The log variables by full name, in the order of their numbers."""

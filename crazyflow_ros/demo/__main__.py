@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
-from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
+from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
 
 FAILED, WRONG_USAGE = 1, 2
 _CHECK = 0.5  # s between two looks at the processes
@@ -60,12 +60,13 @@ def _demonstrate(arguments: Arguments) -> int:
         parameters["sensors"] = arguments.sensors
     plot = Path(arguments.plot).expanduser()
     plot.parent.mkdir(parents=True, exist_ok=True)
+    log = plot.with_name("simulator.log")
     print(
-        f"starting the simulator with {len(drones)} {arguments.drone_model}"
-        f" (ROS_DOMAIN_ID={os.environ['ROS_DOMAIN_ID']})",
+        f"starting the simulator with {len(drones)} {arguments.drone_model} in ROS domain "
+        f"{os.environ['ROS_DOMAIN_ID']}, {PATIENCE} (log: {log})",
         flush=True,
     )
-    with SimulatorProcess(parameters, plot.with_name("simulator.log")) as simulator:
+    with SimulatorProcess(parameters, log) as simulator:
         with _page(open_it=arguments.view) as page, ros_node([]) as node:
             good = run(node, arguments.duration, plot, check=simulator.check)
             if page is not None:

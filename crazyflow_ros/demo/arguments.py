@@ -74,7 +74,7 @@ class Arguments:
 def usage() -> str:
     """Return the help text."""
     lines = [
-        f"  {f'{argument.name}:={argument.default}':<28} {argument.spec.description}"
+        f"  {f'{argument.name}:={_written(argument.default)}':<28} {argument.spec.description}"
         for argument in declarations(Arguments)
     ]
     return "\n".join(
@@ -87,3 +87,8 @@ def usage() -> str:
             *lines,
         ]
     )
+
+
+def _written(value: Any) -> str:
+    """Return a value as a command line has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
+from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import DroneClient
@@ -28,11 +28,12 @@ HELP = """
   t     take off               l           land
   r     reset the drone        q           quit
 
-From the floor any key takes off. The drone hovers when no key is pressed.
+On the floor, w a s d and the arrows take off first. The drone hovers when no key is pressed.
 """
 SPEED, CLIMB, TURN = 0.8, 0.4, 1.2  # m/s, m/s, rad/s
 _HELD = 0.25  # s for which a key press lasts; terminals repeat keys at 30 Hz after half a second
 _PERIOD = 0.05  # s between two messages
+_ERASED = "\r\x1b[K"  # the line of the cursor, which is at its beginning then
 _KEYS = {
     "w": (SPEED, 0.0, 0.0, 0.0),
     "s": (-SPEED, 0.0, 0.0, 0.0),
@@ -56,7 +57,7 @@ def main() -> int:
 
     configure_middleware()
     (log := Path("out") / "simulator.log").parent.mkdir(exist_ok=True)
-    print(f"starting the simulator, which takes some seconds (log: {log})")
+    print(f"starting the simulator, {PATIENCE} (log: {log})")
     try:
         with SimulatorProcess({"drones": "[cf0]", "true_mass": "true"}, log) as simulator:
             _fly(simulator)
@@ -77,9 +78,10 @@ def _fly(simulator: SimulatorProcess) -> None:
         drone = simulation.drone("cf0")
         publisher = simulation.node.create_publisher(TwistStamped, "cf0/cmd_vel", 1)
         print(HELP.replace("\n", "\r\n"))
-        velocity, until, text = (0.0, 0.0, 0.0, 0.0), 0.0, ""
+        velocity, until = (0.0, 0.0, 0.0, 0.0), 0.0
         while True:
             simulator.check()
+            text = ""
             key, now = _key(_PERIOD), time.monotonic()
             if key in ("q", "\x03"):
                 return
@@ -93,9 +95,14 @@ def _fly(simulator: SimulatorProcess) -> None:
                 linear = message.twist.linear
                 linear.x, linear.y, linear.z, message.twist.angular.z = velocity
                 publisher.publish(message)
+            if text := simulation.warnings() or text:
+                print(f"{_ERASED}{text}")
             x, y, z = drone.position
-            text = simulation.warnings() or text
-            print(f"\r  x {x:6.2f}  y {y:6.2f}  z {z:6.2f} m  {text[:60]:60}", end="", flush=True)
+            place = f"  x {x:6.2f}  y {y:6.2f}  z {z:6.2f} m"
+            # A line as long as the terminal is wide would go on in the next line.
+            # COLUMNS would be the width of an earlier time.
+            columns = os.get_terminal_size(sys.stdin.fileno()).columns or 80
+            print(f"{_ERASED}{place[: columns - 1]}", end="", flush=True)
 
 
 def _command(drone: DroneClient, key: str) -> str:

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from crazyflow_ros.demo.room_flight import DRONE, RoomFlight
-from crazyflow_ros.demo.room_plan import REST, RISE, ROUND, plan
-from crazyflow_ros.demo.simulator import SimulatorError, SimulatorProcess, choose_domain
+from crazyflow_ros.demo.room_plan import plan
+from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
 from crazyflow_ros.opengl import advice
 from crazyflow_ros.resources import resource
 
@@ -40,8 +40,8 @@ def main() -> int:
         "initial_poses": f"[{x}, {y}, 0.02, {yaw}]",
         "sensors": str(resource("config", "sensors.yaml")),
     }
-    print(f"flying through a room for {RISE + ROUND + REST:g} s", flush=True)
     log = OUT / "simulator.log"
+    print(f"starting the simulator with a room, {PATIENCE} (log: {log})", flush=True)
     with interruptible():
         try:
             with SimulatorProcess(parameters, log) as simulator, ros_node([]) as node:

@@ -76,6 +76,7 @@ class RoomFlight:
             if time.monotonic() > began + _READY_TIMEOUT:
                 raise SimulatorError(f"no pose and no scan after {_READY_TIMEOUT:g} s")
             self._run_callbacks()
+        print(f"flying through the room for {RISE + ROUND + REST:g} s", flush=True)
         self.start_ns = max(self.poses) + _LEAD
         self._commands.publish(trajectory(self.start_ns))
         end = self.start_ns + int((RISE + ROUND + REST) * 1e9)

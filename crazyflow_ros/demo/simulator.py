@@ -19,6 +19,8 @@ from types import TracebackType
 from typing import Self
 
 GRACE = 1.5  # s for a process to end after SIGTERM
+PATIENCE = "which takes up to a minute the first time"
+"""What a demonstration says of the start."""
 
 
 def choose_domain() -> None:

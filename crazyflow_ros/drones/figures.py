@@ -82,15 +82,17 @@ _FITTED = {
 _CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
     "pid": {
         "state": {
-            **dict.fromkeys(("kp", "ki", "vel_max", "vel_kp", "vel_ki"), _GAINS),
-            "tilt_max": _POSITIVE,
+            **dict.fromkeys(("kp", "ki", "kd", "kff", "vel_max"), _GAINS),
+            **dict.fromkeys(("vel_kp", "vel_ki", "vel_kd", "vel_kff"), _GAINS),
+            **dict.fromkeys(("cutoff", "tilt_max"), _POSITIVE),
             **dict.fromkeys(
                 ("thrust_base", "thrust_min", "thrust_max"), _Figure(None, "0 or more")
             ),
         },
         "attitude": {
-            **dict.fromkeys(("kp", "ki", "kd", "int_err_max"), _GAINS),
-            **dict.fromkeys(("rate_kp", "rate_ki", "rate_kd", "rate_int_err_max"), _GAINS),
+            **dict.fromkeys(("kp", "ki", "kd", "kff", "int_err_max"), _GAINS),
+            **dict.fromkeys(("rate_kp", "rate_ki", "rate_kd", "rate_kff"), _GAINS),
+            "rate_int_err_max": _GAINS,
             "torque_max": _GAINS,
         },
     },

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Controller
+from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.air import gust_period
@@ -331,6 +332,15 @@ class Engine:
             ValueError: A gain has no effect.
         """
         self._gains.tune(self._world, name, self._slots[name], controller, gains)
+
+    @property
+    def tuned(self) -> Mapping[str, Tuned]:
+        """Gains that drones have in place of those of their controllers, by name."""
+        return self._gains.captured(self.names)
+
+    @tuned.setter
+    def tuned(self, tuned: Mapping[str, Tuned]) -> None:
+        self._gains.restore(self._world, self._slots, tuned)
 
     def _blow(self, wind: Wind) -> None:
         self.check_wind(wind)

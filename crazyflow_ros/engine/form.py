@@ -32,8 +32,8 @@ CONTACT = slice(LOST + 1, LOST + 7)
 N_BELIEVED = 19
 """Columns of the output with a drone's estimate: position, attitude, velocity, variances."""
 
-N_DESIRED = 4
-"""Columns of the output with the attitude command of a drone's position controller."""
+N_DESIRED = 14
+"""Columns of the output with what a drone's controllers want, see `Snapshot.desired`."""
 
 _LONGEST_OUTPUT = 512  # rows per call
 

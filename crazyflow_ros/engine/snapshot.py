@@ -63,9 +63,15 @@ class Snapshot(MirrorState):
     believed: Believed | None = None
     """The estimates of the state; None where drones know the true state."""
     desired: np.ndarray | None = None
-    """Roll, pitch, yaw [rad] and collective thrust [N] that the position controllers want, shape
-    (M, 4); of a drone that is commanded an attitude, that attitude. None without such controllers.
-    """
+    """What the controllers want, shape (M, 14): roll, pitch, yaw [rad] and collective thrust [N] of
+    the position controllers, or the attitude that a drone is commanded; body rates [rad/s], thrust
+    [N] and torque [N m] of the attitude controllers; integral of the position error [m s], of
+    Mellinger's controller. None without position controllers."""
+
+    @property
+    def known(self) -> MirrorState | Believed:
+        """What the drones know of their state: the estimates, or else the true state."""
+        return self if self.believed is None else self.believed
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from crazyflow_ros.control import Controller
+from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 
 
@@ -30,6 +31,30 @@ class TunedGains:
         if controller is world.controller:
             world.tune(slot, new[controller])
         self._gains[name] = new
+
+    def captured(self, names: Iterable[str]) -> dict[str, Tuned]:
+        """Return the gains of drones by name; those that have none are left out."""
+        return {
+            name: {
+                controller.value: {gain: values.tolist() for gain, values in gains.items()}
+                for controller, gains in self._gains[name].items()
+            }
+            for name in names
+            if name in self._gains
+        }
+
+    def restore(
+        self, world: CompiledWorld, slots: Mapping[str, int], captured: Mapping[str, Tuned]
+    ) -> None:
+        """Give drones the gains that were captured, in place of those that they have."""
+        self._gains = {
+            name: {
+                Controller(controller): {gain: np.array(values) for gain, values in gains.items()}
+                for controller, gains in tuned.items()
+            }
+            for name, tuned in captured.items()
+        }
+        self.give(world, slots)
 
     def forget(self, world: CompiledWorld, name: str, slot: int) -> None:
         """Give a slot the controller's own gains, because its drone is removed."""

@@ -40,8 +40,8 @@ from crazyflow_ros.estimation.kalman import GRAVITY, PIXELS_PER_RADIAN
 
 _CALIBRATION = 0.512  # s over which the firmware takes the mean of the gyroscope at rest
 _FARTHEST = 4.0  # m, of the range sensor
-_COUNT = 0.1  # pixels, resolution of the flow sensor
-_UPRIGHT = 0.1  # least cosine of the tilt at which the floor is in view
+FLOW_COUNT = 0.1  # pixels, resolution of the flow sensor
+UPRIGHT = 0.1  # least cosine of the tilt at which the floor is in view
 
 
 class Random:
@@ -196,8 +196,8 @@ def imu(motion: Motion, errors: Errors, random: Random, dt: float) -> tuple[Vec3
 
 def flow(motion: Motion, random: Random, dt: float) -> tuple[Array, Array]:
     """Return pixels that the floor z = 0 has moved through the flow deck's picture in `dt` [s]."""
-    distance = motion.height / jnp.maximum(motion.upright, _UPRIGHT)
-    is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > _UPRIGHT)
+    distance = motion.height / jnp.maximum(motion.upright, UPRIGHT)
+    is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > UPRIGHT)
     safe = jnp.where(is_sharp, distance, 1.0)
     rates = (motion.vel[0] / safe - motion.turn[1], motion.vel[1] / safe + motion.turn[0])
     noise = random.normal(2, safe.dtype)
@@ -212,9 +212,9 @@ def flow(motion: Motion, random: Random, dt: float) -> tuple[Array, Array]:
 
 def height(pos: Vec3, rot: Matrix3, offset: Array, random: Random) -> tuple[Array, Array]:
     """Return the distance to the floor z = 0 down the body's z axis [m], and whether it is seen."""
-    distance = pos[2] / jnp.maximum(rot[2][2], _UPRIGHT)
+    distance = pos[2] / jnp.maximum(rot[2][2], UPRIGHT)
     noise = random.normal(1, distance.dtype)[0] * float(np.max(VL53L1X.std))
-    is_seen = (rot[2][2] > _UPRIGHT) & (distance < _FARTHEST)
+    is_seen = (rot[2][2] > UPRIGHT) & (distance < _FARTHEST)
     return jnp.maximum(distance + offset + noise, 0.0), is_seen
 
 
@@ -232,7 +232,7 @@ def white(noise: NoiseCfg, dt: float) -> float:
 
 def _counted(pixels: Array) -> Array:
     """Return whole counts as pixels, with the derivative of the pixels."""
-    return pixels + jax.lax.stop_gradient(jnp.round(pixels / _COUNT) * _COUNT - pixels)
+    return pixels + jax.lax.stop_gradient(jnp.round(pixels / FLOW_COUNT) * FLOW_COUNT - pixels)
 
 
 def _within(v: Vec3, most: float) -> Vec3:

@@ -73,12 +73,12 @@ def _given(arguments: argparse.Namespace, *names: str) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _task(arguments: argparse.Namespace, name: str, drone: AnyDrone) -> Task:
+def _task(arguments: argparse.Namespace, name: str, drone: AnyDrone, **fields: Any) -> Task:
     from crazyflow_ros.learn.ready import READY
 
     given = _given(arguments, "period", "laps")
     try:
-        return READY[name].task(drone, **given)
+        return READY[name].task(drone, **given, **fields)
     except TypeError:
         raise ValueError(f"the task {name} has no {' or '.join(given)}") from None
 
@@ -94,7 +94,8 @@ def _train(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.policy.files import save
 
     name, drone = arguments.command, arguments.drone or DEFAULT_DRONE
-    ready, task = READY[name], _task(arguments, name, drone)
+    ready = READY[name]
+    task = _task(arguments, name, drone, **ready.training)
     given = _given(arguments, "seed", "updates", "horizon", "learning_rate")
     is_bptt = arguments.algorithm == "bptt"
     usual = dict(ready.bptt if is_bptt else ready.ppo)

@@ -11,9 +11,11 @@ From Visual Features Using Differentiable Simulation", https://arxiv.org/abs/241
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -35,6 +37,33 @@ class BpttSettings(Settings):
 
     clip: float = 1.0
     """Largest norm of a gradient."""
+    clip_action: float = 20.0
+    """Largest norm of the gradient of a flight's summed cost with respect to one action."""
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def bounded(x: Array, most: float) -> Array:
+    """Return the vectors (N, k) themselves; the norm of the gradient of each is at most `most`.
+
+    The gradient of a drone that turns faster and faster grows without limit. Without a bound, that
+    of one such drone would hide those of all others.
+    """
+    del most
+    return x
+
+
+def _bounded_forward(x: Array, most: float) -> tuple[Array, None]:
+    del most
+    return x, None
+
+
+def _bounded_backward(most: float, _: None, gradient: Array) -> tuple[Array]:
+    norm = jnp.sqrt((gradient * gradient).sum(axis=-1, keepdims=True))
+    bound = gradient * jnp.minimum(most / jnp.maximum(norm, 1e-30), 1)
+    return (jnp.where(jnp.isfinite(norm), bound, 0),)
+
+
+bounded.defvjp(_bounded_forward, _bounded_backward)
 
 
 class Now(NamedTuple):
@@ -87,9 +116,10 @@ class Bptt:
     def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:
         """Return the mean cost of a horizon, and the state after it."""
         network: Network = self.network_of(weights)
+        most = self.settings.clip_action / (self.worlds.n * self.settings.horizon)
 
         def fly(state: Any, _: None) -> tuple[Any, Array]:
-            action = network.apply(self.worlds.observe(state))
+            action = bounded(network.apply(self.worlds.observe(state)), most)
             after, step = self.worlds.step(state, action)
             return after, step.cost.mean()
 
@@ -102,6 +132,8 @@ class Bptt:
         """See `Learner`."""
         slope = jax.value_and_grad(self.cost, has_aux=True)
         (cost, state), gradient = slope(now.weights, now.worlds)
+        # That of a drone that turns faster and faster may overflow.
+        gradient = jnp.where(jnp.isfinite(gradient).all(), gradient, 0.0)
         change, optimizer = self._optimizer.update(gradient, now.optimizer)
         state = self.worlds.ended(state, inputs)
         return Now(now.weights + change, optimizer, state), cost

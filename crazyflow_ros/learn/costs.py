@@ -31,6 +31,9 @@ class Approach:
         distance: Cost of a metre.
         slip: Cost of a difference of 1 m/s from the velocity of the approach.
         smooth: Distance [m] below which the cost of distance becomes quadratic.
+        low: Cost of a metre below `clearance`. The end of an episode on the floor has no gradient,
+            so that without it drones that turn fast towards their goals fall onto the floor.
+        clearance: Height above the floor, m.
     """
 
     rate: float = 3.7
@@ -38,15 +41,52 @@ class Approach:
     distance: float = 1.0
     slip: float = 0.4
     smooth: float = 0.02
+    low: float = 0.0
+    clearance: float = 0.4
 
     def __call__(self, before: Motion, after: Motion) -> Array:
         """See `Cost`."""
         error = after.pos - after.goal
         approach = -self.rate * error / jnp.sqrt(1 + square(error) * self.braking)[:, None]
         slip = after.vel - after.goal_vel - approach
-        return (
+        cost = (
             self.distance * smooth_norm(error, self.smooth)
             + self.slip * smooth_norm(slip, 0.1)
+            + calm(before, after)
+        )
+        if self.low:  # what is left out takes no time to compile
+            cost += self.low * jnp.maximum(self.clearance - after.pos[:, 2], 0)
+        return cost
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Come down onto the goal: above it soon, and onto it slowly.
+
+    Attributes:
+        speed: Velocity downwards on the glide path, m/s.
+        sink: Increase of that velocity with the height above the glide path, 1/s.
+        glide: Height of the glide path over the distance from the vertical line through the goal.
+        rate: Velocity towards the vertical line through the goal over the distance from it, 1/s.
+        aside: Cost of a metre from that line.
+    """
+
+    speed: float = 0.25
+    sink: float = 1.0
+    glide: float = 2.0
+    rate: float = 3.0
+    aside: float = 1.0
+
+    def __call__(self, before: Motion, after: Motion) -> Array:
+        """See `Cost`."""
+        error = after.pos - after.goal
+        level = jnp.array([1.0, 1.0, 0.0]) * error
+        towards = -self.rate * level / jnp.sqrt(1 + square(level))[:, None]
+        high = error[:, 2] - self.glide * smooth_norm(level, 0.1)
+        down = jnp.array([0.0, 0.0, -1.0]) * (self.speed + self.sink * high)[:, None]
+        return (
+            smooth_norm(after.vel - after.goal_vel - towards - down, 0.1)
+            + self.aside * smooth_norm(level, 0.02)
             + calm(before, after)
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from crazyflow_ros.envs.beginning import ORIGIN
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.sim import SimData
 
@@ -30,6 +31,10 @@ class Evaluation(NamedTuple):
     """(T,) s since the start."""
     error: np.ndarray
     """(T, N) m, distance of each flight from its goal; after its end, that at the end."""
+    slip: np.ndarray
+    """(T, N) m/s, how much the velocity differs from that of the goal, likewise."""
+    tilt: np.ndarray
+    """(T, N) rad between the z axis of the drone and the vertical, likewise."""
     successes: np.ndarray
     """(N,) bool: the task was completed at the end of the flight."""
     gates: np.ndarray | None
@@ -50,12 +55,18 @@ class Evaluation(NamedTuple):
         result = f"{self.success:.1%} of {n} flights succeed within {seconds:g} s; "
         if self.gates is not None:
             return f"{result}gates passed: {self.gates.mean():.2f} on average"
-        median, most, all_but_few = np.percentile(self.error[-1], [50, 95, 99])
-        return (
-            f"{result}{self.near:.1%} end within {100 * TOLERANCE:g} cm of the "
-            f"goal, distance: median {100 * median:.1f} cm, 95 % {100 * most:.1f} cm, "
-            f"99 % {100 * all_but_few:.1f} cm"
-        )
+        ends: dict[str, Any] = {
+            "distance, cm": 100 * self.error[-1],
+            "speed relative to the goal, m/s": self.slip[-1],
+            "tilt, degrees": np.degrees(self.tilt[-1]),
+        }
+        numbers = ""
+        for name, end in ends.items():
+            median, most, all_but_few = np.percentile(end, [50, 95, 99])
+            shares = f"median {median:.3g}, 95 % {most:.3g}, 99 % {all_but_few:.3g}"
+            numbers += f"\n  {name}: {shares}"
+        near = f"{self.near:.1%} end within {100 * TOLERANCE:g} cm of the goal"
+        return f"{result}{near}; at the end{numbers}"
 
 
 def evaluate(
@@ -97,27 +108,31 @@ def evaluate(
         autoreset="disabled",
     )
 
-    def distance(state: SimData) -> Array:
-        motion = env.motion(state)
-        return jnp.linalg.norm(motion.goal - motion.pos, axis=-1)[:, 0]
+    def seen(state: SimData) -> tuple[Array, Array, Array]:
+        motion: Motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
+        distance = jnp.linalg.norm(motion.goal - motion.pos, axis=-1)
+        slip = jnp.linalg.norm(motion.goal_vel - motion.vel, axis=-1)
+        level = jnp.sqrt((motion.quat[:, :2] ** 2).sum(axis=-1))  # sine of half the tilt
+        return distance, slip, 2 * jnp.arcsin(jnp.minimum(level, 1))
 
     Flying = tuple[SimData, PolicyState, tuple[Array, ...]]
 
-    def act(now: Flying, _: None) -> tuple[Flying, Array]:
-        state, memory, (over, success, gates, error) = now
+    def act(now: Flying, _: None) -> tuple[Flying, tuple[Array, ...]]:
+        state, memory, (over, *before) = now
         motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
         memory, _command = policy.act(memory, motion)
         state, step = env.step(state, memory.action)
-        found = (step.success, state.plugins[ORIGIN][:, 0, 0], distance(state))
-        kept = [jnp.where(over, old, new) for old, new in zip((success, gates, error), found)]
-        return (state, memory, (over | step.terminated, *kept)), kept[-1]
+        found = (step.success, state.plugins[ORIGIN][:, 0, 0], *seen(state))
+        kept = [jnp.where(over, old, new) for old, new in zip(before, found)]
+        return (state, memory, (over | step.terminated, *kept)), tuple(kept[2:])
 
     state, _ = env.reset(jax.random.key(seed))
     no, zero = jnp.zeros(starts, bool), jnp.zeros(starts, state.states.pos.dtype)
-    begin = (state, policy.initial_state((starts,)), (no, no, zero, zero))
+    begin = (state, policy.initial_state((starts,)), (no, no, *[zero] * 4))
     n = round(seconds * policy.freq)
     fly = jax.jit(lambda begin: jax.lax.scan(act, begin, None, length=n))
-    (_, _, (_, success, gates, _)), error = fly(begin)
+    (_, _, (_, success, gates, *_)), numbers = fly(begin)
     count = np.asarray(gates) if isinstance(task, Race) else None
     time = (np.arange(n) + 1) / policy.freq
-    return Evaluation(time, np.asarray(error), np.asarray(success), count)
+    error, slip, tilt = map(np.asarray, numbers)
+    return Evaluation(time, error, slip, tilt, np.asarray(success), count)

@@ -37,6 +37,7 @@ class PpoSettings(Settings):
     horizon: int = 32
     updates: int = 2000
     learning_rate: float = 6e-3
+    hidden: int = 48
     episode: int = 8
     epochs: int = 4
     """Passes over the samples of an update."""
@@ -86,8 +87,10 @@ class Samples(NamedTuple):
     cost: Array
     """Of a step, without what comes after."""
     reward: Array
-    ends: Array
-    """Bool: nothing of value follows, except what the reward contains."""
+    ended: Array
+    """Bool: nothing of value follows."""
+    late: Array
+    """Bool: the episode ends, but what would follow has a value."""
     acted: Array
     """Bool: the action had an effect. It has none in the step that begins an episode."""
 
@@ -123,7 +126,13 @@ def log_probability(mean: Array, deviation: Array, action: Array) -> Array:
 
 
 def advantages(
-    reward: Array, value: Array, last_value: Array, ends: Array, discount: float, trace: float
+    reward: Array,
+    value: Array,
+    last_value: Array,
+    ended: Array,
+    late: Array,
+    discount: float,
+    trace: float,
 ) -> Array:
     """Return generalised advantages, (16) of the second paper.
 
@@ -131,16 +140,18 @@ def advantages(
         reward: (T, N).
         value: (T, N) of the states before the rewards.
         last_value: (N,) of the state after the last one.
-        ends: (T, N) bool, whether no value follows the reward.
+        ended: (T, N) bool, whether no value follows the reward.
+        late: (T, N) bool, whether the episode ends, but the next state would have been of value. It
+            is that before the next reward, for the next step does no more than begin an episode.
         discount: Of each step.
         trace: Lambda.
 
     Returns:
         (T, N).
     """
-    goes_on = discount * (1 - ends)
     following = jnp.concatenate([value[1:], last_value[None]])
-    error = reward + goes_on * following - value
+    error = reward + discount * jnp.where(ended, 0, following) - value
+    goes_on = discount * (1 - (ended | late))
 
     def back(later: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
         error, goes_on = now
@@ -227,8 +238,7 @@ class Ppo:
     ) -> tuple[Any, Samples]:
         """Return the samples of a horizon.
 
-        Rewards are scaled so that a constant one has its own value. That of the last step of an
-        episode contains the value of what would follow if time were not up.
+        Rewards are scaled so that a constant one has its own value.
         """
 
         def fly(state: Any, noise: Array) -> tuple[Any, Samples]:
@@ -240,11 +250,8 @@ class Ppo:
             reward = (1 - self.settings.discount) * jnp.maximum(-step.cost, -_WORST)
             if self.worlds.has_cost:
                 reward = jnp.where(step.failed, -_WORST, reward)
-            following = weights.critic.apply(self.worlds.observe(after))[:, 0]
-            reward += jnp.where(step.late, self.settings.discount * following, 0.0)
-            ends = step.ended | step.late
             after = self.worlds.ended(after, step.failed.reshape(self.worlds.num_envs, -1)[:, 0])
-            found = (step.cost, reward, ends, ~step.begins)
+            found = (step.cost, reward, step.ended, step.late, ~step.begins)
             return after, Samples(seen, action, probability, value, *found)
 
         return jax.lax.scan(fly, state, noise)
@@ -273,9 +280,8 @@ class Ppo:
         deviation = self.deviation(now.updates)
         state, samples = self._fly(weights, deviation, now.worlds, inputs.action)
         last = weights.critic.apply(self.worlds.observe(state))[:, 0]
-        advantage = advantages(
-            samples.reward, samples.value, last, samples.ends, s.discount, s.trace
-        )
+        x = samples
+        advantage = advantages(x.reward, x.value, last, x.ended, x.late, s.discount, s.trace)
         target = advantage + samples.value
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
 

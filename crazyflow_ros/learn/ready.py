@@ -12,12 +12,13 @@ from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
-from crazyflow_ros.learn.costs import Approach, Cost, Passage
+from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.learn.worlds import Batch, Spread
 
 MOTION = ("rotation", "body_rates", "previous_action")
 APPROACHING = ("body_position_error", "body_velocity_error", *MOTION)
+MOVING = ("body_velocity_error", *MOTION)
 FOLLOWING = (*APPROACHING, "body_goal_velocity", "body_goal_acceleration")
 PASSING = ("body_position_error", "body_velocity", "body_goal_velocity", *MOTION)
 """Parts of observations. With the previous action a policy can correct a steady error."""
@@ -46,7 +47,8 @@ class Ready:
     bptt: Mapping[str, Any] = field(default_factory=dict)
     """Settings other than the defaults."""
     ppo: Mapping[str, Any] = field(default_factory=dict)
-
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the task that differ in training."""
     quick: bool = False
     """Whether it is learned with `QuickHover`."""
 
@@ -97,10 +99,18 @@ def _plain(kind: type[Any], **changes: Any) -> Callable[..., Task]:
 
 READY: dict[str, Ready] = {
     "hover": Ready(_hover, quick=True),
-    "recovery": Ready(_plain(Recovery)),
-    "reach": Ready(_plain(Reach)),
-    "velocity": Ready(_plain(Velocity)),
-    "landing": Ready(_plain(Landing)),
+    # From upside down with standing rotors a drone falls up to 3 m, the height of the task.
+    "recovery": Ready(_plain(Recovery, point=(0.0, 0.0, 6.0), tolerance=0.05)),
+    # In training nothing ends at the goal, so that drones learn to stay there.
+    "reach": Ready(
+        _plain(Reach, tolerance=0.05),
+        cost=Approach(rate=3.0, braking=2.0, low=10.0),
+        training={"tolerance": 1e-6},
+    ),
+    "velocity": Ready(
+        _plain(Velocity, tolerance=0.1), parts=MOVING, cost=Approach(rate=0, distance=0, slip=1)
+    ),
+    "landing": Ready(_plain(Landing, pad=0.1), cost=Descent()),
     "figure_eight": Ready(
         _plain(FigureEight), FOLLOWING, Approach(smooth=0.01), bptt={"updates": 1000, "episode": 12}
     ),

@@ -38,9 +38,9 @@ class Settings:
     horizon: int = 50
     """Actions of each drone between two updates."""
     updates: int = 400
-    learning_rate: float = 0.012
+    learning_rate: float = 0.016
     """Of the first update; it falls along a cosine."""
-    hidden: int = 48
+    hidden: int = 64
     """Units of each of two hidden layers."""
     episode: int = 4
     """Mean number of horizons before a world begins a new episode, if its own does not end."""
@@ -130,7 +130,7 @@ def train(
     Raises:
         ValueError: The checkpoint is damaged, or of other settings.
         OSError: The checkpoint cannot be written.
-        FloatingPointError: The cost is no longer finite.
+        FloatingPointError: The cost of no update of a chunk is finite.
     """
     settings, started = learner.settings, time.perf_counter()
     now, progress = learner.begin(), list[Progress]()
@@ -142,10 +142,11 @@ def train(
     chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
     for i in range(len(progress), settings.updates // CHUNK):
         now, costs = chunk(now, learner.inputs(settings.rng(i + 1)))
-        cost = float(np.mean(costs))
-        if not isfinite(cost):
-            raise FloatingPointError(f"the cost is {cost} after {(i + 1) * CHUNK} updates")
-        done = (i + 1) * CHUNK
+        done, costs = (i + 1) * CHUNK, np.asarray(costs)
+        usable = costs[np.isfinite(costs)]
+        if not usable.size:
+            raise FloatingPointError(f"the cost is {costs[-1]} after {done} updates")
+        cost = float(np.mean(usable))
         samples = done * learner.worlds.n * settings.horizon
         progress.append(Progress(done, samples, cost, time.perf_counter() - started))
         if checkpoint is not None:

@@ -54,7 +54,8 @@ class Step(NamedTuple):
     failed: Array
     """(N,) bool: it ends without success."""
     late: Array
-    """(N,) bool: the episode ends because it has lasted long enough."""
+    """(N,) bool: the episode ends because it has lasted long enough. What is observed next is its
+    end; the next step begins an episode."""
     begins: Array
     """(N,) bool: the step ignored its action and began an episode."""
 

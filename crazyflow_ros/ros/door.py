@@ -51,10 +51,11 @@ class Door:
     Attributes:
         refused: Number of messages and requests refused so far.
         failed: Number of callbacks that raised anything other than a refusal so far.
+        logger: Logger of the warnings.
     """
 
     def __init__(self, logger: Logger) -> None:
-        self._logger = logger
+        self.logger = logger
         self._logged: dict[str, float] = {}
         self.refused = self.failed = 0
 
@@ -78,7 +79,7 @@ class Door:
             except Exception as error:
                 text = self.explain(error, topic)
                 if self._is_due(topic):
-                    self._logger.warning(f"{topic} is ignored: {text}")
+                    self.logger.warning(f"{topic} is ignored: {text}")
 
         return receive
 
@@ -99,7 +100,7 @@ class Door:
                 # The response cannot carry the reason, so each reason is logged.
                 warning = f"{name} is refused: {text}"
                 if self._is_due(warning):
-                    self._logger.warning(warning)
+                    self.logger.warning(warning)
             return response
 
         async def answer(request: Any, response: Any) -> Any:
@@ -141,7 +142,7 @@ class Door:
         self.failed += 1
         trace = "".join(traceback.format_exception(error))
         if self._is_due(what):
-            self._logger.error(f"{what} failed; the simulator continues\n{trace}")
+            self.logger.error(f"{what} failed; the simulator continues\n{trace}")
 
     def _is_due(self, what: str) -> bool:
         """Return whether a message is due, that is, was not logged within the last second.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ament_index_python.packages import get_package_prefix
 from launch import LaunchContext
 from launch.actions import Shutdown
 from launch.events.process import ProcessExited
@@ -25,6 +26,19 @@ def end(event: ProcessExited, context: LaunchContext) -> Shutdown:
     if event.returncode and not context.is_shutdown:
         raise RuntimeError(f"the simulator has ended with exit code {event.returncode}")
     return Shutdown(reason="the simulator has ended")
+
+
+def require(*packages: str) -> None:
+    """Check that packages are installed, before anything is started.
+
+    launch looks for a package when it starts the package's node. If that fails, it ends at once and
+    leaves behind the processes that it has just started.
+
+    Raises:
+        PackageNotFoundError: A package is not installed.
+    """
+    for package in packages:
+        get_package_prefix(package)
 
 
 def typed(value: Any) -> ParameterValue:
@@ -49,7 +63,11 @@ def rviz_nodes(
         namespace: Namespace of the simulator.
         fixed_frame: The frame of the world.
         simulator: Name of the simulator's node.
+
+    Raises:
+        PackageNotFoundError: RViz or robot_state_publisher is not installed.
     """
+    require("robot_state_publisher", "rviz2")
     # Imported here: physics and MuJoCo load slowly.
     from crazyflow_ros.description.urdf import urdf
     from crazyflow_ros.ros.sensors.rviz_config import expand

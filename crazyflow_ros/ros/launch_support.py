@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+from crazyflow_ros.limits import shown
+from crazyflow_ros.yaml_files import load_yaml
 
 READY = "ready: "
 """Start of the log message that announces that all topics of the simulator exist."""
@@ -39,6 +44,66 @@ def refuse_unknown(
                 f"{', '.join(sorted(known))}. Other parameters of the simulator come from "
                 "params_file"
             )
+
+
+def drone_names(given: Mapping[str, str]) -> list[str]:
+    """Return the drones that the arguments `drones` or `n_drones` name; none if both are absent.
+
+    Raises:
+        ValueError: A name is no name of a drone, two are the same, or the number is no number.
+    """
+    text = given.get("drones", "")
+    if not text:
+        number = whole(given, "n_drones") if given.get("n_drones") else 0
+        return [f"cf{index}" for index in range(number)]
+    names = [name.strip(" '\"") for name in text.strip("[] ").split(",")]
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+            raise ValueError(f"drones: expected names like [cf0,cf1], got {name!r} in {text!r}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"drones: names must differ, got {text!r}")
+    return names
+
+
+def whole(given: Mapping[str, str], name: str, least: int = 1) -> int:
+    """Return an argument that is a whole number.
+
+    Raises:
+        ValueError: It is none, or smaller than `least`.
+    """
+    text = given[name]
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{name}: expected a whole number of at least {least}, got {text!r}")
+    return int(text)
+
+
+def read_nodes(argument: str, path: str) -> dict[str, dict[str, Any]]:
+    """Return the content of a parameter file, by name of the node.
+
+    Args:
+        argument: Name of the argument that gave the path.
+        path: Path of the file; `~` is the home folder.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not a file of parameters.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise FileNotFoundError(f"{argument}: there is no file {str(file)!r}")
+    try:
+        nodes = load_yaml(file) or {}
+    except ValueError as error:
+        raise ValueError(f"{argument}: expected a YAML file ({error})") from None
+    if not isinstance(nodes, dict):
+        raise ValueError(f"{argument}: expected nodes by name, got {shown(nodes)} in {str(file)!r}")
+    for name, node in nodes.items():
+        if not isinstance(node, dict) or not isinstance(node.get("ros__parameters", {}), dict):
+            raise ValueError(
+                f"{argument}: expected ros__parameters of {name}, got {shown(node)} in "
+                f"{str(file)!r}"
+            )
+    return nodes
 
 
 def _is_asked_for(file: Path, command: Sequence[str]) -> bool:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.logging import get_logger
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
@@ -24,7 +23,7 @@ from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.parameters.declaration import declare
+from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
 from crazyflow_ros.ros.recording.set_up import new_recorder, recorded_rotors
@@ -79,7 +78,7 @@ _REGULAR_PERIOD = 0.1  # s of wall time
 _TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
 
 
-class SimulatorNode(Node):
+class SimulatorNode(ParameterNode):
     """Node `crazyflow`.
 
     Args:
@@ -119,7 +118,9 @@ class SimulatorNode(Node):
         self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
         self.waiting = Waiting()
         self.worker = Worker("worker")
-        super().__init__(name, automatically_declare_parameters_from_overrides=True)
+        super().__init__(name)
+        # Of another name in a namespace: only what the node's own logger writes is on /rosout.
+        self.door.logger = self.answers.logger = self.get_logger()
         self.parameters = self._read_parameters()
         self.drones = self.parameters.drones
         self._refuse_sim_time()

@@ -26,6 +26,7 @@ from rclpy.exceptions import InvalidHandle
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.ros.middleware import configure_middleware
 
@@ -65,8 +66,12 @@ def main(args: list[str] | None = None, node: str = "crazyflow_ros.ros.node") ->
     _ensure_log_folder()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        if unread := remove_ros_args(sys.argv[1:] if args is None else args):
+            raise ValueError(f"expected arguments after --ros-args, got {' '.join(unread)}")
     except Exception as error:  # rclpy has no public base class for argument errors
-        print(f"simulator: {error}", file=sys.stderr)
+        unknown = type(error).__name__ == "UnknownROSArgsError"  # its text is a list of these
+        expected = "expected arguments of ROS, such as -p name:=value, got "
+        print(f"simulator: {expected if unknown else ''}{error}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     exit_code = process.run()
     sys.stdout.flush()

@@ -300,6 +300,7 @@ class Changes(PreparedChanges):
         self._notify("restore callback", self._restore_callbacks, checkpoint)
         self._exchange_world(prepared)
         engine.restore(checkpoint.arrays)
+        engine.tuned = kept.get("gains", {})  # those of version 0.1 contain none
         engine.disturb(wind)
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros import limits
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control.gains import GAINS, check_gain
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight import (
     AltitudeHold,
@@ -171,7 +172,7 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
 
 
 def check_kept(about: Mapping[str, Any], freq: int) -> None:
-    """Check time, orders, wrenches, wind and lives, as `Simulation.capture` gives them.
+    """Check time, orders, wrenches, wind, lives and gains, as `Simulation.capture` gives them.
 
     Args:
         about: The names of the drones are known to be texts.
@@ -197,6 +198,20 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
         raise ValueError(f"wrenches: expected a list of at most {_MAX_WRENCHES}, {_got(wrenches)}")
     for wrench in wrenches:
         _wrench(wrench, drones, freq)
+    for name, tuned in _mapping("gains", about.get("gains", {}), drones).items():
+        _gains(name, tuned)
+
+
+def _gains(name: str, tuned: Any) -> None:
+    what = f"gains of {name}"
+    for controller, gains in _mapping(what, tuned, list(GAINS), of="controller").items():
+        if not isinstance(gains, dict):
+            raise ValueError(f"{what}: expected values by gain, {_got(gains)}")
+        for gain, value in gains.items():
+            try:
+                check_gain(Controller(controller), gain, value)
+            except ValueError as error:
+                raise ValueError(f"{what}: {error}") from None
 
 
 def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_ns: int) -> None:
@@ -288,13 +303,13 @@ def _wrench(entry: Any, drones: Sequence[str], freq: int) -> None:
 
 
 def _mapping(
-    what: str, value: Any, drones: Sequence[str], *, complete: bool = False
+    what: str, value: Any, known: Sequence[str], *, complete: bool = False, of: str = "drone"
 ) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{what}: expected values by drone, {_got(value)}")
-    if unknown := value.keys() - set(drones):
-        raise ValueError(f"{what}: expected drones of {', '.join(drones)}, got {shown(unknown)}")
-    if complete and (missing := set(drones) - value.keys()):
+        raise ValueError(f"{what}: expected values by {of}, {_got(value)}")
+    if unknown := value.keys() - set(known):
+        raise ValueError(f"{what}: expected {of}s of {', '.join(known)}, got {shown(unknown)}")
+    if complete and (missing := set(known) - value.keys()):
         raise ValueError(f"{what}: there is none of {', '.join(sorted(missing))}")
     return value
 

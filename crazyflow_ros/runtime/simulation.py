@@ -204,6 +204,7 @@ class Simulation:
                 lives=self.lives.capture(),
                 wind=asdict(self._engine.wind),
                 gusts=self._engine.world.gusts,
+                gains=self._engine.tuned,
             ),
         )
 

@@ -53,7 +53,8 @@ def obstacles_of(
     for geom in np.flatnonzero(collides & ~is_shape).tolist():
         name = model.geom(geom).name or f"{geom} of {roots[int(owners[geom])]!r}"
         what = mujoco.mjtGeom(kinds[geom]).name.removeprefix("mjGEOM_").lower()
-        ignored.append(f"drones fly through geom {name}: it is a {what}, not a primitive shape")
+        shapes = ", ".join(shape.name for shape in Shape if shape is not Shape.none)
+        ignored.append(f"drones fly through geom {name}: expected one of {shapes}, got {what}")
     is_floor = (kinds == Shape.plane) & (data.geom_xpos[:, 2] == 0) & ~quats[:, :2].any(axis=1)
     found = np.flatnonzero(collides & is_shape & ~is_floor)
     obstacles = Obstacles.create(

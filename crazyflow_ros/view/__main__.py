@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.simulator_arguments import add_simulator_arguments
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
@@ -71,8 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--address", default="127.0.0.1", help="to listen on, default 127.0.0.1")
     parser.add_argument("--port", type=int, default=8080, help="default 8080, or the next free one")
-    parser.add_argument("--node", default="crazyflow", help="name of the simulator's node")
-    parser.add_argument("--namespace", default="/", help="namespace of the simulator")
+    add_simulator_arguments(parser)
     parser.add_argument(
         "--recordings", type=_folder, default=Path(), help="folder of new recordings, default ."
     )

@@ -40,8 +40,8 @@ class Cameras:
         self._choices.pop(client.client_id, None)
         self._before.pop(client.client_id, None)
 
-    def move(self, frame: Frame, selected: str) -> None:
-        """Move all cameras to where the selected drone is."""
+    def move(self, frame: Frame, selected: str, size: float) -> None:
+        """Move all cameras to the selected drone, drawn so many times as large as it is."""
         if selected not in frame.names:
             return
         row = frame.names.index(selected)
@@ -53,15 +53,15 @@ class Cameras:
             self._before[number] = now
             with client.atomic():
                 if now == NOSE:
-                    _into_nose(client.camera, frame.position[row], frame.attitude[row])
+                    _into_nose(client.camera, frame.position[row], frame.attitude[row], size)
                 elif now == FOLLOW:
                     _beside(client.camera, frame.position[row], is_new=before != FOLLOW)
                 if before == NOSE != now:
                     client.camera.up_direction = _UP
 
 
-def _into_nose(camera: Any, position: np.ndarray, attitude: np.ndarray) -> None:
-    place = position + body_to_world(attitude, _NOSE)
+def _into_nose(camera: Any, position: np.ndarray, attitude: np.ndarray, size: float) -> None:
+    place = position + body_to_world(attitude, size * _NOSE)
     camera.position = place
     camera.look_at = place + body_to_world(attitude, _AHEAD)
     camera.up_direction = body_to_world(attitude, _UP)

@@ -45,7 +45,7 @@ class Drawing:
         self._labels: list[Any] = []
         self._has_names, self._turn = True, 0
         self._trails: Trails | None = None
-        self._shown: tuple[Frame, bool, bool] | None = None
+        self._shown: tuple[Frame, float, bool, bool] | None = None
         self._scene.set_up_direction("+z")
         self._scene.world_axes.visible = False
         server.initial_camera.position = _FIRST_PLACE
@@ -76,31 +76,33 @@ class Drawing:
         if [*map(id, looks)] != [*map(id, self._looks)]:
             self._looks, self._drones, self._shown = looks, (), None
 
-    def show(self, frame: Frame, seconds: float, *, names: bool, trails: bool) -> None:
+    def show(self, frame: Frame, seconds: float, *, size: float, names: bool, trails: bool) -> None:
         """Show the drones.
 
         Args:
             frame: The drones.
             seconds: Time for which the rotors have turned since the last frame [s]; 0 if time
                 stands still.
+            size: How many times as large as they are drones are drawn.
             names: Whether to show their names.
             trails: Whether to show where they have been.
         """
         if not self._looks:
             return
-        if (frame, names, trails) == self._shown and not self._turn:  # names are there, too
+        is_complete = not (self._turn or (self._trails is not None and self._trails.is_late))
+        if (frame, size, names, trails) == self._shown and is_complete:
             return
-        self._shown = frame, names, trails
+        self._shown = frame, size, names, trails
         with self._server.atomic():
             if frame.names != self._drones:
                 self._begin(frame)
             for swarm in self._swarms:
-                swarm.show(frame, seconds)
-            self._show_names(frame, visible=names)
+                swarm.show(frame, seconds, size)
+            self._show_names(frame, size, visible=names)
             if self._trails is not None:
                 self._trails.show(frame, visible=trails)
 
-    def _show_names(self, frame: Frame, *, visible: bool) -> None:
+    def _show_names(self, frame: Frame, size: float, *, visible: bool) -> None:
         """Move the names with the drones, those of many drones less often."""
         self._turn = (self._turn + 1) % (1 + len(self._labels) // _NAMES_A_FRAME)
         if visible == self._has_names and self._turn:
@@ -109,7 +111,7 @@ class Drawing:
         for label, position in zip(self._labels, frame.position):
             label.visible = visible
             if visible:
-                label.position = position + _ABOVE
+                label.position = position + size * _ABOVE
 
     def _begin(self, frame: Frame) -> None:
         """Make the drones anew, after their number, names or looks have changed."""
@@ -139,7 +141,7 @@ class Swarm:
     """
 
     def __init__(self, scene: Any, looks: Looks, rows: np.ndarray, frame: Frame) -> None:
-        self._looks, self._rows = looks, rows
+        self._looks, self._rows, self._size = looks, rows, 1.0
         self._angles = np.zeros((len(rows), len(looks.rotors)))
         upright = np.tile(np.array([1, 0, 0, 0], np.float32), (len(rows), 1))
         positions, name = frame.position[rows], f"/drones{rows[0]}"
@@ -166,8 +168,13 @@ class Swarm:
         """Remove the drones."""
         self._body.remove()  # and the rotors below it
 
-    def show(self, frame: Frame, seconds: float) -> None:
-        """Move the drones, and let their rotors turn for some seconds."""
+    def show(self, frame: Frame, seconds: float, size: float) -> None:
+        """Move the drones, so many times as large as they are; rotors turn for some seconds."""
+        if size != self._size:
+            self._size = size
+            for handle in (self._body, *(handle for handle, _ in self._rotors)):
+                count = len(handle.batched_positions)
+                handle.batched_scales = np.full(count, size, np.float32)
         position, attitude = frame.position[self._rows], frame.attitude[self._rows]
         self._body.batched_positions = position.astype(np.float32)
         self._body.batched_wxyzs = xyzw_to_wxyz(attitude).astype(np.float32)
@@ -184,14 +191,22 @@ class Swarm:
                 zero = np.zeros_like(half)
                 turn = np.stack([zero, zero, np.sin(half), np.cos(half)], axis=-1)
                 in_drone = multiply(np.broadcast_to(rotor.attitude, turn.shape), turn)
-                places.append(position + body_to_world(attitude, rotor.position))
+                places.append(position + body_to_world(attitude, size * rotor.position))
                 turns.append(multiply(attitude, in_drone))
             handle.batched_positions = np.concatenate(places).astype(np.float32)
             handle.batched_wxyzs = xyzw_to_wxyz(np.concatenate(turns)).astype(np.float32)
 
 
 class Trails:
-    """Lines behind the drones, in one node of the scene."""
+    """Lines behind the drones, in one node of the scene.
+
+    Args:
+        scene: The scene.
+        names: The drones.
+
+    Attributes:
+        is_late: Whether there are places that are not drawn yet.
+    """
 
     def __init__(self, scene: Any, names: Sequence[str]) -> None:
         length = min(_TRAIL, _ALL_TRAILS // max(len(names), 1))
@@ -199,6 +214,7 @@ class Trails:
         self._colors = np.array([color_of(number) for number in range(len(names))])
         self._scene, self._wait = scene, 0
         self._handle: Any = None
+        self.is_late = False
 
     def remove(self) -> None:
         """Remove the lines."""
@@ -214,12 +230,15 @@ class Trails:
                 points.clear()
             if step > _TRAIL_STEP:
                 points.append(position)
+                self.is_late = True
         self._wait = max(self._wait - 1, 0)
         if not visible:
             self.remove()
+            self.is_late = False
         elif self._wait == 0:
             self._wait = _TRAIL_PERIOD
             self._draw()
+            self.is_late = False
 
     def _draw(self) -> None:
         lines, colors = [], []

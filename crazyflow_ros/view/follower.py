@@ -106,7 +106,7 @@ class Follower:
         self._looks: Looks | None = None
         self.parameters: dict[str, Any] = {}
         self._is_asking = False
-        self._is_there = False
+        self._is_there = self._is_silent = False
         self._calls: dict[Future[Any], tuple[float, str]] = {}
         self._clients: dict[str, Any] = {}
         self._unsent: list[tuple[Future[Any], Any, Any, float]] = []
@@ -140,9 +140,19 @@ class Follower:
         return self._name
 
     @property
+    def domain(self) -> int:
+        """The ROS domain in which the simulator is looked for."""
+        return int(self._context.get_domain_id())
+
+    @property
     def is_there(self) -> bool:
         """Whether the simulator runs."""
         return self._is_there
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a simulator of this name runs that does not publish where its drones are."""
+        return self._is_silent
 
     @property
     def world(self) -> list[Shape] | None:
@@ -273,8 +283,8 @@ class Follower:
 
     def _look(self) -> None:
         """Notice whether the simulator has come or gone, and calls that nobody answers."""
-        publishers = self.node.count_publishers(f"{self._name}/odometry")
-        self._is_there = publishers > 0
+        self._is_there = self._publishes("odometry")
+        self._is_silent = not self._is_there and self._publishes("status")
         if not self._is_there:
             self.parameters = {}  # the next one may have others
         elif not self._is_asking:
@@ -292,6 +302,9 @@ class Follower:
         why = "does not answer" if self._is_there else "has no simulator"
         for future, name in zip(late, names):
             future.set_exception(CallError(f"{name} {why}"))
+
+    def _publishes(self, topic: str) -> bool:
+        return self.node.count_publishers(f"{self._name}/{topic}") > 0
 
     def _note_parameters(self, answer: Future[Any]) -> None:
         self._is_asking = False  # and ask again at the next look

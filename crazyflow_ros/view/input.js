@@ -5,9 +5,12 @@
   let socket = null;
   let wasActive = false;
 
+  // A dropdown keeps the focus after something was chosen, but is typed into only while it is open.
   const isTyping = (event) =>
     event.target instanceof HTMLElement &&
-    (event.target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName));
+    (event.target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) &&
+    event.target.type !== "checkbox" &&
+    event.target.ariaExpanded !== "false";
 
   const connect = () => {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
@@ -32,15 +35,22 @@
   };
 
   // Before viser, which would move its camera by the same keys.
-  const take = (event, change) => {
-    if (!KEYS.has(event.code) || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+  const stop = (event) => {
     event.preventDefault();
     event.stopImmediatePropagation();
-    change(event.code);
-    if (!event.repeat) send();
   };
-  window.addEventListener("keydown", (event) => take(event, (code) => held.add(code)), true);
-  window.addEventListener("keyup", (event) => take(event, (code) => held.delete(code)), true);
+  window.addEventListener("keydown", (event) => {
+    if (!KEYS.has(event.code) || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+    stop(event);
+    held.add(event.code);
+    if (!event.repeat) send();
+  }, true);
+  // Wherever the focus is by now: a key that is let go unnoticed would fly the drone on.
+  window.addEventListener("keyup", (event) => {
+    if (!held.delete(event.code)) return;
+    stop(event);
+    send();
+  }, true);
   window.addEventListener("blur", () => { held.clear(); send(); });
   setInterval(send, 50);
   connect();

@@ -45,7 +45,7 @@ class Page:
         sticks = Sticks()
         self.viewer = Viewer(address, port, sticks.take)
         server, shown = self.viewer.server, self.viewer.shown
-        self._panel = Panel(server, follower, sticks, self._select, folder)
+        self._panel = Panel(self.viewer, follower, sticks, folder)
         self._overlays = Overlays(server, shown, follower)
         self._sensors = SensorDrawings(server, shown, follower)
         self._ended = threading.Event()
@@ -72,9 +72,6 @@ class Page:
             self._error = error
             traceback.print_exc()
         self._panel.log.add(f"the page: {error}", ERROR)
-
-    def _select(self, drone: str) -> None:
-        self.viewer.selected = drone
 
     def _show(self) -> None:
         follower, viewer = self._follower, self.viewer

@@ -11,19 +11,22 @@ _ANGLE = 0.015  # rad, the same seen from the start of the ray, for drones far a
 _FARTHEST = 50.0  # m
 
 
-def drone_at(frame: Frame, origin: np.ndarray, direction: np.ndarray) -> str | None:
+def drone_at(
+    frame: Frame, origin: np.ndarray, direction: np.ndarray, size: float = 1.0
+) -> str | None:
     """Return the nearest drone on a ray, or None.
 
     Args:
         frame: The drones.
         origin: Start of the ray [m], shape (3,).
         direction: Its direction, shape (3,).
+        size: How many times as large as they are the drones are drawn.
     """
     direction = direction / np.linalg.norm(direction)
     away = frame.position - origin
     along = away @ direction
     beside = np.linalg.norm(away - along[:, None] * direction, axis=1)
-    is_hit = (along > 0) & (beside < np.maximum(_NEAR, _ANGLE * along))
+    is_hit = (along > 0) & (beside < np.maximum(size * _NEAR, _ANGLE * along))
     if not is_hit.any():
         return None
     return frame.names[int(np.argmin(np.where(is_hit, along, np.inf)))]

@@ -26,7 +26,7 @@ with extra("record"):
 
 _PERIOD = 1 / 30  # s of wall time between two frames
 _BACK = NS // 2  # ns before a time in which messages that hold at it are looked for
-_SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4", "10")
+_SPEEDS = {f"{factor:g} ×": factor for factor in (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)}
 
 
 class Recording:
@@ -133,7 +133,7 @@ class RecordingPage:
             step = self._length / 1000
             self._bar: Any = gui.add_slider("Time [s]", 0.0, self._length, step, 0.0)
             self._button = gui.add_button("Pause")
-            self._speed = gui.add_dropdown("Speed", _SPEEDS, initial_value="1")
+            self._speed = gui.add_dropdown("Speed", tuple(_SPEEDS), initial_value="1 ×")
         self._plays, self._seconds = True, 0.0
         self._button.on_click(self._toggle)
         self._bar.on_update(self._move)
@@ -146,7 +146,7 @@ class RecordingPage:
         while not self._ended.wait(_PERIOD):
             before, elapsed = time.monotonic(), time.monotonic() - before
             if self._plays and self.viewer.server.get_clients():
-                self._seconds += elapsed * float(self._speed.value)
+                self._seconds += elapsed * _SPEEDS[self._speed.value]
                 if self._seconds > self._length:
                     self._seconds = 0.0
                 self._bar.value = round(self._seconds, 3)

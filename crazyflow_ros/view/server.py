@@ -44,6 +44,7 @@ _INPUT_SCRIPT = "input.js"
 _PROTOCOL = f"viser-v{viser.__version__}"
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
+StickListener = Callable[[int, str | None], None]
 ProcessRequest = Callable[[ServerConnection, Request], Response | None]
 
 
@@ -54,16 +55,17 @@ class Guard:
         address: Address on which the server listens.
         token: What a browser has to know; empty: nothing.
         sticks: Receives the text of each message about keys and gamepads, or None when the
-            connection of a tab ends, with a number for the tab.
+            connection of a tab ends, with a number for the tab. None: keys move the camera, as in
+            every page of viser.
 
     Attributes:
         page: The server whose inputs may be changed; None: it has not started.
     """
 
-    def __init__(self, address: str, token: str, sticks: Callable[[int, str | None], None]) -> None:
+    def __init__(self, address: str, token: str, sticks: StickListener | None) -> None:
         self._is_local, self._token, self._sticks = is_loopback(address), token, sticks
         self._tabs = 0
-        self._script = f"<script>{_script()}</script>".encode()
+        self._script = b"" if sticks is None else f"<script>{_script()}</script>".encode()
         self.page: viser.ViserServer | None = None
 
     def refusal(self, request: Request) -> str | None:
@@ -125,8 +127,9 @@ class Guard:
                 return
             self._tabs += 1
             try:
-                if connection.request is not None and _path(connection.request) == STICKS:
-                    await self._receive_sticks(connection)
+                request, sticks = connection.request, self._sticks
+                if sticks is not None and request is not None and _path(request) == STICKS:
+                    await self._receive_sticks(connection, sticks)
                 elif connection.subprotocol != _PROTOCOL:
                     await connection.close(1002, f"expected the protocol {_PROTOCOL}")
                 else:
@@ -157,21 +160,21 @@ class Guard:
         inputs = (panel._gui_input_handle_from_uuid.get(uuid) for panel in panels)
         return next(filter(None, inputs), None)
 
-    async def _receive_sticks(self, connection: ServerConnection) -> None:
+    async def _receive_sticks(self, connection: ServerConnection, sticks: StickListener) -> None:
         tab, throttle = id(connection), Throttle()
         try:
             async for message in connection:
                 await throttle.wait()
                 if isinstance(message, str):
-                    self._sticks(tab, message)
+                    sticks(tab, message)
         except ConnectionClosed:
             pass
         finally:
-            self._sticks(tab, None)
+            sticks(tab, None)
 
 
 def start(
-    address: str, port: int, title: str, token: str, sticks: Callable[[int, str | None], None]
+    address: str, port: int, title: str, token: str, sticks: StickListener | None
 ) -> viser.ViserServer:
     """Start the server.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import viser
 
 from crazyflow_ros.view import server
@@ -11,6 +9,7 @@ from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.cameras import Cameras
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.server import StickListener
 from crazyflow_ros.view.shown import Shown
 
 ADDRESS, PORT = "127.0.0.1", 8080
@@ -39,7 +38,7 @@ class Viewer:
         self,
         address: str = ADDRESS,
         port: int = PORT,
-        sticks: Callable[[int, str | None], None] = lambda tab, text: None,  # noqa: ARG005
+        sticks: StickListener | None = None,
     ) -> None:
         token = "" if is_loopback(address) else new_token()
         self.server: viser.ViserServer = server.start(address, port, "crazyflow_ros", token, sticks)
@@ -63,8 +62,9 @@ class Viewer:
         moves = frame.time_ns != self._last_ns
         self._last_ns = frame.time_ns
         names, trails = bool(self.shown.names.value), bool(self.shown.trails.value)
-        self.drawing.show(frame, seconds if moves else 0.0, names=names, trails=trails)
-        self._cameras.move(frame, self.selected)
+        size = float(self.shown.size.value)
+        self.drawing.show(frame, seconds if moves else 0.0, size=size, names=names, trails=trails)
+        self._cameras.move(frame, self.selected, size)
 
     def close(self) -> None:
         """Stop the server."""

@@ -46,3 +46,14 @@ def test_not_before_its_time_is_over() -> None:
 def test_what_does_not_matter_is_no_distance() -> None:
     arrival = Arrival(np.array([1.0, np.nan, np.nan]), 0.0, 0.0)
     assert arrival.look(0.0, np.array([1.0, 7.0, 7.0]), 0.0)
+
+
+def test_a_drone_that_rests_elsewhere_is_stuck() -> None:
+    arrival, pos, moved = Arrival(GOAL, 0.0, 1.0), GOAL + 0.3, GOAL + 0.35
+    times = np.arange(0.0, 10.0, PERIOD)
+    stuck = []
+    for time in times:  # it moves once, after 3 s
+        assert not arrival.look(time, moved if time > 3.0 else pos, 0.0)
+        stuck.append(arrival.is_stuck)
+    assert times[stuck.index(True)] == pytest.approx(3.1 + 5.0, abs=1.5 * PERIOD)
+    assert all(stuck[stuck.index(True) :])

@@ -164,6 +164,8 @@ def test_a_drone_with_a_steady_error_arrives() -> None:
     script = FLIGHT.replace("FLY", fly).replace("stepping", 'namespace="/a", stepping')
     with SimulatorProcess(DOMAIN, arguments):
         done = run("-c", script)
+        listed = command("list", "--namespace", "/a")
+    assert listed.returncode == 0 and "cf0: (0.5" in listed.stdout
     assert done.returncode == 0, done.stderr
     assert all(1.05 < float(z) < 1.1 for z in done.stdout.split()), done.stdout
 
@@ -180,6 +182,10 @@ def test_the_command_line(simulator: SimulatorProcess) -> None:
     assert "cf1: (0.5" in listed and "/cf1/takeoff  crazyflie_interfaces/srv/Takeoff" in listed
     echoed = command("echo", "/cf1/pose", "--once").stdout
     assert "frame_id: map" in echoed and "z: 0.8" in echoed
+    # covariances are arrays of NumPy
+    assert "covariance:\n  - 0.0\n" in command("echo", "/cf1/odom", "--once").stdout
+    low = command("go-to", "cf1", "0.5", "0.5", "-1")
+    assert low.returncode == 1 and re.search(r"it rests 1\.\d\d m from its goal, at", low.stderr)
     assert command("land", "cf1").returncode == 0
     refused = command("land", "cf1")
     assert refused.returncode == 1
@@ -191,6 +197,75 @@ def test_the_command_line(simulator: SimulatorProcess) -> None:
         assert command(*words).returncode == 0
     running = command("step", "5")
     assert running.returncode == 1 and "not paused" in running.stderr
+    negative = command("step", "-1")
+    assert negative.returncode == 1
+    assert negative.stderr.startswith("step: crazyflow/step_simulation cannot be called with ")
+
+
+def test_drones_that_come_and_go(simulator: SimulatorProcess) -> None:
+    fly = """from simulation_interfaces.msg import Resource
+    from simulation_interfaces.srv import DeleteEntity, SpawnEntity
+    resource = Resource(uri="cf2x_L250")
+    spawn = "crazyflow/spawn_entity"
+    simulation.call(SpawnEntity, spawn, 300.0, name="new", entity_resource=resource)
+    print(*simulation.drones)
+    simulation.drone("new").takeoff(0.5)
+    simulation.call(DeleteEntity, "crazyflow/delete_entity", entity="cf0")
+    print(*simulation.drones)
+    before = simulation.time_ns
+    simulation.step(5)
+    print(simulation.time_ns - before)
+    try:
+        simulation.drone("cf0")
+    except SimulationError as error:
+        print(error)
+    simulation.call(SpawnEntity, spawn, 300.0, name="cf0", entity_resource=resource)
+    simulation.call(DeleteEntity, "crazyflow/delete_entity", entity="new")"""
+    done = run("-c", FLIGHT.replace("FLY", fly), timeout=600.0)
+    assert done.returncode == 0, done.stderr
+    came, went, stepped, error = done.stdout.splitlines()
+    assert sorted(came.split()) == ["cf0", "cf1", "new"] and sorted(went.split()) == ["cf1", "new"]
+    assert int(stepped) == 5 * 2_000_000
+    assert error.startswith("there is no drone 'cf0', have ")
+
+
+def test_output_that_nobody_reads_is_no_error(simulator: SimulatorProcess) -> None:
+    words = f"{sys.executable} -m crazyflow_ros echo /cf0/odom | head -n 1"
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(DOMAIN)}
+    done = subprocess.run(
+        words, shell=True, env=environment, timeout=TIMEOUT, text=True, capture_output=True,
+        check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.stdout == "header:\n"
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+
+
+def test_a_client_without_a_simulator_says_for_what_it_waits() -> None:
+    script = """
+from crazyflow_ros.client import SimulationError, SimulatorClient
+
+try:
+    SimulatorClient("nobody", timeout=4.0)
+except SimulationError as error:
+    print(error)
+"""
+    done = run("-c", script)
+    assert "there is no service nobody/get_parameters yet; waiting for at most 4 s" in done.stderr
+    assert done.stdout == (
+        "there is no service nobody/get_parameters, within 4 s; "
+        f"is a simulator running in ROS domain {DOMAIN}?\n"
+    )
+
+
+def test_a_wrong_domain_is_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "ROS_DOMAIN_ID", "seven")
+    words = [sys.executable, "-m", "crazyflow_ros", "list"]
+    done = subprocess.run(
+        words, timeout=TIMEOUT, text=True, capture_output=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("list: failed to initialize rcl: ROS_DOMAIN_ID is not")
+    assert "Traceback" not in done.stderr
 
 
 def test_what_nobody_knows_is_refused() -> None:

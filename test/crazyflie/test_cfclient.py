@@ -27,7 +27,6 @@ from crazyflow_ros.scene.frames import rpy
 _DRIVER = Path(__file__).with_name("cfclient_driver.py")
 _TIMEOUT = 400.0  # s
 _LATENESS = 2.0  # s that widgets may lag behind; they are updated ten times a second
-_KEPT = "parameter pid_attitude.yaw_kp is kept, and has no effect in the simulator"
 
 
 class Session:
@@ -122,12 +121,11 @@ def test_all_parameters_are_shown_and_one_is_set(session: Session) -> None:
     assert flat["pid_rate.yaw_ki"][3] == "16.7"
     assert flat["pid_attitude.yaw_kp"][3:] == [shown["default"][0], ""] == ["6", ""]
     assert shown["after"]["pid_attitude"]["yaw_kp"][3:] == ["7.5", "7.5"]
-    assert f"cf0: {_KEPT}" in session.log
+    assert not any("pid_attitude.yaw_kp" in line for line in session.log)  # it has an effect
 
 
 def test_the_console_says_what_has_no_effect(session: Session) -> None:
     lines = session.shown["console"].splitlines()
-    assert _KEPT in lines
     tried = ("system.taskDump", "system.assertInfo", "health.startPropTest", "health.startBatTest")
     for name in (*tried, "system.storageStats"):
         assert f"parameter {name} is kept, and has no effect in the simulator" in lines

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, crazyflies, free_port
+from crazyflie_helpers import MODEL, Crazyflies, crazyflies, free_port
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.flight import FlightState, FullState, Takeoff
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.flight import AttitudeThrust, FlightState, FullState, Takeoff
 from crazyflow_ros.runtime import Snapshot
 
 pytest.importorskip("cflib", reason="cflib is not installed")
@@ -143,17 +144,30 @@ def test_a_swarm_flies(served: Crazyflies, tmp_path: Path) -> None:
     assert state(served, 8) is FlightState.idle
 
 
-def test_logs_are_the_state(served: Crazyflies, tmp_path: Path) -> None:
+LOGGED: dict[str, Callable[[Snapshot], float]] = {
+    "stateEstimate.x": lambda s: s.pos[0, 0],
+    "stateEstimate.z": lambda s: s.pos[0, 2],
+    "stateEstimate.vx": lambda s: s.vel[0, 0],
+    "stabilizer.pitch": lambda s: -np.degrees(2 * (s.quat[0, 3] * s.quat[0, 1])),
+    "gyro.y": lambda s: np.degrees(s.ang_vel[0, 1]),
+    "acc.z": lambda s: s.specific_force[0, 2] / 9.81,
+}
+MORE_LOGGED: dict[str, Callable[[Snapshot], float]] = {
+    # Ten counts a pixel, of which 35 cover 0.71674 rad, in 10 ms.
+    "motion.deltaY": lambda s: (s.ang_vel[0, 1] - s.body_vel[0, 0] / s.pos[0, 2]) * 3.5 / 0.71674,
+    "rpm.m1": lambda s: s.rotor_vel[0, 0] * 30 / np.pi,
+    "motor.m3_rpm": lambda s: s.rotor_vel[0, 2] * 30 / np.pi,
+    "posCtl.bodyX": lambda s: s.pos[0, 0],  # it looks along x
+    "posCtl.bodyVX": lambda s: s.vel[0, 0],
+}
+
+
+@pytest.mark.parametrize("names", [LOGGED, MORE_LOGGED])
+def test_logs_are_the_state(
+    served: Crazyflies, tmp_path: Path, names: dict[str, Callable[[Snapshot], float]]
+) -> None:
     """At the instants of their stamps, in the firmware's units and signs."""
     flown(served)
-    names = {
-        "stateEstimate.x": lambda s: s.pos[0, 0],
-        "stateEstimate.z": lambda s: s.pos[0, 2],
-        "stateEstimate.vx": lambda s: s.vel[0, 0],
-        "stabilizer.pitch": lambda s: -np.degrees(2 * (s.quat[0, 3] * s.quat[0, 1])),
-        "gyro.y": lambda s: np.degrees(s.ang_vel[0, 1]),
-        "acc.z": lambda s: s.specific_force[0, 2] / 9.81,
-    }
     config = LogConfig("state", 20)
     for name in names:
         config.add_variable(name, "float")
@@ -169,7 +183,8 @@ def test_logs_are_the_state(served: Crazyflies, tmp_path: Path) -> None:
             for name, value in names.items():
                 expected = value(by_time[stamp])
                 # The pitch is nearly twice the product above where the roll is small.
-                assert values[name] == pytest.approx(expected, abs=0.05, rel=0.02), name
+                near = 1.0 if name.startswith("motion") else 0.05  # a whole number
+                assert values[name] == pytest.approx(expected, abs=near, rel=0.02), name
     assert compared > 40
     later = entries[1:]  # the first one comes at once
     assert not any((b[0] - a[0]) % 20 for a, b in pairwise(later))
@@ -217,6 +232,37 @@ def test_the_attitude_that_the_controller_wants_is_logged(
             found = [values for (_, values, _), _ in zip(logger, range(20))]
         wanted, has = (np.mean([v[name] for v in found]) for name in found[0])
         assert has == pytest.approx(wanted, rel=0.05) and 30_000 < wanted < 60_000
+
+
+def test_the_output_of_the_controller_is_logged(served: Crazyflies, tmp_path: Path) -> None:
+    """With the firmware's mixer and the figures of the rotors, these change their speed by it."""
+    flown(served)
+    config = LogConfig("output", 10)
+    for name in ("thrust", "roll", "pitch", "yaw"):
+        config.add_variable(f"ctrlMel.cmd_{name}", "float")
+    for i in range(1, 5):
+        config.add_variable(f"rpm.m{i}", "uint16_t")
+    tilted = AttitudeThrust(0.15, -0.1, 0.8, 0.33)
+    with connected(served, tmp_path) as cf, SyncLogger(cf, config) as logger:
+        next(logger)
+        served.physics.command("cf0", tilted)  # it lapses after half a second
+        rows = [(at, *values.values()) for (at, values, _), _ in zip(logger, range(31))]
+    found = np.array(rows)[1:]
+    assert (np.diff(found[:, 0]) == 10).all(), found[:, 0]  # ms, no packet was lost
+    found = found[:, 1:]
+    mixer = np.array([[1, -0.5, 0.5, 1], [1, -0.5, -0.5, -1], [1, 0.5, -0.5, 1], [1, 0.5, 0.5, -1]])
+    figures, has = load_drone(MODEL), found[:, 4:]
+    k0, k1, k2 = figures["rpm2thrust"]
+    thrust = found[:, :4] @ mixer.T / 65535 * figures["thrust_max"]
+    wanted = (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust))) / (2 * k2)
+    rise, rise2, fall, fall2 = figures["rotor_dyn_coef"]
+    w, h = ((x[1:] + x[:-1]) / 2 for x in (wanted, has))
+    up, down = (a * (w - h) + b * (w**2 - h**2) for a, b in ((rise, rise2), (fall, fall2)))
+    expected, change = np.where(w > h, up, down), np.diff(has, axis=0) / 0.01
+    for axis, unmixed in enumerate(np.linalg.inv(mixer)):
+        x, y = expected @ unmixed, change @ unmixed
+        assert np.corrcoef(x, y)[0, 1] > 0.9, axis
+        assert np.polyfit(x, y, 1)[0] == pytest.approx(1.0, abs=0.15), axis
 
 
 def test_integers_compressed_values_and_half_precision(served: Crazyflies, tmp_path: Path) -> None:
@@ -345,6 +391,16 @@ def test_rates_are_flown(tmp_path: Path) -> None:
             lambda: turns(lambda: told.send_setpoint(60.0, 30.0, 0.0, 50000), (60.0, 30.0)),
             "rates with the old type",
         )
+        config = LogConfig("wanted", 20)
+        for name in ("rollRate", "pitchRate"):
+            config.add_variable(f"controller.{name}", "float")
+        with SyncLogger(cf, config) as logger:
+            deadline = time.monotonic() + T
+            for _, values, _ in logger:
+                told.send_setpoint(60.0, 30.0, 0.0, 50000)
+                if np.allclose(list(values.values()), (60.0, -30.0)):  # with their sign
+                    break
+                assert time.monotonic() < deadline, values
         until(
             lambda: turns(
                 lambda: told.send_setpoint_manual(-60.0, -30.0, 0.0, 75, True), (-60.0, -30.0)
@@ -515,6 +571,7 @@ def test_gains_change_the_flight(tmp_path: Path) -> None:
     with crazyflies(2, controller="pid") as served, connected(served, tmp_path) as cf:
         flown(served)
         assert cf.param.get_value("posCtlPid.zKp") == "2.0"
+        checkpoint = served.physics.checkpoint().result(T)
         slow = {"posCtlPid.zKp": "0.25", "posCtlPid.zKi": "0.0"}
         for name, value in slow.items():
             cf.param.set_value(name, value)
@@ -542,9 +599,13 @@ def test_gains_change_the_flight(tmp_path: Path) -> None:
             refused = f"posCtlPid.zKp {why}"
             until(lambda r=refused: any(r in x for x in served.log), refused)  # type: ignore[misc]
         assert cf.param.get_value("posCtlPid.zKp") == "0.25"
-        cf.param.set_value("posCtlPid.zKd", "0.1")
-        kept = "cf0: parameter posCtlPid.zKd is kept, and has no effect in the simulator"
+        cf.param.set_value("pid_attitude.attFiltCut", "10")
+        kept = "cf0: parameter pid_attitude.attFiltCut is kept, and has no effect in the simulator"
         until(lambda: kept in served.log, "a note")
+        # A checkpoint has its gains, and the parameters show them.
+        served.physics.restore(checkpoint).result(T)
+        until(lambda: cf.param.get_value("posCtlPid.zKp") == "2.0", "the gain of the checkpoint")
+        assert served.physics.checkpoint().result(T).about["gains"] == {}
 
 
 def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:

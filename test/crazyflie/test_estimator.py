@@ -80,7 +80,7 @@ def test_a_script_that_resets_the_estimator_flies(served: Crazyflies, tmp_path: 
     assert program.returncode == 0 and "landed" in output, output
     now = served.physics.snapshot
     assert now.believed is not None
-    # It has drifted, and lands where it believes to be 0.5 m ahead and to the left.
+    # It has drifted, and lands where it believes it is 0.5 m ahead and to the left.
     assert np.abs(now.believed.pos[0, :2] - 0.5).max() < 0.2
     assert 1e-3 < np.abs(now.pos[0, :2] - now.believed.pos[0, :2]).max() < 0.5
 

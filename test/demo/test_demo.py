@@ -1,5 +1,6 @@
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
+from paths import ROOT
 from rclpy.serialization import serialize_message
 
 from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
@@ -120,7 +122,19 @@ def test_arguments_have_defaults_and_are_read() -> None:
     assert Arguments.parse([]).n_drones == 4
     given = Arguments.parse(["n_drones:=1", "real_time_factor:=0", "plot:=a/b.svg"])
     assert (given.n_drones, given.real_time_factor, given.plot) == (1, 0.0, "a/b.svg")
-    assert "n_drones:=4" in usage()
+    assert Arguments.parse(["view:=false"]) == Arguments.parse([])
+    assert "n_drones:=4" in usage() and "view:=false" in usage()
+
+
+def test_what_make_sim_passes_on_is_understood() -> None:
+    made = subprocess.run(
+        ["make", "-n", "sim", "VIEW=1", "CAMERAS=1", "ARGS=duration:=20"], cwd=ROOT, text=True,
+        capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    (words,) = re.findall(r"-m crazyflow_ros\.demo (.*)", made)
+    given = Arguments.parse(words.split())
+    assert (given.view, given.duration) == (True, 20.0)
+    assert (ROOT / given.sensors).is_file()
 
 
 @pytest.mark.parametrize(
@@ -130,6 +144,7 @@ def test_arguments_have_defaults_and_are_read() -> None:
         ("n_drones:=two", "got 'two'"),
         ("real_time_factor:=-1", "real_time_factor: expected a number of at least 0, got '-1'"),
         ("real_time_factor:=nan", "got 'nan'"),
+        ("view:=yes", "view: expected true or false, got 'yes'"),
         ("duration:=5", "duration: expected a number of at least 20, got '5'"),
         ("drone_model:=dji", f"one of {', '.join(Drone)}, got 'dji'"),
         ("plot:=flight", "ends in .png"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -21,19 +24,33 @@ START, ANSWER = 180.0, 60.0  # s
 PLACE = re.compile(rb"x +(-?[\d.]+)  y +(-?[\d.]+)  z +(-?[\d.]+) m")
 
 
+def columns(terminal: int, width: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+
+
+def places(shown: bytes) -> list[bytes]:
+    """The whole lines that say where the drone is, without what erases a line.
+
+    Warnings, such as those of a busy machine, are printed in full.
+    """
+    lines = shown.replace(b"\x1b[K", b"").split(b"\r")[1:-1]
+    return [line for line in lines if line.startswith(b"  x")]
+
+
 def test_keys_fly_the_drone(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     environment = {
         **os.environ,
         "ROS_DOMAIN_ID": str(own_domain("test_keyboard")),
         "PYTHONPATH": str(ROOT),
+        "COLUMNS": "80",  # which shells export, and do not change in a program that runs
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "crazyflow_ros.demo.keyboard"],
         stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, env=environment,
         start_new_session=True,
     )  # fmt: skip
-    os.close(theirs)
+    columns(theirs, 80)
     shown = b""
 
     def read(seconds: float) -> None:
@@ -58,9 +75,20 @@ def test_keys_fly_the_drone(tmp_path: Path) -> None:
 
     try:
         until(lambda: True, b"", START)
+        os.write(ours, b"l")
+        refusal = b"cf0/land is refused: cf0: land needs a drone in the air, it is idle\r\n"
+        until(lambda: refusal in shown, b"")
         os.write(ours, b"t")
         until(lambda: place()[2] > 0.9, b"")
         until(lambda: place()[0] > 0.5, b"w")
+        # It stays in one line of the terminal, also after this became narrower.
+        columns(theirs, 20)
+        before = len(shown)
+        until(lambda: any(len(line) < 20 for line in places(shown[before:])), b"")
+        before = len(shown)
+        until(lambda: len(places(shown[before:])) > 5, b"")
+        assert all(len(line) < 20 for line in places(shown[before:]))
+        columns(theirs, 80)
         os.write(ours, b"l")
         until(lambda: place()[2] < 0.03, b"")
         os.write(ours, b"q")
@@ -68,6 +96,7 @@ def test_keys_fly_the_drone(tmp_path: Path) -> None:
     finally:
         process.kill()
         os.close(ours)
+        os.close(theirs)
 
 
 def test_it_needs_a_terminal() -> None:

@@ -25,8 +25,22 @@ NEW = {
     },
     Controller.pid: {
         "state.vel_kp": np.array([0.3, 0.2, 0.1]),
+        "state.vel_kd": np.array([0.02, 0.03, 0.01]),
+        "state.kff": np.array([0.3, 0.2, -0.01]),
+        "state.tilt_max": np.array([0.1, 0.2]),
+        "attitude.rate_kff": np.array([2e-4, 1e-4, 3e-4]),
         "state.thrust_base": np.array(0.3),
         "attitude.rate_kp": np.array([2e-3, 1e-3, 3e-3]),
+    },
+    Controller.indi: {
+        "state.kp": np.array([2.0, 1.5, 3.0]),
+        "state.tilt_max": np.array(0.1),
+        "attitude.kw": np.array([20.0, 15.0, 30.0]),
+    },
+    Controller.brescianini: {
+        "state.tau": np.array([0.5, 0.4, 0.6]),
+        "state.fairness": np.array(0.5),
+        "attitude.tau": np.array(0.3),
     },
 }
 
@@ -60,7 +74,7 @@ def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
     engine = Engine(config, ("own", "tuned"))
     for name, values in NEW[controller].items():
         engine.tune("tuned", controller, {name: values})
-    with pytest.raises(ValueError, match=r"the gain state\.no has no effect here, have state\.kp"):
+    with pytest.raises(ValueError, match=r"the gain state\.no has no effect here, have state\."):
         engine.tune("tuned", controller, {"state.no": np.zeros(3)})
     other = next(c for c in NEW if c is not controller)
     engine.tune("own", other, NEW[other])  # of a controller that does not fly
@@ -98,6 +112,17 @@ def test_firmware_parameters_cover_the_gains_in_the_units_of_the_firmware() -> N
         "posCtlPid.xVelMax": 1,
         "posCtlPid.thrustBase": 36000,
         "posCtlPid.thrustMin": 20000,
+        "posCtlPid.rLimit": 20,
+        "velCtlPid.vzKd": 0,
+        "ctrlINDI.ref_err_r": 5,
+        "ctrlINDI.ref_rate_q": 24,
+        "posCtrlIndi.K_xi_z": 1,
+        "posCtrlIndi.K_dxi_x": 5,
+        "posCtrlIndi.pq_clamping": 10,
+        "ctrlAtt.tau_z": 0.3,
+        "ctrlAtt.zeta_xy": 0.85,
+        "ctrlAtt.tau_rp": 0.25,
+        "ctrlAtt.coll_fairness": 0.25,
         "ctrlMel.kp_z": 1.25,
         "ctrlMel.kR_xy": 70000,
         "ctrlMel.i_range_m_z": 1500,
@@ -111,8 +136,12 @@ def test_firmware_parameters_cover_the_gains_in_the_units_of_the_firmware() -> N
         changed[controller] |= new.keys()
         assert gains.values()[name] == pytest.approx(2 * value + 1), name
     assert changed == {controller: set(names) for controller, names in GAINS.items()}
+    before = gains.values()
     with pytest.raises(ValueError, match=r"ctrlMel.mass must be within 1e\+07, got -1e\+08"):
         gains.set("ctrlMel.mass", -1e8)
+    with pytest.raises(ValueError, match=r"ctrlAtt.tau_xy: state.tau must be 0.001 s or longer"):
+        gains.set("ctrlAtt.tau_xy", 0.0)
+    assert gains.values() == before
 
 
 @pytest.mark.parametrize(

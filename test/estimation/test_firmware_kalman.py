@@ -6,14 +6,12 @@ The firmware is built from a checkout, in double precision: firmware/harness.c c
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from firmware_source import build, sources
 from kalman_flight import DISTANCE_STD, DT, POS_STD, QUAT_STD, Step, beliefs, flight
 
 FOLDERS = (
@@ -29,15 +27,9 @@ class Firmware:
     """The firmware's filter."""
 
     def __init__(self, source: Path, folder: Path) -> None:
-        for name in ABSENT:
-            (folder / name).touch()
-        here, library = Path(__file__).with_name("firmware"), folder / "kalman.so"
-        command = ["gcc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-DUNIT_TEST_MODE", "-w"]
-        command += ["-include", str(here / "host.h"), f"-I{folder}"]
-        command += [f"-I{source / name}" for name in FOLDERS] + [str(here / "harness.c")]
-        command += [str(source / f"modules/src/kalman_core/{name}.c") for name in SOURCES]
-        subprocess.run([*command, "-lm", "-o", str(library)], check=True)
-        self._library = ctypes.CDLL(str(library))
+        here = Path(__file__).with_name("firmware")
+        files = [f"modules/src/kalman_core/{name}" for name in SOURCES]
+        self._library = build(source, here, folder, folders=FOLDERS, files=files, absent=ABSENT)
 
     def _call(self, name: str, *values: object) -> None:
         given = [
@@ -82,12 +74,7 @@ class Firmware:
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> Firmware:
     """The filter of the checkout in CRAZYFLIE_FIRMWARE."""
-    root = os.environ.get("CRAZYFLIE_FIRMWARE")
-    if not root:
-        pytest.skip("CRAZYFLIE_FIRMWARE names no checkout of crazyflie-firmware")
-    if not shutil.which("gcc"):
-        pytest.skip("there is no gcc to build the firmware with")
-    return Firmware(Path(root) / "src", tmp_path_factory.mktemp("firmware"))
+    return Firmware(sources(), tmp_path_factory.mktemp("firmware"))
 
 
 @pytest.mark.parametrize("flies", [True, False])

@@ -159,7 +159,7 @@ def test_the_filter_can_be_differentiated() -> None:
 
     def drift(gyro):
         belief = kalman.begun((jnp.zeros(1), jnp.zeros(1), jnp.ones(1)), level(1))
-        for _ in range(20):
+        for _ in range(6):
             belief = after(belief, step.acc[:, None], gyro[:, None], flies, pixels, "flow")
         return belief.mean[0, 0]
 

@@ -10,16 +10,14 @@ drone on it, and landing in motion, which begins with a jolt in the firmware.
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import shutil
 import struct
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from firmware_source import build, sources
 
 from crazyflow_ros.flight import (
     Commander,
@@ -61,19 +59,19 @@ class Firmware:
     """The firmware's commander, built with floats of single or double precision."""
 
     def __init__(self, source: Path, folder: Path, *, wide: bool) -> None:
-        for name in ABSENT:
-            (folder / name).touch()
         # Packets have to hold numbers of double precision.
         packets = (source / "modules/interface/crtp.h").read_text()
         (folder / "crtp.h").write_text(re.sub(r"(MAX_DATA_SIZE) 30\b", r"\1 62", packets))
         here = Path(__file__).with_name("firmware")
-        library = folder / "commander.so"
-        command = ["gcc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-DUNIT_TEST_MODE"]
-        command += ["-DWIDE"] * wide + ["-include", str(here / "host.h"), f"-I{folder}"]
-        command += [f"-I{source / name}" for name in FOLDERS] + [str(here / "harness.c")]
-        command += [str(source / f"modules/src/{name}.c") for name in SOURCES]
-        subprocess.run([*command, "-lm", "-o", str(library)], check=True)
-        self._library = ctypes.CDLL(str(library))
+        self._library = build(
+            source,
+            here,
+            folder,
+            folders=FOLDERS,
+            files=[f"modules/src/{name}" for name in SOURCES],
+            absent=ABSENT,
+            flags=["-DWIDE"] * wide,
+        )
         self._now = ctypes.c_uint64.in_dll(self._library, "now_us")
         self._real = "d" if wide else "f"
 
@@ -290,14 +288,7 @@ class Flight:
 @pytest.fixture(scope="module")
 def source() -> Path:
     """The firmware's sources."""
-    checkout = os.environ.get("CRAZYFLIE_FIRMWARE", "")
-    if not checkout:
-        pytest.skip("CRAZYFLIE_FIRMWARE names no checkout of crazyflie-firmware, of 2026 or later")
-    if not shutil.which("gcc"):
-        pytest.skip("there is no gcc to build the firmware's commander with")
-    found = Path(checkout, "src")
-    assert found.is_dir(), f"CRAZYFLIE_FIRMWARE: there is no {found}"
-    return found
+    return sources()
 
 
 @pytest.mark.parametrize(

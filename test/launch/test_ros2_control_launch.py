@@ -69,6 +69,13 @@ def test_one_manager_takes_all_drones(launched: Launcher) -> None:
     ]
 
 
+def test_a_clock_of_its_own_is_kept(launched: Launcher) -> None:
+    """The simulator checks it: without lock-step it may be faster than the manager."""
+    processes = launched(3, mode="free_running", **{"publish_rates.clock": "500"})
+    (given,) = (p.parameters for p in processes if p.executable == "simulator")
+    assert (given["publish_rates.clock"], given["ros2_control.rate"]) == (500, 100)
+
+
 def test_each_drone_has_a_manager_in_its_namespace(launched: Launcher) -> None:
     processes = launched(5, drones="[a,b]", managers="each", controller="attitude")
     by_name = {f"{p.executable} {p.namespace}": p for p in processes}
@@ -85,8 +92,29 @@ def test_each_drone_has_a_manager_in_its_namespace(launched: Launcher) -> None:
 
 
 @pytest.mark.parametrize(
+    ("managers", "place", "description"),
+    [
+        ("one", "/sim", "robot_description:=/sim/crazyflow/robot_description"),
+        ("each", "/sim/a", ""),
+    ],
+)
+def test_managers_are_in_the_namespace_of_the_simulator(
+    launched: Launcher, managers: str, place: str, description: str
+) -> None:
+    processes = launched(3, drones="[a]", namespace="sim", managers=managers)
+    namespaces = {process.executable: process.namespace for process in processes}
+    assert namespaces == {"simulator": "/sim", "ros2_control_node": place, "spawner": place}
+    (manager,) = (p for p in processes if p.executable == "ros2_control_node")
+    assert [word for word in manager.command if "robot_description" in word] == (
+        [description] if description else []
+    )
+
+
+@pytest.mark.parametrize(
     ("argument", "value", "message"),
     [
+        ("ros2_control.rate", "50", "ros2_control.rate: expected '100', which .* got '50'"),
+        ("ros2_control.mode", "off", "ros2_control.mode: expected 'lock_step', .* got 'off'"),
         ("rate", "fast", "rate: expected a whole number of at least 1, got 'fast'"),
         ("n_drones", "0", "n_drones: expected a whole number of at least 1, got '0'"),
         ("drones", "[a,2b]", "drones: expected names like .* got '2b'"),
@@ -96,15 +124,18 @@ def test_each_drone_has_a_manager_in_its_namespace(launched: Launcher) -> None:
         ("controllers_file", "absent.yaml", "controllers_file: there is no file 'absent.yaml'"),
     ],
 )
-def test_wrong_argument_is_named(argument: str, value: str, message: str) -> None:
+def test_wrong_argument_is_named(
+    launched: Launcher, argument: str, value: str, message: str
+) -> None:
     with pytest.raises((ValueError, FileNotFoundError, RuntimeError), match=message):
         visit(FILE, **{argument: value})
 
 
-@pytest.mark.parametrize("file", [FILE, "sim.launch.py"])
+@pytest.mark.parametrize("file", [FILE, "sim.launch.py", "teleop.launch.py"])
 def test_an_argument_that_nobody_knows_is_refused(
-    file: str, monkeypatch: pytest.MonkeyPatch
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    Launcher(file, tmp_path, monkeypatch)  # has the packages
     argv = ["dynamic:=so_rpy", "n_drones:=2"]
     monkeypatch.setattr("sys.argv", ["ros2", "launch", "crazyflow_ros", file, *argv])
     message = rf"{file} has no argument 'dynamic' \(did you mean 'dynamics'\?\); it has control, "

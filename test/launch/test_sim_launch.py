@@ -7,6 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from ament_index_python.packages import PackageNotFoundError
 from launching import Launcher, description, visit
 
 FILE = "sim.launch.py"
@@ -170,3 +171,63 @@ def test_a_gamepad_flies_a_drone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "cmd_vel:=/kite/cmd_vel" in teleop.command
     axes = [value for name, value in teleop.parameters.items() if name.startswith("axis_")]
     assert sorted(axes) == [0, 1, 3, 4]  # no two do the same
+
+
+def test_a_gamepad_flies_one_of_several_drones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched = Launcher("teleop.launch.py", tmp_path, monkeypatch)
+    processes = launched(3, drone="cf1", n_drones="2", namespace="sim")
+    by_name = {process.executable: process for process in processes}
+    assert by_name["simulator"].parameters["drones"] == ["cf0", "cf1"]
+    assert "cmd_vel:=/sim/cf1/cmd_vel" in by_name["teleop_node"].command
+
+
+def test_a_gamepad_cannot_fly_a_drone_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="drone: expected one of cf0, cf1, got 'cf2'"):
+        visit("teleop.launch.py", drone="cf2", n_drones="2")
+
+
+@pytest.mark.parametrize(
+    ("file", "arguments", "package"),
+    [
+        ("sim.launch.py", {"rviz": "true"}, "rviz2"),
+        ("teleop.launch.py", {}, "teleop_twist_joy"),
+        ("ros2_control.launch.py", {}, "controller_manager"),
+    ],
+)
+def test_nothing_is_started_without_a_package(
+    file: str,
+    arguments: dict[str, str],
+    package: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """launch would end without the simulator that it has just started."""
+    launched = Launcher(file, tmp_path, monkeypatch)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    (tmp_path / "share/ament_index/resource_index/packages" / package).unlink()
+    assert launched(1, expected=1, **arguments) == []
+    with pytest.raises(PackageNotFoundError, match=package):
+        visit(file, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- kite", r"expected nodes by name, got \['kite'\]"),
+        ("/**: 5", r"expected ros__parameters of /\*\*, got 5"),
+        ("/**: {ros__parameters: [a]}", r"expected ros__parameters of /\*\*, got "),
+        ("{a: [", r"expected a YAML file \(.*line 1, column 6"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("file", "argument"), [(FILE, "params_file"), ("ros2_control.launch.py", "controllers_file")]
+)
+def test_a_file_without_parameters_is_refused(
+    tmp_path: Path, file: str, argument: str, text: str, message: str
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"{argument}: {message}"):
+        visit(file, **{argument: str(path)})

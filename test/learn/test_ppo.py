@@ -22,8 +22,9 @@ def test_advantages_are_the_sum_of_discounted_errors() -> None:
     rng = np.random.default_rng(0)
     horizon, n, discount, trace = 12, 5, 0.9, 0.8
     reward, value = rng.normal(size=(2, horizon, n))
-    last, ends = rng.normal(size=n), rng.random((horizon, n)) < 0.2
-    assert ends.any()
+    last, ends = rng.normal(size=n), rng.random((2, horizon, n)) < 0.2
+    ended, late = ends[0], ends[1] & ~ends[0]
+    assert ended.any() and late.any()
     expected = np.zeros((horizon, n))
     for i in range(n):
         for t in range(horizon):
@@ -31,11 +32,11 @@ def test_advantages_are_the_sum_of_discounted_errors() -> None:
             for k in range(t, horizon):
                 following = value[k + 1, i] if k + 1 < horizon else last[i]
                 error = reward[k, i] - value[k, i]
-                expected[t, i] += weight * (error + (0 if ends[k, i] else discount * following))
-                if ends[k, i]:
+                expected[t, i] += weight * (error + (0 if ended[k, i] else discount * following))
+                if ended[k, i] or late[k, i]:
                     break
                 weight *= discount * trace
-    found = advantages(reward, value, last, ends, discount, trace)
+    found = advantages(reward, value, last, ended, late, discount, trace)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -88,6 +89,6 @@ def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
     assert min(ratios) < 0.9 and max(ratios) > 1.1 and abs(mean).max() > 1 > abs(mean).min()
     zeros, acted = np.zeros((5, 2)), np.ones((5, 2), bool)
     acted[2, 0] = False  # a step that began an episode
-    samples = Samples(observation, action, old - constant, zeros, zeros, zeros, zeros, acted)
+    samples = Samples(observation, action, old - constant, *[zeros] * 5, acted)
     found = ppo.loss(vector, deviation, samples, advantage, target)
     np.testing.assert_allclose(found, np.mean(np.reshape(losses, (5, 2))[acted]), rtol=1e-4)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
+from paths import ROOT
+from rcl_interfaces.msg import Log
 from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -21,6 +25,7 @@ from crazyflow_ros.scene import frames
 
 DOMAIN = own_domain("test_ros_process")
 LONGEST = 2.0  # s from a signal to the end
+LONG = 60.0  # s
 
 Start = Callable[..., SimulatorProcess]
 
@@ -59,13 +64,37 @@ def test_wrong_arguments_end_it_with_one_line(start: Start) -> None:
     cases = {
         "drone_model:=x": f"drone_model: expected one of {', '.join(Drone)}, got 'x'",
         "publish_rates.imu:=300": "publish_rates.imu must divide the physics rate of 500 Hz, got",
+        "drones:=[]": "drones: expected at least one name, got []",
     }
     processes = [start("-p", argument) for argument in cases]
     for simulator, reason in zip(processes, cases.values(), strict=True):
         assert simulator.wait() == 2
         (line,) = [line for line in simulator.log.splitlines() if "FATAL" in line]
         assert reason in line
-        assert "Traceback" not in simulator.log
+        assert "Traceback" not in simulator.log and "compiling" not in simulator.log
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "-p", "freq:=1"], "expected arguments after --ros-args, got -p freq:=1"),
+        (["--ros-args", "freq:=1"], "expected arguments of ROS, such as -p name:=value, got "),
+    ],
+)
+def test_arguments_that_nobody_reads_are_refused(words: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "crazyflow_ros", *words]
+    done = subprocess.run(
+        command, cwd=ROOT, text=True, capture_output=True, timeout=LONG, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"simulator: {message}") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_nothing(closed: str) -> None:
+    words = f"{sys.executable} -m crazyflow_ros --ros-args -p drones:=[] {closed}"
+    done = subprocess.run(words, shell=True, cwd=ROOT, timeout=LONG, check=False)
+    assert done.returncode == 2  # as with open ones, see above
 
 
 FAILING = """
@@ -165,6 +194,18 @@ def test_two_simulators_do_not_disturb_each_other(pair: tuple[Client, Client]) -
         assert not a.node.count_publishers(absolute)
     status = b.latest(DiagnosticArray, "crazyflow/status").status[0]
     assert status.name == "/b/crazyflow: simulation"
+
+
+def test_refusals_in_a_namespace_are_on_rosout(pair: tuple[Client, Client]) -> None:
+    client, _ = pair
+    log = client.collect(Log, "/rosout")
+    client.publish("rolled/command", Float64MultiArray(data=[0.0]))
+
+    def told() -> list[Log]:
+        return [message for message in log if "rolled/command is ignored" in message.msg]
+
+    client.until(told, "the refusal")
+    assert [message.name for message in told()] == ["a.crazyflow"]
 
 
 def test_attitude_commands_are_forward_left_up(pair: tuple[Client, Client]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from real_manager import CHAIN, PREFIX, Flight, controller_states, memory_name
-from ros_client import Client, RosProcess, own_domain
+from ros_client import READY_TIMEOUT, Client, RosProcess, own_domain
 from std_msgs.msg import Float64MultiArray
 
 DOMAIN = own_domain(__name__)
@@ -65,8 +65,7 @@ def end(process: RosProcess) -> None:
     assert "[simulator-1]: process has finished cleanly" in process.log
     # Of ros2_control_node 5.16 this cannot be said: its statistics thread sometimes aborts it.
     # -11 is a crash.
-    silent = ("exit code -11", "Waiting for data on 'robot_description'")
-    for word in ("signal 'SIGTERM'", "signal 'SIGKILL'", "Traceback", *silent):
+    for word in ("signal 'SIGTERM'", "signal 'SIGKILL'", "Traceback", "exit code -11"):
         assert word not in process.log, process.log
 
 
@@ -88,7 +87,7 @@ def wait_for(
             return False
         return controllers <= {name for name, state in states.items() if state == "active"}
 
-    client.until(active, f"controllers of {namespace}/controller_manager", timeout=60)
+    client.until(active, f"controllers of {namespace}/controller_manager", READY_TIMEOUT)
 
 
 def test_position(launch: Start, client: Client) -> None:

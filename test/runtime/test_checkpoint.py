@@ -117,6 +117,9 @@ def test_a_flight_goes_on_from_a_file_bit_for_bit(physics, tmp_path):
 
 
 def test_another_process_goes_on_from_it_too(physics, tmp_path):
+    """With the gains that the drones have."""
+    gains = {"state.kp": [0.8, 0.5, 1.0], "state.mass": [0.05]}
+    physics.tune("cf0", "mellinger", gains).result(T)
     fly(physics)
     physics.reset(drones=["cf1"]).result(T)
     lives = physics.lives
@@ -133,6 +136,24 @@ def test_another_process_goes_on_from_it_too(physics, tmp_path):
         np.testing.assert_array_equal(numbers(other.step(200).result(T)), numbers(after))
     finally:
         other.stop()
+
+
+def test_a_checkpoint_brings_back_the_gains_that_flew(physics):
+    """Gains of the controller that flies and of others, also where there were none."""
+    fly(physics)
+    checkpoint, after = physics.checkpoint().result(T), physics.step(200).result(T)
+    assert checkpoint.about["gains"].get("cf1") is None
+    physics.tune("cf1", "mellinger", {"attitude.kR": [30_000.0] * 3}).result(T)
+    physics.tune("cf1", "pid", {"state.kd": [0.1] * 3}).result(T)
+    tuned = physics.checkpoint().result(T)
+    assert tuned.about["gains"]["cf1"]["pid"] == {"state.kd": [0.1] * 3}
+    physics.restore(checkpoint).result(T)
+    np.testing.assert_array_equal(numbers(physics.step(200).result(T)), numbers(after))
+    assert "cf1" not in physics.checkpoint().result(T).about["gains"]
+    old = Checkpoint(checkpoint.arrays, {k: v for k, v in checkpoint.about.items() if k != "gains"})
+    physics.restore(tuned).result(T)
+    physics.restore(old).result(T)
+    assert physics.checkpoint().result(T).about["gains"] == {}
 
 
 def test_what_is_no_checkpoint_of_these_drones_is_refused(physics, tmp_path):

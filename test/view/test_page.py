@@ -16,11 +16,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Tab, needs_browser, open_browser
+from browser import Tab, needs_browser
 from geometry_msgs.msg import Point, Pose
+from page_tab import until
 from ros_client import Client, RosProcess, SimulatorProcess, own_domain
 from simulation_interfaces.msg import EntityState
 from simulation_interfaces.srv import SetEntityState
+
+from benchmark.chromium import open_chromium
 
 pytest.importorskip("viser", reason="the extra view is not installed")
 pytestmark = needs_browser
@@ -65,7 +68,7 @@ def wait_for_page(url: str, process: RosProcess) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with open_browser() as opened:
+    with open_chromium() as opened:
         yield opened
 
 
@@ -119,6 +122,12 @@ def hide(tab: Tab, *switches: str) -> None:
     tab.page.get_by_text("Show", exact=True).click()
     for switch in switches:
         tab.page.get_by_label(switch, exact=True).uncheck()
+
+
+def ask_size(tab: Tab, size: float) -> None:
+    number = tab.input_of("Size of drones")
+    number.fill(str(size))
+    number.press("Enter")
 
 
 def test_drones_are_drawn_where_they_are(browser: Any) -> None:
@@ -202,5 +211,47 @@ def test_a_sim_is_shown(browser: Any) -> None:
         place_drones(0.4)
         seen = settled(partial(seen_at, tab, empty), "drones")
         assert 0 < seen[0] < tab.size[0]
+        assert tab.errors == []
+        tab.close()
+
+
+def test_drones_are_drawn_as_large_as_asked(browser: Any) -> None:
+    """Where they are, and so many times as large: a drone covers the square of it in pixels."""
+    from crazyflow_ros.sim import Sim
+    from crazyflow_ros.view import SimView
+
+    sim = Sim()
+    with closing(SimView(sim, port=free_port())) as view:
+        tab = Tab(browser, view.viewer.url + QUERY)
+        tab.page.get_by_text("Show", exact=True).wait_for()
+        hide(tab, "Names", "Trails")
+        note = tab.page.get_by_text("Drones are drawn")
+        place = np.array([0.1, 0.1, 0.4])
+
+        def put_at(z: float) -> None:
+            pos = sim.data.states.pos.at[...].set([*place[:2], z])
+            sim.data = sim.data.replace(states=sim.data.states.replace(pos=pos))
+            view.show()
+
+        def covered(empty: np.ndarray) -> np.ndarray:
+            return np.array([(np.abs(tab.picture() - empty).max(axis=-1) > 24).sum()])
+
+        put_at(50.0)
+        time.sleep(2.0)
+        empty = settled(tab.picture, "picture without a drone")
+        put_at(float(place[2]))
+        assert not note.is_visible()
+        pixel = in_picture(place, tab.size)
+        wait_until_seen(tab, empty, pixel)
+        before = settled(partial(covered, empty), "a drone")
+        ask_size(tab, 3)
+        note.wait_for()
+        assert "3 times" in note.inner_text()
+        view.show()
+        until(lambda: covered(empty)[0] > 5 * before[0], "a larger drone", 60)
+        assert settled(partial(covered, empty), "a larger drone")[0] < 13 * before[0]
+        wait_until_seen(tab, empty, pixel)
+        ask_size(tab, 1)
+        note.wait_for(state="hidden")
         assert tab.errors == []
         tab.close()

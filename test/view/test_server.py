@@ -97,6 +97,20 @@ def test_the_page_has_the_script_for_keys(server: Server) -> None:
     assert response.getheader("X-Frame-Options") == "SAMEORIGIN"
 
 
+def test_keys_stay_with_the_camera_where_nothing_flies() -> None:
+    """On the page of a recording or a `Sim`."""
+    server = page_server.start("127.0.0.1", 8300, "test", "", None)
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", server.get_port(), timeout=TIMEOUT)
+        connection.request("GET", "/")
+        body = connection.getresponse().read()
+        assert b"/sticks" not in body and b"</html>" in body
+        with open_socket(server.get_port(), "/sticks") as sticks, pytest.raises(ConnectionClosed):
+            sticks.recv(TIMEOUT)
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8300", "192.168.1.4", "[::2]", ""])
 def test_other_names_of_this_machine_are_refused(server: Server, host: str) -> None:
     response = server.get(Host=host)

@@ -7,7 +7,7 @@ goes before what is set for its type, and that before what is set for all.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,6 +49,7 @@ _TYPES = {
 }
 """Drones by the names of robot types in crazyswarm2's and Bitcraze's files."""
 _KEY = "drone_model"
+_NO_CONTROLLER = "none"  # drones of crazyswarm2's simulator then jump from setpoint to setpoint
 _TRACKED = ("vendor", "librigidbodytracker")  # kinds of tracking by motion capture
 _WORLD = "world"
 _LONGEST_PERIOD = 255  # of a log block, in steps
@@ -147,11 +148,40 @@ class Swarm:
 
     @property
     def controller(self) -> Controller:
-        """The controller of all robots.
+        """The controller of all robots: that of crazyswarm2's simulator, or else the firmware's.
 
         Raises:
             ParameterError: There is no such controller, or they differ.
         """
+        given = self._sim_controller
+        return self._firmware_controller if given in (None, _NO_CONTROLLER) else Controller(given)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a user should know about this configuration."""
+        given, flies = self._sim_controller, self.controller
+        if given == _NO_CONTROLLER:
+            return [f"sim.controller is none, but drones need one: they fly with {flies}"]
+        others = {r.settings.firmware_params.get(CONTROLLER, 0) for r in self.robots}
+        others -= {0, flies.number}
+        if given is not None and others:
+            numbers = ", ".join(f"{number:g}" for number in sorted(others))
+            return [
+                f"drones fly with sim.controller, {flies}: "
+                f"firmware_params.{CONTROLLER}, {numbers}, is for real drones"
+            ]
+        return []
+
+    @cached_property
+    def _sim_controller(self) -> str | None:
+        given = table(self._tree, "sim").get("controller")
+        known = (*(controller.value for controller in Controller), _NO_CONTROLLER)
+        if given is not None and given not in known:
+            raise ParameterError("sim.controller", f"one of {', '.join(known)}", given)
+        return given
+
+    @cached_property
+    def _firmware_controller(self) -> Controller:
         default = Controller.default
         found = {r.settings.firmware_params.get(CONTROLLER, 0) for r in self.robots}
         try:

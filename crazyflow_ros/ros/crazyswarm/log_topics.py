@@ -1,7 +1,7 @@
 """What the drones log: <drone>/pose, scan, odom and status, and topics with chosen variables.
 
-They are sent at exact multiples of their periods. Poses are the true ones, in reference frames that
-all coincide with the world.
+They are sent at exact multiples of their periods. Poses are those that the drones believe: the true
+ones, unless they have estimators. All reference frames coincide with the world.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, SerialisedMessages, below,
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene.frames import world_to_body
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
@@ -89,15 +90,25 @@ def _ranges(_: Snapshot, distances: Distances) -> list[np.ndarray]:
     return [np.where(ranges > _FARTHEST, np.inf, ranges)]
 
 
+def _believed_pose(snapshot: Snapshot, _: Distances) -> list[np.ndarray]:
+    return [snapshot.known.pos, snapshot.known.quat]
+
+
+def _believed_motion(snapshot: Snapshot, distances: Distances) -> list[np.ndarray]:
+    pose, known = _believed_pose(snapshot, distances), snapshot.believed
+    vel = snapshot.body_vel if known is None else world_to_body(known.quat, known.vel)
+    return [*pose, vel, snapshot.ang_vel]
+
+
 _KINDS = {
     "pose": Kind(
         _pose,
-        lambda s, _: (s.pos, s.quat),
+        _believed_pose,
         [below("pose.position", XYZ), below("pose.orientation", XYZW)],
     ),
     "odom": Kind(
         _odometry,
-        lambda s, _: (s.pos, s.quat, s.body_vel, s.ang_vel),
+        _believed_motion,
         [
             below("pose.pose.position", XYZ),
             below("pose.pose.orientation", XYZW),

@@ -103,6 +103,8 @@ class CrazyflieServer(SimulatorNode):
                 self.declare_parameter(name, value)
         values = {name: p.value for name, p in self.get_parameters_by_prefix("").items()}
         self.swarm = Swarm(tree.unflattened(values))
+        for note in self.swarm.notes:
+            self.get_logger().warning(note)
         names = [robot.name for robot in self.swarm.robots]
         known = (*vars(given), *tree.NAMES, *(f"{name}." for name in names))
         parameters = declare(self, Parameters, self._defaults(), known)

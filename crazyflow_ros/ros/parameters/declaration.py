@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from crazyflow_ros.plain_values import Declaration, declarations, filled
-
-if TYPE_CHECKING:
-    from rclpy.node import Node
+from crazyflow_ros.plain_values import Declaration, Names, Numbers, declarations, filled
 
 T = TypeVar("T")
 
 _OF_EVERY_NODE = {"use_sim_time", "start_type_description_service"}
+_LISTS = {Names: Parameter.Type.STRING_ARRAY, Numbers: Parameter.Type.DOUBLE_ARRAY}
+
+
+class ParameterNode(Node):
+    """A node whose parameters `declare` reads.
+
+    A list without elements, such as `-p crazyflie.decks:=[]`, arrives from rcl without a type and
+    a value; rclpy would not start with it.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
+
+    def declare_parameters(
+        self, namespace: str, parameters: Sequence[Any], ignore_override: bool = False
+    ) -> list[Parameter[Any]]:
+        """Declare parameters as rclpy does, and also those that have no value."""
+        for _, value, descriptor in (given for given in parameters if len(given) == 3):
+            descriptor.dynamic_typing |= value is None
+        return super().declare_parameters(namespace, parameters, ignore_override)
 
 
 def declare(
-    node: Node,
+    node: ParameterNode,
     cls: type[T],
     defaults: Mapping[str, Any] | None = None,
     others: tuple[str, ...] = (),
@@ -27,8 +45,8 @@ def declare(
     """Declare the parameters of a dataclass on a node, and read them.
 
     Args:
-        node: Made with `automatically_declare_parameters_from_overrides`, so that wrong types can
-            be distinguished from unknown names, and a whole number is accepted as a number.
+        node: Has declared what it was given, so that wrong types can be distinguished from unknown
+            names, and a whole number is accepted as a number.
         cls: The dataclass.
         defaults: Values that are not given, by name, instead of those of the dataclass.
         others: Beginnings of the names of other parameters that the node knows.
@@ -50,11 +68,13 @@ def declare(
         if defaults is not None and name in defaults:
             value = declaration.checked(defaults[name])
         if name in given:
-            value = declaration.checked(given[name].value)
+            value = given[name].value
+            is_empty_list = value is None and declaration.kind in _LISTS
+            value = declaration.checked([] if is_empty_list else value)
             node.undeclare_parameter(name)
         declared: Any = list(value) if isinstance(value, tuple) else value
         if declared == []:  # declared without a value: rclpy takes an empty list for one of bytes
-            declared = Parameter.Type.DOUBLE_ARRAY
+            declared = _LISTS[declaration.kind]
         node.declare_parameter(name, declared, _descriptor(declaration), ignore_override=True)
         values[name] = value
     return filled(cls, values)

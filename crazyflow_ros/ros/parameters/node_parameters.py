@@ -10,6 +10,7 @@ import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
@@ -20,7 +21,7 @@ from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
-from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec
+from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.ros.parameters.groups import (
     MAX_RATE,
     CrazyflieLink,
@@ -172,9 +173,9 @@ class Parameters:
         """Check combinations of parameters and the names of the drones.
 
         Raises:
-            ParameterError: A name is missing, invalid or duplicate; the rate of the clock does not
-                fit the controllers; or battery, rotor commands or wind are not supported by the
-                dynamics or the drone model.
+            ValueError: A name is missing, invalid or duplicate; a rate does not divide `freq`, or
+                that of the clock does not fit the controllers; or battery, rotor commands or wind
+                are not supported by the dynamics or the drone model.
         """
         self._check_dynamics()
         self._check_controller()
@@ -184,6 +185,9 @@ class Parameters:
             if deck not in DECKS:
                 raise ParameterError("crazyflie.decks", f"some of {', '.join(DECKS)}", deck)
         self._check_names()
+        for name, hertz in values_of(self.publish_rates, "publish_rates.").items():
+            if hertz:  # else the topic is off
+                ticks_per_period(self.freq, hertz, name)
 
     def _check_dynamics(self) -> None:
         is_windy = any(self.wind) or self.gust_intensity > 0

@@ -10,6 +10,8 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.policy.files import load
 
+_PLACE = ("position", "position_error")
+
 
 def usable_policy(
     file: str, drone_model: str, *, freq: int, control: str, dynamics: str, source: str
@@ -56,4 +58,6 @@ def described(file: str, drone_model: str) -> str:
     text = f"the policy {file} flies the drones, {policy.freq} actions a second"
     if policy.drone != model_name(drone_model):
         text += f"; it was made for {policy.drone}, and they are {model_name(drone_model)}"
+    if not any(part.removeprefix("body_") in _PLACE for part in policy.observation.parts):
+        text += "; it does not observe where its goal is, so that drones only fly as fast as it"
     return text

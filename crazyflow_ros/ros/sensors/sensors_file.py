@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crazyflow_ros import limits
+from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.description import urdf
 from crazyflow_ros.description.urdf import FixedFrame
 from crazyflow_ros.plain_values import ParameterError
@@ -137,3 +138,6 @@ def declare(simulator: SimulatorNode) -> None:
     """Read the file of the parameter `sensors`."""
     parameters = simulator.parameters
     simulator.sensor_file = load(parameters.sensors, simulator.drones, parameters.drone_model)
+    for device in simulator.sensor_file.devices:
+        where = f"sensors: the rate of {device.owner}/{device.name}"
+        ticks_per_period(parameters.freq, device.rate, where)

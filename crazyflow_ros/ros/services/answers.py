@@ -25,16 +25,17 @@ class Answers:
 
     Args:
         delay: Calls a function after a time [s] in the executor's thread.
-        logger: Logger for responses that could not be delivered.
+        logger: See below.
 
     Attributes:
         resent: Number of times that a response had to be sent again.
+        logger: Logger for responses that could not be delivered.
     """
 
     def __init__(
         self, delay: Callable[[float, Callable[[], object]], object], logger: Logger
     ) -> None:
-        self._delay, self._logger = delay, logger
+        self._delay, self.logger = delay, logger
         self._is_sending = self._is_dropped = False
         self.resent = 0
         # A warning is the only sign that rclpy has dropped a response.
@@ -50,7 +51,7 @@ class Answers:
             if self._is_accepted(send, response, header):
                 return
             if n_attempts == len(_PAUSES):
-                self._logger.warning(
+                self.logger.warning(
                     f"a response of {service.service_name} is dropped: its client was not "
                     f"discovered within {sum(_PAUSES):g} s"
                 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 import threading
+import time
 from typing import TYPE_CHECKING
 
+from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 TOPIC = "/clock"
 _QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 _REPEAT_PERIOD = 0.5  # s of wall time
+_LEASE = 25.0  # s for which a process that was killed may stay in the ROS graph, 20 with Fast DDS
 
 
 class ClockTopic:
@@ -35,6 +38,8 @@ class ClockTopic:
         rate_hz = simulator.parameters.publish_rates.clock
         simulator.physics.every(rate_hz, self._publish, "publish_rates.clock", observes=True)
         simulator.create_timer(_REPEAT_PERIOD, self._repeat)
+        rivals = Rivals(simulator)
+        simulator.create_timer(_REPEAT_PERIOD, lambda: rivals.look(time.monotonic()))
 
     def _publish(self, snapshot: Snapshot) -> None:
         numbers = struct.pack("=iI", *divmod(snapshot.time_ns, 1_000_000_000))
@@ -47,6 +52,35 @@ class ClockTopic:
             if self._latest is not None and self._latest is self._repeated:
                 self._publish_raw(self._latest)
             self._repeated = self._latest
+
+
+class Rivals:
+    """Warns of other nodes that publish the clock: with two, time jumps back and forth.
+
+    Args:
+        node: The node that publishes the clock.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node, self._topic = node, node.resolve_topic_name(TOPIC)
+        self._since: float | None = None  # wall time at which the present rivals were first seen
+        self._warned = False
+
+    def look(self, now: float) -> None:
+        """Look at the ROS graph, at a wall time [s]; warn once of each rivalry."""
+        if self._node.count_publishers(self._topic) < 2:
+            self._since, self._warned = None, False
+            return
+        self._since = now if self._since is None else self._since
+        if now - self._since < _LEASE or self._warned:
+            return
+        self._warned = True
+        found = self._node.get_publishers_info_by_topic(self._topic)
+        names = sorted(f"{at.node_namespace.rstrip('/')}/{at.node_name}" for at in found)
+        self._node.get_logger().warning(
+            f"{self._topic} has {len(names)} publishers ({', '.join(names)}), so time jumps back "
+            "and forth: give each simulator a ROS_DOMAIN_ID of its own, or a namespace and clock"
+        )
 
 
 def declare(simulator: SimulatorNode) -> None:

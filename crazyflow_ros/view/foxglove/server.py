@@ -32,7 +32,7 @@ from crazyflow_ros.plain_values import Names, ParameterError, Spec
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.middleware import configure_middleware
-from crazyflow_ros.ros.parameters.declaration import declare
+from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE, new_executor
 from crazyflow_ros.ros.recording.message_definitions import definition, type_of
 from crazyflow_ros.view.access import is_loopback, new_token
@@ -263,11 +263,7 @@ def main() -> NoReturn:
     try:
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         executor = new_executor()
-        node = Node(
-            "foxglove",
-            start_parameter_services=False,
-            automatically_declare_parameters_from_overrides=True,
-        )
+        node = ParameterNode("foxglove", start_parameter_services=False)
         executor.add_node(node)
         bridge = _bridge(node, executor)
     except Exception as error:  # rclpy has no public base class for argument errors
@@ -286,7 +282,7 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-def _bridge(node: Node, executor: Executor) -> Bridge:
+def _bridge(node: ParameterNode, executor: Executor) -> Bridge:
     """Start the server, and say how to connect.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from crazyflow_ros.view.panel.pilot import Pilot
 from crazyflow_ros.view.panel.requests import Fields, Requests
 from crazyflow_ros.view.panel.sticks import KEYS, Sticks
 from crazyflow_ros.view.picking import drone_at, floor_at
+from crazyflow_ros.view.viewer import Viewer
 
 _TAKE_OFF, _LAND, _ARM, _DISARM, _RESET = "Take off", "Land", "Arm", "Disarm", "Reset"
 _STOP = "Stop the rotors"
@@ -28,25 +28,24 @@ class DronePanel:
     """The tab from which drones are flown.
 
     Args:
-        server: The page's server.
+        viewer: The page.
         requests: Carry out what is clicked.
         pilot: Flies the selected drone.
         sticks: What the tabs hold.
-        select: Selects a drone by its name.
     """
 
     def __init__(
         self,
-        server: viser.ViserServer,
+        viewer: Viewer,
         requests: Requests,
         pilot: Pilot,
         sticks: Sticks,
-        select: Callable[[str], None],
     ) -> None:
-        self._requests, self._pilot, self._sticks, self._select = requests, pilot, sticks, select
+        self._viewer = viewer
+        self._requests, self._pilot, self._sticks = requests, pilot, sticks
         self._frame: Frame | None = None
         self._drone = ""
-        gui = server.gui
+        gui = viewer.server.gui
         self._drones: Any = gui.add_dropdown("Drone", (NOTHING,), hint="Or click on it")
         self._drones.on_update(self._choose)
         self._text = gui.add_html("")
@@ -78,11 +77,11 @@ class DronePanel:
             everyone.on_click(partial(self._command, "all"))
             stop_all = gui.add_button(_STOP, color="red")
             stop_all.on_click(partial(self._command, "all"))
-        server.scene.on_click()(self._click)  # type: ignore[arg-type]
+        viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
 
     async def _choose(self, event: viser.GuiEvent[Any]) -> None:
         if event.client is not None:
-            self._select(event.target.value)
+            self._viewer.selected = event.target.value
 
     async def _command(self, owner: str, event: viser.GuiEvent[Any]) -> None:
         """Carry out a button for the selected drone, or for the owner of the services."""
@@ -116,8 +115,9 @@ class DronePanel:
         if frame is None or drone not in frame.names:
             return
         origin, direction = np.array(event.ray_origin), np.array(event.ray_direction)
-        if (hit := drone_at(frame, origin, direction)) is not None:
-            self._select(hit)
+        size = float(self._viewer.shown.size.value)
+        if (hit := drone_at(frame, origin, direction, size)) is not None:
+            self._viewer.selected = hit
             return
         place = floor_at(origin, direction)
         if place is None or not self._clicks.value:

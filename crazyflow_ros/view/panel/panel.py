@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-
-import viser
 
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
@@ -21,6 +18,7 @@ from crazyflow_ros.view.panel.simulation import SimulationPanel
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.panel.sticks import Sticks
 from crazyflow_ros.view.panel.world import WorldPanel
+from crazyflow_ros.view.viewer import Viewer
 
 _PERIOD = 0.1  # s of wall time between two looks at what is shown
 _LOG_STYLE = "max-height:14em;overflow-y:auto;padding:0 0.7em;font-size:0.8em;line-height:1.4"
@@ -31,10 +29,9 @@ class Panel:
     """What users click on, the same in all tabs.
 
     Args:
-        server: The page's server.
+        viewer: The page.
         follower: The connection to the simulator.
         sticks: What the tabs hold.
-        select: Selects a drone by its name.
         folder: Folder of recordings.
 
     Attributes:
@@ -43,10 +40,9 @@ class Panel:
 
     def __init__(
         self,
-        server: viser.ViserServer,
+        viewer: Viewer,
         follower: Follower,
         sticks: Sticks,
-        select: Callable[[str], None],
         folder: Path,
     ) -> None:
         self._due = 0.0
@@ -54,12 +50,13 @@ class Panel:
         self.log.listen(follower)
         self._requests = Requests(follower, self.log)
         self._state = SimulatorState(follower, self._requests)
+        server = viewer.server
         gui = server.gui
         self._time = SimulationPanel(gui, follower, self._state, self._requests)
         self._tabs = gui.add_tab_group(order=3, visible=False)
         with self._tabs.add_tab("Fly"):
             pilot = Pilot(follower, sticks)
-            self._drone = DronePanel(server, self._requests, pilot, sticks, select)
+            self._drone = DronePanel(viewer, self._requests, pilot, sticks)
         with self._tabs.add_tab("World"):
             self._world = WorldPanel(gui, follower, self._state, self._requests)
             self._recording = RecordingPanel(gui, follower, folder)

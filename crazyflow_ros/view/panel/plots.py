@@ -20,6 +20,7 @@ _POINTS = 300
 _COLORS = ("#4a90e2", "#e2574a", "#3fae5a", "#b07cd8")
 _FIRST = ("position", "attitude")  # what the plots show at first
 _HEIGHT = 170  # pixels
+_PADDING = 10, 10, 0, 0  # pixels above, right, below and left; half a number beside an axis
 _INPUTS = ("cmd_", "wrench")  # topics by which a drone is commanded
 
 
@@ -122,8 +123,9 @@ class Plot:
             self._handle = self._server.gui.add_uplot(
                 tuple(np.zeros((len(quantity.labels) + 1, 0))),
                 ({"label": "time [s]"}, *lines),
-                scales={"x": {"time": False}},
+                scales=_scales(quantity.least),
                 height=_HEIGHT,
+                padding=_PADDING,
             )
 
     def _sample(self, quantity: Quantity) -> Any | None:
@@ -131,3 +133,10 @@ class Plot:
         (topic,) = self._inbox.topics
         message = self._inbox.take(topic)
         return None if message is None else quantity.of(message)
+
+
+def _scales(least: float) -> Any:
+    """Return uPlot's scales, of which y reaches at least that far up and down."""
+    limits = {"min": -least, "max": least}
+    sides = {side: {"pad": 0.1, "soft": limit, "mode": 1} for side, limit in limits.items()}
+    return {"x": {"time": False}} | ({"y": {"range": sides}} if least else {})

@@ -20,6 +20,8 @@ class Quantity(NamedTuple):
     """With units, one for each number."""
     of: Callable[..., Any]
     """Returns the numbers, from a frame and a row, or from a message."""
+    least: float = 0.0
+    """What the axis of a plot reaches at least, up and down: less is the noise of a hover."""
 
 
 def _position(frame: Frame, row: int) -> np.ndarray:
@@ -40,8 +42,8 @@ def _rotors(frame: Frame, row: int) -> np.ndarray:
 
 OF_STATE = {
     "position": Quantity(("x [m]", "y [m]", "z [m]"), _position),
-    "velocity": Quantity(("x [m/s]", "y [m/s]", "z [m/s]"), _velocity),
-    "attitude": Quantity(("roll [°]", "pitch [°]", "yaw [°]"), _attitude),
+    "velocity": Quantity(("x [m/s]", "y [m/s]", "z [m/s]"), _velocity, 0.1),
+    "attitude": Quantity(("roll [°]", "pitch [°]", "yaw [°]"), _attitude, 1.0),
     "rotor speeds": Quantity(tuple(f"{n} [rad/s]" for n in range(N_ROTORS)), _rotors),
 }
 """Those of the state, by name."""
@@ -59,7 +61,10 @@ OF_SENSORS = {
     ),
     Imu: Quantity(("x [m/s²]", "y [m/s²]", "z [m/s²]"), lambda m: _xyz(m.linear_acceleration)),
     FluidPressure: Quantity(("pressure [Pa]",), lambda m: (m.fluid_pressure,)),
-    MagneticField: Quantity(("x [T]", "y [T]", "z [T]"), lambda m: _xyz(m.magnetic_field)),
+    MagneticField: Quantity(
+        ("x [µT]", "y [µT]", "z [µT]"),  # an axis has three decimals
+        lambda m: tuple(1e6 * value for value in _xyz(m.magnetic_field)),
+    ),
     NavSatFix: Quantity(
         ("latitude [°]", "longitude [°]", "altitude [m]"),
         lambda m: (m.latitude, m.longitude, m.altitude),

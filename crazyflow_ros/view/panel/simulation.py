@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -17,6 +18,7 @@ _PAUSE, _RESUME, _STEP, _RESET = "Pause", "Resume", "Step", "Reset"
 _FASTEST = "as fast as possible"
 _SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
 _ERROR = "#e33"
+_MOST_TROUBLES = 5  # lines of the panel
 
 
 class SimulationPanel:
@@ -32,8 +34,15 @@ class SimulationPanel:
     def __init__(
         self, gui: viser.GuiApi, follower: Follower, state: SimulatorState, requests: Requests
     ) -> None:
-        self._name = follower.name
-        self._state, self._requests = state, requests
+        simulator = f"<b>{escape(follower.topic(follower.name))}</b>"
+        self._sought = (
+            f"<i>waiting for a simulator named {simulator} in the ROS domain {follower.domain}</i>"
+        )
+        self._silent = (
+            f"<i>{simulator} does not publish where its drones are: start it with "
+            "<b>topics.swarm</b> true and <b>publish_rates.swarm</b> above 0</i>"
+        )
+        self._follower, self._state, self._requests = follower, state, requests
         self._text = gui.add_html("", order=0)
         self._buttons = gui.add_button_group(
             "Time",
@@ -81,18 +90,27 @@ class SimulationPanel:
         state = self._state
         self._buttons.visible = self._speed.visible = frame is not None
         if frame is None:
-            name = escape(self._name)
-            self._text.content = _padded(f"<i>waiting for a simulator named <b>{name}</b></i>")
+            self._text.content = _padded(self._silent if self._follower.is_silent else self._sought)
             return
         self._buttons.options = (_RESUME if state.paused else _PAUSE, _STEP, _RESET)
         self._factor.update()
-        achieved = "paused" if state.paused else f"real-time factor {state.factor:.2f}"
-        lines = [f"<b>{frame.time_ns * 1e-9:.1f} s</b>, {achieved}"]
-        lines += [
-            f'<span style="color:{_ERROR}">{escape(name)}: {escape(text)}</span>'
-            for name, text in state.troubles.items()
+        seconds = frame.time_ns * 1e-9
+        lines = [
+            f"<b>{seconds:.3f} s</b>, paused"  # a step is some milliseconds
+            if state.paused
+            else f"<b>{seconds:.1f} s</b>, real-time factor {state.factor:.2f}"
         ]
+        for text in troubles_in_lines(state.troubles):
+            lines.append(f'<span style="color:{_ERROR}">{escape(text)}</span>')
         self._text.content = _padded("<br>".join(lines))
+
+
+def troubles_in_lines(troubles: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with which parts of a simulator as some lines for people."""
+    lines = [f"{name}: {text}" for name, text in troubles.items()]
+    if more := lines[_MOST_TROUBLES:]:
+        lines[_MOST_TROUBLES:] = [f"and {len(more)} more, see the topic ~/status"]
+    return lines
 
 
 def _padded(text: str) -> str:

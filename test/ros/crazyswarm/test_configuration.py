@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,35 @@ def test_old_files_have_no_reference_frame() -> None:
 def test_what_cannot_be_used_is_named(where: str, value: Any, message: str) -> None:
     with pytest.raises(ParameterError, match=message.replace("[", r"\[")):
         _ = Swarm(changed(where, value)).statistics_period
+
+
+@pytest.mark.parametrize(
+    ("sim", "firmware", "flies", "note"),
+    [
+        (None, 1, "pid", None),
+        ("mellinger", 2, "mellinger", None),
+        ("pid", None, "pid", None),
+        ("brescianini", 6, "brescianini", "sim.controller, brescianini: firmware_params.*6, is"),
+        ("none", 1, "pid", "sim.controller is none, but drones need one: they fly with pid"),
+    ],
+)
+def test_the_controller_is_that_of_the_simulator_or_else_of_the_firmware(
+    sim: str | None, firmware: int | None, flies: str, note: str | None
+) -> None:
+    content = changed("all.firmware_params.stabilizer.controller", firmware)
+    if sim is not None:
+        content["sim"] = {"max_dt": 0.1, "backend": "np", "controller": sim}
+    swarm = Swarm(content)
+    assert swarm.controller == flies
+    assert len(swarm.notes) == (note is not None)
+    assert note is None or re.search(note, swarm.notes[0])
+
+
+@pytest.mark.parametrize("wrong", ["lee", 1, ["pid"]])
+def test_an_unknown_controller_is_refused_with_the_known_ones(wrong: Any) -> None:
+    swarm = Swarm(configuration("cf1") | {"sim": {"controller": wrong}})
+    with pytest.raises(ParameterError, match=r"sim.controller.*pid, mellinger, indi, bresc.*none"):
+        _ = swarm.controller
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones() -> None:

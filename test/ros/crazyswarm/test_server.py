@@ -392,7 +392,8 @@ def test_drones_measure_the_poses_of_another_node(tmp_path: Path, estimator: str
     given["all"]["firmware_params"] |= {"locSrv": {"extPosStdDev": 1e-3, "extQuatStdDev": 0.05}}
     domain = own_domain(f"{__name__}.external")
     arguments = ("-p", "motion_capture.external:=true", "-p", f"estimator:={estimator}")
-    with ServerProcess(domain, tmp_path, given, arguments) as process:
+    patience = 1500.0  # s; the filter compiles for a minute, and for many on a busy computer
+    with ServerProcess(domain, tmp_path, given, arguments, patience) as process:
         client = Client(domain, simulator=SERVER)
         publisher = client.publisher(NamedPoseArray, "poses")
 

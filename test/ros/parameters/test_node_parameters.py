@@ -14,14 +14,13 @@ import rclpy
 import yaml
 from paths import ROOT
 from rclpy.context import Context
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.resources import resource
-from crazyflow_ros.ros.parameters.declaration import declare
+from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.groups import CrazyflieLink, Ros2Control
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
@@ -44,7 +43,7 @@ def context() -> Iterator[Context]:
 class Declared:
     """A node with its parameters."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ParameterNode) -> None:
         self.node, self.values = node, declare(node, Parameters)
 
 
@@ -54,11 +53,10 @@ def declared(context: Context) -> Iterator[Any]:
 
     def make(**overrides: Any) -> Declared:
         parameters = [Parameter(name.replace("__", "."), value=v) for name, v in overrides.items()]
-        node = Node(
+        node = ParameterNode(
             "parameters_test",
             context=context,
             parameter_overrides=parameters,
-            automatically_declare_parameters_from_overrides=True,
             start_parameter_services=False,
             enable_rosout=False,
         )
@@ -138,6 +136,11 @@ def test_values_of_the_user_win(declared: Any) -> None:
         ("publish_rates__clock", 0, "publish_rates.clock: expected a whole number from 1 to "),
         ("publish_rates__tf", -1, "publish_rates.tf: expected a whole number from 0 to "),
         (
+            "publish_rates__odom",
+            130,
+            "publish_rates.odom must divide the physics rate of 500 Hz, got 130; try 125 or 250",
+        ),
+        (
             "ros2_control__shared_memory",
             "/a/b",
             "ros2_control.shared_memory: expected 1 to 200 letters, digits, '_', '.' or '-', "
@@ -162,6 +165,18 @@ def test_a_drone_of_the_users_own_is_named_by_its_path(
     message = f"drone_model: drone './nothing': there is no file {ROOT}/nothing/drone.toml"
     with pytest.raises(ValueError, match=re.escape(message)):
         declared(drone_model="./nothing")
+
+
+def test_a_list_without_elements_is_one(declared: Any) -> None:
+    """From `-p name:=[]` comes a parameter without type and value."""
+    given = declared(crazyflie__decks=None, initial_poses=None)
+    assert given.values.crazyflie.decks == given.values.initial_poses == ()
+    described = given.node.describe_parameter("crazyflie.decks")
+    assert (described.type, described.dynamic_typing) == (Parameter.Type.STRING_ARRAY.value, False)
+    with pytest.raises(ValueError, match=re.escape("drones: expected at least one name, got []")):
+        declared(drones=None)
+    with pytest.raises(ValueError, match=r"freq: expected a whole number from 1 to \d+, got None"):
+        declared(freq=None)
 
 
 def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,17 @@ def test_the_log_says_for_which_drone_it_was_made(tmp_path: Path) -> None:
     assert described(path, "hb_x500").endswith("made for cf2x_L250, and they are hb_x500")
 
 
+def test_the_log_says_that_drones_do_not_keep_their_place(tmp_path: Path) -> None:
+    path = str(tmp_path / "own.policy")
+    velocity = Observation(("body_velocity_error", "rotation"))
+    save(policy_of_layers([], velocity, Action.of("cf2x_L250")), path)
+    assert described(path, "cf2x_L250").endswith(
+        "where its goal is, so that drones only fly as fast as it"
+    )
+    save(policy_of_layers([], Observation(("body_position_error",)), Action.of("cf2x_L250")), path)
+    assert described(path, "cf2x_L250").endswith("50 actions a second")
+
+
 def test_the_node_refuses_a_bad_file(tmp_path: Path) -> None:
     bad = tmp_path / "bad.policy"
     bad.write_bytes(b"nothing")

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("viser", reason="the page needs viser")
 
 from browser import Tab as BrowserTab
-from browser import needs_browser, open_browser
+from browser import needs_browser
 from diagnostic_msgs.msg import DiagnosticArray
 from mcap.reader import make_reader
 from nav_msgs.msg import Odometry
@@ -29,6 +29,7 @@ from ros_client import (
 )
 from rosgraph_msgs.msg import Clock
 
+from benchmark.chromium import open_chromium
 from crazyflow_ros.ros.recording.replay import ReplayError, replay
 from crazyflow_ros.view.recording import Recording
 
@@ -104,6 +105,11 @@ def arrives(client: Client, goal: Any, drone: str = "cf0") -> None:
     )
 
 
+def hovers(tab: Tab) -> None:
+    """Wait until the selected drone does not move."""
+    until(lambda: "0.00, 0.00, 0.00 m/s" in tab.text(), "a hover")
+
+
 def tells(tab: Tab, text: str) -> str:
     """Wait for a notification with a text, and return it."""
     return until(lambda: next((n for n in tab.notifications if text in n), ""), f"a note: {text}")
@@ -128,15 +134,22 @@ def parameter(client: Client, name: str) -> Any:
     return list(answer.values[0].double_array_value)
 
 
+def time_while_paused(tab: Tab) -> float:
+    """The time on the page [s], to the millisecond; 0: it goes on."""
+    found = re.search(r"<b>(\d+\.\d{3}) s</b>, paused", tab.text())
+    return float(found[1]) if found else 0.0
+
+
 def test_pause_stops_the_clock_and_step_advances_it(tab: Tab, client: Client) -> None:
     tab.set("Time", "Pause")
     client.until(lambda: stands_still(client), "a clock that stands still")
-    before = time_ns(client.latest(Clock, "/clock").clock)
+    until(lambda: time_while_paused(tab), "a time that stands still on the page")
+    shown, before = time_while_paused(tab), time_ns(client.latest(Clock, "/clock").clock)
     tab.set("Time", "Step")
     client.until(lambda: time_ns(client.latest(Clock, "/clock").clock) > before, "a step")
     assert stands_still(client)
     until(lambda: options(tab, "Time")[0] == "Resume", "the button")
-    assert "paused" in tab.text()
+    until(lambda: time_while_paused(tab) > shown, "the step on the page")
     tab.set("Time", "Resume")
     client.until(lambda: not stands_still(client), "a clock that goes on")
 
@@ -156,6 +169,7 @@ def test_a_drone_takes_off_flies_to_a_click_and_lands(tab: Tab, client: Client) 
     arrives(client, (np.nan, np.nan, 0.8))
     tab.click_on_floor(0.7, -0.4)
     arrives(client, (0.7, -0.4, 0.8))
+    hovers(tab)  # it lands where it is
     tab.set("Flight", "Land")
     arrives(client, (0.7, -0.4, 0.01))
 
@@ -192,7 +206,7 @@ def test_keys_fly_the_drone_until_they_are_let_go(tab: Tab, port: int, client: C
             return bool(place(client)[0] > start[0] + 0.5)
 
         client.until(flies, "a flight ahead")
-    until(lambda: "0.00, 0.00, 0.00 m/s" in tab.text(), "a hover")
+    hovers(tab)
     assert place(client)[2] > 0.3
 
 
@@ -349,7 +363,7 @@ def page(port: int) -> Iterator[Any]:
     Clicks are forced: to see whether a button moves takes many frames, of which there are two a
     second where no GPU draws.
     """
-    with open_browser() as browser:
+    with open_chromium() as browser:
         opened = BrowserTab(browser, f"http://127.0.0.1:{port}/{LOOK}", SIZE)
         opened.page.get_by_text("Take off").first.wait_for()
         yield opened.page
@@ -377,7 +391,7 @@ def test_keys_of_a_browser_fly_the_drone(page: Any, tab: Tab, client: Client) ->
     page.keyboard.down("d")
     client.until(lambda: place(client)[1] < start[1] - 0.3, "a flight to the right")
     page.keyboard.up("d")
-    until(lambda: "0.00, 0.00, 0.00 m/s" in tab.text(), "a hover")
+    hovers(tab)
 
 
 @needs_browser
@@ -402,10 +416,21 @@ def test_a_simulator_that_is_started_again_is_followed(
     tab: Tab, client: Client, simulators: list[SimulatorProcess]
 ) -> None:
     simulators[-1].end()
-    until(lambda: "waiting for a simulator" in tab.text(), "the page that waits")
+    waiting = f"waiting for a simulator named <b>/crazyflow</b> in the ROS domain {DOMAIN}"
+    until(lambda: waiting in tab.text(), "the page that waits")
     simulators.append(SimulatorProcess(DOMAIN, [*ARGUMENTS, "-p", "drones:=[solo]"]).__enter__())
     until(lambda: tab.value("Drone") == "solo", "the new drone")
     until(lambda: "race_track" in options(tab, "World"), "the worlds")
     tab.set("Flight", "Take off")
     tab.set("Time", "Pause")
     client.until(lambda: stands_still(client), "a clock that stands still")
+
+
+def test_a_simulator_that_does_not_say_where_its_drones_are(
+    port: int, simulators: list[SimulatorProcess]
+) -> None:
+    simulators[-1].end()
+    silent = [*ARGUMENTS, "-p", "publish_rates.swarm:=0"]
+    simulators.append(SimulatorProcess(DOMAIN, silent).__enter__())
+    with Tab(port) as tab:
+        until(lambda: "<b>publish_rates.swarm</b> above 0" in tab.text(), "what it lacks")

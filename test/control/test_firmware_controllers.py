@@ -1,0 +1,208 @@
+"""Our PID and Brescianini controllers beside those of the Crazyflie's firmware, with random gains.
+
+The firmware is built from a checkout, in double precision: firmware/harness.c calls its functions.
+Gains are set by the names of the firmware's parameters on both sides.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from control_helpers import LEVEL, array, body, components, fresh, state_setpoint
+from firmware_source import build, sources
+from scipy.spatial.transform import Rotation
+
+from crazyflow_ros.control import Controller, brescianini, pid
+from crazyflow_ros.control.memory import RATES
+from crazyflow_ros.crazyflie.gains import GAINS, Gains
+
+DRONE = "cf2x_L250"
+FOLDERS = (
+    *("config", "modules/interface", "modules/interface/controller", "modules/src/controller"),
+    *("hal/interface", "drivers/interface", "utils/interface", "utils/interface/lighthouse"),
+    "platform/interface",
+)
+SOURCES = (
+    *("modules/src/controller/attitude_pid_controller", "utils/src/pid", "utils/src/filter"),
+    "utils/src/num",
+    "modules/src/controller/position_controller_pid",
+)
+ABSENT = ("autoconf.h", "log.h", "param.h", "commander.h")  # host.h replaces them
+PWM = 1.0  # step of the output, an integer
+
+
+class Firmware:
+    """The firmware's controllers."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        here = Path(__file__).with_name("firmware")
+        self._library = build(source, here, folder, folders=FOLDERS, files=SOURCES, absent=ABSENT)
+
+    def set(self, name: str, value: float) -> None:
+        group, _, own = name.partition(".")
+        known = self._library.set(group.encode(), own.encode(), ctypes.c_double(value))
+        assert known & 0xFF, name
+
+    def call(self, name: str, n: int, *values: Any) -> np.ndarray:
+        """Call a function that writes n numbers."""
+        found = (ctypes.c_double * n)()
+        given = [
+            ctypes.c_double(v) if isinstance(v, float) else (ctypes.c_double * len(v))(*v)
+            for v in values
+        ]
+        getattr(self._library, name)(*given, found)
+        return np.array(found)
+
+    def start(self, pos: np.ndarray, rpy: np.ndarray) -> None:
+        self._library.start(*((ctypes.c_double * 3)(*v) for v in (pos, rpy)))
+
+
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory: pytest.TempPathFactory) -> Firmware:
+    return Firmware(sources(), tmp_path_factory.mktemp("firmware"))
+
+
+@pytest.fixture(autouse=True)
+def double_precision() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def tuned(
+    firmware: Firmware, controller: Controller, values: Mapping[str, float]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Set parameters of the firmware; return the gains of ours, by stage and name."""
+    gains, found = Gains(DRONE, 500, true_mass=False), dict[str, dict[str, np.ndarray]]()
+    for name, value in values.items():
+        firmware.set(name, value)
+        kind, new = gains.set(name, value)
+        assert kind is controller
+        for path, numbers in new.items():
+            stage, _, gain = path.partition(".")
+            found.setdefault(stage, {})[gain] = numbers
+    return found
+
+
+def random_gains(rng: np.random.Generator, groups: tuple[str, ...]) -> dict[str, float]:
+    """Values of all gains in some groups, near the firmware's; those that are 0 there, small."""
+    values = Gains(DRONE, 500, true_mass=False).values()
+    scale = {"pid_rate": 1.0, "posCtlPid": 0.02, "velCtlPid": 0.1, "pid_attitude": 0.05}
+    found = {}
+    for name in GAINS:
+        group, _, own = name.partition(".")
+        if group in groups:
+            value = values[name] * rng.uniform(0.7, 1.3) or rng.uniform(0, scale[group])
+            found[name] = float(int(value)) if own.startswith("thrust") else value
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_positions_are_controlled_as_by_the_firmware(firmware: Firmware, seed: int) -> None:
+    """All terms: proportional, integral, derivative, feed forward, and the limits."""
+    rng = np.random.default_rng(seed)
+    gains = tuned(firmware, Controller.pid, random_gains(rng, ("posCtlPid", "velCtlPid")))
+    params = pid.load_params("state", DRONE, 100) | gains["state"]
+    thrust = pid.firmware_units("state", DRONE)["thrust_base"]
+    yaw, pos = rng.uniform(-3, 3), rng.uniform(-1, 1, 3)
+    quat = Rotation.from_euler("z", yaw).as_quat()
+    firmware.start(Rotation.from_euler("z", -yaw).apply(pos), np.zeros(3))
+    # Our derivative of the position is the velocity, the firmware's the difference of two positions
+    # along axes that turn: both are the same at a constant heading, for the mean velocity.
+    memory, limited = fresh(pid.POSITION_MEMORY), 0
+    phase, goal = rng.uniform(0, 6, 3), rng.uniform(-1, 1, 3)
+    run = jax.jit(lambda p, v, m: pid.state2attitude(body(p, quat, v), at, m, 0.01, params))
+    at = state_setpoint(goal, quat=quat)
+    for k in range(300):
+        new = pos + 0.004 * np.sin(0.05 * k + phase)
+        vel = (new - pos) / 0.01 if k else np.zeros(3)
+        pos = new if k else pos
+        (roll, pitch, _), force, memory = run(pos, vel, memory)
+        ours = np.degrees(roll), -np.degrees(pitch), force / thrust
+        theirs = firmware.call("position", 3, pos, vel, float(np.degrees(yaw)), goal)
+        # Half a step of PWM is lost where the firmware halves the greatest one.
+        np.testing.assert_allclose(ours[:2], theirs[:2], rtol=1e-6, atol=1e-6)
+        assert ours[2] == pytest.approx(theirs[2], abs=0.6)
+        limited += abs(theirs[0]) > 0.999 * np.degrees(gains["state"]["tilt_max"][0])
+    assert limited < 300
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(2))
+def test_attitudes_are_controlled_as_by_the_firmware(
+    firmware: Firmware, seed: int, axis: int
+) -> None:
+    """A rotation about one axis, for which body rates are the derivatives of angles."""
+    rng = np.random.default_rng(10 * seed + axis)
+    gains = tuned(firmware, Controller.pid, random_gains(rng, ("pid_attitude", "pid_rate")))
+    params = pid.load_params("attitude", DRONE, 500) | gains["attitude"]
+    unit = pid.firmware_units("attitude", DRONE)["torque_max"] * (1, -1, 1)
+    sign = np.array([1, -1, 1])  # of the firmware's angles
+    firmware.start(np.zeros(3), np.zeros(3))
+    memory, angle = fresh(pid.ATTITUDE_MEMORY), 0.0
+    goal = rng.uniform(-0.3, 0.3, 3)
+    setpoint = (components(goal), components((0.0, 0.0, 0.0)), jnp.asarray(0.3))
+
+    @jax.jit
+    def run(quat: jax.Array, rates: jax.Array, memory: Any) -> Any:
+        return pid.attitude2force_torque(
+            body(quat=quat, ang_vel=rates), setpoint, memory, 0.002, params
+        )
+
+    for k in range(300):
+        new = angle + 0.001 * np.sin(0.04 * k + 1)
+        rates, rpy = np.zeros(3), np.zeros(3)
+        rates[axis], angle = (new - angle) / 0.002, new
+        rpy[axis] = angle
+        quat = Rotation.from_euler("xyz", rpy).as_quat()
+        _, torque, memory = run(quat, rates, memory)
+        given = np.degrees(rpy) * sign, np.degrees(rates), np.degrees(goal) * sign
+        theirs = firmware.call("attitude", 6, *given)
+        np.testing.assert_allclose(
+            np.degrees(array(memory[RATES])) * sign, theirs[:3], rtol=1e-6, atol=1e-6
+        )
+        np.testing.assert_allclose(array(torque) / unit, theirs[3:], atol=PWM)
+
+
+def test_brescianinis_controller_has_the_gains_of_the_firmware(firmware: Firmware) -> None:
+    """At a level attitude along x: the firmware multiplies its quaternions in the other order."""
+    figures = (ctypes.c_double * 1)(), (ctypes.c_double * 9)()
+    firmware._library.figures(*figures)
+    mass, inertia = figures[0][0], np.array(figures[1]).reshape(3, 3)
+    rng = np.random.default_rng(7)
+    parameters = {
+        name: value * rng.uniform(0.8, 1.2)
+        for name, value in Gains(DRONE, 500, true_mass=False).values().items()
+        if name.startswith("ctrlAtt.")
+    }
+    gains = tuned(firmware, Controller.brescianini, parameters)
+    load = brescianini.load_params
+    of_state = load("state", DRONE, 100) | gains["state"] | {"mass": np.array(mass)}
+    of_attitude = load("attitude", DRONE, 500) | gains["attitude"] | {"J": inertia}
+    reduced = 0
+    for _ in range(300):
+        pos, vel, goal, vel_sp, acc_sp = rng.uniform(-0.4, 0.4, (5, 3))
+        if rng.random() < 0.3:
+            goal += (1.0, 0.0, 1.5)  # more than the motors give
+            reduced += 1
+        ang_vel, yaw_rate = rng.uniform(-2, 2, 3), rng.uniform(-1, 1)
+        gyro, turn = np.degrees(ang_vel), np.degrees([0.0, yaw_rate])
+        values = np.concatenate((pos, vel, LEVEL, gyro, goal, vel_sp, acc_sp, turn))
+        theirs = firmware.call("brescianini", 4, values)
+        now = body(pos, LEVEL, vel, ang_vel)
+        rpy, thrust, _ = brescianini.state2attitude(
+            now, state_setpoint(goal, vel_sp, acc_sp), {}, 0.01, of_state
+        )
+        rates = components((0.0, 0.0, yaw_rate))
+        _, torque, _ = brescianini.attitude2force_torque(
+            now, (rpy, rates, thrust), {}, 0.002, of_attitude
+        )
+        ours = np.array([thrust, *array(torque)])
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-7)
+    assert reduced > 50
