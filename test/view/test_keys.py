@@ -84,13 +84,13 @@ def test_a_key_is_let_go_beside_another(keys: Keys) -> None:
 
 
 def test_keys_fly_after_a_click_on_a_box(keys: Keys) -> None:
-    keys.page.get_by_label("Box").click(force=True)
+    keys.page.get_by_label("Box").click()
     until(lambda: keys.box.value, "the click")
     keys.fly()
 
 
 def test_keys_fly_after_a_choice(keys: Keys) -> None:
-    keys.tab.input_of("Choice").click(force=True)
-    keys.page.get_by_role("option", name="second").click(force=True)
+    keys.tab.input_of("Choice").click()
+    keys.page.get_by_role("option", name="second").click()
     until(lambda: keys.choice.value == "second", "the choice")
     keys.fly()

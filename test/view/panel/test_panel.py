@@ -358,11 +358,7 @@ def test_a_flood_of_clicks_costs_the_physics_nothing(port: int, client: Client, 
 
 @pytest.fixture(scope="module")
 def page(port: int) -> Iterator[Any]:
-    """The page in a browser; nothing on it may fail.
-
-    Clicks are forced: to see whether a button moves takes many frames, of which there are two a
-    second where no GPU draws.
-    """
+    """The page in a browser; nothing on it may fail."""
     with open_chromium() as browser:
         opened = BrowserTab(browser, f"http://127.0.0.1:{port}/{LOOK}", SIZE)
         opened.page.get_by_text("Take off").first.wait_for()
@@ -372,15 +368,15 @@ def page(port: int) -> Iterator[Any]:
 
 @needs_browser
 def test_a_click_on_pause_in_a_browser(page: Any, tab: Tab, client: Client) -> None:
-    page.get_by_role("button", name="Pause").click(force=True)
+    page.get_by_role("button", name="Pause").click()
     client.until(lambda: stands_still(client), "a clock that stands still")
-    page.get_by_role("button", name="Resume").click(force=True)
+    page.get_by_role("button", name="Resume").click()
     client.until(lambda: not stands_still(client), "a clock that goes on")
 
 
 @needs_browser
 def test_a_refusal_is_shown_in_a_browser(page: Any, tab: Tab) -> None:
-    page.get_by_role("button", name="Step").click(force=True)
+    page.get_by_role("button", name="Step").click()
     page.get_by_role("alert").filter(has_text="not paused").wait_for()
     assert not tab.notifications
 
@@ -403,13 +399,13 @@ def test_a_click_on_the_floor_in_a_browser(page: Any, tab: Tab, client: Client) 
 
 @needs_browser
 def test_a_plot_moves_in_a_browser(page: Any, tab: Tab) -> None:
-    page.get_by_role("tab", name="Plots").click(force=True)
+    page.get_by_role("tab", name="Plots").click()
     canvas = page.locator(".uplot canvas").first
     canvas.wait_for()
     image = "canvas => canvas.toDataURL()"
     before = canvas.evaluate(image)
     until(lambda: canvas.evaluate(image) != before, "another picture")
-    page.get_by_role("tab", name="Fly").click(force=True)
+    page.get_by_role("tab", name="Fly").click()
 
 
 def test_a_simulator_that_is_started_again_is_followed(
