@@ -341,7 +341,7 @@ def test_the_watchdog_stops_a_drone_that_nobody_watches(served: Crazyflies, tmp_
 
 def test_thrust_is_locked_until_it_was_zero(tmp_path: Path) -> None:
     with crazyflies() as served, connected(served, tmp_path) as cf:
-        stop, thrust, sent = threading.Event(), [50000], [0]
+        stop, thrust, sent = threading.Event(), [50000], [50000]
 
         def stream() -> None:
             while not stop.wait(0.02):
