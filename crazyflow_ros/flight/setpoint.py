@@ -71,10 +71,10 @@ class Brake(StateSetpoint):
         return Plan(course)
 
 
-def no_motion(start: Start, state: FlightState) -> Plan:
+def no_motion(start: Start, state: FlightState, note: str = "") -> Plan:
     """Return a plan without motion, in a given state."""
     course = Course.of_pieces([[]] * 4, start.reference.pos.tolist())
-    return Plan(course, during=state, after=state)
+    return Plan(course, during=state, after=state, note=note)
 
 
 def check_group(group_mask: int) -> None:

@@ -19,8 +19,7 @@ class Stop(Setpoint):
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""
-        del rules
-        return no_motion(start, FlightState.landed)
+        return no_motion(start, FlightState.landed, _rotors_stop(start, rules))
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,7 @@ class Arm(Setpoint):
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan to stop the rotors; commanders call this only to disarm."""
-        del rules
-        return no_motion(start, FlightState.landed)
+        return no_motion(start, FlightState.landed, _rotors_stop(start, rules))
 
 
 @dataclass(frozen=True)
@@ -73,5 +71,13 @@ class Emergency(Setpoint):
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""
-        del rules
-        return no_motion(start, FlightState.locked)
+        parts = (_rotors_stop(start, rules), "is locked until it is reset")
+        return no_motion(start, FlightState.locked, " and ".join(filter(None, parts)))
+
+
+def _rotors_stop(start: Start, rules: Rules) -> str:
+    """Say that the drone falls, if it does."""
+    if start.state.stands or start.state.needs_reset:
+        return ""
+    height = start.reference.pos[2] - rules.rest_height
+    return f"stops its rotors {height:z.2f} m above the floor"

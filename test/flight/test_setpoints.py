@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -360,6 +361,17 @@ def test_state_setpoints_need_state_control(setpoint: Setpoint) -> None:
 def test_what_stops_rotors_is_good_in_all_control_modes(setpoint: Setpoint) -> None:
     for control in Control:
         setpoint.check(control)
+
+
+def test_what_stops_rotors_in_the_air_says_so() -> None:
+    falls, locked = "stops its rotors 1.50 m above the floor", "is locked until it is reset"
+    start = airborne((0.0, 0.0, 1.5 + RULES.rest_height), 0.0)
+    stands = replace(start, state=FlightState.landed)
+    for setpoint in (Arm(False), Stop()):
+        assert setpoint.plan(start, RULES).note == falls
+        assert setpoint.plan(stands, RULES).note == ""
+    assert Emergency().plan(start, RULES).note == f"{falls} and {locked}"
+    assert Emergency().plan(stands, RULES).note == locked
 
 
 @pytest.mark.parametrize("at_edge", [(1e4, 0.0, 1.0), (0.0, -1e4, 1e4)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
@@ -61,7 +62,9 @@ def declare(
     known = {declaration.name for declaration in declarations(cls)}
     for name in sorted(given.keys() - known - _OF_EVERY_NODE):
         if not name.startswith(("qos_overrides.", *others)):
-            node.get_logger().warning(f"there is no parameter {name!r}, it is ignored")
+            alike = get_close_matches(name, known, 1)
+            hint = f"; did you mean {alike[0]!r}?" if alike else ""
+            node.get_logger().warning(f"there is no parameter {name!r}, it is ignored{hint}")
     values: dict[str, Any] = {}
     for declaration in declarations(cls):
         name, value = declaration.name, declaration.default

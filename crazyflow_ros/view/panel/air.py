@@ -55,7 +55,7 @@ class AirPanel:
             ParameterControl(wind, "wind", follower, requests, _three, list),
             ParameterControl(gusts, "gust_intensity", follower, requests, _up_to_most, float),
         )
-        with gui.add_folder("Failures of the drone"):
+        with gui.add_folder("Failures of the drone (1: intact)"):
             self._controls: list[Any] = [
                 gui.add_slider(
                     name, min=0.0, max=1.0, step=0.05, initial_value=1.0, hint=hint, visible=motor
