@@ -96,10 +96,10 @@ def place(client: Client, drone: str = "cf1") -> np.ndarray:
     return numbers(client.latest(PoseStamped, f"{drone}/pose").pose.position)
 
 
-def until_at(client: Client, drone: str, *where: float | None) -> None:
+def until_at(client: Client, drone: str, *where: float | None, near: float = NEAR) -> None:
     def is_there() -> bool:
         return all(
-            p is None or abs(p - x) < NEAR for p, x in zip(where, place(client, drone).tolist())
+            p is None or abs(p - x) < near for p, x in zip(where, place(client, drone).tolist())
         )
 
     client.until(is_there, f"{drone} at {where}", 60)
@@ -157,8 +157,8 @@ def test_groups_are_set_by_a_parameter(client: Client) -> None:
 
 def test_go_to_of_all_is_relative(client: Client) -> None:
     takeoff(client)
-    until_at(client, "cf1", 0.0, 0.0, 1.0)
-    until_at(client, "cf2", 0.0, 0.4, 1.0)
+    until_at(client, "cf1", 0.0, 0.0, 1.0, near=NEAR / 3)  # where it goes from is where it ends
+    until_at(client, "cf2", 0.0, 0.4, 1.0, near=NEAR / 3)
     client.call(GoTo, "all/go_to", goal=Point(x=0.5), duration=Duration(sec=2))
     until_at(client, "cf1", 0.5, 0.0, 1.0)
     until_at(client, "cf2", 0.5, 0.4, 1.0)
