@@ -74,6 +74,7 @@ _ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
 )
 _REGULAR_PERIOD = 0.1  # s of wall time
+_MANY = 100  # drones, from which on the middleware needs long for their topics and services
 # With ros2_control.mode topic.
 _TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
 
@@ -162,6 +163,11 @@ class SimulatorNode(ParameterNode):
         self._regular: list[Callable[[], None]] = []
         # Services that add drones call it directly; a reset may also change the drones.
         self.regularly(self.follow_drones)
+        if len(self.drones) >= _MANY:
+            self.get_logger().info(
+                f"creating the topics and services of {len(self.drones)} drones: the middleware "
+                "takes about half a minute for 200, and four times as long for twice as many"
+            )
         for name in self._features:
             self._declare(name)
         self.create_timer(_REGULAR_PERIOD, self._do_regular)

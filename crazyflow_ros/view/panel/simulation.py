@@ -40,7 +40,7 @@ class SimulationPanel:
         )
         self._silent = (
             f"<i>{simulator} does not publish where its drones are: start it with "
-            "<b>topics.swarm</b> true and <b>publish_rates.swarm</b> above 0</i>"
+            "<b>publish_rates.swarm</b> above 0</i>"
         )
         self._follower, self._state, self._requests = follower, state, requests
         self._text = gui.add_html("", order=0)
