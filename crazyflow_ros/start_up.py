@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import jax
 
@@ -33,6 +34,12 @@ class StartUp:
 
     def __init__(self, folder: Path | None, info: Warn) -> None:
         self._folder, self._info = folder, info
+
+    @classmethod
+    def of_cache(cls, info: Warn) -> Self:
+        """Return the times that are stored with JAX's compilation cache, if it is in use."""
+        kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        return cls(Path(kept) if kept else None, info)
 
     @contextmanager
     def compiling(self, *what: object) -> Iterator[None]:

@@ -9,9 +9,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-
-import jax
 
 from crazyflow_ros.code_cache import configure_jax
 from crazyflow_ros.crazyflie.fleet import Fleet
@@ -83,8 +80,7 @@ def main(args: Sequence[str] | None = None) -> int:
     logger = logging.getLogger("crazyflie")
     logger.setLevel(logging.INFO)
     code_cache = configure_jax(logger.warning)
-    kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-    start_up = StartUp(Path(kept) if kept else None, logger.info)
+    start_up = StartUp.of_cache(logger.info)
     try:
         if not 1 <= given.drones <= _MOST_DRONES:
             raise ValueError(f"drones must be from 1 to {_MOST_DRONES}, got {given.drones}")

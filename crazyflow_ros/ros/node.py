@@ -8,11 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-import jax
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.logging import get_logger
 from rclpy.parameter import Parameter
@@ -132,18 +130,11 @@ class SimulatorNode(ParameterNode):
         self.link = command_source(p, self.get_fully_qualified_name(), self.get_logger())
         if p.record:
             self.recorder = new_recorder(p, self.get_logger())
-        shape = (
-            len(self.drones),
-            p.max_drones,
-            p.ros2_control.mode,
-            replace(config, initial_poses=None, real_time_factor=0.0, start_paused=False),
-        )
-        kept = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-        start_up = StartUp(Path(kept) if kept else None, self.get_logger().info)
+        start_up = StartUp.of_cache(self.get_logger().info)
         # XLA compiles and loads code without the interpreter's lock.
         importing = Thread(target=self._import_features, name="imports", daemon=True)
         importing.start()
-        with start_up.compiling(*shape):
+        with start_up.compiling(*p.compiled_for(config)):
             self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
         importing.join()
         self.recorded_effects: RecordedEffects | None = None

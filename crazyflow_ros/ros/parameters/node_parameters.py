@@ -263,6 +263,11 @@ class Parameters:
             if self.drones.count(name) > 1:
                 raise ParameterError("drones", "names that differ", list(self.drones))
 
+    def compiled_for(self, config: SimulationConfig) -> tuple[object, ...]:
+        """Return everything on which the compiled code depends, see `StartUp.compiling`."""
+        plain = replace(config, initial_poses=None, real_time_factor=0.0, start_paused=False)
+        return len(self.drones), self.max_drones, self.ros2_control.mode, plain
+
     def simulation_config(self) -> SimulationConfig:
         """Return the configuration of the physics thread.
 

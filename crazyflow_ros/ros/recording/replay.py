@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -41,6 +41,7 @@ from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, Setpoint, Wrench
 from crazyflow_ros.runtime.checkpoint_content import to_setpoint
 from crazyflow_ros.scene import MirrorState
+from crazyflow_ros.start_up import StartUp
 
 with extra("record"):
     from mcap.exceptions import InvalidMagic, RecordLengthLimitExceeded
@@ -72,15 +73,19 @@ class Report:
     """The first difference, or an empty string."""
 
 
-def replay(path: Path) -> Report:
+def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report:
     """Replay a recording until its end or the first difference.
+
+    Args:
+        path: The file.
+        info: Receives a message before something is compiled.
 
     Raises:
         ReplayError: The file is not a recording of this simulator, or lacks its commands.
         OSError: The file cannot be read.
     """
     messages = _messages(path)
-    flight = _Flight(next(messages, None))
+    flight = _Flight(next(messages, None), StartUp.of_cache(info))
     try:
         for topic, time_ns, payload in messages:
             try:
@@ -103,7 +108,7 @@ def replay(path: Path) -> Report:
 class _Flight:
     """The replayed flight."""
 
-    def __init__(self, metadata: Any) -> None:
+    def __init__(self, metadata: Any, start_up: StartUp) -> None:
         if not isinstance(metadata, dict):
             raise ReplayError("not a recording of this simulator: it has no parameters")
         try:
@@ -116,7 +121,9 @@ class _Flight:
         paused = {"start_paused": True, "real_time_factor": 0.0}
         parameters = from_values(Parameters, values_of(parameters) | paused)
         try:
-            self.physics = PhysicsThread(parameters.simulation_config(), parameters.drones)
+            config = parameters.simulation_config()
+            with start_up.compiling(*parameters.compiled_for(config)):
+                self.physics = PhysicsThread(config, parameters.drones)
         except ValueError as error:
             raise ReplayError(
                 f"recorded with a setup that is not available here: {error}"
@@ -315,9 +322,12 @@ def _main() -> int:
     path = parser.parse_args().file
     from crazyflow_ros.code_cache import configure_jax
 
-    cache = configure_jax(lambda text: print(f"replay: {text}", file=sys.stderr))
+    def say(text: str) -> None:
+        print(f"replay: {text}", file=sys.stderr, flush=True)
+
+    cache = configure_jax(say)
     try:
-        report = replay(path)
+        report = replay(path, say)
     except (ReplayError, OSError) as error:
         print(f"replay: {path}: {error}", file=sys.stderr)
         return 2

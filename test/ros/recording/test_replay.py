@@ -376,6 +376,8 @@ def test_damaged_recording_is_no_difference(flight: Path, tmp_path: Path) -> Non
     )
     assert end.returncode == 2 and "Traceback" not in end.stderr
     assert f"replay: {path}: damaged before byte" in end.stderr
+    waits = ("replay: compiling, which ", "replay: loading compiled code")
+    assert any(text in end.stderr for text in waits), end.stderr
 
 
 @pytest.mark.parametrize(
