@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import os
 import stat
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -96,6 +98,12 @@ def shown(value: object, most: int = _SHOWN) -> str:
         value = value.tolist() if value.size <= 16 else f"{value.ravel()[:4].tolist()}..."
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Ask whether a known name was meant that is like an unknown one; empty if there is none."""
+    alike = get_close_matches(name, known, 1)
+    return f"did you mean {alike[0]!r}?" if alike else ""
 
 
 def number(name: str, value: float, limit: Limit) -> float:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from crazyflow_ros.limits import shown
+from crazyflow_ros.limits import shown, suggestion
 from crazyflow_ros.yaml_files import load_yaml
 
 READY = "ready: "
@@ -37,8 +36,7 @@ def refuse_unknown(
         return
     for name in (argument.partition(":=")[0] for argument in given):
         if name not in known and name not in _OF_LAUNCH:
-            near = get_close_matches(name, known, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            hint = f" ({near})" if (near := suggestion(name, known)) else ""
             raise ValueError(
                 f"{Path(file).name} has no argument {name!r}{hint}; it has "
                 f"{', '.join(sorted(known))}. Other parameters of the simulator come from "

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.limits import suggestion
 from crazyflow_ros.plain_values import Declaration, Names, Numbers, declarations, filled
 
 T = TypeVar("T")
@@ -62,8 +62,7 @@ def declare(
     known = {declaration.name for declaration in declarations(cls)}
     for name in sorted(given.keys() - known - _OF_EVERY_NODE):
         if not name.startswith(("qos_overrides.", *others)):
-            alike = get_close_matches(name, known, 1)
-            hint = f"; did you mean {alike[0]!r}?" if alike else ""
+            hint = f"; {near}" if (near := suggestion(name, known)) else ""
             node.get_logger().warning(f"there is no parameter {name!r}, it is ignored{hint}")
     values: dict[str, Any] = {}
     for declaration in declarations(cls):
