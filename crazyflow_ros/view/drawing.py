@@ -69,7 +69,8 @@ class Drawing:
             self._world.remove()
             self._world = None
         if shapes:
-            self._world = self._scene.add_glb("/world", glb(shapes))
+            # A world that casts shadows shades itself: its floor would be grey.
+            self._world = self._scene.add_glb("/world", glb(shapes), cast_shadow=False)
 
     def set_looks(self, looks: Sequence[Looks]) -> None:
         """Let drones look like this: one for each, or one for all."""

@@ -28,7 +28,9 @@ class Shown:
         self._dark = self.add("Dark page", is_on=False)
         self._dark.on_update(lambda _: self._set_theme())
         self._set_theme()
-        self._shadows = self.add("Shadows", is_on=False, hint="They ask much of a browser")
+        self._shadows = self.add(
+            "Shadows", is_on=False, hint="Of the drones; they slow a browser down"
+        )
         self._shadows.on_update(lambda _: self._set_shadows())
         self._set_shadows()
         self.names = self.add("Names", is_on=True)

@@ -255,3 +255,35 @@ def test_drones_are_drawn_as_large_as_asked(browser: Any) -> None:
         note.wait_for(state="hidden")
         assert tab.errors == []
         tab.close()
+
+
+def test_drones_cast_shadows_and_the_floor_lies_in_none_of_its_own(browser: Any) -> None:
+    from crazyflow_ros.sim import Sim
+    from crazyflow_ros.view import SimView
+
+    sim = Sim(scene="room")
+    height, radius = 0.4, 40  # m, pixels
+    with closing(SimView(sim, port=free_port())) as view:
+        pos = sim.data.states.pos.at[...].set([0.1, 0.1, height])
+        sim.data = sim.data.replace(states=sim.data.states.replace(pos=pos))
+        view.show()
+        tab = Tab(browser, view.viewer.url + QUERY)
+        tab.page.get_by_text("Show", exact=True).wait_for()
+        hide(tab, "Names", "Trails")
+        ask_size(tab, 6)
+        tab.page.get_by_text("Drones are drawn").wait_for()
+        view.show()
+        time.sleep(2.0)
+        bright = settled(tab.picture, "picture without shadows")
+        tab.page.get_by_label("Shadows", exact=True).check()
+
+        def darker() -> np.ndarray | None:
+            rows, columns = np.nonzero((bright - tab.picture()).min(axis=-1) > 8)
+            return None if len(rows) < 20 else np.array([columns.mean(), rows.mean(), len(rows)])
+
+        column, row, count = settled(darker, "a shadow")
+        below = in_picture(np.array([0.1, 0.1, 0.0]), tab.size)  # the sun is nearly overhead
+        assert math.hypot(column - below[0], row - below[1]) < radius
+        assert count < radius**2
+        assert tab.errors == []
+        tab.close()

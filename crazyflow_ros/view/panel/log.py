@@ -9,7 +9,6 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, NamedTuple
 
-from diagnostic_msgs.msg import DiagnosticStatus
 from rcl_interfaces.msg import Log as Rosout
 from rclpy.qos import QoSProfile
 
@@ -47,22 +46,15 @@ class Log:
         self._lock = threading.Lock()
 
     def listen(self, follower: Follower) -> None:
-        """Take the lines of the simulator, from /rosout and ~/flight_events."""
-        events = f"{follower.name}/flight_events"
+        """Take the lines of the simulator from /rosout."""
         logger = follower.topic(follower.name).removeprefix("/").replace("/", ".")
 
         def subscribe() -> None:
-            node = follower.node
-            node.create_subscription(Rosout, "/rosout", note_line, _MANY)
-            node.create_subscription(DiagnosticStatus, events, note_event, _MANY)
+            follower.node.create_subscription(Rosout, "/rosout", note_line, _MANY)
 
         def note_line(message: Any) -> None:
             if message.name == logger:
                 self.add(message.msg, message.level)
-
-        def note_event(message: Any) -> None:
-            bad = message.level == DiagnosticStatus.ERROR
-            self.add(f"{message.name}: {message.message}", ERROR if bad else WARNING)
 
         follower.in_thread(subscribe)
 

@@ -247,6 +247,8 @@ def test_wind_and_motors(tab: Tab, client: Client) -> None:
     arrives(client, (np.nan, np.nan, 0.5))
     tab.set("Front right", 0.0)
     client.until(lambda: place(client)[2] < 0.1, "a fall")
+    until(lambda: "cf0: crashed at" in tab.text(), "a word in the log")
+    assert tab.text().count("cf0: crashed at") == 1
     assert tab.value("Front right") == 0.0
     tab.set("Drone", "Reset", 1)
     until(lambda: tab.value("Front right") == 1.0, "a repaired motor on the page")
