@@ -96,7 +96,10 @@ def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
         ("cf0: {s: {type: imu, gyro: {std: -3}}}", "valid values for cf0/s .*negative"),
         ("cf0: {s: {type: gnss}}", "valid values for cf0/s .*latitude"),
         ("cf0: {s: {type: barometer, altitude: high}}", "altitude: expected a number, got 'high'"),
-        ("cf0: {s: {type: lidar, samples: 0}}", r"valid values for cf0/s \(lidar pattern: 0 samples"),
+        (
+            "cf0: {s: {type: lidar, samples: 0}}",
+            r"valid values for cf0/s \(lidar pattern: 0 samples",
+        ),
         ("cf0: {s: {type: camera, data_types: [heat]}}", "data_types"),
         ("cf0: {s: {type: lidar, samples: many}}", "samples: expected int, got 'many'"),
         ("cf0: {s: {type: camera, rate: fast}}", "a rate of cf0/s in whole Hz, got 'fast'"),
