@@ -50,13 +50,15 @@ def read_arrays(file: BinaryIO, most: int) -> dict[str, np.ndarray]:
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 if name in arrays or not member.filename.endswith(".npy"):
-                    raise ValueError(f"{member.filename!r} is no array, or there twice")
+                    raise ValueError(f"{member.filename!r} is not an array, or occurs twice")
                 arrays[name] = _read_array(archive, member)
             return arrays
     except ValueError:
         raise
     except Exception as error:  # zipfile raises many kinds of errors
-        raise ValueError(f"no archive of arrays ({str(error) or type(error).__name__})") from None
+        raise ValueError(
+            f"not an archive of arrays ({str(error) or type(error).__name__})"
+        ) from None
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
@@ -73,7 +75,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray
             raise ValueError(f"version {version} of its format")
         shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(head, _MAX_HEADER)
     except (ValueError, TypeError, MemoryError, RecursionError, struct.error) as error:
-        raise ValueError(f"{member.filename} is no array: {error}") from None
+        raise ValueError(f"{member.filename} is not an array: {error}") from None
     if dtype.kind not in _KINDS or not dtype.itemsize:
         raise ValueError(f"{member.filename} holds {dtype}, expected numbers")
     size = len(content) - head.tell()

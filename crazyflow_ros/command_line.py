@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
 
 _EPILOG = """
-without a command, or with --ros-args alone, it runs the simulator:
+Without a command, or with --ros-args alone, it starts the simulator:
   python -m crazyflow_ros --ros-args -p drones:=[cf0,cf1] -p real_time_factor:=2.0
 """
 
@@ -50,18 +50,20 @@ def parser() -> argparse.ArgumentParser:
             "arguments", nargs=argparse.REMAINDER, help="--ros-args -p name:=value ..."
         )
     takeoff = command("takeoff", "take off to a height and wait until the drone hovers", "drone")
-    takeoff.add_argument("height", type=float, nargs="?", default=1.0, help="m, default 1.0")
+    takeoff.add_argument(
+        "height", type=float, nargs="?", default=1.0, help="above the floor [m], default 1.0"
+    )
     go_to = command(
         "go-to", "fly to a position in the map and wait until the drone hovers", "drone"
     )
     for axis in "xyz":
-        go_to.add_argument(axis, type=float, help="m")
-    go_to.add_argument("yaw", type=float, nargs="?", default=0.0, help="rad, default 0")
+        go_to.add_argument(axis, type=float, help="position in the map [m]")
+    go_to.add_argument("yaw", type=float, nargs="?", default=0.0, help="heading [rad], default 0")
     command("land", "land and wait until the drone is on the floor", "drone")
     command("pause", "pause the simulation")
     command("resume", "resume the simulation")
     step = command("step", "advance a paused simulation by ticks")
-    step.add_argument("ticks", type=int, nargs="?", default=1, help="default 1")
+    step.add_argument("ticks", type=int, nargs="?", default=1, help="number of ticks, default 1")
     reset = command("reset", "reset all drones, or one")
     reset.add_argument("drone", nargs="?", help="name of a drone")
     command("list", "list drones with positions, topics and services")

@@ -106,7 +106,7 @@ class _Store:
         except (FileNotFoundError, LookupError):
             return None
         except Exception as error:
-            self._unread(f"{path} is not used and made anew: {str(error)[:200]}")
+            self._unread(f"{path} is not used and is replaced: {str(error)[:200]}")
             return None
         return found
 

@@ -155,7 +155,7 @@ def test_file_that_others_can_write_to_is_not_read(store: Store) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o620)
     assert kept.find("form") is None
-    assert store.told == [f"{file} is not used and made anew: other users can write to it"]
+    assert store.told == [f"{file} is not used and is replaced: other users can write to it"]
     kept.keep(2, "form")
     assert kept.find("form") == 2
 

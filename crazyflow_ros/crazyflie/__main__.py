@@ -47,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
         "--wind", type=float, nargs=3, default=config.wind, metavar=("X", "Y", "Z"), help="m/s"
     )
     program.add_argument("--port", type=int, default=FIRST_PORT, help="UDP port of the first drone")
-    program.add_argument("--address", default=link.address, help="interface; 0.0.0.0 for all")
+    program.add_argument(
+        "--address", default=link.address, help="interface to listen on; 0.0.0.0: all"
+    )
     program.add_argument("--decks", nargs="*", default=list(link.decks), choices=list(DECKS))
     program.add_argument(
         "--anchors", type=float, nargs="*", default=[], help="x, y, z of each radio anchor [m]"
@@ -59,9 +61,14 @@ def parser() -> argparse.ArgumentParser:
         "--motion-capture", action="store_true", help="the estimator also measures poses"
     )
     program.add_argument("--loss", type=float, default=0.0, help="share of packets lost, each way")
-    program.add_argument("--latency", type=float, default=0.0, help="of packets [s], each way")
     program.add_argument(
-        "--storage", default=link.storage, metavar="FOLDER", help="keeps stored parameters"
+        "--latency", type=float, default=0.0, help="delay of packets [s], each way"
+    )
+    program.add_argument(
+        "--storage",
+        default=link.storage,
+        metavar="FOLDER",
+        help="folder that keeps stored parameters",
     )
     return program
 

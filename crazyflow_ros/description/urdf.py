@@ -217,7 +217,7 @@ def _add_shape(link: ET.Element, tag: str, model: mujoco.MjModel, geom: int) -> 
             ET.SubElement(geometry, "sphere", radius=numbers(size[0]))
         case other:
             shape = mujoco.mjtGeom(other).name
-            raise ValueError(f"URDF has no {shape}, shape of geom {model.geom(geom).name!r}")
+            raise ValueError(f"geom {model.geom(geom).name!r} is a {shape}, which URDF lacks")
     return element
 
 

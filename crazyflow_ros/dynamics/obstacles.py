@@ -99,7 +99,9 @@ class Obstacles(Struct):
                 raise ValueError(f"{name} of an obstacle is not finite: {given[name].tolist()}")
         for kind, sides in zip(kinds, given["size"]):
             if (sides[: _N_SIZES.get(kind, 0)] <= 0).any():
-                raise ValueError(f"a {Shape(kind).name} of the size {sides.tolist()}")
+                raise ValueError(
+                    f"sizes of a {Shape(kind).name} must be positive, got {sides.tolist()}"
+                )
         norm = np.linalg.norm(given["quat"], axis=-1, keepdims=True)
         if not norm.all():
             raise ValueError("an obstacle has a zero quaternion")

@@ -24,9 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--drone", required=True, help="known drone with the same mass and rotors")
     parser.add_argument("--output", required=True, help="folder to write, which must not exist")
     parser.add_argument("--name", default="cf0", help="name of the drone in MCAP files")
-    parser.add_argument("--start", type=float, default=0.0, help="s, beginning of what is used")
-    parser.add_argument("--end", type=float, default=math.inf, help="s, its end")
-    parser.add_argument("--validation", help="another flight, to compare the models with")
+    parser.add_argument("--start", type=float, default=0.0, help="start of the part to use [s]")
+    parser.add_argument("--end", type=float, default=math.inf, help="end of that part [s]")
+    parser.add_argument("--validation", help="another flight, on which to check the fits")
     given = parser.parse_args(arguments)
     try:
         flights = [

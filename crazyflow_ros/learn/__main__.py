@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         train = commands.add_parser(name, help=f"train a policy for the task {name}")
         train.add_argument("--algorithm", choices=("bptt", "ppo"), default="bptt")
         train.add_argument("--out", type=Path, help="policy file (default TASK.policy)")
-        train.add_argument("--curve", type=Path, help="picture of the cost, a PNG")
+        train.add_argument("--curve", type=Path, help="PNG file of the learning curve")
         train.add_argument("--checkpoint", type=Path, help="file written during the training")
         train.add_argument("--resume", action="store_true", help="continue from the checkpoint")
         train.add_argument("--drone", help="model, or path of a drone's folder")
@@ -57,15 +57,17 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("policy", type=Path)
     check.add_argument("--task", choices=TASKS, default="hover")
     check.add_argument("--starts", type=int, default=1000)
-    check.add_argument("--seconds", type=float, help="default: as long as an episode")
+    check.add_argument(
+        "--seconds", type=float, help="duration of a flight [s] (default: an episode)"
+    )
     check.add_argument("--seed", type=int, default=0)
     _add_fields(check)
     return parser
 
 
 def _add_fields(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--period", type=float, help="duration of a figure eight, s")
-    parser.add_argument("--laps", type=int, help="of a race")
+    parser.add_argument("--period", type=float, help="duration of a figure-eight [s]")
+    parser.add_argument("--laps", type=int, help="laps of a race")
 
 
 def _given(arguments: argparse.Namespace, *names: str) -> dict[str, object]:

@@ -136,7 +136,7 @@ def train(
     now, progress = learner.begin(), list[Progress]()
     if resume:
         if checkpoint is None:
-            raise ValueError("to resume needs a checkpoint")
+            raise ValueError("resuming needs a checkpoint")
         now, progress = _read(checkpoint, learner, now)
         started -= progress[-1].seconds
     chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
@@ -234,7 +234,7 @@ def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Prog
             raise ValueError("it was written with other settings")
         leaves, treedef = jax.tree.flatten(like)
         if rows is None or rows.ndim != 2 or rows.shape[1] != 4 or not np.isfinite(rows).all():
-            raise ValueError("it has no progress")
+            raise ValueError("it contains no progress")
         if set(arrays) != {f"{i}" for i in range(len(leaves))}:
             raise ValueError("it holds other arrays")
         read: list[Any] = [arrays[f"{i}"] for i in range(len(leaves))]

@@ -268,7 +268,7 @@ class SharedMemoryLink:
         self._cycles += 1
         if self._missed:
             self._logger.info(
-                f"commands arrive in time again, after {self._missed} periods without"
+                f"commands arrive in time again, after {self._missed} periods without commands"
             )
             self._missed = 0
 

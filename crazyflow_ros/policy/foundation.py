@@ -56,7 +56,7 @@ def read(file: BinaryIO, drone: AnyDrone | None) -> Policy:
     with extra("foundation"):
         import h5py
     if drone is None:
-        raise ValueError("it flies any drone: name the one that it is to fly")
+        raise ValueError("it can fly any drone: name the drone that it flies")
     model = resolve(drone)
     try:
         with h5py.File(file, "r") as content:
@@ -64,7 +64,7 @@ def read(file: BinaryIO, drone: AnyDrone | None) -> Policy:
             groups = [actor["layers"][str(i)] for i in range(len(actor["layers"]))]
             layers = [_layer(i, group) for i, group in enumerate(groups[: MOST_LAYERS + 1])]
     except (KeyError, OSError, RuntimeError, AttributeError) as error:
-        raise ValueError(f"it is no checkpoint of RLtools ({error})") from None
+        raise ValueError(f"it is not an RLtools checkpoint ({error})") from None
     first = layers[0] if layers else None
     if not isinstance(first, Dense) or first.n_in != _OBSERVATION.size:
         raise ValueError(f"expected a dense first layer with {_OBSERVATION.size} inputs")

@@ -65,11 +65,12 @@ def read(file: BinaryIO, sidecar: Path) -> Policy:
         model = onnx.load_model_from_string(content)
         onnx.checker.check_model(model)
     except Exception as error:  # protobuf's and onnx's own
-        raise ValueError(f"it is no model of ONNX ({shown(str(error))})") from None
+        raise ValueError(f"it is not an ONNX model ({shown(str(error))})") from None
     held = {entry.key: entry.value for entry in model.metadata_props}
     if KEY not in held and not sidecar.exists():
         raise ValueError(
-            f"what it observes and commands is missing: expected metadata {KEY!r} or {sidecar.name}"
+            "it does not say what the network observes and commands: expected metadata "
+            f"{KEY!r} or a file {sidecar.name}"
         )
     values = parsed(held[KEY] if KEY in held else read_text(sidecar, MOST_BYTES))
     if not isinstance(values, dict):

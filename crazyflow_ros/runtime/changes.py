@@ -260,7 +260,7 @@ class Changes(PreparedChanges):
         simulation = self._simulation
         before = simulation.snapshot.time_ns
         if drones is not None and scope is not ResetScope.state:
-            raise ValueError(f"of single drones only the state can be reset, not {scope}")
+            raise ValueError(f"only the state of single drones can be reset, not {scope}")
         names = simulation.known(simulation.snapshot.names if drones is None else drones)
         if ResetScope.spawned in scope:
             names = tuple(self._roster.start)

@@ -122,7 +122,7 @@ def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
             arguments["trajectory"] = PolynomialTrajectory(**trajectory)
         return kind(**arguments)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"a {kind.__name__} cannot be this: {_brief(error)}") from None
+        raise ValueError(f"a {kind.__name__} is invalid: {_brief(error)}") from None
 
 
 def from_commander(commander: Commander) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
     for name, life in _mapping("lives", about.get("lives"), drones, complete=True).items():
         values = _entries(f"the life of {name}", life, ("resets", "tick"))
         _whole(f"resets of {name}", values["resets"], 0, _MOST)
-        _whole(f"the begin of {name}", values["tick"], 0, LATEST * freq)
+        _whole(f"the beginning of {name}", values["tick"], 0, LATEST * freq)
     for name, order in _mapping("orders", about.get("orders"), drones).items():
         _commander(name, order)
     _wind(about.get("wind"))
@@ -280,7 +280,7 @@ def _wind(kept: Any) -> None:
     try:
         Wind(**values)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"the wind cannot be this: {_brief(error)}") from None
+        raise ValueError(f"the wind is invalid: {_brief(error)}") from None
 
 
 def _wrench(entry: Any, drones: Sequence[str], freq: int) -> None:
@@ -299,7 +299,7 @@ def _wrench(entry: Any, drones: Sequence[str], freq: int) -> None:
     try:
         Wrench(**wrench)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"the wrench on {name} cannot be this: {_brief(error)}") from None
+        raise ValueError(f"the wrench on {name} is invalid: {_brief(error)}") from None
 
 
 def _mapping(
@@ -310,7 +310,7 @@ def _mapping(
     if unknown := value.keys() - set(known):
         raise ValueError(f"{what}: expected {of}s of {', '.join(known)}, got {shown(unknown)}")
     if complete and (missing := set(known) - value.keys()):
-        raise ValueError(f"{what}: there is none of {', '.join(sorted(missing))}")
+        raise ValueError(f"{what}: there is no entry for {', '.join(sorted(missing))}")
     return value
 
 

@@ -139,5 +139,5 @@ class Health:
                 self.stalled = now[1]
                 self._logger.error(f"no progress for {self._timeout:g} s, hangs in: {now[1]}")
             elif not unchanged and self.stalled:
-                self._logger.info(f"the thread goes on after: {self.stalled}")
+                self._logger.info(f"progress again, after hanging in: {self.stalled}")
                 self.stalled = ""

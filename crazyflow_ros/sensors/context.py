@@ -144,7 +144,7 @@ class SensorContext:
             ValueError: It is another one: then the sensors have to be initialised anew.
         """
         if _sizes(mj_model) != self._sizes:
-            raise ValueError(f"a model of other sizes: {_sizes(mj_model)}, not {self._sizes}")
+            raise ValueError(f"the model has sizes {_sizes(mj_model)}, expected {self._sizes}")
         self.renderers.close()
         self.renderers = Renderers(mj_model)
 

@@ -22,9 +22,9 @@ class OneThread:
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                f"the thread {self._owner!r} is working on this Sim, and "
-                f"{threading.current_thread().name!r} cannot meanwhile: give each thread a Sim of "
-                "its own, or have them take turns with a lock"
+                f"the thread {self._owner!r} is using this Sim, so the thread "
+                f"{threading.current_thread().name!r} cannot: give each thread a Sim of its own, "
+                "or let them take turns with a lock"
             )
         self._owner = threading.current_thread().name
 

@@ -114,7 +114,7 @@ class Sim(SimScene):
                 `jax.make_mesh((jax.device_count(),), ("worlds",))`; None for one device.
             controller: A `Controller`, of position and attitude; of attitude alone if commands are
                 attitudes. Other control modes have only the default one.
-            estimator: An `Estimator`: what the controllers take for the state.
+            estimator: An `Estimator`: the source of the state that the controllers use.
             positioning: From what the estimator knows where it is; by default from a Flow deck.
             device: Where the simulation computes: a device of JAX, or a platform (`cpu`, `gpu`,
                 `tpu`) for its first device; by default JAX's default device of this moment.

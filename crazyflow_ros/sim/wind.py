@@ -53,7 +53,9 @@ class Dryden:
                 range.
         """
         if not np.isfinite(self.wind).all() or (self.intensity is None and self.speed <= 0):
-            raise ValueError(f"wind must be finite and blow, got {self.wind}")
+            raise ValueError(
+                f"wind must be finite, and not zero without an intensity, got {self.wind}"
+            )
         if not 3 <= self.altitude <= 300:
             raise ValueError(f"altitude must be from 3 to 300 m, got {self.altitude}")
         if self.intensity is not None and not 0 <= self.intensity < np.inf:

@@ -70,8 +70,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "recording", nargs="?", type=Path, help="MCAP file to play instead of a running simulator"
     )
-    parser.add_argument("--address", default="127.0.0.1", help="to listen on, default 127.0.0.1")
-    parser.add_argument("--port", type=int, default=8080, help="default 8080, or the next free one")
+    parser.add_argument(
+        "--address", default="127.0.0.1", help="address to listen on, default 127.0.0.1"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8080, help="TCP port, default 8080, or the next free one"
+    )
     add_simulator_arguments(parser)
     parser.add_argument(
         "--recordings", type=_folder, default=Path(), help="folder of new recordings, default ."

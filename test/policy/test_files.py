@@ -109,7 +109,7 @@ def test_foundation_policy_survives_our_own_file(drone: str, tmp_path: Path) -> 
 
 
 def test_foundation_policy_needs_a_drone() -> None:
-    with pytest.raises(ValueError, match="name the one that it is to fly"):
+    with pytest.raises(ValueError, match="name the drone that it flies"):
         load(WEIGHTS)
 
 
@@ -204,7 +204,7 @@ def test_a_changed_byte_is_refused_or_harmless(at: int, byte: int, written: Path
 def test_refuses_other_hdf5(tmp_path: Path) -> None:
     path = tmp_path / "other.h5"
     path.write_bytes(b"nothing")
-    with pytest.raises(ValueError, match="no checkpoint of RLtools"):
+    with pytest.raises(ValueError, match="not an RLtools checkpoint"):
         load(path, "cf2x_L250")
     with h5py.File(path, "w") as file:
         layer = file.create_group("actor/layers/0")

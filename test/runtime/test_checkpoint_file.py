@@ -287,7 +287,7 @@ def test_setpoints_are_kept_as_they_are_and_odd_ones_are_refused(setpoint: Setpo
         ({"tick": -1}, "tick: expected a whole number from 0 to 500000000000, got -1"),
         ({"tick": 2.0}, "tick: expected a whole number"),
         ({"epoch": None}, "epoch: expected a whole number"),
-        ({"lives": {}}, "lives: there is none of cf0, cf1, cf2"),
+        ({"lives": {}}, "lives: there is no entry for cf0, cf1, cf2"),
         ({"orders": {"cf9": {}}}, "orders: expected drones of cf0, cf1, cf2, got {'cf9'}"),
         (
             {"orders": {"cf0": {}}},
@@ -376,7 +376,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "negative": (archive(about=array_file("(-1, -3)", rest=bytes(24))), "wrong size"),
     "no bytes": (archive(about=array_file("(99999999999,)", "<U0")), "expected numbers"),
     "objects": (archive(about=array_file("()", "|O", bytes(8))), "holds object"),
-    "nested": (archive(about=array_file("(" * 3000 + ")" * 3000)), "is no array"),
+    "nested": (archive(about=array_file("(" * 3000 + ")" * 3000)), "is not an array"),
     "bomb": (zip_bomb(), "is compressed"),
     "overlapping": (overlapping(), "arrays of 900000000 bytes, expected at most 67108864"),
     "deep": (archive(about=array_file("()", "<U40000", b"[\0\0\0" * 40000)), "too deeply"),

@@ -281,7 +281,7 @@ def test_a_context_knows_its_sensors_and_draws_what_has_changed(drawn: Drawn) ->
     context.recreate(model)
     sensor.sense()
     np.testing.assert_array_equal(sensor.data.rgb, before)
-    with pytest.raises(ValueError, match=r"a model of other sizes: \{.nbody.: 1,"):
+    with pytest.raises(ValueError, match=r"the model has sizes \{.nbody.: 1,"):
         context.recreate(mujoco.MjModel.from_xml_string("<mujoco/>"))
 
 

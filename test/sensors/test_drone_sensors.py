@@ -329,7 +329,7 @@ def test_what_is_drawn() -> None:
     [
         (lambda: ranger(min_range=5.0), "ranger: 5 beams of 5.0 to 4.0 m"),
         (lambda: ranger(directions=()), "ranger: 0 beams"),
-        (lambda: capture(dropout=1.0), "mocap: dropout 1.0: no probability below one"),
+        (lambda: capture(dropout=1.0), "mocap: dropout 1.0, expected 0 to less than 1"),
         (lambda: capture(frame=ObjRef("joint", "j")), "mocap: frame: expected type body"),
         (
             lambda: BarometerSensorCfg(name="b", frame=DRONE, sea_level_pressure=0),

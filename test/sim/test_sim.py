@@ -519,7 +519,7 @@ def test_a_second_thread_is_told_that_there_is_one() -> None:
     try:
         assert begun.wait(60)
         for use in (sim.step, lambda: sim.data, lambda: sim.rotor_vel_control(np.zeros((1, 1, 4)))):
-            with pytest.raises(RuntimeError, match="the thread 'first' is working on this Sim"):
+            with pytest.raises(RuntimeError, match="the thread 'first' is using this Sim"):
                 use()
     finally:
         go_on.set()

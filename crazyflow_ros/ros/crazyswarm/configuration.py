@@ -143,7 +143,7 @@ class Swarm:
         models = {robot.drone_model: robot.name for robot in self.robots}
         if len(models) > 1:
             kinds = ", ".join(f"{name} is a {model}" for model, name in models.items())
-            expected = f"types of one drone model, for all drones are alike ({kinds})"
+            expected = f"types of one drone model, because all drones are alike ({kinds})"
             raise ParameterError("robots", expected, sorted(models))
 
     @property

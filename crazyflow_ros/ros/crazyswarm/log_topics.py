@@ -317,7 +317,7 @@ def check_variables(topic: LogTopic) -> None:
     formats = "".join(CTYPES[VARIABLES[name].ctype].format for name in topic.variables)
     n_bytes = struct.calcsize(f"<{formats}")
     if n_bytes > _MOST_BYTES:
-        raise ValueError(f"variables of {n_bytes} bytes, a log packet has {_MOST_BYTES}")
+        raise ValueError(f"variables must have at most {_MOST_BYTES} bytes, got {n_bytes}")
 
 
 def declare(simulator: CrazyflieServer) -> None:

@@ -74,7 +74,7 @@ def _check_bound(value: float) -> None:
 
 
 def _bound(what: str, unit: str, most: float) -> Spec:
-    text = f"{what} for poses and velocities [{unit}]; 0: default of the drone model"
+    text = f"{what} for poses and velocities [{unit}]; 0: computed from the drone's mass and thrust"
     return Spec(text, 0.0, most, check=_check_bound)
 
 
@@ -132,7 +132,7 @@ class CrazyflieLink:
     anchors: Annotated[
         Numbers, Spec("x, y, z [m] of each radio anchor, for the deck bcDWM1000")
     ] = ()
-    loss: Annotated[float, Spec("Share of packets that get lost, each way", 0.0, 0.99)] = 0.0
+    loss: Annotated[float, Spec("Share of packets that are lost, each way", 0.0, 0.99)] = 0.0
     latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
     storage: Annotated[
         str, Spec("Folder in which stored parameters survive a restart; empty: they do not")

@@ -79,8 +79,8 @@ class Parameters:
     estimator: Annotated[
         str,
         Spec(
-            "What controllers take for the state: the true one, or the estimate of the firmware's "
-            "Kalman filter, which knows positions from crazyflie.decks and mocap",
+            "State that the controllers use: the true one, or the estimate of the firmware's "
+            "Kalman filter, which measures with crazyflie.decks and mocap",
             choices=list(Estimator),
         ),
     ] = "none"
@@ -149,11 +149,12 @@ class Parameters:
     headless: Annotated[bool, Spec("Run without MuJoCo's viewer")] = True
     drone_collisions: Annotated[bool, Spec("Drones collide with one another")] = False
     max_drones: Annotated[
-        int, Spec("Room for drones at run time; 0: number at the start", 0, 10_000)
+        int,
+        Spec("Drones for which the physics is compiled; 0: the number at the start", 0, 10_000),
     ] = 0
     watchdog_timeout: Annotated[
         float,
-        Spec("Wall time without progress until it is reported [s]", 0.01, 3600),
+        Spec("Wall time without progress after which ~/status reports a hang [s]", 0.01, 3600),
     ] = 5.0
     checkpoint: Annotated[
         str, Spec("File of ~/save_checkpoint and ~/load_checkpoint", read_only=False)
@@ -162,7 +163,7 @@ class Parameters:
         str, Spec("New MCAP file to record all topics and commands to; empty: none")
     ] = ""
     record_wall_time: Annotated[
-        bool, Spec("Times in the MCAP file are wall times at the start; false: simulation times")
+        bool, Spec("Times in the MCAP file begin at the wall time of the start; false: at 0")
     ] = False
     publish_rates: PublishRates = field(default_factory=PublishRates)
     flight: FlightParameters = field(default_factory=FlightParameters)

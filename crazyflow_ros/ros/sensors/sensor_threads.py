@@ -188,7 +188,7 @@ def declare(simulator: SimulatorNode) -> None:
     for device in file.devices:
         needed = device.kind.parameter
         if needed and not getattr(simulator.parameters, needed):
-            raise ParameterError(needed, f"true, for there is a sensor {device.name}", False)
+            raise ParameterError(needed, f"true, because there is a sensor {device.name}", False)
         topics: DeviceTopics = device.kind.topics(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:

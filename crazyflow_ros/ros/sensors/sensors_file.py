@@ -88,7 +88,7 @@ def _device(owner: str, name: str, values: dict[str, Any]) -> Device[Any]:
         cfg = kind.configuration(where, site, values)
         cfg.build()  # which checks its parts
     except (TypeError, ValueError, OverflowError) as error:
-        raise ParameterError("sensors", f"what {where} can be ({error})", values) from None
+        raise ParameterError("sensors", f"valid values for {where} ({error})", values) from None
     if isinstance(cfg, SampledSensorCfg):
         _check_delay(where, cfg.delay, rate)
     return Device(owner, name, kind, rate, cfg, place)

@@ -35,7 +35,7 @@ class ContactMatch:
             try:
                 re.compile(expression)
             except re.error as error:
-                raise ValueError(f"{expression!r} is no regular expression: {error}") from None
+                raise ValueError(f"{expression!r} is not a regular expression: {error}") from None
 
     @property
     def patterns(self) -> tuple[str, ...]:

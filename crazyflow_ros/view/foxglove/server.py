@@ -156,7 +156,7 @@ class Bridge:
             self.parameters.update()
         except Exception as error:  # entities come and go while they are looked at
             self.node.get_logger().error(
-                f"looking at the graph failed, it is repeated: {error!r}",
+                f"reading the ROS graph failed, trying again: {error!r}",
                 throttle_duration_sec=_COMPLAINT_PERIOD,
             )
 

@@ -55,19 +55,21 @@ class DronePanel:
             max=3.0,
             step=0.1,
             initial_value=1.0,
-            hint="Of a take-off and of a click on the floor",
+            hint="For take-off, and for a click on the floor",
         )
         flight = gui.add_button_group("Flight", (_TAKE_OFF, _LAND))
         flight.on_click(partial(self._command, ""))
         stop = gui.add_button(
-            _STOP, color="red", hint="At once, wherever the drone is; it is locked until its reset"
+            _STOP,
+            color="red",
+            hint="At once, wherever the drone is; it is locked until you reset it",
         )
         stop.on_click(partial(self._command, ""))
         more = gui.add_button_group("Drone", (_ARM, _DISARM, _RESET))
         more.on_click(partial(self._command, ""))
-        self._clicks = gui.add_checkbox("A click on the floor sends it there", True)
+        self._clicks = gui.add_checkbox("A click on the floor sends the drone there", True)
         with gui.add_folder("Keys and gamepad", expand_by_default=False):
-            self._keys = gui.add_checkbox("They fly the drone", True)
+            self._keys = gui.add_checkbox("Use them to fly the drone", True)
             self._speed = gui.add_slider(
                 "Speed [m/s]", min=0.1, max=3.0, step=0.1, initial_value=1.0
             )

@@ -36,7 +36,7 @@ class WorldPanel:
             load = gui.add_button("Load", hint="Time stands still afterwards")
         with gui.add_folder("Add"):
             self._kinds = gui.add_dropdown("What", (NOTHING,))
-            self._name = gui.add_text("Name", "", hint="Empty: the simulator finds one")
+            self._name = gui.add_text("Name", "", hint="Empty: the simulator chooses one")
             self._place = gui.add_vector3("Place [m]", (0.0, 0.0, 0.0), step=0.1)
             self._yaw = gui.add_slider(
                 "Heading [°]", min=-180.0, max=180.0, step=5.0, initial_value=0.0

@@ -346,7 +346,7 @@ def test_logging_begins_and_ends_at_run_time(client: Client, server: ServerProce
     assert not begin("imu2", 50, "gyro.w")
     server.wait_for("there is no log variable 'gyro.w'; gyro.* are ['gyro.x', 'gyro.y', 'gyro.z']")
     assert not begin("big", 50, *(f"stateEstimate.{axis}" for axis in _AXES))
-    server.wait_for("variables of 28 bytes, a log packet has 26")
+    server.wait_for("variables must have at most 26 bytes, got 28")
     assert not begin("fast", 1000, "gyro.x")
     server.wait_for("add_logging.frequency: expected a number from 0.4 to 100 Hz, got 1000")
     assert end("more") and not end("more")

@@ -92,11 +92,14 @@ def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
         ("cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}", r"cf0/s with .*rpy, .*, got \['quat'\]"),
         ("cf0: {s: {type: imu, pos: [0, 0]}}", r"pos of cf0/s as three numbers.*, got \[0, 0\]"),
         ("cf0: {s: {type: imu, rpy: [0, 0, x]}}", "rpy of cf0/s as three numbers"),
-        ("cf0: {s: {type: imu, gyro: {noise: 3}}}", "what cf0/s can be .*'noise'"),
-        ("cf0: {s: {type: imu, gyro: {std: -3}}}", "what cf0/s can be .*negative"),
-        ("cf0: {s: {type: gnss}}", "what cf0/s can be .*latitude"),
+        ("cf0: {s: {type: imu, gyro: {noise: 3}}}", "valid values for cf0/s .*'noise'"),
+        ("cf0: {s: {type: imu, gyro: {std: -3}}}", "valid values for cf0/s .*negative"),
+        ("cf0: {s: {type: gnss}}", "valid values for cf0/s .*latitude"),
         ("cf0: {s: {type: barometer, altitude: high}}", "altitude: expected a number, got 'high'"),
-        ("cf0: {s: {type: lidar, samples: 0}}", r"what cf0/s can be \(lidar pattern: 0 samples"),
+        (
+            "cf0: {s: {type: lidar, samples: 0}}",
+            r"valid values for cf0/s \(lidar pattern: 0 samples",
+        ),
         ("cf0: {s: {type: camera, data_types: [heat]}}", "data_types"),
         ("cf0: {s: {type: lidar, samples: many}}", "samples: expected int, got 'many'"),
         ("cf0: {s: {type: camera, rate: fast}}", "a rate of cf0/s in whole Hz, got 'fast'"),
@@ -230,7 +233,9 @@ cf0:
 def test_a_sensor_of_batteries_that_are_not_there_is_refused(tmp_path: Path) -> None:
     carried = read(tmp_path, "all: {cell: {type: battery}}")
     node: Any = SimpleNamespace(sensor_file=carried, publishers=[], parameters=Parameters())
-    with pytest.raises(ParameterError, match="battery: expected true, for there is a sensor cell"):
+    with pytest.raises(
+        ParameterError, match="battery: expected true, because there is a sensor cell"
+    ):
         sensor_threads.declare(node)
 
 

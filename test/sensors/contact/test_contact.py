@@ -368,7 +368,7 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> Non
 def test_bad_matches_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown mode 'limb'"):
         ContactMatch("limb", "x")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"'\(' is no regular expression"):
+    with pytest.raises(ValueError, match=r"'\(' is not a regular expression"):
         ContactMatch("geom", "(", entity="a")
     with pytest.raises(RuntimeError, match="touch: needs track_air_time"):
         Table(cube()).sensor.compute_first_air(0.1)

@@ -189,10 +189,10 @@ def test_a_click_on_a_drone_selects_it_and_moves_nothing(tab: Tab, client: Clien
 
 
 def test_a_click_is_not_a_goal_where_that_is_switched_off(tab: Tab, client: Client) -> None:
-    tab.set("A click on the floor sends it there", False)
+    tab.set("A click on the floor sends the drone there", False)
     tab.click_on_floor(0.3, 0.2)
-    tab.set("A click on the floor sends it there", True)
-    until(lambda: tab.value("A click on the floor sends it there"), "the switch")
+    tab.set("A click on the floor sends the drone there", True)
+    until(lambda: tab.value("A click on the floor sends the drone there"), "the switch")
     client.spin(0.3)
     assert place(client)[2] < 0.05
 
