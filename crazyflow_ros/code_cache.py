@@ -161,13 +161,12 @@ def _is_whole(entry: Path) -> bool:
     return True
 
 
-def configure_jax(warn: Callable[[str], object]) -> CodeCache:
-    """Enable JAX's compilation cache, and disable asynchronous dispatch to other threads.
+def open_cache(warn: Callable[[str], object]) -> CodeCache:
+    """Enable JAX's compilation cache.
 
     Args:
         warn: Receives a warning if the cache cannot be used.
     """
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
     code_cache = CodeCache(cache_folder(), warn)
     code_cache.keep_traces()
     return code_cache

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crazyflow_ros.code_cache import configure_jax
+from crazyflow_ros.code_cache import open_cache
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.memories import DECKS
@@ -86,7 +86,7 @@ def main(args: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logger = logging.getLogger("crazyflie")
     logger.setLevel(logging.INFO)
-    code_cache = configure_jax(logger.warning)
+    code_cache = open_cache(logger.warning)
     start_up = StartUp.of_cache(logger.info)
     try:
         if not 1 <= given.drones <= _MOST_DRONES:

@@ -140,7 +140,7 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def _observations(self, rows: np.ndarray) -> np.ndarray:
         """Return rows (size, worlds, drones) in the shape of `observation_space`."""
-        return np.moveaxis(rows, 0, -1).reshape(self.observation_space.shape)
+        return rows.transpose(1, 2, 0).reshape(self.observation_space.shape)
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
         """Return actions as an array of the right shape.

@@ -166,9 +166,9 @@ class _Process:
         try:
             get_logger("crazyflow").info("importing JAX and MuJoCo")
             # Imported here because it takes seconds.
-            from crazyflow_ros.code_cache import configure_jax
+            from crazyflow_ros.code_cache import open_cache
 
-            self._cache = configure_jax(get_logger("crazyflow").warning)
+            self._cache = open_cache(get_logger("crazyflow").warning)
             try:
                 self._simulator = simulator = import_module(self._node).build()
             except ValueError as error:

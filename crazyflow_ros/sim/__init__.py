@@ -1,5 +1,7 @@
 """Batched, differentiable quadrotor simulation in JAX."""
 
+import jax
+
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.sim.compile.programs import Composed
 from crazyflow_ros.sim.data import SimData
@@ -7,3 +9,6 @@ from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.sim import Sim
 
 __all__ = ["Composed", "Dynamics", "Integrator", "Sim", "SimData"]
+
+# On a CPU, a call of few worlds takes less time than handing it to another thread.
+jax.config.update("jax_cpu_enable_async_dispatch", False)

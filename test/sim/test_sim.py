@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -107,6 +109,20 @@ def test_steps_in_one_call_or_many_give_the_same_bits(sim: Sim) -> None:
         ends.append(sim.data)
     assert_equal(ends[0], ends[1])
     assert_equal(ends[0], ends[2])
+
+
+def test_a_step_is_done_when_the_call_returns() -> None:
+    """With few worlds, waiting for another thread would take longer than the step."""
+    code = """if True:
+        from crazyflow_ros.sim import Sim
+        sim = Sim(n_worlds=100, control="attitude")
+        sim.step(1)
+        sim.step(10_000)
+        print(sim.data.states.pos.is_ready())
+    """
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ran.stdout == "True\n", ran.stderr
 
 
 def test_a_step_count_has_to_be_positive(sim: Sim) -> None:

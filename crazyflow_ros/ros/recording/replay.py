@@ -320,12 +320,12 @@ def _main() -> int:
     )
     parser.add_argument("file", type=Path, help="MCAP file written with the parameter record")
     path = parser.parse_args().file
-    from crazyflow_ros.code_cache import configure_jax
+    from crazyflow_ros.code_cache import open_cache
 
     def say(text: str) -> None:
         print(f"replay: {text}", file=sys.stderr, flush=True)
 
-    cache = configure_jax(say)
+    cache = open_cache(say)
     try:
         report = replay(path, say)
     except (ReplayError, OSError) as error:
