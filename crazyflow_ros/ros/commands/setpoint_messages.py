@@ -70,7 +70,7 @@ def goal_pose(message: PoseStamped, drone: str) -> flight.Goal:
     Raises:
         ValueError: A frame other than the map, NaN or infinity, or zero quaternion.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     return flight.Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
 
 
@@ -80,7 +80,7 @@ def clicked_point(message: PointStamped, drone: str) -> flight.Goal:
     Raises:
         ValueError: A frame other than the map, NaN or infinity.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     return flight.Goal(_xyz(message.point)[:2], math.nan)
 
 

@@ -15,14 +15,15 @@ from crazyflow_ros.ros.sensors.devices import Device, SensorFile
 
 _POINTS = {"Size (m)": 0.02, "Style": "Flat Squares"}
 _PROPERTIES: dict[str, dict[str, Any]] = {
-    "LaserScan": _POINTS,
-    "PointCloud2": _POINTS,
+    "LaserScan": {**_POINTS, "Color Transformer": "FlatColor", "Color": ""},
+    "PointCloud2": {**_POINTS, "Color Transformer": "AxisColor", "Axis": "Z"},
+    "Range": {"Alpha": 0.15, "Color": ""},  # else the cones hide the drones
     "Pose": {"Shape": "Axes", "Axes Length": 0.1},
     "MarkerArray": {"Enabled": False},  # the most expensive one
 }
-"""Properties of displays that are not RViz's defaults, by type."""
-_TRAIL_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
-"""RGB, repeated from the start for more drones."""
+"""Properties of displays that are not RViz's defaults, by type; a `Color` is that of the drone."""
+_COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
+"""RGB of what belongs to a drone, repeated from the start for more drones."""
 _SIMULATOR = "crazyflow"  # node in the template
 
 
@@ -56,25 +57,30 @@ def expand(
     root = f"/{namespace.strip('/')}".rstrip("/")
     others = [display for display in manager["Displays"] if display not in groups]
     manager["Displays"] = _renamed(others, _SIMULATOR, simulator, root)
+    if drones:  # the tools fly the first one
+        manager["Tools"] = _renamed(manager["Tools"], groups[0]["Name"], drones[0], root)
     for index, drone in enumerate(drones):
         group = _renamed(groups[0], groups[0]["Name"], drone, root)
-        for display in group["Displays"]:
-            if "Shape" in display:
-                display["Shape"]["Color"] = _TRAIL_COLORS[index % len(_TRAIL_COLORS)]
         for device in sensors.devices if sensors is not None else ():
             if sensors is not None and sensors.carries(drone, device):
-                group["Displays"] += _displays(device, f"{root}/{drone}/{device.name}")
+                group["Displays"] += _displays(device, drone, f"{root}/{drone}/{device.name}")
+        for display in group["Displays"]:
+            for properties in (display, display.get("Shape")):
+                if isinstance(properties, dict) and "Color" in properties:
+                    properties["Color"] = _COLORS[index % len(_COLORS)]
         manager["Displays"].append(group)
     return yaml.safe_dump(config, sort_keys=False)
 
 
-def _displays(device: Device[Any], prefix: str) -> Iterator[dict[str, Any]]:
-    """The displays of a sensor, whose topics begin with `prefix`."""
+def _displays(device: Device[Any], drone: str, prefix: str) -> Iterator[dict[str, Any]]:
+    """The displays of a drone's sensor, whose topics begin with `prefix`."""
     for topic in device.topics:
         if topic.display:
+            name = f"{device.name}{topic.suffix}".replace("/", " ")
             yield {
                 "Class": f"rviz_default_plugins/{topic.display}",
-                "Name": f"{device.name}{topic.suffix}".replace("/", " "),
+                # A picture has a panel of its own, outside the drone's group.
+                "Name": f"{drone} {name}" if topic.display == "Image" else name,
                 "Enabled": True,
                 "Topic": {
                     "Depth": 5,

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import PoseStamped, Transform, Twist, TwistStamped, WrenchStamped
+from geometry_msgs.msg import (
+    PointStamped,
+    PoseStamped,
+    Transform,
+    Twist,
+    TwistStamped,
+    WrenchStamped,
+)
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
@@ -227,6 +234,16 @@ def test_wrench_is_in_the_axes_of_its_frame(frame: str, in_body: bool) -> None:
 def test_bad_wrench_is_refused(message: WrenchStamped) -> None:
     with pytest.raises(ValueError, match=r"frame_id must be|force must be 3 finite numbers"):
         setpoint_messages.wrench(message, "cf0")
+
+
+@pytest.mark.parametrize("frame", ["", "map", "cf0/odom", "world"])
+def test_goals_of_rviz_are_in_its_fixed_frame(frame: str) -> None:
+    goal = setpoint_messages.goal_pose(pose((2.0, 1.0, 0.0), frame_id=frame), "cf0")
+    assert np.asarray(goal.place).tolist() == [2.0, 1.0]
+    clicked = PointStamped()
+    clicked.header.frame_id, clicked.point.y = frame, 3.0
+    goal = setpoint_messages.clicked_point(clicked, "cf0")
+    assert np.asarray(goal.place).tolist() == [0.0, 3.0]
 
 
 def full_state(frame_id: str = "/world", w: float = HALF) -> Any:

@@ -53,6 +53,39 @@ def test_the_scene_is_that_of_the_simulator() -> None:
         assert scene["Topic"]["Durability Policy"] == "Transient Local"
 
 
+def test_the_tools_fly_the_first_drone() -> None:
+    tools = yaml.safe_load(expand(TEMPLATE, ["a", "b"], "lab"))["Visualization Manager"]["Tools"]
+    topics = {
+        tool["Class"].split("/")[1]: tool["Topic"]["Value"] for tool in tools if "Topic" in tool
+    }
+    assert topics == {"SetGoal": "/lab/a/goal_pose", "PublishPoint": "/lab/a/clicked_point"}
+
+
+def test_what_belongs_to_a_drone_has_its_color(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text("all: {scan: {type: lidar}, up: {type: range}}")
+    sensors = load(str(file), ["a", "b"], "cf2x_L250")
+    shown = groups(yaml.safe_load(expand(TEMPLATE, ["a", "b"], "", sensors)))
+    colors = [
+        {display["Color"] for display in group["Displays"] if "Color" in display}
+        | {display["Shape"]["Color"] for display in group["Displays"] if "Shape" in display}
+        for group in shown.values()
+    ]
+    assert [len(of_drone) for of_drone in colors] == [1, 1] and colors[0] != colors[1]
+
+
+def test_panels_of_pictures_say_whose_they_are(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text("all: {eye: {type: camera}}")
+    sensors = load(str(file), ["a", "b"], "cf2x_L250")
+    shown = groups(yaml.safe_load(expand(TEMPLATE, ["a", "b"], "", sensors)))
+    pictures = [
+        display["Name"]
+        for group in shown.values()
+        for display in group["Displays"]
+        if display["Class"] == "rviz_default_plugins/Image"
+    ]
+    assert pictures == ["a eye image_raw", "b eye image_raw"]
+
+
 def test_shared_displays_stay() -> None:
     config = yaml.safe_load(expand(TEMPLATE, ["a"]))["Visualization Manager"]
     classes = [display["Class"] for display in config["Displays"]]
