@@ -90,6 +90,13 @@ def test_arguments_that_nobody_reads_are_refused(words: list[str], message: str)
     assert done.stderr.startswith(f"simulator: {message}") and done.stderr.count("\n") == 1
 
 
+def test_a_list_that_ros_cannot_read_is_refused_with_what_helps(start: Start) -> None:
+    simulator = start("-p", "wind:=[1, 0.5, 0]")
+    assert simulator.wait() == 2
+    assert "wind:=[1, 0.5, 0]" in simulator.log
+    assert "; write all numbers of a list with a point, as in [0.0, 0.5]" in simulator.log
+
+
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_nothing(closed: str) -> None:
     words = f"{sys.executable} -m crazyflow_ros --ros-args -p drones:=[] {closed}"

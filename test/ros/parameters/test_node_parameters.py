@@ -179,6 +179,47 @@ def test_a_list_without_elements_is_one(declared: Any) -> None:
         declared(freq=None)
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [("real_time_factor", 2, 2.0), ("wind", [1, 0, 2], [1.0, 0.0, 2.0]), ("step_ticks", 3, 3)],
+)
+def test_whole_numbers_do_for_numbers_while_it_runs(
+    declared: Any, name: str, given: Any, value: Any
+) -> None:
+    """As `ros2 param set /crazyflow real_time_factor 2` sends them."""
+    node = declared().node
+    before = node.get_parameter(name).type_
+    assert node.set_parameters_atomically([Parameter(name, value=given)]).successful
+    now = node.get_parameter(name)
+    assert (np.array(now.value).tolist(), now.type_) == (value, before)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "reason"),
+    [
+        (Parameter("real_time_factor", value="2"), "real_time_factor: expected a number from 0 to"),
+        (Parameter("real_time_factor", value=True), "1000000, got True"),
+        (Parameter("real_time_factor"), "1000000, got None"),
+        (Parameter("step_ticks", value=2.0), "step_ticks: expected a whole number from 0 to"),
+        (Parameter("wind", value="[1, 0.5, 0]"), "expected a list of numbers, got '[1, 0.5, 0]'"),
+        (Parameter("drones", value=["a"]), "drones can only be set at the start, got ['a'] later"),
+        (
+            Parameter("real_time_factr", value=2.0),
+            "there is no parameter 'real_time_factr'; did you mean 'real_time_factor'?",
+        ),
+    ],
+)
+def test_a_refused_change_says_what_was_expected(
+    declared: Any, parameter: Parameter[Any], reason: str
+) -> None:
+    node = declared().node
+    before = {name: node.get_parameter(name).value for name in SETTABLE}
+    changes = [Parameter("checkpoint", value="x"), parameter]  # all of them, or none
+    result = node.set_parameters_atomically(changes)
+    assert not result.successful and reason in result.reason
+    assert {name: node.get_parameter(name).value for name in SETTABLE} == before
+
+
 def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixture[str]) -> None:
     declared(real_time_factr=1.0)
     said = "there is no parameter 'real_time_factr', it is ignored"
