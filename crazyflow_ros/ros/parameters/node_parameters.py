@@ -265,8 +265,8 @@ class Parameters:
 
     def compiled_for(self, config: SimulationConfig) -> tuple[object, ...]:
         """Return everything on which the compiled code depends, see `StartUp.compiling`."""
-        plain = replace(config, initial_poses=None, real_time_factor=0.0, start_paused=False)
-        return len(self.drones), self.max_drones, self.ros2_control.mode, plain
+        room, gusts = (len(self.drones), self.max_drones), config.gust_intensity > 0
+        return *room, gusts, self.ros2_control.mode, config.compiled_part()
 
     def simulation_config(self) -> SimulationConfig:
         """Return the configuration of the physics thread.

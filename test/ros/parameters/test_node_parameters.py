@@ -21,7 +21,7 @@ from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
-from crazyflow_ros.ros.parameters.groups import CrazyflieLink, Ros2Control
+from crazyflow_ros.ros.parameters.groups import CrazyflieLink, FlightParameters, Ros2Control
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 SETTABLE = (
@@ -352,6 +352,26 @@ def test_wrong_initial_poses_are_refused(numbers: tuple[float, ...], message: st
     with pytest.raises(ParameterError, match=r"^initial_poses: ") as caught:
         parameters.simulation_config()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "compiles"),
+    [
+        ({"wind": (1.0, 0.0, 0.0), "watchdog_timeout": 1.0, "start_paused": True}, False),
+        ({"flight": FlightParameters(speed=1.0), "initial_poses": (0.0, 0.0, 1.0, 0.0)}, False),
+        ({"gust_intensity": 1.0}, True),
+        ({"drones": ("cf0", "cf1")}, True),
+        ({"max_drones": 2}, True),
+        ({"drone_model": "cf2x_P250"}, True),
+    ],
+)
+def test_code_is_compiled_for_what_it_depends_on(values: dict[str, Any], compiles: bool) -> None:
+    """The log of the start says accordingly whether it compiles or loads."""
+
+    def compiled_for(parameters: Parameters) -> tuple[object, ...]:
+        return parameters.compiled_for(parameters.simulation_config())
+
+    assert (compiled_for(Parameters(**values)) != compiled_for(Parameters())) is compiles
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
