@@ -138,6 +138,9 @@ class _Process:
     def end(self, exit_code: int) -> None:
         """End the process, from any thread; the first call sets the exit code."""
         if not self._ended.is_set():
+            # If the end hangs, print where, and exit with 1. This does not need the interpreter's
+            # lock, which the thread that hangs may keep, and the main thread then never gets.
+            faulthandler.dump_traceback_later(_LAST_RESORT, exit=True)
             self._exit_code = exit_code
             self._ended.set()
             os.write(self._waker, b"\0")
@@ -147,8 +150,6 @@ class _Process:
         self._worker.start()
         while not self._ended.is_set():
             os.read(self._wakes, 1)
-        # If shutdown hangs, print where; this works without the interpreter's lock.
-        faulthandler.dump_traceback_later(_LAST_RESORT, exit=True)
         may_compile = False
         if self._simulator is not None:
             try:
