@@ -122,6 +122,8 @@ class SimulatorNode(ParameterNode):
         self.door.logger = self.answers.logger = self.get_logger()
         self.parameters = self._read_parameters()
         self.drones = self.parameters.drones
+        if (name := self.get_name()) in self.drones:
+            raise ParameterError("drones", "names other than that of this node", name)
         self._refuse_sim_time()
         p = self.parameters
         self.sensor_file = SensorFile((), p.drone_model)

@@ -108,6 +108,12 @@ def test_values_of_the_user_win(declared: Any) -> None:
         ("drones", ["2b"], "start with a letter, got '2b'"),
         ("drones", ["a/b"], "got 'a/b'"),
         ("drones", ["a__b"], "got 'a__b'"),
+        ("drones", ["a" * 101], "drones: expected at most 100 characters, got 'aaaa"),
+        (
+            "drones",
+            ["all"],
+            "drones: expected another name, for there are services of all, got 'all'",
+        ),
         ("drones", ["a", "a"], "drones: expected names that differ, got ['a', 'a']"),
         ("drone_model", "x", f"drone_model: expected one of {', '.join(Drone)}, got 'x'"),
         ("control", "fly", "control: expected one of state, attitude, "),
