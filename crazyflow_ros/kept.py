@@ -119,7 +119,7 @@ class _Store:
             self._unwritten(str(error.strerror))
 
     def _path(self, what: object) -> Path:
-        key = repr((_surroundings(), _configuration(), what))
+        key = repr((surroundings(), _configuration(), what))
         return self._folder / f"{_PREFIX}{hashlib.sha256(key.encode()).hexdigest()}"
 
     def _remove_oldest(self) -> None:
@@ -139,7 +139,7 @@ def _configuration() -> tuple[object, ...]:
 
 
 @cache
-def _surroundings() -> tuple[object, ...]:
+def surroundings() -> tuple[object, ...]:
     """Versions, processor, XLA's flags and the source of this package."""
     versions = [version(name) for name in ("jax", "jaxlib", "numpy")]
     source, package = hashlib.sha256(), Path(__file__).parent

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -18,6 +19,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+_DRONE_NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?", re.ASCII)
 _SHOWN = 80  # characters of a refused value in a message
 _SHOWN_PATH = 400  # of a path, whose end is the most informative
 
@@ -49,6 +51,8 @@ QUATERNION = Limit(1e6, "")
 
 NAME_LENGTH = 255
 """Characters of the name of an entity, frame, file or parameter."""
+DRONE_NAME_LENGTH = 100
+"""Characters of the name of a drone, which begins the names of topics; ROS allows those 247."""
 TEXT_LENGTH = 4096
 """Characters of a text other than the description of a scene."""
 
@@ -167,6 +171,26 @@ def unit_quaternion(name: str, value: ArrayLike) -> np.ndarray:
         raise ValueError(f"{name} is the zero quaternion; w = 1 means no rotation")
     quat /= largest  # so that no square underflows
     return quat / np.linalg.norm(quat)
+
+
+def drone_name(value: str, reserved: Collection[str] = ("all",)) -> str:
+    """Check the name of a drone, with which the names of its topics and services begin.
+
+    Args:
+        value: The name.
+        reserved: Names with which those of other services begin.
+
+    Raises:
+        ValueError: It is not allowed.
+    """
+    if not _DRONE_NAME.fullmatch(value):
+        rule = "letters, digits and single underscores that start with a letter"
+        raise ValueError(f"expected {rule}, got {shown(value)!r}")
+    if len(value) > DRONE_NAME_LENGTH:
+        raise ValueError(f"expected at most {DRONE_NAME_LENGTH} characters, got {shown(value)!r}")
+    if value in reserved:
+        raise ValueError(f"expected another name, for there are services of {value}, got {value!r}")
+    return value
 
 
 def text(name: str, value: str, most: int = TEXT_LENGTH) -> str:

@@ -15,10 +15,10 @@ import jax
 
 from crazyflow_ros.code_cache import ENTRIES, Warn
 from crazyflow_ros.files import write_file
+from crazyflow_ros.kept import surroundings
 from crazyflow_ros.limits import open_file
 
 _FILE = "start_up.json"
-_COLD = "cold"  # key of the latest compilation time
 _TYPICAL = "takes 10 to 60 s"
 _UNKNOWN = 0.0
 _MOST_BYTES, _MOST_TIMES = 100_000, 500
@@ -48,26 +48,23 @@ class StartUp:
         Args:
             what: Everything that the compiled code depends on.
         """
-        times = self._times()
-        name = hashlib.sha256(repr((jax.__version__, *what)).encode()).hexdigest()[:16]
-        if name in times:
-            time_taken = f", which took {_rounded(times[name])} the last time"
-            self._info(f"loading compiled code{time_taken if times[name] else ''}")
+        times, setup, code = self._times(), _name(what), _name((surroundings(), *what))
+        if code in times:
+            time_taken = f", which took {_rounded(times[code])} the last time"
+            self._info(f"loading compiled code{time_taken if times[code] else ''}")
         else:
-            typical = f"took {_rounded(times[_COLD])} the last time" if _COLD in times else _TYPICAL
-            self._info(f"compiling, which {typical}; the result is cached for later starts")
+            known = f"took {_rounded(times[setup])} the last time" if setup in times else _TYPICAL
+            self._info(f"compiling, which {known}; the result is cached for later starts")
         before, began = self._count(), time.monotonic()
         yield
         took = time.monotonic() - began
-        times.pop(name, None)
-        if self._count() > before:
-            times |= {_COLD: took, name: _UNKNOWN}
-        else:
-            times[name] = took
+        news = {setup: took, code: _UNKNOWN} if self._count() > before else {code: took}
+        for name in news:
+            times.pop(name, None)  # the latest ones come last
         if self._folder is None:
             return
         with suppress(OSError):
-            latest = dict(list(times.items())[-_MOST_TIMES:])
+            latest = dict(list((times | news).items())[-_MOST_TIMES:])
             write_file(self._folder / _FILE, json.dumps(latest).encode())
 
     def _times(self) -> dict[str, float]:
@@ -87,6 +84,10 @@ class StartUp:
         with suppress(OSError):
             return sum(1 for _ in self._folder.glob(ENTRIES))
         return 0
+
+
+def _name(what: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 
 
 def process_age() -> float:

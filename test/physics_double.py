@@ -52,7 +52,7 @@ class Physics:
         pos = threes + np.array([self.tick, 0.0, 0.0])
         return Snapshot(
             self.tick * 2_000_000, pos, fours, threes, threes, threes, threes, fours, fours,
-            self.names, threes, threes, np.zeros((n, 6)), self.tick, 0,
+            self.names, threes, threes, np.zeros((n, 6)), np.zeros(n), self.tick, 0,
         )  # fmt: skip
 
     def feed(self, ticks: Sequence[int]) -> None:

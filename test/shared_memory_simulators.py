@@ -38,6 +38,7 @@ def serve(name: str, mirror: Mirror) -> None:
         "rotor_vel": four,
         "epoch": 0,
         "contact": np.zeros((1, 6)),
+        "impact": np.zeros(1),
     }
     rest |= dict.fromkeys(("vel", "body_vel", "ang_vel", "acc", "ang_acc", "specific_force"), three)
     while True:

@@ -145,7 +145,7 @@ def test_result_is_found_by_all_that_describes_it(
     assert kept.find("form", 250) is None
     with jax.enable_x64(True):
         assert kept.find("form", 500) is None
-    monkeypatch.setattr(kept, "_surroundings", lambda: "another version")
+    monkeypatch.setattr(kept, "surroundings", lambda: "another version")
     assert kept.find("form", 500) is None and not store.told
 
 

@@ -119,7 +119,7 @@ def main(args: Sequence[str] | None = None) -> int:
             flight=FlightConfig(exact_durations=True),
         )
         names = [f"cf{i}" for i in range(given.drones)]
-        with start_up.compiling(len(names), config):
+        with start_up.compiling(len(names), config.compiled_part()):
             physics = PhysicsThread(config, names, logger=logger)
         fleet = Fleet(physics, given.model, link.decks, logger, storage)
         server = CrazyflieServer(physics, link, fleet, logger)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,12 +33,6 @@ from crazyflow_ros.sim.leaves import layout
 
 SHARED = f"plugins.{GUSTS}"
 """Path of the leaf that all drones share although it has three axes; exists only with gusts."""
-
-# Fields of the configuration that no compiled code depends on.
-_NOT_COMPILED = (
-    *("wind", "gust_intensity", "gust_altitude", "real_time_factor", "start_paused"),
-    *("max_drones", "watchdog_timeout", "initial_poses", "flight"),
-)
 
 
 @dataclass(frozen=True)
@@ -179,10 +173,10 @@ class CompiledWorld:
                 accelerations.
 
         Returns:
-            Output at the end of each stretch, (n, M, 36): position, attitude, velocity, angular
+            Output at the end of each stretch, (n, M, 37): position, attitude, velocity, angular
             velocity, both accelerations, velocity and specific force in body axes, rotor speeds in
-            RPM, `LOST`, `CONTACT`; with batteries three more columns, as in a snapshot; with a
-            position controller `N_DESIRED` more; with estimators `N_BELIEVED` more.
+            RPM, `LOST`, `CONTACT`, `IMPACT`; with batteries three more columns, as in a snapshot;
+            with a position controller `N_DESIRED` more; with estimators `N_BELIEVED` more.
         """
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)
@@ -199,8 +193,7 @@ class CompiledWorld:
     @cached_property
     def _kind(self) -> tuple[object, ...]:
         """All that the function depends on, besides this package and the versions of others."""
-        config, default = self._config, SimulationConfig()
-        config = replace(config, **{name: getattr(default, name) for name in _NOT_COMPILED})
+        config = self._config.compiled_part()
         figures = (folder_of(config.drone_model) / FIGURES).read_bytes()
         weights = ""
         if config.policy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -63,6 +63,21 @@ class SimulationConfig:
     """(M, 7) position [m] and attitude (xyzw) of each drone. None places them on the floor."""
     flight: FlightConfig = field(default_factory=FlightConfig)
     """How drones fly to commanded poses and velocities."""
+
+    def compiled_part(self) -> SimulationConfig:
+        """Return this configuration with defaults where no compiled code depends on it.
+
+        Such code depends on whether there are gusts at present, which is not a matter of the
+        configuration alone.
+        """
+        default = SimulationConfig()
+        return replace(self, **{name: getattr(default, name) for name in _NOT_COMPILED})
+
+
+_NOT_COMPILED = (
+    *("wind", "gust_intensity", "gust_altitude", "real_time_factor", "start_paused"),
+    *("max_drones", "watchdog_timeout", "initial_poses", "flight"),
+)
 
 
 def check_real_time_factor(factor: float) -> float:

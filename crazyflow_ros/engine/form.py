@@ -28,6 +28,8 @@ LOST = 29
 """Column of the output that marks drones that were lost in this stretch, see `isolation`."""
 CONTACT = slice(LOST + 1, LOST + 7)
 """Columns of the output with the wrench of all contacts on each drone."""
+IMPACT = CONTACT.stop
+"""Column of the output with the largest contact of the stretch, see `HoldingStep`."""
 
 N_BELIEVED = 19
 """Columns of the output with a drone's estimate: position, attitude, velocity, variances."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import CONTACT, N_BELIEVED, N_DESIRED
+from crazyflow_ros.engine.form import CONTACT, IMPACT, N_BELIEVED, N_DESIRED
 from crazyflow_ros.engine.snapshot import Believed, Fields, Snapshot
 from crazyflow_ros.estimation import Estimator
 
@@ -29,8 +29,9 @@ class Output:
     """
 
     def __init__(self, config: SimulationConfig, n_slots: int, *, has_desired: bool) -> None:
-        self._freq, self._has_battery = config.freq, config.battery
-        start = CONTACT.stop + 3 * config.battery
+        self._freq = config.freq
+        self._battery = slice(IMPACT + 1, IMPACT + 4) if config.battery else None
+        start = IMPACT + 1 + 3 * config.battery
         self._desired = slice(start, start + N_DESIRED) if has_desired else None
         self._has_estimator = config.estimator != Estimator.none
         self.rotor_angle = self.rotor_vel = np.zeros((n_slots, 4))
@@ -91,7 +92,8 @@ class Output:
                 tick=tick,
                 epoch=epoch,
                 contact=row[:, CONTACT],
-                battery=row[:, CONTACT.stop : CONTACT.stop + 3] if self._has_battery else None,
+                impact=row[:, IMPACT],
+                battery=None if self._battery is None else row[:, self._battery],
                 believed=_believed(row) if self._has_estimator else None,
                 desired=None if self._desired is None else row[:, self._desired],
             )

@@ -53,6 +53,9 @@ class Snapshot(MirrorState):
     contact: np.ndarray
     """Wrench of all contacts on the centre of mass: force [N] and torque [N m], world axes, shape
     (M, 6)."""
+    impact: np.ndarray
+    """Largest force of contacts along an axis of the world in the ticks since the snapshot before
+    [N], shape (M,); 0 with the integrator rk4."""
     tick: int
     """Physics ticks, from 1 at the start. Continues through a reset."""
     epoch: int

@@ -2,9 +2,15 @@
 
 A step computes forces in each tick, and once more for the accelerations at its end. XLA would
 compile both, which takes seconds with contacts. So the end is one more tick that changes nothing.
+
+A contact may begin and end within the ticks of a step, so the largest one is a result as well.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +21,17 @@ from crazyflow_ros.engine.isolation import keep_held
 from crazyflow_ros.kernels import inlined
 from crazyflow_ros.sim import Integrator, Sim, SimData
 from crazyflow_ros.sim.compile.packing import Components, in_components
-from crazyflow_ros.sim.compile.stepping import StepFn
 from crazyflow_ros.sim.data import SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import names
-from crazyflow_ros.sim.stages import derivative
+from crazyflow_ros.sim.stages import derivative, free_derivative, with_contacts
+
+HoldingStep: TypeAlias = Callable[[SimData, Array | int], tuple[SimData, Array]]
+"""Returns the data after some ticks, and the largest force of each drone's contacts along an axis
+of the world in these ticks [N], shape (N, M); 0 with rk4."""
 
 
-def holding_step(sim: Sim) -> StepFn:
+def holding_step(sim: Sim) -> HoldingStep:
     """Return `Sim.build_step_fn` for drones that can be held; a lost drone is held."""
     place = names(sim.step_pipeline).index("integrate")
     before, after = sim.step_pipeline[:place], sim.step_pipeline[place + 1 :]
@@ -36,8 +45,11 @@ def holding_step(sim: Sim) -> StepFn:
         return data
 
     @inlined
-    def rate_of(data: SimData) -> BodyDerivative:
-        return derivative(data, data.states.components, sim.forces)
+    def rate_of(data: SimData) -> tuple[BodyDerivative, Array]:
+        state = data.states.components
+        free = free_derivative(data, state, sim.forces)
+        rate = with_contacts(data, state, free, sim.forces)
+        return rate, reduce(jnp.maximum, (jnp.abs(x - y) for x, y in zip(rate.acc, free.acc)))
 
     @inlined
     def moved(data: SimData, rate: BodyDerivative) -> SimData:
@@ -53,35 +65,39 @@ def holding_step(sim: Sim) -> StepFn:
 
     def whole_tick(data: SimData) -> SimData:
         data = commanded(data)
-        return moved(data, rate_of(data))
+        return moved(data, rate_of(data)[0])
 
-    def step(data: SimData, n_ticks: Array | int = 1) -> SimData:
+    def step(data: SimData, n_ticks: Array | int) -> tuple[SimData, Array]:
         check_precision(data)
         split, join = in_components(data, changed_leaves(traced(whole_tick, data)))
 
         def tick(
-            i: Array, carry: tuple[Components, BodyDerivative]
-        ) -> tuple[Components, BodyDerivative]:
-            parts, old_rate = carry
+            i: Array, carry: tuple[Components, BodyDerivative, Array]
+        ) -> tuple[Components, BodyDerivative, Array]:
+            parts, old_rate, worst = carry
             is_last = i == n_ticks
             parts = jax.lax.cond(
                 is_last, lambda now: now, lambda now: split(commanded(join(now))), parts
             )
             data = join(parts)
             if is_simple:
-                rate = rate_of(data)
+                rate, push = rate_of(data)
+                # The end is where the next step begins, and counts there.
+                worst = jnp.where(is_last, worst, jnp.maximum(worst, push))
             else:
-                rate = jax.lax.cond(is_last, lambda: rate_of(data), lambda: old_rate)
+                rate = jax.lax.cond(is_last, lambda: rate_of(data)[0], lambda: old_rate)
             parts = jax.lax.cond(
                 is_last,
                 lambda now, _: now,
                 lambda now, rate: split(moved(join(now), rate)),
                 *(parts, rate),
             )
-            return parts, rate
+            return parts, rate, worst
 
-        start: BodyDerivative = jax.tree.map(jnp.zeros_like, jax.eval_shape(rate_of, data))
-        parts, rate = jax.lax.fori_loop(0, n_ticks + 1, tick, (split(data), start))
-        return join(parts).replace(states_deriv=SimStateDeriv.from_components(rate))
+        start = jax.tree.map(jnp.zeros_like, jax.eval_shape(rate_of, data))
+        parts, rate, worst = jax.lax.fori_loop(0, n_ticks + 1, tick, (split(data), *start))
+        data = join(parts).replace(states_deriv=SimStateDeriv.from_components(rate))
+        moves = ~data.controls.held[..., 0]  # type: ignore[attr-defined]
+        return data, jnp.where(moves & jnp.isfinite(worst), worst * data.params.mass[..., 0], 0)
 
     return step

@@ -27,7 +27,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
 from crazyflow_ros.engine.attitudes import accept_attitudes
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import BESIDE_COMMAND, CONTACT, N_BELIEVED, N_DESIRED, Form
+from crazyflow_ros.engine.form import BESIDE_COMMAND, IMPACT, N_BELIEVED, N_DESIRED, Form
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
@@ -111,7 +111,7 @@ class WorldFunction:
         def step(data: SimData) -> SimData:
             with _as_in_kernel():
                 given = jnp.asarray(inputs), jnp.asarray(wind), jnp.asarray(gains)
-                stepped = self._step_with_inputs(data, *given, 0, 1)
+                stepped, _ = self._step_with_inputs(data, *given, 0, 1)
                 return self._without_inputs(stepped, data)
 
         self._has_rotors, self._feels_wind = sim.dynamics.has_rotors, feels_wind
@@ -128,7 +128,8 @@ class WorldFunction:
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
             has_desired=sim.data.controls.state is not None,
-            n_columns=CONTACT.stop
+            n_columns=IMPACT
+            + 1
             + 3 * config.battery
             + N_DESIRED * (sim.data.controls.state is not None)
             + N_BELIEVED * (sim.data.estimate is not None),
@@ -158,8 +159,11 @@ class WorldFunction:
         phase: Array | int,
         n_ticks: Array | int,
         obstacles: Obstacles | None = None,
-    ) -> SimData:
-        """Return the data after some ticks; wind and obstacles stay until `_without_inputs`."""
+    ) -> tuple[SimData, Array]:
+        """Return the data after some ticks; wind and obstacles stay until `_without_inputs`.
+
+        The second result is that of `HoldingStep`.
+        """
         params, controls = data.params, data.controls
         k = self._control.sizes[0]
         command, armed, wrench, loss = jnp.split(inputs[None], [k, k + 1, k + 7], axis=-1)
@@ -205,14 +209,16 @@ class WorldFunction:
             n_ticks = counts[2 + i]
             with separate_kernels(n_ticks > -1):
                 before = self._split.unpack(vectors, self._fixed)
-                data = self._step_with_inputs(before, given, wind, gains, phase, n_ticks, obstacles)
+                data, impact = self._step_with_inputs(
+                    before, given, wind, gains, phase, n_ticks, obstacles
+                )
                 contact = self._contact(data)  # with the wind, whose drag is no contact
                 data = self._without_inputs(data, before)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
             lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
             lost_column = lost.astype(inputs.dtype)
-            readings = [*self._readings(data), lost_column, contact]
+            readings = [*self._readings(data), lost_column, contact, impact[0, :, None]]
             readings += [*self._battery(data), *self._desired(data), *self._believed(data)]
             row = jnp.concatenate(readings, axis=-1)
             armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
@@ -252,7 +258,7 @@ class WorldFunction:
         return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
 
     def _battery(self, data: SimData) -> list[Array]:
-        """Return the columns after `CONTACT`, if the drones have batteries."""
+        """Return the columns after `IMPACT`, if the drones have batteries."""
         if not self._has_battery:
             return []
         volts, current = CRAZYFLIE_BATTERY.under_load(data)

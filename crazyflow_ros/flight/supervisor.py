@@ -81,9 +81,9 @@ class Supervisor:
 
     def note_contacts(
         self,
-        contact: Sequence[np.ndarray],
+        impact: np.ndarray,
         names: Sequence[str],
-        pos: Sequence[np.ndarray],
+        pos: np.ndarray,
         commanders: dict[str, Commander],
     ) -> None:
         """Record drones that touch something in the air.
@@ -91,16 +91,16 @@ class Supervisor:
         Such a contact may end before the next check.
 
         Args:
-            contact: Contacts as in `Observation`, at several instants.
+            impact: (M,) largest force of contacts along an axis in the last few ticks [N].
             names: Names of the drones.
-            pos: Positions at the same instants.
+            pos: (M, 3) their positions after these ticks [m].
             commanders: Commanders by name.
         """
-        for k, i in np.argwhere(self._touching(np.array(contact))).tolist():
+        for i in np.flatnonzero(impact > _TOUCHES * self._weight).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
                 continue
-            if pos[k][i, 2] - commander.rules.rest_height > _IN_THE_AIR:
+            if pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR:
                 commander.reported.add(_TOUCHED)
 
     def check(self, observed: Observation, commanders: dict[str, Commander]) -> list[FlightEvent]:
@@ -148,8 +148,8 @@ class Supervisor:
         return events
 
     def _touching(self, contact: np.ndarray) -> np.ndarray:
-        """Return (..., M) which drones touch something."""
-        touching: np.ndarray = np.abs(contact[..., :3]).max(axis=-1) > _TOUCHES * self._weight
+        """Return (M,) which drones touch something."""
+        touching: np.ndarray = np.abs(contact[:, :3]).max(axis=1) > _TOUCHES * self._weight
         return touching
 
 

@@ -16,7 +16,7 @@ from rclpy.logging import get_logger
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
-from crazyflow_ros.plain_values import ParameterError, declarations
+from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
@@ -122,6 +122,8 @@ class SimulatorNode(ParameterNode):
         self.door.logger = self.answers.logger = self.get_logger()
         self.parameters = self._read_parameters()
         self.drones = self.parameters.drones
+        if (name := self.get_name()) in self.drones:
+            raise ParameterError("drones", "names other than that of this node", name)
         self._refuse_sim_time()
         p = self.parameters
         self.sensor_file = SensorFile((), p.drone_model)
@@ -369,18 +371,13 @@ class SimulatorNode(ParameterNode):
             self.set_parameters([Parameter("use_sim_time", value=False)])
 
     def _check_changes(self, changes: list[Parameter[Any]]) -> SetParametersResult:
-        known = {declaration.name: declaration for declaration in declarations(Parameters)}
         for change in changes:
             reason = ""
             if change.name == "use_sim_time" and change.value:
                 reason = "use_sim_time: this node publishes the time"
-            elif change.name in known:
+            elif change.name in vars(self.parameters):  # those in groups are read-only
                 try:
-                    value = known[change.name].checked(change.value)
-                    if "." not in change.name:  # parameters in groups are read-only
-                        replace(
-                            self.parameters, **{change.name: value}
-                        )  # checks it together with the others
+                    replace(self.parameters, **{change.name: change.value})  # checks them together
                 except ValueError as error:
                     reason = str(error)
             if reason:

@@ -43,6 +43,8 @@ _SPIN_PERIOD = 0.1  # s after which the node's thread checks whether it should s
 _SWITCH_INTERVAL = 5e-4  # s
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 _ADDRESS_SPACE = 5 * 2**29  # bytes needed by one drone, most of them never touched
+_MIXED = "Sequence should be of same type"  # rcl, which reads [0, 0.5] as neither kind of list
+_MIXED_HINT = "; write all numbers of a list with a point, as in [0.0, 0.5]"
 _BIG_BLOCK = 128 * 1024  # bytes, glibc's initial threshold
 
 
@@ -71,7 +73,8 @@ def main(args: list[str] | None = None, node: str = "crazyflow_ros.ros.node") ->
     except Exception as error:  # rclpy has no public base class for argument errors
         unknown = type(error).__name__ == "UnknownROSArgsError"  # its text is a list of these
         expected = "expected arguments of ROS, such as -p name:=value, got "
-        print(f"simulator: {expected if unknown else ''}{error}", file=sys.stderr)
+        hint = _MIXED_HINT if _MIXED in str(error) else ""
+        print(f"simulator: {expected if unknown else ''}{error}{hint}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     exit_code = process.run()
     sys.stdout.flush()
@@ -135,6 +138,9 @@ class _Process:
     def end(self, exit_code: int) -> None:
         """End the process, from any thread; the first call sets the exit code."""
         if not self._ended.is_set():
+            # If the end hangs, print where, and exit with 1. This does not need the interpreter's
+            # lock, which the thread that hangs may keep, and the main thread then never gets.
+            faulthandler.dump_traceback_later(_LAST_RESORT, exit=True)
             self._exit_code = exit_code
             self._ended.set()
             os.write(self._waker, b"\0")
@@ -144,8 +150,6 @@ class _Process:
         self._worker.start()
         while not self._ended.is_set():
             os.read(self._wakes, 1)
-        # If shutdown hangs, print where; this works without the interpreter's lock.
-        faulthandler.dump_traceback_later(_LAST_RESORT, exit=True)
         may_compile = False
         if self._simulator is not None:
             try:

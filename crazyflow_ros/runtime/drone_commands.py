@@ -64,6 +64,7 @@ class DroneCommands:
         """Called when a setpoint takes effect."""
         self.event_callbacks: list[EventCallback] = []
         """Called when something happened to a drone."""
+        self._felt = np.zeros(0)  # largest contact of each drone since controllers ran [N]
         self._failed: dict[str, str] = {}
         self._stopped: set[str] = set()
         self._courses = Courses(control)
@@ -182,10 +183,16 @@ class DroneCommands:
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""
-        seen = [now for now in seen if now.tick % self._period == 0]
-        if seen and self.moving:
-            contact, pos = [now.contact for now in seen], [now.pos for now in seen]
-            self._supervisor.note_contacts(contact, seen[0].names, pos, self._commanders)
+        if not self.moving:
+            self._felt = np.zeros(0)
+            return
+        for now in seen:
+            same = len(self._felt) == len(now.names)  # otherwise drones came or went
+            self._felt = np.maximum(self._felt, now.impact) if same else now.impact
+            if now.tick % self._period == 0:
+                impact = np.maximum(self._felt, np.abs(now.contact[:, :3]).max(axis=1))
+                self._supervisor.note_contacts(impact, now.names, now.pos, self._commanders)
+                self._felt = np.zeros(len(now.names))
 
     def take_failed(self) -> dict[str, str]:
         """Return the drones whose setpoint failed, and why, each once."""

@@ -330,12 +330,25 @@ def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) ->
         state: The state, which may differ from that of `data`.
         forces: External forces besides `data.states.force` and `torque`.
     """
+    return with_contacts(data, state, free_derivative(data, state, forces), forces)
+
+
+def free_derivative(
+    data: SimData, state: BodyState, forces: tuple[External, ...]
+) -> BodyDerivative:
+    """Return the `derivative` without the contacts among the forces."""
     external = Wrench(split(data.states.force), split(data.states.torque))  # type: ignore[arg-type]
     for force in forces:
         if not isinstance(force, DroneContact):
             external = add_wrenches(external, force(state, data.params))
     command = split(data.controls.actuators)
-    rate = data.params.derivative(state, command, external)  # type: ignore[arg-type]
+    return data.params.derivative(state, command, external)  # type: ignore[arg-type]
+
+
+def with_contacts(
+    data: SimData, state: BodyState, rate: BodyDerivative, forces: tuple[External, ...]
+) -> BodyDerivative:
+    """Return the `derivative` from the one without contacts."""
     for contact in forces:
         if isinstance(contact, DroneContact):
             rate = data.params.pushed(state, rate, contact(state, rate, data.params))
@@ -345,8 +358,7 @@ def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) ->
 def contact_wrench(data: SimData, forces: tuple[External, ...]) -> Array:
     """Return the wrench (N, M, 6) of the contacts among `forces`, see `Sim.contact_wrench`."""
     params, rate = data.params, data.states_deriv
-    others = tuple(force for force in forces if not isinstance(force, DroneContact))
-    free = derivative(data, data.states.components, others)
+    free = free_derivative(data, data.states.components, forces)
     force = scale(subtract(vector(rate.acc), free.acc), params.mass[..., 0])
     turned = subtract(vector(rate.ang_acc), free.ang_acc)
     turn = rotation_matrix(data.states.components.quat)

@@ -56,7 +56,8 @@ class Watch:
         """When cf0 was first tilted so far, or first touched something high up [ns]."""
         for now in self.seen:
             up = 1 - 2 * (now.quat[0, 0] ** 2 + now.quat[0, 1] ** 2)
-            touches = np.abs(now.contact[0, :3]).max() > 0.05 * 0.0328 * 9.81
+            push = max(now.impact[0], np.abs(now.contact[0, :3]).max())
+            touches = push > 0.05 * 0.0328 * 9.81
             if up < upright and (touches or not touching):
                 return now.time_ns
         raise AssertionError("never")
@@ -184,6 +185,18 @@ def test_a_drone_that_hits_a_wall(physics: PhysicsThread, watch: Watch, speed: f
     event = watch.only("hit")  # at the faster speed it may fall over afterwards
     assert 0 <= event.time_ns - watch.first(2.0, touching=True) <= SOON
     assert "hit something at (1.7" in event.text
+
+
+@pytest.mark.parametrize("tick", range(5))
+def test_a_drone_that_bounces_off_within_a_tick(
+    physics: PhysicsThread, watch: Watch, tick: int
+) -> None:
+    """At whichever of the ticks between two runs of its controller it touches the wall."""
+    speed = 3.0
+    put(physics, pos=(1.65 - tick * speed / FREQ, -0.5, 1.0), vel=(speed, 0.0, 0.0))
+    physics.step(FREQ // 5).result(T)
+    assert physics.snapshot.vel[0, 0] < 0.0
+    assert [event.kind for event in watch.events if event.drone == "cf0"].count("hit") == 1
 
 
 def test_a_drone_whose_battery_is_empty(physics: PhysicsThread, watch: Watch) -> None:

@@ -284,7 +284,7 @@ def test_parameters_of_no_type_are_refused(client: Client) -> None:
         ("checkpoint", "x" * 10_000, "at most 4096 characters"),
         ("checkpoint", "a\nb", "control characters"),
         ("step_ticks", 10_000_000, "1000000"),
-        ("freq", 100, "read-only"),
+        ("freq", 100, "freq can only be set at the start, got 100 later"),
     ],
 )
 def test_parameters_that_cannot_be_used_are_refused(

@@ -265,10 +265,10 @@ def test_real_time_factor_changes_while_running(client: Client, clock: list[Cloc
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("real_time_factor", -1.0, "range"),
-        ("real_time_factor", math.nan, ""),
-        ("real_time_factor", "fast", ""),
-        ("freq", 1000, "read"),
+        ("real_time_factor", -1.0, "expected a number from 0 to 1000000, got -1.0"),
+        ("real_time_factor", math.nan, "got nan"),
+        ("real_time_factor", "fast", "got 'fast'"),
+        ("freq", 1000, "freq can only be set at the start, got 1000 later"),
         ("use_sim_time", True, "publishes the time"),
     ],
 )

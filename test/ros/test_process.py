@@ -90,6 +90,13 @@ def test_arguments_that_nobody_reads_are_refused(words: list[str], message: str)
     assert done.stderr.startswith(f"simulator: {message}") and done.stderr.count("\n") == 1
 
 
+def test_a_list_that_ros_cannot_read_is_refused_with_what_helps(start: Start) -> None:
+    simulator = start("-p", "wind:=[1, 0.5, 0]")
+    assert simulator.wait() == 2
+    assert "wind:=[1, 0.5, 0]" in simulator.log
+    assert "; write all numbers of a list with a point, as in [0.0, 0.5]" in simulator.log
+
+
 @pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_nothing(closed: str) -> None:
     words = f"{sys.executable} -m crazyflow_ros --ros-args -p drones:=[] {closed}"
@@ -113,6 +120,39 @@ def test_failure_of_the_physics_ends_it(start: Start) -> None:
     assert simulator.wait() == 1
     assert "FATAL" in simulator.log
     assert "FloatingPointError: the drones are gone" in simulator.log
+
+
+# The first one keeps the interpreter's lock, as a function of the middleware may.
+STUCK = """
+import ctypes, rclpy, signal
+import crazyflow_ros.ros.process as process
+process._LAST_RESORT = 1.0
+def stuck():
+    {wait}
+"""
+DESTROYING = """
+import sys, types
+class Node:
+    def __del__(self):
+        stuck()
+def build():
+    node = Node()
+    raise ValueError("the node is no good")
+sys.modules["crazyflow_ros.ros.node"] = types.SimpleNamespace(build=build)
+"""
+SHUTTING_DOWN = "rclpy.try_shutdown = stuck"
+
+
+@pytest.mark.parametrize(
+    ("wait", "where"),
+    [("ctypes.PyDLL(None).pause()", DESTROYING), ("signal.pause()", SHUTTING_DOWN)],
+    ids=["destroying the node", "shutting down"],
+)
+def test_an_end_that_hangs_is_ended(start: Start, wait: str, where: str) -> None:
+    simulator = start("-p", "drones:=[]", prelude=STUCK.format(wait=wait) + where)
+    assert simulator.wait() == 1
+    log = simulator.log
+    assert log.index("FATAL") < log.index("Timeout (0:00:01)!") < log.index("in stuck")
 
 
 def test_missing_message_package_switches_its_topics_off_until_sigint(start: Start) -> None:

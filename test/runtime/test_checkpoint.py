@@ -82,7 +82,7 @@ def physics(simulation):
 
 def numbers(snapshot):
     arrays = [getattr(snapshot, field.name) for field in fields(snapshot)]
-    return np.hstack([array for array in arrays if isinstance(array, np.ndarray)])
+    return np.column_stack([array for array in arrays if isinstance(array, np.ndarray)])
 
 
 def fly(physics):

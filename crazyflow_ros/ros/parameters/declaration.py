@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from crazyflow_ros.limits import suggestion
+from crazyflow_ros.limits import shown, suggestion
 from crazyflow_ros.plain_values import Declaration, Names, Numbers, declarations, filled
 
 T = TypeVar("T")
@@ -22,10 +27,14 @@ class ParameterNode(Node):
     """A node whose parameters `declare` reads.
 
     A list without elements, such as `-p crazyflie.decks:=[]`, arrives from rcl without a type and
-    a value; rclpy would not start with it.
+    a value; rclpy would not start with it. Whole numbers do for numbers, at the start and later.
+
+    Attributes:
+        declared: What `declare` has declared, by name.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
+        self.declared: dict[str, Declaration] = {}
         super().__init__(name, automatically_declare_parameters_from_overrides=True, **options)
 
     def declare_parameters(
@@ -35,6 +44,34 @@ class ParameterNode(Node):
         for _, value, descriptor in (given for given in parameters if len(given) == 3):
             descriptor.dynamic_typing |= value is None
         return super().declare_parameters(namespace, parameters, ignore_override)
+
+    def set_parameters_atomically(
+        self, parameter_list: list[Parameter[Any]]
+    ) -> SetParametersResult:
+        """Set parameters as rclpy does, in the declared types; a refusal says what is expected."""
+        try:
+            fitting = [self._fitting(parameter) for parameter in parameter_list]
+        except ValueError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return super().set_parameters_atomically(fitting)
+
+    def _fitting(self, parameter: Parameter[Any]) -> Parameter[Any]:
+        """Return a change in the declared type.
+
+        Raises:
+            ValueError: The parameter cannot be changed, or not to this value.
+        """
+        name, value = parameter.name, parameter.value
+        if not self.has_parameter(name):
+            raise ValueError(_unknown(name, self.declared))
+        kind, declaration = self.get_parameter(name).type_, self.declared.get(name)
+        if declaration is not None:
+            if declaration.spec.read_only:
+                raise ValueError(f"{name} can only be set at the start, got {shown(value)} later")
+            return Parameter(name, kind, _plain(declaration.checked(value)))
+        if (parameter.type_, kind) == (Parameter.Type.INTEGER, Parameter.Type.DOUBLE):
+            return Parameter(name, kind, float(value))
+        return parameter
 
 
 def declare(
@@ -62,8 +99,7 @@ def declare(
     known = {declaration.name for declaration in declarations(cls)}
     for name in sorted(given.keys() - known - _OF_EVERY_NODE):
         if not name.startswith(("qos_overrides.", *others)):
-            hint = f"; {near}" if (near := suggestion(name, known)) else ""
-            node.get_logger().warning(f"there is no parameter {name!r}, it is ignored{hint}")
+            node.get_logger().warning(_unknown(name, known, ", it is ignored"))
     values: dict[str, Any] = {}
     for declaration in declarations(cls):
         name, value = declaration.name, declaration.default
@@ -74,12 +110,21 @@ def declare(
             is_empty_list = value is None and declaration.kind in _LISTS
             value = declaration.checked([] if is_empty_list else value)
             node.undeclare_parameter(name)
-        declared: Any = list(value) if isinstance(value, tuple) else value
+        declared: Any = _plain(value)
         if declared == []:  # declared without a value: rclpy takes an empty list for one of bytes
             declared = _LISTS[declaration.kind]
         node.declare_parameter(name, declared, _descriptor(declaration), ignore_override=True)
-        values[name] = value
+        node.declared[name], values[name] = declaration, value
     return filled(cls, values)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _unknown(name: str, known: Iterable[str], result: str = "") -> str:
+    hint = f"; {near}" if (near := suggestion(name, known)) else ""
+    return f"there is no parameter {shown(name)!r}{result}{hint}"
 
 
 def _descriptor(declaration: Declaration) -> ParameterDescriptor:

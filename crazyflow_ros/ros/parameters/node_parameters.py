@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
@@ -255,19 +254,20 @@ class Parameters:
             raise ParameterError("publish_rates.clock", expected, clock)
 
     def _check_names(self) -> None:
-        rule = "names of letters, digits and single underscores that start with a letter"
         if not self.drones:
             raise ParameterError("drones", "at least one name", list(self.drones))
         for name in self.drones:
-            if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or "__" in name:
-                raise ParameterError("drones", rule, name)
+            try:
+                limits.drone_name(name)
+            except ValueError as error:
+                raise ValueError(f"drones: {error}") from None
             if self.drones.count(name) > 1:
                 raise ParameterError("drones", "names that differ", list(self.drones))
 
     def compiled_for(self, config: SimulationConfig) -> tuple[object, ...]:
         """Return everything on which the compiled code depends, see `StartUp.compiling`."""
-        plain = replace(config, initial_poses=None, real_time_factor=0.0, start_paused=False)
-        return len(self.drones), self.max_drones, self.ros2_control.mode, plain
+        room, gusts = (len(self.drones), self.max_drones), config.gust_intensity > 0
+        return *room, gusts, self.ros2_control.mode, config.compiled_part()
 
     def simulation_config(self) -> SimulationConfig:
         """Return the configuration of the physics thread.

@@ -41,7 +41,6 @@ from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
 
 _FORMATS = tuple(FORMATS.values())
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
-_DRONE_NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?", re.ASCII)
 _SUFFIXES = (".xml", ".urdf")
 
 
@@ -116,11 +115,10 @@ class Spawning:
             text = f"entity_namespace must be empty for a drone, got {wish.entity_namespace!r}"
             raise Refusal(SpawnResult.NAMESPACE_INVALID, text)
         name = self._free_name("", wish.name or "drone", wish.allow_renaming)
-        if not _DRONE_NAME.fullmatch(name):
-            rule = "letters, digits and single underscores, the first one a letter"
-            raise Refusal(
-                SpawnResult.NAME_INVALID, f"a drone's name must have {rule}, got {name!r}"
-            )
+        try:
+            limits.drone_name(name, ("all", self._server.simulator.get_name()))
+        except ValueError as error:
+            raise Refusal(SpawnResult.NAME_INVALID, f"name of a drone: {error}") from None
         origin = frame(self._server, wish.initial_pose)
         pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
         spawned = self._server.physics.spawn(name, np.concatenate(pose))

@@ -21,7 +21,7 @@ from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
-from crazyflow_ros.ros.parameters.groups import CrazyflieLink, Ros2Control
+from crazyflow_ros.ros.parameters.groups import CrazyflieLink, FlightParameters, Ros2Control
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 SETTABLE = (
@@ -108,6 +108,12 @@ def test_values_of_the_user_win(declared: Any) -> None:
         ("drones", ["2b"], "start with a letter, got '2b'"),
         ("drones", ["a/b"], "got 'a/b'"),
         ("drones", ["a__b"], "got 'a__b'"),
+        ("drones", ["a" * 101], "drones: expected at most 100 characters, got 'aaaa"),
+        (
+            "drones",
+            ["all"],
+            "drones: expected another name, for there are services of all, got 'all'",
+        ),
         ("drones", ["a", "a"], "drones: expected names that differ, got ['a', 'a']"),
         ("drone_model", "x", f"drone_model: expected one of {', '.join(Drone)}, got 'x'"),
         ("control", "fly", "control: expected one of state, attitude, "),
@@ -177,6 +183,47 @@ def test_a_list_without_elements_is_one(declared: Any) -> None:
         declared(drones=None)
     with pytest.raises(ValueError, match=r"freq: expected a whole number from 1 to \d+, got None"):
         declared(freq=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [("real_time_factor", 2, 2.0), ("wind", [1, 0, 2], [1.0, 0.0, 2.0]), ("step_ticks", 3, 3)],
+)
+def test_whole_numbers_do_for_numbers_while_it_runs(
+    declared: Any, name: str, given: Any, value: Any
+) -> None:
+    """As `ros2 param set /crazyflow real_time_factor 2` sends them."""
+    node = declared().node
+    before = node.get_parameter(name).type_
+    assert node.set_parameters_atomically([Parameter(name, value=given)]).successful
+    now = node.get_parameter(name)
+    assert (np.array(now.value).tolist(), now.type_) == (value, before)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "reason"),
+    [
+        (Parameter("real_time_factor", value="2"), "real_time_factor: expected a number from 0 to"),
+        (Parameter("real_time_factor", value=True), "1000000, got True"),
+        (Parameter("real_time_factor"), "1000000, got None"),
+        (Parameter("step_ticks", value=2.0), "step_ticks: expected a whole number from 0 to"),
+        (Parameter("wind", value="[1, 0.5, 0]"), "expected a list of numbers, got '[1, 0.5, 0]'"),
+        (Parameter("drones", value=["a"]), "drones can only be set at the start, got ['a'] later"),
+        (
+            Parameter("real_time_factr", value=2.0),
+            "there is no parameter 'real_time_factr'; did you mean 'real_time_factor'?",
+        ),
+    ],
+)
+def test_a_refused_change_says_what_was_expected(
+    declared: Any, parameter: Parameter[Any], reason: str
+) -> None:
+    node = declared().node
+    before = {name: node.get_parameter(name).value for name in SETTABLE}
+    changes = [Parameter("checkpoint", value="x"), parameter]  # all of them, or none
+    result = node.set_parameters_atomically(changes)
+    assert not result.successful and reason in result.reason
+    assert {name: node.get_parameter(name).value for name in SETTABLE} == before
 
 
 def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixture[str]) -> None:
@@ -311,6 +358,26 @@ def test_wrong_initial_poses_are_refused(numbers: tuple[float, ...], message: st
     with pytest.raises(ParameterError, match=r"^initial_poses: ") as caught:
         parameters.simulation_config()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "compiles"),
+    [
+        ({"wind": (1.0, 0.0, 0.0), "watchdog_timeout": 1.0, "start_paused": True}, False),
+        ({"flight": FlightParameters(speed=1.0), "initial_poses": (0.0, 0.0, 1.0, 0.0)}, False),
+        ({"gust_intensity": 1.0}, True),
+        ({"drones": ("cf0", "cf1")}, True),
+        ({"max_drones": 2}, True),
+        ({"drone_model": "cf2x_P250"}, True),
+    ],
+)
+def test_code_is_compiled_for_what_it_depends_on(values: dict[str, Any], compiles: bool) -> None:
+    """The log of the start says accordingly whether it compiles or loads."""
+
+    def compiled_for(parameters: Parameters) -> tuple[object, ...]:
+        return parameters.compiled_for(parameters.simulation_config())
+
+    assert (compiled_for(Parameters(**values)) != compiled_for(Parameters())) is compiles
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

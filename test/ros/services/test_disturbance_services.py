@@ -86,9 +86,9 @@ def test_wind_is_set_while_it_runs_and_goes_with_a_checkpoint(
         ("wind", [25.0, 25.0, 0.0], "wind speed must be within 30 m/s, got 35.3553"),
         ("wind", [float("nan"), 0.0, 0.0], "wind must be 3 finite numbers, got [nan, 0.0, 0.0]"),
         ("wind", [1.0, 0.0], "wind must be 3 finite numbers, got [1.0, 0.0]"),
-        ("gust_intensity", 11.0, "out of range Min: 0.0, Max: 10.0, value: 11.0"),
-        ("gust_altitude", 1.0, "out of range Min: 3.0, Max: 300.0, value: 1.0"),
-        ("ground_effect", False, "read-only parameter: ground_effect"),
+        ("gust_intensity", 11.0, "expected a number from 0 to 10, got 11"),
+        ("gust_altitude", 1.0, "expected a number from 3 to 300, got 1.0"),
+        ("ground_effect", False, "ground_effect can only be set at the start, got False"),
     ],
 )
 def test_what_cannot_be_set_changes_nothing(

@@ -612,9 +612,10 @@ def test_the_scene_shows_objects(client: Client, paused: None) -> None:
 def test_drones_come_and_go(client: Client, paused: None) -> None:
     odometry = {name: client.collect(Odometry, f"{name}/odom") for name in ("cf0", "cf1")}
     transforms = client.collect(TFMessage, "/tf")
-    for name in ("a-b", "a__b"):
+    refused = {"a-b": "underscores", "a__b": "underscores", "a" * 250: "at most 100 characters"}
+    for name, reason in (refused | dict.fromkeys(("all", "crazyflow"), "another name")).items():
         result = spawn(client, name=name, uri="cf2x_L250").result
-        assert result.result == SpawnResult.NAME_INVALID and "underscores" in result.error_message
+        assert result.result == SpawnResult.NAME_INVALID and reason in result.error_message
     guests = ("guest", "second", "third")  # the third one needs another slot
     for kept, x in zip(guests, (-3.0, -4.0, -5.0)):  # away from the hut
         assert spawn(client, name=kept, uri="cf2x_L250", x=x).entity_name == kept
