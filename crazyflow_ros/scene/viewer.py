@@ -89,6 +89,8 @@ def show(connection: Connection, model: mujoco.MjModel, names: Sequence[str]) ->
     with mujoco.viewer.launch_passive(
         model, scene.data, key_callback=keys.append, show_left_ui=False, show_right_ui=False
     ) as viewer:
+        with viewer.lock():
+            mujoco.mjv_defaultFreeCamera(model, viewer.cam)
         try:
             while viewer.is_running():
                 frame: Frame = connection.recv()
