@@ -1,4 +1,4 @@
-"""When a flight to a goal counts as arrived. No ROS."""
+"""Conditions under which a drone has arrived at a goal. No ROS."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 NEAR, SLOW = 0.02, 0.02
 """A drone within this distance [m] and below this speed [m/s] has arrived."""
 FAR = 0.2
-"""One at rest within this distance [m] has, too: wind, or a controller or policy with a steady
-error, keeps it from coming nearer."""
+"""A drone at rest within this distance [m] has arrived, too: wind, or a controller or policy with
+a steady-state error, keeps it from coming nearer."""
 STILL, REST = 0.01, 1.0
-"""A drone is at rest if it was nowhere further than this [m] from its place for so long [s]."""
+"""A drone is at rest if it stayed within this distance [m] of its place for this time [s]."""
 STUCK = 5.0
-"""A drone that has rested for so long [s] elsewhere does not arrive any more."""
+"""A drone that has been at rest elsewhere for this time [s] will not arrive."""
 
 
 class Arrival:
     """Watches a drone on its way to a goal.
 
     Args:
-        goal: (3,) m; NaN where it does not matter.
+        goal: Position (3,) [m]; NaN for coordinates that do not matter.
         begin: Time at which the flight began [s].
-        duration: Time that it has to take [s]; it has not arrived earlier.
+        duration: Minimum duration of the flight [s]; the drone does not count as arrived earlier.
 
     Attributes:
-        distance: m, from the goal at the latest look.
-        is_stuck: Whether it rests and will not move any more, wherever it is.
+        distance: Distance from the goal at the latest `look` [m].
+        is_stuck: Whether the drone is at rest and will not move any more, wherever it is.
     """
 
     def __init__(self, goal: np.ndarray, begin: float, duration: float) -> None:
@@ -41,12 +41,12 @@ class Arrival:
 
         Args:
             time: Present time [s].
-            pos: (3,) position [m].
-            speed: m/s.
+            pos: Position (3,) [m].
+            speed: Speed [m/s].
         """
         self.distance = float(np.sqrt(np.nansum((self._goal - pos) ** 2)))
         while len(self._seen) > 1 and self._seen[1][0] <= time - STUCK:
-            self._seen.popleft()  # the first one that stays is as old as the longest rest
+            self._seen.popleft()  # keep one that is as old as the longest rest
         self._seen.append((time, pos))
         if time < self._end:
             return False

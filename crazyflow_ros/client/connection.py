@@ -1,4 +1,4 @@
-"""The connection of a script to a running simulator: services, time, and what the log says."""
+"""The connection of a script to a running simulator: services, time and warnings."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from std_srvs.srv import SetBool
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 ANSWER = 30.0  # s of wall time for a service's response
-STALL = 10.0  # s of wall time without a tick until the clock counts as stopped
+STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped
 SLICE = 0.05  # s of wall time between two checks
-PATIENCE = 3.0  # s of wall time without a word while it waits
+PATIENCE = 3.0  # s of wall time to wait before the log says so
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 _WARN = 30  # rcl_interfaces/msg/Log.WARN, whose type differs between distributions
@@ -53,7 +53,8 @@ class Connection:
         time_ns: Latest known simulated time [ns].
 
     Raises:
-        SimulationError: No simulator was found, or ROS cannot start, as with a wrong ROS_DOMAIN_ID.
+        SimulationError: No simulator was found, or ROS cannot start, for example because of a wrong
+            ROS_DOMAIN_ID.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Connection:
 
     @property
     def drones(self) -> list[str]:
-        """Names of the present drones, also of those spawned since the simulator's start."""
+        """Names of the present drones, including those spawned since the simulator's start."""
         robots = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)
         filters = EntityFilters(categories=[robots])
         answer = self.call(GetEntities, f"{self.name}/get_entities", filters=filters)
@@ -188,7 +189,7 @@ class Connection:
         self.wait(client.service_is_ready, f"there is no service {name}", timeout)
         try:
             future = client.call_async(kind.Request(**request))
-        except (AssertionError, OverflowError, SystemError) as error:  # of rclpy's conversion
+        except (AssertionError, OverflowError, SystemError) as error:  # from rclpy's conversion
             reason = error.__cause__ or error
             raise SimulationError(f"{name} cannot be called with {request}: {reason}") from None
         self.wait(future.done, f"{name} does not respond", timeout)
@@ -231,7 +232,7 @@ class Connection:
         """Read the time from a service: earlier clock messages may still be in transit."""
         name = f"{self.name}/get_entity_state"
         answer = self.call(GetEntityState, name, entity=self._timekeeper)
-        if answer.result.result != answer.result.RESULT_OK:  # it was deleted
+        if answer.result.result != answer.result.RESULT_OK:  # the entity was deleted
             self._timekeeper = self.drones[0]
             answer = self.call(GetEntityState, name, entity=self._timekeeper)
         self.time_ns = max(self.time_ns, nanoseconds(answer.state.header.stamp))

@@ -1,4 +1,4 @@
-"""A drone of a running simulator, as scripts fly it."""
+"""A drone of a running simulator, to be flown by scripts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crazyflow_ros.client.connection import LATEST, Connection, SimulationError,
 from crazyflow_ros.ros.messages.times import duration_of, nanoseconds
 
 TIMEOUT = 300.0
-"""s of simulated time, beside its duration, after which a flight has failed."""
+"""s of simulated time, in addition to its duration, after which a flight has failed."""
 
-_LOOK = 0.1  # s of simulated time between two looks at a flying drone
-_LOW = 0.1  # m: below, a drone that does not move stands on the floor
+_LOOK = 0.1  # s of simulated time between two checks of a flying drone
+_LOW = 0.1  # m, height below which a drone at rest stands on the floor
 
 
 class DroneClient:
@@ -32,7 +32,7 @@ class DroneClient:
 
     @property
     def odometry(self) -> Odometry:
-        """Latest message of the topic `odom`; when stepping, that at the end of the step."""
+        """Latest message of the topic `odom`; when stepping, the one at the end of the step."""
         self._simulation.wait(self._is_recent, f"there is no odometry of {self.name}")
         assert self._odometry is not None
         return self._odometry
@@ -79,9 +79,9 @@ class DroneClient:
     ) -> None:
         """Fly to a position in the map, and return when the drone hovers there.
 
-        It hovers there once the duration is over and it is slower than 2 cm/s within 2 cm of the
-        position; or at rest, as it stayed within 1 cm for a second, within 20 cm. Wind, or a policy
-        or controller with a steady error, may keep it that far away.
+        The drone has arrived once the duration is over and it is slower than 2 cm/s within 2 cm of
+        the position, or at rest within 20 cm: it then has moved less than 1 cm for a second. Wind,
+        or a policy or controller with a steady-state error, may keep it that far away.
 
         Args:
             x: x [m].
@@ -102,7 +102,7 @@ class DroneClient:
         """Land vertically, and return when the drone stands on the floor.
 
         Raises:
-            SimulationError: It does not; the message has its place and the simulator's warnings.
+            SimulationError: It did not; the message has its place and the simulator's warnings.
         """
         self.start_landing(duration)
         self._arrive((nan, nan, nan), duration, timeout)
@@ -127,7 +127,7 @@ class DroneClient:
             raise SimulationError(refused)
 
     def _arrive(self, goal: tuple[float, ...], duration: float, timeout: float) -> None:
-        """Wait until the drone has arrived, see `arrival`; in landing, with a goal of NaN, low."""
+        """Wait until the drone has arrived, see `arrival`; if the goal's z is NaN, on the floor."""
         simulation, low = self._simulation, np.isnan(goal[2])
         begin, far = simulation.time, np.array(goal)
         arrival = Arrival(far, begin, duration)

@@ -1,4 +1,4 @@
-"""A running simulator, as scripts see it."""
+"""A running simulator, as seen by scripts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "get_fields_and_field_types"):
         return {name: _plain(getattr(value, name)) for name in value.get_fields_and_field_types()}
     if isinstance(value, float):
-        return float(value)  # not NumPy's, of which the numbers of an array are
+        return float(value)  # the numbers of an array are NumPy's
     if isinstance(value, str | bool | int):
         return value
     if isinstance(value, bytes):

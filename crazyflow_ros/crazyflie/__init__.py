@@ -1,4 +1,4 @@
-"""Crazyflies for their own programs: CRTP, as cflib and cfclient speak it, over UDP. No ROS."""
+"""Crazyflies for cflib and cfclient: the protocol CRTP over UDP. No ROS."""
 
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.server import CrazyflieServer

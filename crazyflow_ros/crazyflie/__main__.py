@@ -23,7 +23,7 @@ from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.start_up import StartUp
 
-_MOST_DRONES = 100  # of which each has a port and an address of its own
+_MOST_DRONES = 100  # each of which has its own port and address
 _WRONG_USAGE = 2
 
 

@@ -15,7 +15,7 @@ class Contents:
     """The table of contents of one port.
 
     Args:
-        entries: For each item its type as sent, and its name as group and name.
+        entries: Type as sent, and group and name, of each item.
         extra: Bytes that follow the number of items and their checksum.
     """
 
@@ -31,7 +31,7 @@ class Contents:
         self._info = struct.pack("<HI", len(entries), crc32(b"".join(self._items))) + extra
 
     def answer(self, packet: Packet) -> Packet | None:
-        """Return the answer to a request; None if it is none."""
+        """Return the answer to a request; None if the packet is not a request."""
         command, *rest = packet.data or b"\0"
         if command == _INFO:
             return packet._replace(data=bytes([_INFO]) + self._info)

@@ -1,4 +1,4 @@
-"""One Crazyflie: what its firmware answers to packets, and what they make the drone do."""
+"""One Crazyflie: how its firmware answers packets, and how packets command the drone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from crazyflow_ros.flight import Flight, Setpoint
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
 
-_PROTOCOL = 12  # version of CRTP, as of the firmware in 2026
+_PROTOCOL = 12  # version of CRTP in the firmware of 2026
 _FIRMWARE = b"2026.08"
 _DEVICE = b"CF21"
 _MAGIC = b"Bitcraze Crazyflie"
@@ -61,23 +61,24 @@ Info = Callable[[], int]
 
 
 class Crazyflie:
-    """The firmware of one drone. One thread calls `receive`; any may set its parameters.
+    """The firmware of one drone. One thread calls `receive`; any thread may set parameters.
 
     Args:
         number: Last byte of its radio address.
         model: Drone model.
         decks: Names of its decks, see `memories.DECKS`.
-        controller: With which it flies at first.
-        pilot: Makes it fly.
-        report: Logs and shows on the console what is refused, and why.
+        controller: Initial controller.
+        pilot: Commands the drone.
+        report: Logs refusals with their reasons, and shows them on the console.
         on_change: Called with the name of a parameter that was set, in any thread.
-        save: Keeps the values of all stored parameters, by name.
+        save: Saves the values of all stored parameters, by name.
 
     Attributes:
         parameters: Its parameters.
         memories: Its memories.
-        external: The latest pose from outside.
-        watchdog_ms: Simulated time at which it stops unless it is told not to; None without.
+        external: The latest external pose.
+        watchdog_ms: Simulated time at which the drone stops unless a client resets the watchdog;
+            None if it is off.
     """
 
     def __init__(
@@ -115,12 +116,12 @@ class Crazyflie:
     def telemetry(
         self, snapshot: Snapshot, row: int, flight: Flight, ranges: np.ndarray | None
     ) -> Telemetry:
-        """Return what its log variables are computed from.
+        """Return the data from which its log variables are computed.
 
         Args:
             snapshot: The state of all drones.
-            row: Number of this one.
-            flight: How it flies.
+            row: Row of this drone.
+            flight: Flight state and order of this drone.
             ranges: Readings of its range sensors, see `Telemetry`.
         """
         rpm = snapshot.rotor_vel[row] / RPM
@@ -150,7 +151,7 @@ class Crazyflie:
     def receive(
         self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
     ) -> None:
-        """Do what a packet says, and answer it.
+        """Carry out a packet, and answer it.
 
         Args:
             packet: The packet.
@@ -160,7 +161,7 @@ class Crazyflie:
             send: Sends an answer; from any thread, perhaps later.
 
         Raises:
-            ValueError: The packet is malformed, or what it asks for is impossible.
+            ValueError: The packet is malformed, or its request is impossible.
         """
         self._received += 1
         answer: Packet | None = None
@@ -190,7 +191,7 @@ class Crazyflie:
             send(answer)
 
     def _stream(self, setpoint: Setpoint) -> None:
-        """Follow a streamed setpoint; what ends a stream must not be lost to a later setpoint."""
+        """Follow a streamed setpoint; no later setpoint may replace one that ends the stream."""
         if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop):
             self._ask(setpoint)
         else:
@@ -208,7 +209,7 @@ class Crazyflie:
             self._ask(setpoint, lambda done: send(_status(packet, 0 if done else _REFUSED)))
 
     def _ask(self, setpoint: Setpoint, then: Callable[[bool], None] | None = None) -> None:
-        """Command the drone; report a refusal, and call `then` with whether it has accepted."""
+        """Command the drone; report a refusal, and call `then` with whether it was accepted."""
 
         def finish(future: Future[Response]) -> None:
             refused = [str(future.exception())] if future.exception() else future.result().refused
@@ -279,7 +280,7 @@ class Crazyflie:
         return bytes([not crashed, not crashed])
 
     def check_watchdog(self, time_ms: int) -> None:
-        """Stop the drone if nobody has told it for a second that all is well."""
+        """Stop the drone if no client has reset the watchdog for a second."""
         if self.watchdog_ms is not None and time_ms > self.watchdog_ms:
             self.watchdog_ms = None
             self._report("the watchdog of the emergency stop was not reset for 1 s: locked")
@@ -302,14 +303,14 @@ class Crazyflie:
             self.watchdog_ms = time_ms + _WATCHDOG_MS
         elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
             return packet._replace(data=data[:2] + b"\0")
-        elif packet.channel == 1 and kind == b"\x0b":  # data of lighthouse stations to store
+        elif packet.channel == 1 and kind == b"\x0b":  # store data of lighthouse stations
             return packet._replace(data=kind + b"\0")
         else:
             raise ValueError(f"unknown packet to the localisation, {data.hex() or 'empty'}")
         return None
 
     def _packed(self, data: bytes, size: int, time_ms: int) -> None:
-        """Take note of the position, or pose, of this one among those of several Crazyflies."""
+        """Use this drone's external position or pose from a packet for several Crazyflies."""
         for start in range(0, len(data) - size + 1, size):
             if data[start] != self._number:
                 continue
@@ -319,7 +320,7 @@ class Crazyflie:
             self.tell_pose(pos, rotation, time_ms)
 
     def tell_pose(self, pos: ArrayLike, quat: ArrayLike | None, time_ms: int) -> None:
-        """Take note of a pose from outside; from any thread.
+        """Set the latest external pose, from any thread.
 
         Args:
             pos: (3,) m, world frame.
@@ -340,7 +341,7 @@ class Crazyflie:
             self._pilot.physics.tell_pose(self._pilot.name, checked, known, (stds[0], stds[1]))
 
     def take_gains(self, tuned: Tuned) -> None:
-        """Take over the gains that the drone has in a checkpoint; from any thread."""
+        """Adopt the gains of the drone in a checkpoint, from any thread."""
 
         def values() -> Mapping[str, Number]:
             self._gains.take(tuned)
@@ -349,15 +350,15 @@ class Crazyflie:
         self.parameters.note_all(values)
 
     def _refused(self, future: Future[Snapshot]) -> None:
-        """Say why gains were not changed."""
+        """Report why gains were not changed."""
         if not future.cancelled() and (error := future.exception()) is not None:
             self._report(str(error))
 
     def _on_set(self, name: str, value: Number) -> None:
-        """Let a parameter have its effect.
+        """Apply the effect of a parameter.
 
         Raises:
-            ValueError: The simulator cannot do what the value asks for.
+            ValueError: The simulator does not support the value.
         """
         if name in GAINS and value != self.parameters.get(name):
             self._pilot.tune(*self._gains.set(name, float(value))).add_done_callback(self._refused)

@@ -1,4 +1,4 @@
-"""The Crazyflies of a simulation, each with its firmware, which all who serve them share."""
+"""The Crazyflies of a simulation, each with its firmware, shared by all servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Report = Callable[[str, str], None]
 """Takes the drone and a text."""
 
 _REPORT_PERIOD = 1.0  # s of wall time
-_MAX_REPORTS = 5  # different ones about a drone in that time
+_MAX_REPORTS = 5  # different reports about a drone in that time
 
 
 class Fleet:
@@ -33,12 +33,12 @@ class Fleet:
         physics: The simulation.
         model: Drone model.
         decks: Names of the decks of each drone, see `memories.DECKS`.
-        logger: Logs what is refused.
-        storage: Keeps stored parameters beyond the simulation.
+        logger: Logs refusals.
+        storage: Keeps stored parameters across restarts.
 
     Attributes:
         on_change: Called after a parameter was set.
-        on_report: Called with what is refused, in any thread.
+        on_report: Called with each reported refusal, in any thread.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Fleet:
 
         Args:
             name: Name of the drone.
-            number: Last byte of its radio address, if it is asked for the first time.
+            number: Last byte of its radio address, used in the first call for this drone.
 
         Raises:
             ValueError: There is no such drone.
@@ -102,7 +102,7 @@ class Fleet:
                 del self._crazyflies[name]
 
     def _take_gains(self, checkpoint: Checkpoint) -> None:
-        """Let the parameters show the gains that come back."""
+        """Update the parameters with the gains of a restored checkpoint."""
         tuned = checkpoint.about.get("gains", {})
         with self._lock:
             crazyflies = dict(self._crazyflies)
@@ -110,7 +110,7 @@ class Fleet:
             crazyflie.take_gains(tuned.get(name, {}))
 
     def report(self, name: str, text: str) -> None:
-        """Report what is refused: the same thing once a second, and not too many things."""
+        """Report a refusal; repeated reports, and too many different ones, are suppressed."""
         now = time.monotonic()
         with self._lock:
             since, texts = self._reported.get(name, (-_REPORT_PERIOD, set[str]()))
@@ -128,7 +128,7 @@ class Fleet:
             tell(name, parameter)
 
     def _set_controller(self, name: str, controller: Controller) -> None:
-        """Let all drones fly with a controller."""
+        """Switch all drones to a controller."""
 
         def finish(future: Future[Snapshot]) -> None:
             error = future.exception()

@@ -14,8 +14,8 @@ from crazyflow_ros.control.gains import Tuned, check_gain
 from crazyflow_ros.drones import load_drone
 
 _LARGEST = 1e7  # of a gain
-_VELOCITY_MARGIN = 1.1  # of the limit of velocities in the firmware
-_THOUSAND = 1000.0  # by which the firmware multiplies vertical gains
+_VELOCITY_MARGIN = 1.1  # factor on the limit of velocities in the firmware
+_THOUSAND = 1000.0  # the firmware multiplies vertical gains by this
 
 
 class _Gain(NamedTuple):
@@ -25,7 +25,7 @@ class _Gain(NamedTuple):
     axes: tuple[int, ...] = ()
     """Empty for a number without axes."""
     factor: float = 1.0
-    """By which the parameter is multiplied, before its units are converted."""
+    """Factor by which the parameter is multiplied before its units are converted."""
 
 
 def _axes(
@@ -36,7 +36,7 @@ def _axes(
     gains: Mapping[str, str],
     factors: Sequence[float] = (1.0, 1.0, 1.0),
 ) -> dict[str, _Gain]:
-    """Return the gains of axes, each of which has parameters of its own."""
+    """Return the gains of axes that have separate parameters."""
     return {
         f"{group}.{axis}{suffix}": _Gain(controller, stage, gain, (i,), factors[i])
         for i, axis in enumerate(names.split())
@@ -160,12 +160,12 @@ class Gains:
         for parameter, gain in _TABLE.items():
             array = self._params[gain.controller, gain.stage][gain.name]
             value = array[gain.axes[0]] if gain.axes else array
-            # Rounded, because numbers without a fraction are cut off.
+            # Rounded, because whole-number types cut off the fraction.
             values[parameter] = float(f"{float(value) / self._unit(gain):.9g}")
         return values
 
     def take(self, tuned: Tuned) -> None:
-        """Take over the gains of a drone; all others become the controllers' own."""
+        """Adopt the gains of a drone; all others return to the controllers' defaults."""
         self._params = deepcopy(self._own)
         for controller, gains in tuned.items():
             for name, values in gains.items():
@@ -184,7 +184,7 @@ class Gains:
             The controller whose gain it is, and the gain as `PhysicsThread.tune` takes it.
 
         Raises:
-            ValueError: It is impossible, or far too great.
+            ValueError: The value is impossible, or far too large.
         """
         if abs(value) > _LARGEST:
             raise ValueError(f"{parameter} must be within {_LARGEST:g}, got {value:g}")
@@ -199,7 +199,7 @@ class Gains:
         return gain.controller, {f"{gain.stage}.{gain.name}": array}
 
     def _unit(self, gain: _Gain) -> float:
-        """Return the firmware's unit in the controller's."""
+        """Return the firmware's unit of a gain, expressed in the controller's unit."""
         if gain.controller is not Controller.pid:
             return gain.factor
         unit = np.asarray(self._units[gain.stage].get(gain.name, 1.0))

@@ -1,4 +1,4 @@
-"""The link between simulated Crazyflies and their clients: where it is, and how bad."""
+"""The link between simulated Crazyflies and their clients: ports, losses and delay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LinkConfig:
     latency: float = 0.0
     """Delay of packets [s of wall time], each way."""
     storage: str = ""
-    """Folder in which stored parameters survive a restart, see `storage`; empty: they do not."""
+    """Folder in which stored parameters survive a restart, see `storage`; empty for none."""
     seed: int = 0
     """Seed of the losses."""
 
@@ -39,7 +39,7 @@ class LinkConfig:
         """Check the numbers.
 
         Raises:
-            ValueError: One is out of range, or a deck is unknown.
+            ValueError: A number is out of range, or a deck is unknown.
         """
         if not LEAST_PORT <= self.port <= MOST_PORT:
             raise ValueError(f"port must be from {LEAST_PORT} to {MOST_PORT}, got {self.port}")

@@ -1,4 +1,4 @@
-"""The log port: blocks of variables that a client asks for, and the packets with their values."""
+"""The log port: blocks of variables that a client requests, and packets with their values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Block:
     def is_due(self, time_ms: int) -> bool:
         if not self.period:
             return self.once
-        return time_ms >= self.due or time_ms < self.due - self.period  # after a rewind
+        return time_ms >= self.due or time_ms < self.due - self.period  # time has jumped back
 
     @property
     def format(self) -> str:
@@ -62,12 +62,12 @@ class LogBlocks:
 
     @property
     def running(self) -> bool:
-        """Whether values have to be sent."""
+        """Whether any block is running."""
         return any(block.is_running for block in self._blocks.values())
 
     @property
     def need_ranges(self) -> bool:
-        """Whether they include readings of range sensors."""
+        """Whether the running blocks include readings of range sensors."""
         return any(
             name in RANGES
             for block in self._blocks.values()
@@ -79,7 +79,7 @@ class LogBlocks:
         """Return the answer to a packet of this port; None if it needs none.
 
         Raises:
-            ValueError: It is malformed.
+            ValueError: The packet is malformed.
         """
         if packet.channel == _CONTENTS:
             return self.contents.answer(packet)
@@ -138,7 +138,7 @@ class LogBlocks:
         return 0
 
     def due(self, time_ms: int) -> bool:
-        """Whether a packet is due at a simulated time."""
+        """Return whether a packet is due at a simulated time."""
         return any(block.is_due(time_ms) for block in self._blocks.values())
 
     def packets(self, now: Telemetry) -> list[Packet]:
@@ -150,7 +150,7 @@ class LogBlocks:
                 continue
             block.once = False
             if block.period:
-                # On multiples of the period, so that blocks of one period have the same times.
+                # On multiples of the period, so that blocks of equal periods have equal times.
                 block.due = (time_ms // block.period + 1) * block.period
             values = [
                 as_ctype(variable.value(now), _NAMES[kind])

@@ -44,7 +44,7 @@ class Memory(Protocol):
     size: int
 
     def read(self, address: int, size: int) -> bytes | None:
-        """Return bytes; None outside of the memory."""
+        """Return bytes; None outside the memory."""
 
     def write(self, address: int, data: bytes) -> bool:
         """Write bytes, and return whether that is possible."""
@@ -55,7 +55,7 @@ class Bytes:
 
     Args:
         kind: Type of the memory, as in the firmware.
-        content: The bytes at first.
+        content: Initial content.
         writable: Whether clients may write to it.
     """
 
@@ -64,7 +64,7 @@ class Bytes:
         self.content = bytearray(content)
 
     def read(self, address: int, size: int) -> bytes | None:
-        """Return bytes; None outside of the memory."""
+        """Return bytes; None outside the memory."""
         end = address + size
         return bytes(self.content[address:end]) if end <= self.size else None
 
@@ -77,10 +77,10 @@ class Bytes:
 
 
 class Tester:
-    """A memory for tests: each byte is the low byte of its address, and has to be written as it is.
+    """A memory for tests: each byte is the low byte of its address, and may be written only so.
 
     Attributes:
-        errors: Bytes that were written with another value.
+        errors: Number of bytes that were written with another value.
     """
 
     kind, size = _TESTER, 0x1000
@@ -99,19 +99,19 @@ class Tester:
 
 
 class Trajectories(Bytes):
-    """The memory for trajectories, and which of its parts are trajectories."""
+    """The memory for trajectories, and the definitions of those in it."""
 
     def __init__(self) -> None:
         super().__init__(_TRAJECTORIES, bytes(_TRAJECTORY_SIZE))
         self._defined: dict[int, tuple[int, int, int]] = {}  # kind, offset [bytes], pieces
 
     def define(self, number: int, kind: int, offset: int, n_pieces: int) -> None:
-        """Make a part of the memory a trajectory.
+        """Define a part of the memory as a trajectory.
 
         Args:
             number: Number of the trajectory.
             kind: 0 for polynomials of degree 7, 1 for compressed ones.
-            offset: Begin in the memory [bytes].
+            offset: Start in the memory [bytes].
             n_pieces: Number of pieces.
 
         Raises:
@@ -124,14 +124,14 @@ class Trajectories(Bytes):
         self._defined[number] = kind, offset, n_pieces
 
     def is_compressed(self, number: int) -> bool:
-        """Whether a trajectory is a compressed one."""
+        """Return whether a trajectory is compressed."""
         return self._defined.get(number, (0,))[0] == 1
 
     def trajectory(self, number: int) -> PolynomialTrajectory:
         """Return a trajectory.
 
         Raises:
-            ValueError: It is not defined, or does not lie within the memory.
+            ValueError: The trajectory is not defined, or exceeds the memory.
         """
         if number not in self._defined:
             known = ", ".join(map(str, sorted(self._defined))) or "none"
@@ -173,7 +173,7 @@ class Memories:
         """Return the answer to a packet of this port.
 
         Raises:
-            ValueError: It is malformed, or there is no such memory.
+            ValueError: The packet is malformed, or there is no such memory.
         """
         data = packet.data
         if packet.channel == _INFO and data[:1] == bytes([_COUNT]):
@@ -201,7 +201,7 @@ def _eeprom(number: int) -> bytes:
 
 
 def _one_wire(deck: str) -> bytes:
-    """Return what a deck's memory says about it: maker, product, name, revision."""
+    """Return the content of a deck's memory: manufacturer, product, name, revision."""
     header = struct.pack("<BIBB", 0xEB, 0, _BITCRAZE, DECKS[deck])
     texts = b"".join(bytes([i, len(text)]) + text for i, text in ((2, b"A"), (1, deck.encode())))
     elements = bytes([0, len(texts)]) + texts
@@ -210,5 +210,5 @@ def _one_wire(deck: str) -> bytes:
 
 
 def _deck_memories() -> bytes:
-    """Return the list of memories on decks: version 3, and none."""
+    """Return the list of memories on decks, which is empty; version 3 of its format."""
     return bytes([3]).ljust(0x2000, b"\0")

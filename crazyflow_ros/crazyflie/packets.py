@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 DATA_SIZE = 30
-"""Bytes of data of a packet, at most."""
+"""Maximum number of data bytes in a packet."""
 NULL_PACKETS = (b"\xff", b"\xf3")
 """Packets without meaning; programs that look for Crazyflies expect an answer to the first."""
 
@@ -22,7 +22,7 @@ _QUATERNION_BITS = 9  # of the magnitude of a component
 
 
 class Port(IntEnum):
-    """Port of a packet: the part of the firmware that it is for, or comes from."""
+    """Port of a packet: the part of the firmware that receives or sends it."""
 
     console = 0
     parameters = 2
@@ -49,7 +49,7 @@ class Packet(NamedTuple):
         """Return the packet of a datagram.
 
         Raises:
-            ValueError: It is empty or too long.
+            ValueError: The datagram is empty or too long.
         """
         if not 1 <= len(datagram) <= 1 + DATA_SIZE:
             raise ValueError(f"a packet has 1 to {1 + DATA_SIZE} bytes, got {len(datagram)}")
@@ -63,11 +63,11 @@ class CType(NamedTuple):
     """A type of the firmware's numbers."""
 
     format: str
-    """As in `struct`, without byte order."""
+    """Format as in `struct`, without byte order."""
     parameter: int
-    """Its number in tables of parameters."""
+    """Number of the type in tables of parameters."""
     log: int
-    """Its number in tables of log variables; 0 if there are none of it."""
+    """Number of the type in tables of log variables; 0 if none have it."""
 
 
 CTYPES = {
@@ -79,7 +79,7 @@ CTYPES = {
     "int32": CType("i", 0x02, 6),
     "float": CType("f", 0x06, 7),
 }
-"""Types by their names in C."""
+"""Types by their C names."""
 
 
 def compressed(quat: np.ndarray) -> int:

@@ -84,7 +84,7 @@ class Parameters:
             refuse it.
         report: Called with the reason when a client's value is refused.
         on_change: Called with full name after a value was set.
-        save: Keeps the values of all stored parameters, by full name; may raise OSError.
+        save: Saves the values of all stored parameters, by full name; may raise OSError.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Parameters:
         """Return the value of a parameter, given by its full name.
 
         Raises:
-            KeyError: There is none.
+            KeyError: There is no such parameter.
         """
         return self._values[self._number[name]]
 
@@ -133,8 +133,8 @@ class Parameters:
         """Set a parameter.
 
         Raises:
-            KeyError: There is none.
-            ValueError: It is read-only, or does not take this value.
+            KeyError: There is no such parameter.
+            ValueError: The parameter is read-only, or cannot have this value.
         """
         number = self._number[name]
         if self._table[number].read_only:
@@ -142,7 +142,7 @@ class Parameters:
         self._set(number, value)
 
     def restore(self, stored: Mapping[str, Number]) -> None:
-        """Set stored values, as the firmware does when it starts; report those that are wrong."""
+        """Set stored values, as the firmware does when it starts; report invalid ones."""
         for name, value in stored.items():
             number = self._number.get(name)
             if number is None or not self._table[number].persistent:
@@ -156,13 +156,13 @@ class Parameters:
                 self._stored[number] = self._values[number]
 
     def note(self, name: str, value: Number) -> None:
-        """Take over a value that something else has set."""
+        """Adopt a value that was set elsewhere."""
         number = self._number[name]
         self._values[number] = self._table[number].checked(value)
         self._on_change(name)
 
     def note_all(self, values: Callable[[], Mapping[str, Number]]) -> None:
-        """Take over values by full name; nobody sets one while they are computed."""
+        """Adopt values by full name; no value can be set while they are computed."""
         changed = []
         with self._lock:
             for name, value in values().items():
@@ -175,7 +175,7 @@ class Parameters:
             self._on_change(name)
 
     def news(self, name: str) -> Packet:
-        """Return the packet that tells clients the value of a parameter that others have set."""
+        """Return the packet that notifies clients of a parameter's new value."""
         number = self._number[name]
         data = bytes([_UPDATED]) + number.to_bytes(2, "little") + self._raw(number)
         return Packet(Port.parameters, _OTHER, data)
@@ -184,7 +184,7 @@ class Parameters:
         """Return the answer to a packet of this port; None if it needs none.
 
         Raises:
-            ValueError: It is malformed.
+            ValueError: The packet is malformed.
         """
         if packet.channel == _CONTENTS:
             return self._contents.answer(packet)
@@ -198,7 +198,7 @@ class Parameters:
         if packet.channel == _READ:
             return packet._replace(data=packet.data[:2] + b"\0" + self._raw(number))
         self._try_to_write(number, packet.data[2:])
-        # Clients wait for an answer; the value in it is the one in force.
+        # Clients wait for an answer with the value in force.
         return packet._replace(data=packet.data[:2] + self._raw(number))
 
     def _answer_other(self, packet: Packet) -> Packet | None:
@@ -215,7 +215,7 @@ class Parameters:
         return None if answer is None else packet._replace(data=packet.data[:3] + answer)
 
     def _carry_out(self, command: int, number: int) -> bytes | None:
-        """Return what answers a command after the parameter's number; None if it is unknown."""
+        """Return the answer to a command, without the parameter's number; None if it is unknown."""
         entry, missing = self._table[number], bytes([errno.ENOENT])
         default = struct.pack(entry.format, self._defaults[number])
         if command in (_EXTENDED, _EXTENDED_2):

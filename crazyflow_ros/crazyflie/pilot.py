@@ -1,4 +1,4 @@
-"""How the firmware of a Crazyflie flies its drone."""
+"""The connection between a Crazyflie's firmware and its drone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from crazyflow_ros.scene.frames import yaw
 
 @dataclass(frozen=True)
 class Pilot:
-    """Commands the drone of a name in a simulation."""
+    """Commands the drone of a given name in a simulation."""
 
     physics: PhysicsThread
     name: str
     set_controller: Callable[[Controller], None]
-    """Flies with another controller, as all drones of the simulation do."""
+    """Switches the controller, together with those of all drones of the simulation."""
 
     def command(self, setpoint: Setpoint) -> None:
         """Command the drone from the next tick on; the latest setpoint wins."""

@@ -1,4 +1,4 @@
-"""From what a Crazyflie with certain decks knows where it is."""
+"""The positioning that the decks of a Crazyflie provide."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from crazyflow_ros.estimation import Positioning
 
 
 def positioning(decks: Sequence[str], anchors: Sequence[float] = ()) -> Positioning:
-    """Return what its estimator measures.
+    """Return the measurements that a drone's estimator receives.
 
     Args:
-        decks: Names of its decks, see `memories.DECKS`.
+        decks: Names of the drone's decks, see `memories.DECKS`.
         anchors: x, y, z [m] of each radio anchor, one after the other.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Crazyflies on UDP: each drone of a simulation is one, with a port of its own.
+"""Crazyflies on UDP: each drone of a simulation is a Crazyflie with its own port.
 
-One thread receives all packets, and sends the values of log blocks. The physics thread only hands
-over its state. Whatever a packet holds, it changes nothing but the drone that it is for.
+One thread receives all packets, and sends the values of log blocks. The physics thread only passes
+its state on. Whatever a packet contains, it affects only the drone that it is addressed to.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from crazyflow_ros.runtime.health import Logger
 
 _LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
 _MAX_CLIENTS = 16  # of a drone
-_SILENCE = 5.0  # s of wall time after which a client is gone; connected ones send ten a second
-_CHECK_PERIOD = 1.0  # s of wall time between two looks for such clients
-_BURST = 64  # packets of one drone that are read before those of the others
-_MAX_WAITING = 64  # snapshots of which values are still to be sent
+_SILENCE = 5.0  # s of wall time after which a client is forgotten; connected ones send ten a second
+_CHECK_PERIOD = 1.0  # s of wall time between two checks for such clients
+_BURST = 64  # packets of one drone that are read before it is the others' turn
+_MAX_WAITING = 64  # snapshots whose values are still to be sent
 _MAX_DELAYED = 10_000  # packets
 _RECEIVE_SIZE = 64  # bytes, more than any packet
 
@@ -49,7 +49,7 @@ class _Client:
 
 @dataclass
 class _Station:
-    """A drone on its port."""
+    """A drone and its port."""
 
     name: str
     port: int
@@ -65,13 +65,13 @@ class CrazyflieServer:
         physics: The simulation, before its start.
         config: The link.
         fleet: The firmware of the drones.
-        logger: Logs what is wrong.
+        logger: Logs problems.
 
     Attributes:
         config: As given.
-        malformed: Packets that were refused so far.
-        lost: Packets lost on purpose so far.
-        skipped: Times at which values of log blocks were not sent, because the computer is busy.
+        malformed: Number of packets refused so far.
+        lost: Number of packets lost on purpose so far.
+        skipped: Number of times that log values were not sent because the computer was busy.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class CrazyflieServer:
         return {name: f"udp://{host}:{station.port}" for name, station in self._stations.items()}
 
     def start(self) -> None:
-        """Start to serve."""
+        """Start serving."""
         self._thread.start()
 
     def close(self, timeout: float = 1.0) -> None:
-        """Stop to serve, and close all ports.
+        """Stop serving, and close all ports.
 
         Raises:
             TimeoutError: The thread did not end within `timeout` [s].
@@ -130,7 +130,7 @@ class CrazyflieServer:
     # In the physics thread.
 
     def _observe(self, snapshot: Snapshot) -> None:
-        """Hand the state over."""
+        """Pass the state on to the server's thread."""
         flights = self._physics.flights()
         before, self._latest = self._latest, (snapshot, flights)
         if self._logging:
@@ -157,7 +157,7 @@ class CrazyflieServer:
         self._wake()
 
     def _note_change(self, name: str, parameter: str) -> None:
-        """Tell the clients of a drone, except for the one that has set it, a parameter's value."""
+        """Notify a drone's clients of a parameter's value, except for the one that set it."""
         own = threading.current_thread() is self._thread
         with self._lock:
             self._changed[name, parameter] = self._serving if own else None
@@ -168,7 +168,7 @@ class CrazyflieServer:
         self._pass_on(partial(self._put, station, to, bytes(packet)))
 
     def _put(self, station: _Station, to: tuple[str, int], datagram: bytes) -> None:
-        with suppress(OSError):  # the client is gone, or too slow
+        with suppress(OSError):  # the client has ended, or is too slow
             station.socket.sendto(datagram, to)
 
     def _pass_on(self, deliver: Callable[[], None]) -> None:
@@ -229,7 +229,7 @@ class CrazyflieServer:
         return max(0.0, due - time.monotonic())
 
     def _follow(self, names: Sequence[str]) -> None:
-        """Open ports for new drones, and close those of drones that are gone."""
+        """Open ports for new drones, and close those of removed drones."""
         self._followed = tuple(names)
         for name in self._stations.keys() - set(names):
             station = self._stations.pop(name)
@@ -241,15 +241,15 @@ class CrazyflieServer:
         self._stations = {name: self._stations[name] for name in names}
 
     def _open(self, name: str) -> _Station:
-        """Open the lowest port that no drone has.
+        """Open the lowest port that no drone uses.
 
         Raises:
-            OSError: Another program has it.
+            OSError: Another program uses it.
             ValueError: The drone has just been removed.
         """
         taken = {station.port for station in self._stations.values()}
         port = next(port for port in count(self.config.port) if port not in taken)
-        # The number is that which crazyswarm2 takes from the address.
+        # crazyswarm2 derives the same number from the address.
         firmware = self._fleet.get(name, int(f"{port % 100:02}", 16))
         opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         opened.setblocking(False)
@@ -268,12 +268,12 @@ class CrazyflieServer:
                 datagram, client = station.socket.recvfrom(_RECEIVE_SIZE)
             except BlockingIOError:
                 return
-            except OSError:  # an answer to a client that is gone came back
+            except OSError:  # an answer to a client that has ended came back
                 continue
             self._pass_on(partial(self._take, station, client, datagram))
 
     def _take(self, station: _Station, sender: tuple[str, int], datagram: bytes) -> None:
-        """Let a drone do what a datagram says."""
+        """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
             if datagram == NULL_PACKETS[0] and sender not in station.clients:
                 self._pass_on(partial(self._put, station, sender, datagram))
@@ -291,7 +291,7 @@ class CrazyflieServer:
         except ValueError as error:
             self.malformed += 1
             self._fleet.report(station.name, str(error))
-        except Exception as error:  # of this packet alone
+        except Exception as error:  # affects this packet only
             self.malformed += 1
             self._logger.error(f"{station.name}: packet {datagram.hex()} failed: {error!r}")
         finally:
@@ -306,10 +306,10 @@ class CrazyflieServer:
         return supervisor_info(flights[i], snapshot.quat[i], snapshot.time_ns)
 
     def _client(self, station: _Station, sender: tuple[str, int]) -> _Client:
-        """Return what is known of a client.
+        """Return the record of a client.
 
         Raises:
-            ValueError: The drone has too many.
+            ValueError: The drone has too many clients.
         """
         client = station.clients.get(sender)
         if client is None:

@@ -1,4 +1,4 @@
-"""Packets with setpoints, and the setpoints of the flight commander that they mean.
+"""Conversion of packets with setpoints to setpoints of the flight commander.
 
 In packets, angles are in degrees and a pitch forward is negative. The old types have yaw rates that
 are positive clockwise.
@@ -21,7 +21,7 @@ from crazyflow_ros.crazyflie.variables import PWM
 
 _LEAST_THRUST, _MOST_THRUST = 1000, 60000  # PWM
 _STREAM, _META = 0, 1  # channels of the setpoint port
-_ALT_HOLD_CENTRE = 32767.0  # thrust that holds the height
+_ALT_HOLD_CENTRE = 32767.0  # thrust value that holds the height
 _TILT_TO_SPEED = 1 / 30.0  # m/s for a degree, of flightmode.poshold
 _STICK_CENTRE, _STICK = 1500.0, 500.0  # of a remote control [us]
 _Vertical = type[flight.Takeoff] | type[flight.Land]
@@ -151,7 +151,7 @@ class Decoder:
         return self._attitude(roll, pitch, _yaw(rate), thrust, 2 * [bool(are_rates)])
 
     def _remote_control(self, data: bytes) -> flight.Setpoint:
-        """Decode sticks of a remote control; its first auxiliary switch asks for rates."""
+        """Decode sticks of a remote control; its first auxiliary switch selects rates."""
         n_others = data[0] & 0x0F if data else 0
         _, roll, pitch, yaw, thrust, *others = _unpacked(f"<B4H{n_others}H", data)
         are_rates = bool(others) and others[0] < _STICK_CENTRE
@@ -177,7 +177,7 @@ class Decoder:
         return kind(height, duration, math.nan if keeps_yaw else yaw, int(group))
 
     def _at_velocity(self, kind: _Vertical, usual: str, data: bytes) -> flight.Setpoint:
-        """Decode a takeoff or landing at a velocity; the parameter `usual` has it if it is 0."""
+        """Decode a takeoff or landing at a velocity; 0 selects that of the parameter `usual`."""
         group, height, relative, yaw, keeps_yaw, velocity = _unpacked("<Bf?f?f", data)
         heading = math.nan if keeps_yaw else yaw
         velocity = velocity if velocity > 0 else float(self.parameter(usual))
@@ -239,7 +239,7 @@ def _unpacked(form: str, data: bytes) -> tuple[float, ...]:
     """Unpack all of a packet's data.
 
     Raises:
-        ValueError: It has another length.
+        ValueError: The data has another length.
     """
     if len(data) != struct.calcsize(form):
         raise ValueError(f"expected {struct.calcsize(form)} bytes of data, got {len(data)}")

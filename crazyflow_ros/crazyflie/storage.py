@@ -18,10 +18,10 @@ class Storage:
     """A folder with a file `<drone>.json` of parameters and their values for each drone.
 
     Args:
-        folder: Path of the folder, which is created if need be; empty to store nothing.
+        folder: Path of the folder, which is created if necessary; empty to store nothing.
 
     Raises:
-        ValueError: It is no folder, and cannot become one.
+        ValueError: The path is not a folder, and none can be created there.
     """
 
     def __init__(self, folder: str) -> None:
@@ -36,7 +36,7 @@ class Storage:
         """Return the stored values of a drone by full name of the parameter.
 
         Raises:
-            ValueError: The file cannot be read, or has another content; the message names it.
+            ValueError: The file cannot be read, or has invalid content; the message names it.
         """
         path = self._path(drone)
         if path is None:
@@ -55,7 +55,7 @@ class Storage:
         return values
 
     def save(self, drone: str, values: Mapping[str, float]) -> None:
-        """Replace the stored values of a drone, at once and completely.
+        """Replace all stored values of a drone in one step.
 
         Raises:
             OSError: The file cannot be written.

@@ -37,7 +37,7 @@ _OUT_OF_RANGE = 32767  # mm, for a range sensor that sees nothing
 _SEA_LEVEL = 1013.25  # hPa
 _ROOM = 25.0  # degrees Celsius
 _FLOW_PERIOD = 0.01  # s
-_MOTION = 0xB0  # what a flow sensor says when it has measured
+_MOTION = 0xB0  # status of a flow sensor after a measurement
 _TUMBLED = 0.5  # cosine of the tilt of a drone on its side
 EXACT = np.full(9, 1e-6)
 """Variances of an estimate that is the true state."""
@@ -46,19 +46,19 @@ _RANGES = ("front", "back", "left", "right", "up", "zrange")
 
 @dataclass
 class External:
-    """The latest pose from outside, as from motion capture."""
+    """The latest external pose, for example from motion capture."""
 
     pos: np.ndarray = field(default_factory=lambda: np.zeros(3))
     """(3,) m."""
     quat: np.ndarray = field(default_factory=lambda: np.zeros(4))
     """(4,) xyzw."""
     time_ms: int = 0
-    """Simulated time at which it came."""
+    """Simulated time at which the pose arrived."""
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """What the log variables of one drone are computed from."""
+    """The data from which the log variables of one drone are computed."""
 
     time_ns: int
     pos: np.ndarray
@@ -80,19 +80,19 @@ class Telemetry:
     flight: Flight
     external: External
     desired: np.ndarray
-    """(14,) what the controllers want, see `Snapshot.desired`."""
+    """(14,) the controllers' intermediate setpoints, see `Snapshot.desired`."""
     units: np.ndarray
-    """(4,) collective thrust [N] and torque [N m] of a step of PWM, in the firmware's mixer."""
+    """(4,) collective thrust [N] and torque [N m] of one PWM step in the firmware's mixer."""
     variances: np.ndarray
-    """(9,) of the estimate: position [m], velocity [m/s] and attitude [rad]."""
+    """(9,) variances of the estimate: position [m], velocity [m/s] and attitude [rad]."""
     ranges: np.ndarray | None = None
-    """(6,) m: front, back, left, right, up, down; None where nobody asked for them."""
+    """(6,) m: front, back, left, right, up, down; None if not requested."""
     test_value: int = 0
     """Value of the parameter system.testLogParam."""
     write_errors: int = 0
-    """Bytes that were written wrong to the memory for tests."""
+    """Number of wrong bytes written to the memory for tests."""
     received: int = 0
-    """Packets that came from clients."""
+    """Number of packets received from clients."""
 
     @property
     def reference(self) -> Reference | None:
@@ -102,7 +102,7 @@ class Telemetry:
 
     @property
     def voltage(self) -> float:
-        """Of the battery [V]."""
+        """Battery voltage [V]."""
         return FULL if self.battery is None else float(self.battery[0])
 
     @property
@@ -171,7 +171,7 @@ def _one(
 
 
 def _nothing(group: str, names: str, ctype: str = "float") -> dict[str, Variable]:
-    """Return variables of what these drones do not have; they are zero, as without it."""
+    """Return variables of parts that these drones lack; they are zero, as in the firmware then."""
     return {f"{group}.{name}": Variable(ctype, lambda _: 0.0) for name in names.split()}
 
 
@@ -186,17 +186,17 @@ def _attitude(t: Telemetry) -> np.ndarray:
 
 
 def _desired_attitude(t: Telemetry) -> np.ndarray:
-    """The same of the attitude that the position controller wants."""
+    """Return the same for the attitude that the position controller commands."""
     return np.degrees(t.desired[:3]) * (1, -1, 1)
 
 
 def _desired_rates(t: Telemetry) -> np.ndarray:
-    """Body rates that the attitude controller wants [degrees/s], with that sign."""
+    """Return the desired body rates of the attitude controller [degrees/s], with that sign."""
     return np.degrees(t.desired[4:7]) * (1, -1, 1)
 
 
 def _output(t: Telemetry) -> np.ndarray:
-    """Thrust, roll, pitch and yaw that the attitude controller hands to the mixer [PWM]."""
+    """Return the attitude controller's thrust, roll, pitch and yaw for the mixer [PWM]."""
     return t.desired[7:11] / t.units * (1, 1, -1, -1)
 
 
@@ -206,7 +206,7 @@ def _desired_axis(t: Telemetry) -> np.ndarray:
 
 
 def _attitude_setpoint(t: Telemetry) -> np.ndarray:
-    """Roll, pitch [degrees], thrust [PWM] of a setpoint of attitude and thrust; zeros of others."""
+    """Return roll, pitch [degrees] and thrust [PWM] of an `AttitudeThrust`, zeros for others."""
     setpoint = None if t.flight.order is None else t.flight.order.setpoint
     if not isinstance(setpoint, AttitudeThrust):
         return np.zeros(3)
@@ -216,7 +216,7 @@ def _attitude_setpoint(t: Telemetry) -> np.ndarray:
 
 
 def _aligned(value: Callable[[Telemetry], np.ndarray]) -> Callable[[Telemetry], np.ndarray]:
-    """A vector (3,) along axes that turn with the heading, as in the firmware's PID controller."""
+    """Return a function whose vector (3,) is in the heading frame, as in the firmware's PID."""
     return lambda t: heading_to_world(-yaw(t.quat), value(t))
 
 
@@ -231,7 +231,7 @@ def _flow(t: Telemetry) -> np.ndarray:
 
 
 def _lift(t: Telemetry) -> np.ndarray:
-    """Acceleration [m/s^2] (3,), with what balances gravity."""
+    """Return the acceleration [m/s^2] (3,) plus the one that balances gravity."""
     return t.acc + np.array([0.0, 0.0, GRAVITY])
 
 
@@ -360,7 +360,7 @@ VARIABLES: dict[str, Variable] = {
     **_one("radio.isConnected", lambda _: 1.0, "uint8"),
     **_one("radio.numRxUc", lambda t: t.received % 65536, "uint16"),
     **_nothing("radio", "numRxBc", "uint16"),
-    **_nothing("health", "motorPass batteryPass", "uint8"),  # tests of real motors
+    **_nothing("health", "motorPass batteryPass", "uint8"),  # tests for real motors
     **_nothing("health", "batterySag"),
     **_nothing("health", "motorTestCount", "uint16"),
     **_nothing("lighthouse", "bsReceive bsActive bsAvailable", "uint16"),

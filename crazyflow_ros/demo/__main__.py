@@ -16,7 +16,7 @@ from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
 from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
 
 FAILED, WRONG_USAGE = 1, 2
-_CHECK = 0.5  # s between two looks at the processes
+_CHECK = 0.5  # s between two checks of the processes
 
 
 def main() -> int:
@@ -82,7 +82,7 @@ def _demonstrate(arguments: Arguments) -> int:
 
 @contextmanager
 def _page(*, open_it: bool) -> Iterator[subprocess.Popen[bytes] | None]:
-    """The process of the page, which prints its address, or None."""
+    """Start the page, which prints its address, and yield its process; None without a page."""
     if not open_it:
         yield None
         return

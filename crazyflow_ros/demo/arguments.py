@@ -90,5 +90,5 @@ def usage() -> str:
 
 
 def _written(value: Any) -> str:
-    """Return a value as a command line has it."""
+    """Return a value as written on a command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)

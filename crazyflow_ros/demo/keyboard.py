@@ -1,6 +1,6 @@
 """`make fly`: flying a drone with the keyboard, in a simulator started for it.
 
-It needs only a terminal. Keys are published as velocities on `cmd_vel`, like in teleoperation
+It needs only a terminal. Keys are published as velocities on `cmd_vel`, as by teleoperation
 programs; when no key is pressed, the drone hovers.
 """
 
@@ -33,7 +33,7 @@ On the floor, w a s d and the arrows take off first. The drone hovers when no ke
 SPEED, CLIMB, TURN = 0.8, 0.4, 1.2  # m/s, m/s, rad/s
 _HELD = 0.25  # s for which a key press lasts; terminals repeat keys at 30 Hz after half a second
 _PERIOD = 0.05  # s between two messages
-_ERASED = "\r\x1b[K"  # the line of the cursor, which is at its beginning then
+_ERASED = "\r\x1b[K"  # erases the line of the cursor and moves to its start
 _KEYS = {
     "w": (SPEED, 0.0, 0.0, 0.0),
     "s": (-SPEED, 0.0, 0.0, 0.0),
@@ -99,14 +99,14 @@ def _fly(simulator: SimulatorProcess) -> None:
                 print(f"{_ERASED}{text}")
             x, y, z = drone.position
             place = f"  x {x:6.2f}  y {y:6.2f}  z {z:6.2f} m"
-            # A line as long as the terminal is wide would go on in the next line.
-            # COLUMNS would be the width of an earlier time.
+            # A line as long as the terminal is wide would wrap. The variable COLUMNS may be
+            # outdated.
             columns = os.get_terminal_size(sys.stdin.fileno()).columns or 80
             print(f"{_ERASED}{place[: columns - 1]}", end="", flush=True)
 
 
 def _command(drone: DroneClient, key: str) -> str:
-    """Let the drone take off, land or be reset, and return a refusal."""
+    """Make the drone take off or land, or reset it; return a refusal."""
     from crazyflow_ros.client import SimulationError
 
     try:

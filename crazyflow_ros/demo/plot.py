@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from crazyflow_ros.demo.record import ALLOWED_ERROR, Record, Track, with_gaps
 
 FEW = 8  # drones listed in the legend; more get a colour bar
-MOST_NAMES = 16  # names beside the colour bar
+MOST_NAMES = 16  # names next to the colour bar
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,

@@ -1,8 +1,8 @@
 """`python -m crazyflow_ros.demo.room`: a flight through a room with sensors.
 
 It starts the simulator, flies one round, and draws the messages of the drone's sensors into `out/`:
-`scan.png`, `cloud.png` from above, `camera.png` and `depth.png`. Without OpenGL it draws the first
-two only.
+`scan.png`, `cloud.png` from above, `camera.png` and `depth.png`. Without OpenGL it draws only the
+first two.
 """
 
 from __future__ import annotations

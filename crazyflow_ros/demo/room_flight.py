@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DRONE = "cf0"
 
-_LEAD = 500_000_000  # ns of simulated time, from sending it to its start
+_LEAD = 500_000_000  # ns of simulated time, from sending the trajectory to its start
 _READY_TIMEOUT = 120.0  # s
 _SILENCE = 20.0  # s of wall time
 

@@ -20,7 +20,7 @@ from typing import Self
 
 GRACE = 1.5  # s for a process to end after SIGTERM
 PATIENCE = "which takes up to a minute the first time"
-"""What a demonstration says of the start."""
+"""Text that a demonstration prints at the start."""
 
 
 def choose_domain() -> None:

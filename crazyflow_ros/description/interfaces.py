@@ -1,9 +1,8 @@
 """The joints, sensors and GPIOs of a drone in ros2_control, and their interfaces.
 
 SI units; `map` is the world, body axes are x forward, y left, z up, quaternions are xyzw. The
-commands of a drone form levels, of which one is in force at a time: speeds of the rotors, attitude
-(thrust, roll, pitch, yaw), body rates (thrust, three rates) or acceleration (of x, y and z, heading
-of yaw).
+commands of a drone form levels, one of which is in force at a time: rotor speeds, attitude (thrust,
+roll, pitch, yaw), body rates (thrust, three rates) or acceleration (of x, y and z, and the yaw).
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ class Component:
     kind: str
     """Element of the URDF: joint, sensor or gpio."""
     suffix: str
-    """That of drone cf0 is called `cf0_<suffix>`."""
+    """Suffix of the name: the component of drone cf0 is called `cf0_<suffix>`."""
     states: tuple[str, ...]
     """Names of the state interfaces."""
     commands: tuple[str, ...] = ()
     """Names of the command interfaces."""
 
     def name(self, drone: str) -> str:
-        """Its name in ROS."""
+        """Return the name of a drone's component in ROS."""
         return f"{drone}_{self.suffix}"
 
 
@@ -44,7 +43,7 @@ ROTORS = tuple(
     Component("joint", f"rotor{i}", ("position", "velocity", "effort"), ("velocity",))
     for i in range(N_ROTORS)
 )
-"""rad, rad/s (positive in flight) and the rotor's drag torque [N m]."""
+"""Rotor angle [rad], speed [rad/s] (positive in flight) and drag torque [N m]."""
 
 SENSORS = (
     Component(
@@ -58,15 +57,15 @@ SENSORS = (
     Component("sensor", "twist", _of("linear", _XYZ) + _of("angular", _XYZ)),
     Component("sensor", "range", ("range",)),
 )
-"""IMU in its own axes, pose in `map`, twist in body axes, distance to what is below [m]."""
+"""IMU in its own axes, pose in `map`, twist in body axes, distance to the surface below [m]."""
 
 AXES = (
     *(Component("gpio", axis, ("position", "velocity"), ("acceleration",)) for axis in _XYZ),
     Component("gpio", "yaw", ("position", "velocity"), ("position",)),
 )
-"""Position and velocity in `map`, one axis each, as a `pid_controller` needs them. Those of yaw are
-the heading and the angular velocity about the vertical."""
+"""Position and velocity in `map` along one axis each, as needed by a `pid_controller`. For yaw they
+are the heading and the angular velocity about the vertical."""
 
 BODY = Component("gpio", "body", (*_BODY, "level"), _BODY)
-"""Collective thrust [N], attitude [rad], body rates [rad/s], and which level is in force: 0 held,
-1 rotor speeds, 2 attitude, 3 body rates, 4 acceleration."""
+"""Collective thrust [N], attitude [rad], body rates [rad/s], and the level in force: 0 held, 1
+rotor speeds, 2 attitude, 3 body rates, 4 acceleration."""

@@ -12,14 +12,14 @@ from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
 
 
 class Hardware(StrEnum):
-    """How the controller manager talks to the simulator."""
+    """How the controller manager communicates with the simulator."""
 
     native = "native"
     """Through our plugin and shared memory: all interfaces, and lock-step."""
     topic = "topic"
     """Through stock plugins and topics: commands of rotor speeds, and all states."""
     none = "none"
-    """Not at all: a description for RViz."""
+    """No communication: a description for RViz."""
 
 
 PARAMETERS = {
@@ -30,28 +30,28 @@ PARAMETERS = {
     Hardware.topic: {
         "joint_commands_topic": "/robot_joint_commands",
         "joint_states_topic": "/robot_joint_states",
-        # Otherwise the plugin does not send commands that equal the speed of the rotors, and a
-        # drone that is held with turning rotors never flies on.
+        # Otherwise the plugin does not send commands that equal the present rotor speeds, and a
+        # drone that is held while its rotors turn never resumes its flight.
         "trigger_joint_command_threshold": "-1",
     },
     Hardware.none: dict[str, str](),
 }
-"""Parameters of the hardware component that talks to the rotors, with their defaults."""
+"""Parameters of the hardware component of the rotors, with their defaults."""
 
 
 def sensors_component(drone: str) -> str:
-    """Name of the second component of a drone, with `Hardware.topic`."""
+    """Return the name of a drone's second component, with `Hardware.topic`."""
     return f"{drone}_sensors"
 
 
 def blocks(
     drone_model: str, drone: str, hardware: str, parameters: Mapping[str, str] | None = None
 ) -> list[ET.Element]:
-    """The `<ros2_control>` elements of a drone.
+    """Return the `<ros2_control>` elements of a drone.
 
     Args:
         drone_model: Name of the drone model, which gives the limits.
-        drone: Name of the drone; also that of its hardware component.
+        drone: Name of the drone, and of its hardware component.
         hardware: A member of `Hardware`.
         parameters: Parameters of the hardware component that replace the defaults in `PARAMETERS`.
 
@@ -86,10 +86,10 @@ def blocks(
 
 
 def _limits(drone_model: str) -> dict[str, tuple[str, str]]:
-    """Least and greatest command by name of the interface."""
+    """Return the smallest and largest command, by name of the interface."""
     figures = load_drone(drone_model)
     speed, thrust = max_rotor_speed(figures), N_ROTORS * figures["thrust_max"]
-    # A least speed of 0 would make the controller manager allow 0 alone: it takes it for the limit
+    # With a smallest speed of 0 the controller manager would allow only 0: it takes 0 as the limit
     # in both directions.
     return {
         "velocity": (numbers(-speed), numbers(speed)),

@@ -1,9 +1,9 @@
-"""Description of a drone for ROS (URDF), made from its MuJoCo model so that both are one drone.
+"""Description of a drone for ROS (URDF), generated from its MuJoCo model so that both agree.
 
 Links are called `<name>/base_link`, `<name>/imu_link`, `<name>/range_link`,
 `<name>/fpv_camera_link`, `<name>/fpv_camera_optical_frame` and `<name>/rotor<i>`, rotor joints
 `<name>_rotor<i>`. Axes are those of REP 103: x forward, y left, z up; z forward, x right, y down in
-the optical frame; x along the ray, downwards, in the range sensor's.
+the optical frame; x along the ray, downwards, in the range sensor's frame.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RotorJoint(NamedTuple):
 
 
 def rotor_joints(drone_model: str, name: str) -> list[RotorJoint]:
-    """The frames of the rotors of the drone `name`."""
+    """Return the frames of the rotors of the drone `name`."""
     model, joints = _model(drone_model), []
     for i in range(len(ROTORS)):
         rotor = model.body(f"rotor{i}:{_DRONE}")
@@ -62,7 +62,7 @@ def rotor_joints(drone_model: str, name: str) -> list[RotorJoint]:
 
 
 def fixed_frames(drone_model: str, name: str) -> list[FixedFrame]:
-    """The frames that are fixed on the drone `name`: its sensors, and the camera's image."""
+    """Return the fixed frames of the drone `name`: its sensors, and the camera's optical frame."""
     model = _model(drone_model)
     imu, tof = model.site(f"imu:{_DRONE}"), model.site(f"range:{_DRONE}")
     camera = model.camera(f"fpv_cam:{_DRONE}")
@@ -87,10 +87,10 @@ def urdf(
     hardware: str = Hardware.none,
     parameters: Mapping[str, str] | None = None,
 ) -> str:
-    """URDF with shapes, colours, masses and inertias of the MuJoCo model.
+    """Return the URDF with shapes, colours, masses and inertias of the MuJoCo model.
 
-    Rotors turn at positive speed in flight. Their limits are speed and drag torque at most thrust.
-    `xacro` makes the same of `urdf_mjcf/crazyflow.urdf.xacro`.
+    Rotors turn at positive speed in flight. Their limits are speed and drag torque at full thrust.
+    `xacro` generates the same from `urdf_mjcf/crazyflow.urdf.xacro`.
 
     Args:
         drone_model: Name of the drone model, as in `crazyflow_ros.drones.Drone`, or path of
@@ -116,12 +116,12 @@ def urdf(
             robot.append(floating_joint(MAP, name))
         robot.extend(blocks(drone_model, name, hardware, parameters))
     ET.indent(robot)
-    # Without an encoding, which some parsers refuse in text that is decoded already.
+    # No encoding, which some parsers refuse in text that is already decoded.
     return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode")
 
 
 def materials(drone_model: str) -> list[ET.Element]:
-    """The colours that links of all drones of a model share."""
+    """Return the colours that the links of all drones of a model share."""
     model, elements = _model(drone_model), []
     for i in np.unique(model.geom_matid[model.geom_group == _VISUAL_GROUP]):
         elements.append(material := ET.Element("material", name=model.material(i).name))
@@ -130,7 +130,7 @@ def materials(drone_model: str) -> list[ET.Element]:
 
 
 def drone(drone_model: str, name: str) -> list[ET.Element]:
-    """The links and joints of one drone."""
+    """Return the links and joints of one drone."""
     model = _model(drone_model)
     robot = ET.Element("robot")
     base = f"{name}/base_link"
@@ -152,7 +152,7 @@ def drone(drone_model: str, name: str) -> list[ET.Element]:
 
 
 def floating_joint(parent: str, name: str) -> ET.Element:
-    """The joint between a link and a drone that flies freely."""
+    """Return the floating joint between a link and a drone."""
     joint = ET.Element("joint", name=f"{name}_free", type="floating")
     ET.SubElement(joint, "parent", link=parent)
     ET.SubElement(joint, "child", link=f"{name}/base_link")
@@ -165,7 +165,7 @@ def _compiled(drone_model: str) -> mujoco.MjModel:
 
 
 def _model(drone_model: str) -> mujoco.MjModel:
-    """The drone alone, at the origin."""
+    """Return the model of the drone alone, at the origin."""
     return _compiled(resolve(drone_model))
 
 
@@ -191,7 +191,7 @@ def _add_link(robot: ET.Element, model: mujoco.MjModel, body: int, name: str) ->
 
 
 def _add_inertial(link: ET.Element, model: mujoco.MjModel, body: int) -> None:
-    """Mass and inertia about the centre of mass, in the axes of the link."""
+    """Add mass and inertia about the centre of mass, in the axes of the link."""
     axes = frames.rotation_matrix(frames.wxyz_to_xyzw(model.body_iquat[body]))
     inertia = axes @ np.diag(model.body_inertia[body]) @ axes.T
     inertial = ET.SubElement(link, "inertial")

@@ -1,11 +1,11 @@
-"""The drones' descriptions as xacro macros, for robots that are put together with `xacro`.
+"""The drones' descriptions as xacro macros, for robots that are assembled with `xacro`.
 
     python -m crazyflow_ros.description.xacro
     python -m crazyflow_ros.description.xacro path/of/drone
 
 The first command writes the files of all drones of the package, `urdf_mjcf/<drone>.urdf.xacro`, the
-second one `<drone>.urdf.xacro` in the working folder. `xacro` cannot call Python: run this after a
-change of a drawing or of a drone's figures. `urdf_mjcf/drone.urdf.xacro` has the macros that all
+second one `<drone>.urdf.xacro` in the working folder. `xacro` cannot call Python: run this after
+changing a drawing or a drone's figures. `urdf_mjcf/drone.urdf.xacro` has the macros that all
 drones share.
 """
 
@@ -32,11 +32,11 @@ _COMMENT = (
 
 
 def macro(drone_model: str, shared: str = _SHARED) -> str:
-    """A xacro file with the macro `<drone_model>`, whose argument `name` is that of the drone.
+    """Return a xacro file with the macro `<drone_model>`; its argument `name` names the drone.
 
     Args:
         drone_model: Name of the drone model, or path of a drone's folder.
-        shared: The file with the macros that all drones share, as seen from this one.
+        shared: The file with the macros that all drones share, relative to this file.
 
     Raises:
         ValueError: There is no such drone model.
@@ -72,7 +72,7 @@ def _call(macro: str, **arguments: str) -> ET.Element:
 
 
 def _short(element: ET.Element) -> ET.Element:
-    """An element of a robot with calls of the shared macros in place of their results."""
+    """Return an element of a robot with calls of the shared macros in place of their results."""
     parts = {part.tag: part for part in element}
     match element.tag:
         case "material":

@@ -1,7 +1,7 @@
 """Layout of the memory that the simulator shares with controllers, as NumPy types.
 
-The twin of `hardware/include/crazyflow_ros/shared_memory.hpp`, which explains it. Both compute the
-same hash over all names, offsets and sizes, and refuse each other if they differ.
+The counterpart of `hardware/include/crazyflow_ros/shared_memory.hpp`, which explains the layout.
+Both sides hash all names, offsets and sizes, and refuse to connect if the hashes differ.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ NAME_RULE = "1 to 200 letters, digits, '_', '.' or '-'"
 """Rule for the name of a segment."""
 MAX_NAME = 59  # bytes, plus a terminating zero
 WAITING = 5
-"""Level of a command, in addition to `Level`, of a controller that has started without commands:
-the drone goes on as before."""
+"""Additional level, for a controller that has started but has no commands yet: the drone
+continues as before."""
 
 _TYPES = {
     "Header": HEADER,

@@ -19,7 +19,7 @@ from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.scene import Mirror
 
 _TRIES = 100  # attempts to copy the commands while none of them changes
-_LOG_PERIOD = 1.0  # s of wall time between two log entries that a drone's controller is active
+_LOG_PERIOD = 1.0  # s of wall time between two log entries about a drone's active controller
 _LOOK = 0.1  # s of wall time between checks whether controllers are still running
 
 
@@ -51,7 +51,7 @@ class SharedMemoryLink:
         Args:
             name: Name of the shared memory.
             drones: Names of the drones.
-            drone_model: Model of all of them.
+            drone_model: Model of the drones.
             freq: Physics ticks per second.
             rate: Control periods per second.
             lock_step: Whether to wait for commands.
@@ -96,7 +96,7 @@ class SharedMemoryLink:
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
         self._counts = np.zeros(n, np.uint64)  # of the latest command seen
-        self._announced = np.full(n, -np.inf)  # time of the log entry that a controller is active
+        self._announced = np.full(n, -np.inf)  # time of the log entry about an active controller
         self._epoch = 0
         # Content of the slots if only numbers have changed: the active sessions; and tick,
         # epoch and level of the commands, where the tick is filled in.
@@ -125,7 +125,7 @@ class SharedMemoryLink:
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Publish the state."""
         tick, shown, period = snapshot.tick, self._shown_tick, self._range_period
-        if tick // period != shown // period or tick <= shown:  # or the state was set
+        if tick // period != shown // period or tick <= shown:  # the latter if the state was set
             self._range[:, 0] = mirror.range()
         self._shown_tick = tick
         slot = (self._states.value + 1) & 1
@@ -220,7 +220,7 @@ class SharedMemoryLink:
         return words.reshape(-1, 8).take(self._first_buffers + (words[:, 1] & 1).view(int), axis=0)
 
     def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
-        """Return the drones with an active controller that has started, which may take time."""
+        """Return the drones whose controller is active and has finished starting."""
         sessions = words[:, 0]
         return ((words[:, 2] & 1) == 1) & (sessions != self._lost) & (sessions == latest[:, 7])
 

@@ -61,7 +61,7 @@ class SharedMemory:
     """The segment of one simulator.
 
     The file gets its name when it is complete and locked, so that no process sees an incomplete
-    segment, and a simulator that is killed before leaves nothing behind.
+    segment, and a simulator that is killed earlier leaves nothing behind.
 
     Args:
         name: Name of the segment: letters, digits, `_`, `.` and `-`.
@@ -73,7 +73,7 @@ class SharedMemory:
         address: Address of the mapping.
 
     Raises:
-        ValueError: A name is invalid, or there is no room for the memory.
+        ValueError: A name is invalid, or there is not enough memory.
     """
 
     def __init__(self, name: str, drones: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ class SharedMemory:
         except OSError as error:
             raise ValueError(f"cannot create shared memory in {FOLDER}: {error.strerror}") from None
         try:
-            try:  # now, because a process that writes without room is killed
+            try:  # now, because a later write without room would kill the process
                 os.posix_fallocate(self._file, 0, dtype.itemsize)
             except OSError as error:
                 size = f"{dtype.itemsize} bytes of shared memory in {FOLDER}"

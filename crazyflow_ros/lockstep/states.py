@@ -18,7 +18,7 @@ def of_rotor_velocity(coefficients: Sequence[float]) -> np.ndarray:
 
 
 class StateInterfaces:
-    """State interfaces of the drones for ros2_control's stock plugins; ours computes its own.
+    """State interfaces of the drones for ros2_control's stock plugins; our plugin computes its own.
 
     Args:
         drone_model: Name of the drone model, which determines thrust and torque of the rotors.

@@ -1,4 +1,4 @@
-"""The drones as Crazyflies on UDP, for cflib and cfclient; off without a port."""
+"""The drones as Crazyflies on UDP, for cflib and cfclient; disabled if no port is set."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from crazyflow_ros.resources import resource
 
 
 def end(event: ProcessExited, context: LaunchContext) -> Shutdown:
-    """Shut down with the simulator, and fail if it failed, which launch itself does not do.
+    """Shut down when the simulator ends, and fail if it failed: launch itself ignores that.
 
     Raises:
         RuntimeError: The simulator failed.
@@ -54,7 +54,7 @@ def rviz_nodes(
     fixed_frame: str = "map",
     simulator: str = "crazyflow",
 ) -> list[Node]:
-    """Return RViz, which shows the drones and their sensors, and a robot_state_publisher each.
+    """Return RViz for the drones and their sensors, and a robot_state_publisher for each drone.
 
     Args:
         drones: Names of the drones.

@@ -48,7 +48,7 @@ def drone_names(given: Mapping[str, str]) -> list[str]:
     """Return the drones that the arguments `drones` or `n_drones` name; none if both are absent.
 
     Raises:
-        ValueError: A name is no name of a drone, two are the same, or the number is no number.
+        ValueError: A name is invalid, two are the same, or `n_drones` is not a number.
     """
     text = given.get("drones", "")
     if not text:
@@ -67,7 +67,7 @@ def whole(given: Mapping[str, str], name: str, least: int = 1) -> int:
     """Return an argument that is a whole number.
 
     Raises:
-        ValueError: It is none, or smaller than `least`.
+        ValueError: It is not a whole number, or smaller than `least`.
     """
     text = given[name]
     if not text.isdecimal() or int(text) < least:

@@ -72,7 +72,7 @@ _ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
 )
 _REGULAR_PERIOD = 0.1  # s of wall time
-_MANY = 100  # drones, from which on the middleware needs long for their topics and services
+_MANY = 100  # drones; with as many, the middleware takes long to create topics and services
 # With ros2_control.mode topic.
 _TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
 
@@ -84,7 +84,7 @@ class SimulatorNode(ParameterNode):
         name: Name of the node, unless it is remapped.
 
     Attributes:
-        parameters: Their values at the start.
+        parameters: Parameter values at the start.
         drones: Names of the drones.
         sensor_file: Sensors of the drones.
         link: Link to the controllers if ros2_control commands the drones, else None.
@@ -118,7 +118,7 @@ class SimulatorNode(ParameterNode):
         self.waiting = Waiting()
         self.worker = Worker("worker")
         super().__init__(name)
-        # Of another name in a namespace: only what the node's own logger writes is on /rosout.
+        # Its name includes the namespace; only the node's own logger writes to /rosout.
         self.door.logger = self.answers.logger = self.get_logger()
         self.parameters = self._read_parameters()
         self.drones = self.parameters.drones
@@ -171,7 +171,7 @@ class SimulatorNode(ParameterNode):
 
     @cached_property
     def fleet(self) -> Fleet:
-        """The firmware of the drones, for those who serve them as Crazyflies."""
+        """The firmware of the drones, for the servers that present them as Crazyflies."""
         from crazyflow_ros.crazyflie.fleet import Fleet
         from crazyflow_ros.crazyflie.storage import Storage
 
@@ -311,7 +311,7 @@ class SimulatorNode(ParameterNode):
     def regularly(self, callback: Callable[[], None]) -> None:
         """Call a function ten times a second of wall time, in the executor's thread.
 
-        All of these share a timer, because rcl warns of many.
+        All these functions share one timer, because rcl warns about many.
         """
         self._regular.append(self.door.on_timer(callback))
 
@@ -342,7 +342,7 @@ class SimulatorNode(ParameterNode):
 
     def _import_features(self) -> None:
         for feature in self._features:
-            with suppress(Exception):  # which `_declare` meets again
+            with suppress(Exception):  # `_declare` meets the error again
                 import_module(f"crazyflow_ros.ros.{feature}")
 
     def _declare(self, feature: str) -> None:

@@ -43,7 +43,7 @@ _SPIN_PERIOD = 0.1  # s after which the node's thread checks whether it should s
 _SWITCH_INTERVAL = 5e-4  # s
 _M_MMAP_THRESHOLD = -3  # of glibc's mallopt
 _ADDRESS_SPACE = 5 * 2**29  # bytes needed by one drone, most of them never touched
-_MIXED = "Sequence should be of same type"  # rcl, which reads [0, 0.5] as neither kind of list
+_MIXED = "Sequence should be of same type"  # rcl, about lists such as [0, 0.5]
 _MIXED_HINT = "; write all numbers of a list with a point, as in [0.0, 0.5]"
 _BIG_BLOCK = 128 * 1024  # bytes, glibc's initial threshold
 

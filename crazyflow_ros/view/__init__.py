@@ -1,4 +1,4 @@
-"""A page in a browser that shows and steers a simulation, in a process of its own."""
+"""A page in a browser that shows and controls a simulation, in a separate process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SimView"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `SimView` when it is asked for: other pages need no `Sim`."""
+    """Import `SimView` on first access: other pages need no `Sim`."""
     if name != "SimView":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with extra("view"):

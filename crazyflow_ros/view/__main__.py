@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve the page until a signal arrives, and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if "--ros-args" in given:  # launch adds them, with nothing for this program
+    if "--ros-args" in given:  # launch adds them; this program does not need them
         from rclpy.utilities import remove_ros_args
 
         given = remove_ros_args(given)

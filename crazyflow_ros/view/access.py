@@ -19,10 +19,10 @@ def is_loopback(host: str) -> bool:
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a random token that cannot be guessed."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 def knows_token(given: Iterable[str], token: str) -> bool:
-    """Return whether one of the given texts is the token, in a time that tells nothing of it."""
+    """Return whether one of the given texts is the token; the time taken does not reveal it."""
     return any(hmac.compare_digest(text.encode(), token.encode()) for text in given)

@@ -1,4 +1,4 @@
-"""Cameras of the tabs: free, beside a drone, or in its nose."""
+"""Cameras of the tabs: free, following a drone, or in its nose."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cameras:
 
     def __init__(self, server: viser.ViserServer) -> None:
         self._server = server
-        self._choices: dict[int, Any] = {}  # by the number of the tab
+        self._choices: dict[int, Any] = {}  # by tab number
         self._before: dict[int, str] = {}
         server.on_client_connect(self._add)
         server.on_client_disconnect(self._remove)
@@ -41,7 +41,7 @@ class Cameras:
         self._before.pop(client.client_id, None)
 
     def move(self, frame: Frame, selected: str, size: float) -> None:
-        """Move all cameras to the selected drone, drawn so many times as large as it is."""
+        """Move all cameras to the selected drone, which is drawn `size` times its real size."""
         if selected not in frame.names:
             return
         row = frame.names.index(selected)

@@ -17,12 +17,12 @@ from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.meshes import glb
 
 _FIRST_PLACE, _FIRST_LOOK = (-2.0, -2.0, 1.6), (0.0, 0.0, 0.4)  # m, of the camera
-_ABOVE = np.array([0.0, 0.0, 0.08])  # m, of names over drones
-MOST_NAMES = 30  # drones whose names are shown: each is a message
+_ABOVE = np.array([0.0, 0.0, 0.08])  # m, position of a name relative to its drone
+MOST_NAMES = 30  # drones whose names are shown: moving each takes a message
 _NAMES_A_FRAME = 10  # on average
-_TRAIL, _ALL_TRAILS = 240, 6000  # points of one trail, and of all together
+_TRAIL, _ALL_TRAILS = 240, 6000  # points of one trail, and of all trails together
 _TRAIL_STEP = 0.02  # m between two points of a trail
-_JUMP = 1.0  # m between two frames: a reset and not a flight
+_JUMP = 1.0  # m between two frames, above which the drone was reset and did not fly
 _TRAIL_PERIOD = 6  # frames between two drawings of the trails, which are the largest messages
 _SLOWEST_TURN, _FASTEST_TURN = 2.0, 25.0  # rad/s, of rotors: faster ones would seem to stand still
 _TYPICAL_SPEED = 2000.0  # rad/s
@@ -61,7 +61,7 @@ class Drawing:
         )
 
     def set_world(self, shapes: Sequence[Shape]) -> None:
-        """Show this world in place of the one before; the same list again changes nothing."""
+        """Show this world instead of the previous one; passing the same list again does nothing."""
         if shapes is self._shapes:
             return
         self._shapes = shapes
@@ -73,7 +73,7 @@ class Drawing:
             self._world = self._scene.add_glb("/world", glb(shapes), cast_shadow=False)
 
     def set_looks(self, looks: Sequence[Looks]) -> None:
-        """Let drones look like this: one for each, or one for all."""
+        """Set how the drones look: one entry per drone, or one for all."""
         if [*map(id, looks)] != [*map(id, self._looks)]:
             self._looks, self._drones, self._shown = looks, (), None
 
@@ -84,9 +84,9 @@ class Drawing:
             frame: The drones.
             seconds: Time for which the rotors have turned since the last frame [s]; 0 if time
                 stands still.
-            size: How many times as large as they are drones are drawn.
+            size: Drawn size of the drones as a multiple of their real size.
             names: Whether to show their names.
-            trails: Whether to show where they have been.
+            trails: Whether to show the paths that they have flown.
         """
         if not self._looks:
             return
@@ -104,7 +104,7 @@ class Drawing:
                 self._trails.show(frame, visible=trails)
 
     def _show_names(self, frame: Frame, size: float, *, visible: bool) -> None:
-        """Move the names with the drones, those of many drones less often."""
+        """Move the names with the drones; less often if there are many drones."""
         self._turn = (self._turn + 1) % (1 + len(self._labels) // _NAMES_A_FRAME)
         if visible == self._has_names and self._turn:
             return
@@ -115,7 +115,7 @@ class Drawing:
                 label.position = position + size * _ABOVE
 
     def _begin(self, frame: Frame) -> None:
-        """Make the drones anew, after their number, names or looks have changed."""
+        """Recreate the drones after their number, names or looks have changed."""
         for old in (*self._swarms, *self._labels, *([self._trails] if self._trails else ())):
             old.remove()
         self._drones = frame.names
@@ -132,7 +132,7 @@ class Drawing:
 
 
 class Swarm:
-    """Drones that look alike, as few nodes of the scene.
+    """Drones that look alike, in as few nodes of the scene as possible.
 
     Args:
         scene: The scene.
@@ -170,7 +170,7 @@ class Swarm:
         self._body.remove()  # and the rotors below it
 
     def show(self, frame: Frame, seconds: float, size: float) -> None:
-        """Move the drones, so many times as large as they are; rotors turn for some seconds."""
+        """Move the drones, and turn the rotors for `seconds`; `size` multiplies their real size."""
         if size != self._size:
             self._size = size
             for handle in (self._body, *(handle for handle, _ in self._rotors)):
@@ -206,7 +206,7 @@ class Trails:
         names: The drones.
 
     Attributes:
-        is_late: Whether there are places that are not drawn yet.
+        is_late: Whether there are points that are not drawn yet.
     """
 
     def __init__(self, scene: Any, names: Sequence[str]) -> None:
@@ -224,7 +224,7 @@ class Trails:
             self._handle = None
 
     def show(self, frame: Frame, *, visible: bool) -> None:
-        """Add the places of a frame, and show the lines."""
+        """Add the positions of a frame, and show the lines."""
         for points, position in zip(self._points, frame.position):
             step = float(np.linalg.norm(position - points[-1])) if points else math.inf
             if step > _JUMP:
@@ -260,6 +260,6 @@ class Trails:
 
 
 def color_of(number: int) -> tuple[int, int, int]:
-    """Return the colour of a drone, from 0 to 255; those of neighbours differ."""
+    """Return the RGB colour of a drone, 0 to 255; neighbouring numbers have different colours."""
     red, green, blue = colorsys.hsv_to_rgb(0.58 + number * 0.381966, 0.75, 0.95)
     return round(255 * red), round(255 * green), round(255 * blue)

@@ -1,4 +1,4 @@
-"""Follows a running simulator over ROS: late, early, or one that was started again."""
+"""Follows a simulator over ROS, whether it starts before or after the page, or restarts."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _PARAMETERS = (
     "battery",
     "record",
 )
-_LOOK = 0.5  # s of wall time between two looks at what there is
-_DISCOVERY = 2.0  # s of wall time until a service that nobody has found does not exist
-_SPIN_PERIOD = 0.2  # s after which the end is noticed at the latest
+_LOOK = 0.5  # s of wall time between two checks of the ROS graph
+_DISCOVERY = 2.0  # s of wall time after which a service that was not found counts as missing
+_SPIN_PERIOD = 0.2  # s, longest time until `close` is noticed
 _MOST_CALLS = 16  # service calls at a time
 
 
 class CallError(RuntimeError):
-    """A service that was not called, or did not answer; the message has the reason."""
+    """A service was not called, or did not answer; the message has the reason."""
 
 
 class Inbox:
-    """The latest message of each of some topics.
+    """The latest message of each topic.
 
     Args:
-        topics: Their types by name.
+        topics: Types of the topics by name.
     """
 
     def __init__(self, topics: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ class Inbox:
         self._latest: dict[str, bytes] = {}
 
     def put(self, topic: str, message: bytes) -> None:
-        """Keep a message in place of the one before."""
+        """Keep a message in place of the previous one."""
         self._latest[topic] = message
 
     def take(self, topic: str) -> Any | None:
@@ -73,7 +73,7 @@ class Inbox:
 
 
 class Follower:
-    """A connection to the simulator of a name, whether it runs or not.
+    """A connection to the simulator with a given name, whether it runs or not.
 
     Its node runs in a thread. All methods are thread-safe.
 
@@ -83,7 +83,8 @@ class Follower:
 
     Attributes:
         node: The ROS node. Use it in the thread of `in_thread` only.
-        parameters: Those of the simulator that the page shows, by name; empty without one.
+        parameters: Parameters of the simulator that the page shows, by name; empty without a
+            simulator.
         frames: Fixed frames: parent, position [m] and attitude (xyzw) in it, by the frame's name.
     """
 
@@ -141,7 +142,7 @@ class Follower:
 
     @property
     def domain(self) -> int:
-        """The ROS domain in which the simulator is looked for."""
+        """The ROS domain in which the simulator is expected."""
         return int(self._context.get_domain_id())
 
     @property
@@ -151,17 +152,17 @@ class Follower:
 
     @property
     def is_silent(self) -> bool:
-        """Whether a simulator of this name runs that does not publish where its drones are."""
+        """Whether a simulator of this name runs but does not publish the poses of its drones."""
         return self._is_silent
 
     @property
     def world(self) -> list[Shape] | None:
-        """The world without the drones; another list after each change. None: not known yet."""
+        """The world without the drones; a new list after each change. None if not known yet."""
         return self._world
 
     @property
     def looks(self) -> Looks | None:
-        """How the drones look; None: not known yet."""
+        """How the drones look; None if not known yet."""
         return self._looks
 
     def frame(self) -> Frame | None:
@@ -174,7 +175,7 @@ class Follower:
         return self._shown
 
     def in_thread(self, work: Callable[[], Any]) -> None:
-        """Let the thread of the node do something."""
+        """Run a function in the thread of the node."""
         self._executor.create_task(work)
 
     def topic(self, name: str) -> str:
@@ -214,7 +215,7 @@ class Follower:
 
         Args:
             kind: Type of the service.
-            name: Its name; ~ stands for the simulator.
+            name: Name of the service; ~ is replaced by the simulator's name.
             timeout: Wall time to wait for the answer [s].
             **request: Fields of the request.
 
@@ -278,15 +279,15 @@ class Follower:
                 self._executor.spin_until_future_complete(RosFuture(), _SPIN_PERIOD)
             except ExternalShutdownException:
                 return
-            except Exception as error:  # of a callback, whose message is refused with it
+            except Exception as error:  # from a callback; its message is dropped
                 self.node.get_logger().warning(f"a message is left out: {error}")
 
     def _look(self) -> None:
-        """Notice whether the simulator has come or gone, and calls that nobody answers."""
+        """Notice whether the simulator has started or ended, and which calls got no answer."""
         self._is_there = self._publishes("odometry")
         self._is_silent = not self._is_there and self._publishes("status")
         if not self._is_there:
-            self.parameters = {}  # the next one may have others
+            self.parameters = {}  # the next simulator may have others
         elif not self._is_asking:
             self._is_asking = True
             asked = self.call(GetParameters, "~/get_parameters", names=list(_PARAMETERS))

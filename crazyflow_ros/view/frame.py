@@ -1,4 +1,4 @@
-"""What a page shows: the drones at one time, and how a drone looks."""
+"""Data that a page shows: the drones at one time, and how a drone looks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.shapes import Shape, body_shapes
 
 N_ROTORS = 4
-_DRONE = "drone"  # name of the drone in the model from which its looks come
+_DRONE = "drone"  # name of the drone in the model that its looks are made from
 
 
 @dataclass(frozen=True, eq=False)

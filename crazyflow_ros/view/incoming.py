@@ -1,7 +1,7 @@
-"""What browsers may send to the page's server, and how much of it.
+"""Limits on what browsers may send to the page's server, and how often.
 
-viser takes what a browser sends at its word: it sets whatever attribute of an input is named, to
-whatever value, and passes it on to all tabs. What no page sends is therefore left out before.
+viser trusts browsers: it sets any attribute of an input that a message names, to any value, and
+passes the message on to all tabs. Messages that no page sends are therefore dropped before.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _KINDS: dict[str, Any] = {
     )
 }
 _LONGEST = 1000  # characters of a text
-_RATE, _BURST = 100.0, 200.0  # messages of one connection [1/s], and at once
+_RATE, _BURST = 100.0, 200.0  # messages of one connection: per second, and in a burst
 
 FindInput = Callable[[str], Any | None]
 """Returns the input of the panel with an id."""
 
 
 def is_welcome(content: Any, find_input: FindInput) -> bool:
-    """Return whether a message is one that the page sends, with values that its inputs can have."""
+    """Return whether the page may send this message, with values that its inputs can have."""
     try:
         mapping = msgspec.msgpack.decode(content)
         kind = _KINDS[mapping["type"]]
@@ -64,7 +64,7 @@ def _is_tame(value: Any) -> bool:
 
 
 def _fits(control: Any, value: Any) -> bool:
-    """Return whether an input can have a value: its type, within its range, one of its options."""
+    """Return whether an input can have a value, by its type, its range and its options."""
     options, present = getattr(control, "options", None), control.value
     if options is not None:
         return value in options
@@ -78,7 +78,7 @@ def _fits(control: Any, value: Any) -> bool:
 
 
 def _are_within(control: Any, values: list[Any], count: int) -> bool:
-    """Return whether these are so many numbers within the range of an input."""
+    """Return whether the values are `count` numbers within the range of an input."""
     lowest, highest = (_as_list(getattr(control, side, None), count) for side in ("min", "max"))
     return len(values) == count and all(
         isinstance(value, (int, float))
@@ -94,13 +94,13 @@ def _as_list(bound: Any, count: int) -> list[Any]:
 
 
 class Throttle:
-    """Lets a connection wait that sends more than people do; its socket then fills up."""
+    """Delays a connection that sends more than people would; its socket then fills up."""
 
     def __init__(self) -> None:
         self._left, self._time = _BURST, time.monotonic()
 
     async def wait(self) -> None:
-        """Wait until the next message may be taken."""
+        """Wait until the next message may be received."""
         now = time.monotonic()
         self._left = min(self._left + _RATE * (now - self._time), _BURST) - 1.0
         self._time = now

@@ -14,7 +14,7 @@ from crazyflow_ros.scene.shapes import Form, Shape
 
 
 def glb(shapes: Iterable[Shape]) -> bytes:
-    """Return shapes as one GLB file with a mesh for each colour; an invisible one without shapes.
+    """Return shapes as one GLB file with a mesh per colour; without shapes, an invisible mesh.
 
     Coordinates are those of the frame in which the shapes are given, z up.
     """

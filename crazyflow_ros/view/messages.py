@@ -1,4 +1,4 @@
-"""States of the drones from messages of a simulator."""
+"""The states of the drones, read from a simulator's messages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _STATE = 13  # numbers of a drone
 
 
 class NumberReader:
-    """Reads the numbers of serialised messages that differ in nothing else, as a simulator's do.
+    """Reads the numbers of a simulator's serialised messages, which differ in nothing else.
 
-    To deserialise a message of 100 drones takes ten times as long.
+    Deserialising a message of 100 drones takes ten times as long.
 
     Args:
         kind: Type of the messages, with a header.
         paths: Returns the paths of all numbers that change, see `cdr.find_numbers`.
 
     Attributes:
-        prototype: A message with the same fields, but for stamp and numbers.
+        prototype: A message with the same fields, except for stamp and numbers.
     """
 
     def __init__(self, kind: Any, paths: Callable[[Any], list[str]]) -> None:
@@ -67,8 +67,8 @@ class FrameReader:
 
         Args:
             odometry: A message of `~/odometry`.
-            rotors: A message of `~/joint_states`; without one, or with one of other drones, the
-                rotors stand still.
+            rotors: A message of `~/joint_states`; if it is None or has other drones, the rotors
+                stand still.
         """
         time_ns, numbers = self._odometry.read(odometry)
         names = tuple(self._odometry.prototype.joint_names)

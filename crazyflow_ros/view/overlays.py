@@ -22,15 +22,15 @@ _METRES_PER_SPEED = 0.1  # m for 1 m/s of wind
 _GOAL_RADIUS = 0.025  # m
 _GRAVITY = 9.81
 _RPM = 60 / (2 * np.pi)  # 1 rad/s
-_ABOVE = np.array([0.0, 0.0, 0.25])  # m, of the wind's arrow over the drone
+_ABOVE = np.array([0.0, 0.0, 0.25])  # m, position of the wind's arrow relative to the drone
 
 
 class Overlays:
-    """Draws them, and listens to plans only while they are shown.
+    """Draws the overlays, and subscribes to plans only while they are shown.
 
     Args:
         server: The page's server.
-        shown: The switches, to which its own are added.
+        shown: The switches, to which those of the overlays are added.
         follower: The connection to the simulator.
     """
 
@@ -45,13 +45,13 @@ class Overlays:
         self._arrows: dict[str, Any] = {}
 
     def show(self, frame: Frame, drone: str) -> None:
-        """Draw what is switched on; the wind at one drone."""
+        """Draw the overlays that are switched on; the wind only at `drone`."""
         self._show_plans(frame)
         self._show_thrust(frame)
         self._show_wind(frame, drone)
 
     def _show_plans(self, frame: Frame) -> None:
-        """Draw the paths of the drones and their ends."""
+        """Draw the planned paths of the drones, and their goals."""
         drones = frame.names[:MOST_NAMES] if self._has_plans.value else ()
         if drones != self._drones:
             self._drones = drones

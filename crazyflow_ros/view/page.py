@@ -25,13 +25,13 @@ class Page:
         follower: The connection to the simulator.
         address: Address to listen on.
         port: Port to listen on; the next free one if it is taken.
-        folder: Folder of the files in which users of the page record.
+        folder: Folder for recordings that users of the page make.
 
     Attributes:
         viewer: The page.
 
     Raises:
-        OSError: The address is not one of this machine.
+        OSError: The address does not belong to this machine.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Page:
             due = max(due + _PERIOD, time.monotonic())
             try:
                 self._show()
-            except Exception as error:  # the next frame may be better
+            except Exception as error:  # the next frame may succeed
                 self._report(repr(error))
         self._panel.close()
         self.viewer.close()

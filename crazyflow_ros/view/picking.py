@@ -1,4 +1,4 @@
-"""What lies under the pointer."""
+"""The drone or the point of the floor under the pointer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from crazyflow_ros.view.frame import Frame
 
 _NEAR = 0.08  # m, largest distance between a drone and the ray
-_ANGLE = 0.015  # rad, the same seen from the start of the ray, for drones far away
+_ANGLE = 0.015  # rad, the same as an angle from the start of the ray, for distant drones
 _FARTHEST = 50.0  # m
 
 
@@ -20,7 +20,7 @@ def drone_at(
         frame: The drones.
         origin: Start of the ray [m], shape (3,).
         direction: Its direction, shape (3,).
-        size: How many times as large as they are the drones are drawn.
+        size: Drawn size of the drones as a multiple of their real size.
     """
     direction = direction / np.linalg.norm(direction)
     away = frame.position - origin

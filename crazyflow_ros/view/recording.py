@@ -25,24 +25,24 @@ with extra("record"):
     from mcap.reader import McapReader, make_reader
 
 _PERIOD = 1 / 30  # s of wall time between two frames
-_BACK = NS // 2  # ns before a time in which messages that hold at it are looked for
+_BACK = NS // 2  # ns, how far before a time its latest messages are searched
 _SPEEDS = {f"{factor:g} ×": factor for factor in (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)}
 
 
 class Recording:
-    """A recording of a simulator, which is read piece by piece.
+    """A recording of a simulator, read piece by piece.
 
     Args:
         path: The MCAP file.
 
     Attributes:
         begin_ns: Time of the first message [ns].
-        end_ns: Time of the last one [ns].
+        end_ns: Time of the last message [ns].
         looks: How the drones look.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not a complete recording of a simulator.
+        ValueError: The file is not a complete recording of a simulator.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class Recording:
         self._next: Any = None
         self._frames = FrameReader()
         self._latest: dict[str, bytes] = {}
-        self._time_ns = self.end_ns + 1  # of `frame`
+        self._time_ns = self.end_ns + 1  # of the last `frame`
 
     def _parameters(self) -> dict[str, Any]:
         for metadata in self._reader.iter_metadata():
@@ -88,7 +88,7 @@ class Recording:
         return shapes
 
     def frame(self, time_ns: int) -> Frame | None:
-        """Return the last state until a time [ns]; None if there is none shortly before."""
+        """Return the latest state at a time [ns]; None if there is none shortly before."""
         if not self._time_ns <= time_ns < self._time_ns + NS:
             self._seek(time_ns)
         self._time_ns = time_ns
@@ -141,7 +141,7 @@ class RecordingPage:
         self.viewer.drawing.set_looks([recording.looks])
 
     def run(self) -> None:
-        """Play, again and again, until `close`."""
+        """Play in a loop until `close`."""
         before = time.monotonic()
         while not self._ended.wait(_PERIOD):
             before, elapsed = time.monotonic(), time.monotonic() - before
@@ -162,7 +162,7 @@ class RecordingPage:
         self._button.label = "Pause" if self._plays else "Play"
 
     def _move(self, event: Any) -> None:
-        if event.client is not None:  # a user's hand, and not this page's
+        if event.client is not None:  # moved by a user, not by this page
             self._seconds = float(self._bar.value)
 
     def _show(self, elapsed: float) -> None:

@@ -1,4 +1,4 @@
-"""What the sensors of a drone see: scans, point clouds, ranges, contacts and pictures."""
+"""Drawings of a drone's sensor readings: scans, point clouds, ranges, contacts and pictures."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _KINDS = {
     "sensor_msgs/msg/Image": Image,
     "geometry_msgs/msg/WrenchStamped": WrenchStamped,
 }
-_PERIOD = 3  # frames between two looks at the messages
-_LOOK = 30  # frames between two looks at which topics there are
+_PERIOD = 3  # frames between two checks for messages
+_LOOK = 30  # frames between two searches for topics
 _RAY, _POINT, _FORCE = (255, 120, 60), (255, 80, 40), (230, 40, 160)  # colours
 _POINT_SIZE = 0.02  # m
 _METRES_PER_NEWTON = 1.0
@@ -31,11 +31,11 @@ _FARTHEST = 10.0  # m, white in a picture of depths
 
 
 class SensorDrawings:
-    """Draws the readings of the sensors of one drone, and listens to them only while it does.
+    """Draws the sensor readings of one drone, and subscribes to them only while they are shown.
 
     Args:
         server: The page's server.
-        shown: The switches, to which its own is added.
+        shown: The switches, to which that of the readings is added.
         follower: The connection to the simulator.
     """
 
@@ -53,7 +53,7 @@ class SensorDrawings:
             self._folder = box
 
     def show(self, frame: Frame, drone: str) -> None:
-        """Draw what arrived from the sensors of a drone, if that is switched on."""
+        """Draw the readings that arrived from a drone's sensors, if they are switched on."""
         self._count += 1
         if self._count % _LOOK == 1:
             self._listen(drone if self._is_on.value and self._server.get_clients() else None)
@@ -65,7 +65,7 @@ class SensorDrawings:
                 self._draw(topic, message, frame)
 
     def _listen(self, drone: str | None) -> None:
-        """Listen to the present topics of a drone, or to none."""
+        """Subscribe to the present sensor topics of a drone, or to none."""
         wanted: dict[str, Any] = {}
         if drone is not None:
             prefix = self._follower.topic(f"{drone}/plan").removesuffix("plan")
@@ -135,9 +135,9 @@ class SensorDrawings:
         self._drawn[topic].image = pixels
 
     def _pose_of(self, name: str, frame: Frame) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the pose of a frame in the world, or None if it is not on a drone of `frame`."""
+        """Return the pose of a TF frame in the world, or None if it is not known."""
         position, attitude = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
-        for _ in range(len(self._follower.frames) + 1):  # a circle of frames ends, too
+        for _ in range(len(self._follower.frames) + 1):  # bounded, in case frames form a loop
             drone, _, link = name.partition("/")
             if link == "base_link" and drone in frame.names:
                 row = frame.names.index(drone)
@@ -181,7 +181,7 @@ def _cloud(message: PointCloud2) -> np.ndarray:
 
 
 def _pixels(message: Image) -> np.ndarray | None:
-    """Return a picture as (height, width, 3), or None if it is of a kind that is not shown."""
+    """Return a picture as (height, width, 3), or None if its encoding is not supported."""
     shape = message.height, message.width
     match message.encoding:
         case "rgb8":

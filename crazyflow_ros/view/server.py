@@ -1,14 +1,14 @@
 """The page's web server: viser's, behind a guard.
 
-viser serves one page and one WebSocket to whoever asks. The guard in front of both refuses
+viser serves one page and one WebSocket to any client. The guard in front of both refuses
 
-- names of hosts that are not this machine's while only this machine may connect, so that no page of
-  the internet reaches the server under a name of its own (DNS rebinding),
+- host names other than this machine's while only this machine may connect, so that no page from
+  the internet reaches the server under that page's host name (DNS rebinding),
 - WebSockets that another page opens (the header `Origin`),
 - everything without the token while other machines may connect,
-- what no page of viser sends, see `incoming`,
+- messages that no page of viser sends, see `incoming`,
 
-and adds to viser's page what it lacks, keys and gamepads, with a WebSocket for them.
+and adds keys and gamepads, which viser's page lacks, with a WebSocket for them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STICKS = "/sticks"
 """Path of the WebSocket for keys and gamepads."""
 
 _COOKIE = "crazyflow_token"
-_LARGEST_MESSAGE = 1 << 16  # bytes from a browser; the largest is a text, far below
+_LARGEST_MESSAGE = 1 << 16  # bytes from a browser; the largest valid one, a text, is far smaller
 _MOST_TABS = 64
 _INPUT_SCRIPT = "input.js"
 _PROTOCOL = f"viser-v{viser.__version__}"
@@ -49,17 +49,17 @@ ProcessRequest = Callable[[ServerConnection, Request], Response | None]
 
 
 class Guard:
-    """Decides what a browser may ask for.
+    """Decides which requests of browsers are allowed.
 
     Args:
         address: Address on which the server listens.
-        token: What a browser has to know; empty: nothing.
-        sticks: Receives the text of each message about keys and gamepads, or None when the
-            connection of a tab ends, with a number for the tab. None: keys move the camera, as in
-            every page of viser.
+        token: Token that a browser has to send; empty for none.
+        sticks: Receives the number of a tab with the text of each message about keys and gamepads,
+            or with None when the tab's connection ends. If `sticks` is None, keys move the camera,
+            as in every page of viser.
 
     Attributes:
-        page: The server whose inputs may be changed; None: it has not started.
+        page: The server whose inputs may be changed; None before it has started.
     """
 
     def __init__(self, address: str, token: str, sticks: StickListener | None) -> None:
@@ -69,7 +69,7 @@ class Guard:
         self.page: viser.ViserServer | None = None
 
     def refusal(self, request: Request) -> str | None:
-        """Say why a request is refused; None: it is not."""
+        """Return why a request is refused; None if it is allowed."""
         host = request.headers.get("Host", "")
         if self._is_local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
             return f"this server is for this machine only, not for {host!r}"
@@ -87,12 +87,12 @@ class Guard:
         return knows_token(given, self._token)
 
     def on_request(self, serve: ProcessRequest) -> ProcessRequest:
-        """Guard the function that answers requests for files, and adds the script to the page."""
+        """Guard the function that answers requests for files, and add the script to the page."""
 
         def process_request(connection: ServerConnection, request: Request) -> Response | None:
             try:
                 reason = self.refusal(request)
-            except ValueError as error:  # of parsing addresses and cookies
+            except ValueError as error:  # from parsing addresses and cookies
                 reason = f"the request cannot be read: {error}"
             if reason is not None:
                 headers = Headers({"Content-Type": "text/plain; charset=utf-8"})
@@ -119,7 +119,7 @@ class Guard:
             response.headers["Content-Length"] = str(len(response.body))
 
     def on_connection(self, handler: Handler) -> Handler:
-        """Guard the function that serves a WebSocket: many tabs, and those of keys, are its own."""
+        """Guard the function that serves a WebSocket; limit the tabs, and receive keys here."""
 
         async def handle(connection: ServerConnection) -> None:
             if self._tabs >= 2 * _MOST_TABS:  # two connections a tab
@@ -141,7 +141,7 @@ class Guard:
         return handle
 
     def _check_messages(self, connection: ServerConnection) -> None:
-        """Let viser receive only what is welcome, and no faster than people click."""
+        """Let viser receive only valid messages, and no faster than people click."""
         receive, throttle = connection.recv, Throttle()
 
         async def receive_welcome() -> Any:
@@ -186,14 +186,14 @@ def start(
         sticks: See `Guard`.
 
     Raises:
-        OSError: The address is not one of this machine.
+        OSError: The address does not belong to this machine.
         RuntimeError: The guard is not in place, because viser has changed.
     """
     with socket.create_server((address, 0)):  # viser would try a thousand ports
         pass
     logging.getLogger("websockets").setLevel(logging.CRITICAL)  # a traceback for each bad request
     guard = Guard(address, token, sticks)
-    # What viser prints is the address without the token, in a large box.
+    # viser prints the address without the token, in a large box.
     with _guarded(guard) as guarded, redirect_stdout(io.StringIO()):
         server = viser.ViserServer(address, port, label=title, verbose=False)
     if not guarded:
@@ -213,7 +213,7 @@ def _script() -> str:
 
 @contextmanager
 def _guarded(guard: Guard) -> Iterator[list[Guard]]:
-    """Put the guard into the WebSocket server that viser starts: viser has no option for it."""
+    """Insert the guard into the WebSocket server that viser starts: viser has no option for it."""
     module: Any = websockets.asyncio.server
     serve = module.serve
     used: list[Guard] = []

@@ -1,4 +1,4 @@
-"""The switches of what a page draws."""
+"""The switches that select what a page draws."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Shown:
 
     Attributes:
         names: Names of the drones.
-        trails: Where the drones have been.
-        size: How many times as large as they are drones are drawn, a slider.
+        trails: Paths that the drones have flown.
+        size: Slider for the drawn size of the drones, as a multiple of their real size.
     """
 
     def __init__(self, server: viser.ViserServer) -> None:
@@ -47,7 +47,7 @@ class Shown:
         self.size.on_update(lambda _: self._tell_size())
 
     def _set_theme(self) -> None:
-        """Without the button that would show the page on a server of viser's authors."""
+        """Set the theme, without the button that shares the page on a server of viser's authors."""
         self._gui.configure_theme(
             dark_mode=self._dark.value, show_share_button=False, show_logo=False
         )
@@ -56,7 +56,7 @@ class Shown:
         self._scene.configure_default_lights(cast_shadow=self._shadows.value)
 
     def _tell_size(self) -> None:
-        """Say it while drones are not drawn as they are."""
+        """Show a note while drones are not drawn in their real size."""
         self._note.visible = self.size.value != 1
         self._note.content = (
             '<div style="padding:0.3em 0.8em;font-size:0.85em">Drones are drawn'

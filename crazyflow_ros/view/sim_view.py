@@ -17,7 +17,7 @@ _RPM = math.tau / 60  # rad/s
 
 
 class SimView:
-    """A page that shows one world of a `Sim`; a notebook shows it as the value of a cell.
+    """A page that shows one world of a `Sim`; a notebook displays it as the result of a cell.
 
     Args:
         sim: The simulation.
@@ -28,7 +28,7 @@ class SimView:
         viewer: The page; `viewer.url` is its address.
 
     Raises:
-        OSError: The address is not one of this machine.
+        OSError: The address does not belong to this machine.
     """
 
     def __init__(self, sim: Sim, address: str = ADDRESS, port: int = PORT) -> None:

@@ -1,4 +1,4 @@
-"""Recording of the topics that a page hears, started and ended while the simulator runs."""
+"""Recording of the topics that a page receives, started and ended while the simulator runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
 from crazyflow_ros.view.follower import Follower
 
-_LOOK = 0.5  # s of wall time between two looks at which topics there are
-_DEPTH = 1000  # messages of a topic that wait for this process
+_LOOK = 0.5  # s of wall time between two searches for topics
+_DEPTH = 1000  # messages of a topic queued for this process
 _MOST_TOPICS = 1000
 _CLOSING = 2.0  # s of wall time to complete the file
 
@@ -56,7 +56,7 @@ class TopicRecording:
         follower.in_thread(self._begin)
 
     def status(self) -> RecorderStatus:
-        """Return how much has been written, and what went wrong."""
+        """Return how many messages have been written or dropped, and any error."""
         return self._recorder.status()
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class TopicRecording:
         self._subscriptions.clear()
 
     def _look(self) -> None:
-        """Subscribe to topics that are new."""
+        """Subscribe to new topics."""
         for topic, kind in self._follower.types_of_topics().items():
             is_old = topic in self._subscriptions or topic in self._unknown
             if is_old or len(self._subscriptions) >= _MOST_TOPICS:

@@ -1,4 +1,4 @@
-"""What all pages have in common: drones in their world, cameras, and what is shown."""
+"""The common parts of all pages: drones in their world, cameras and switches."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Viewer:
 
     Attributes:
         server: The page's server.
-        url: Where a browser finds the page, with the token if one is needed.
+        url: Address of the page for a browser, with the token if one is needed.
         drawing: The scene.
-        shown: The switches of what is shown.
+        shown: The switches that select what is shown.
         selected: Name of the drone that cameras follow.
 
     Raises:
-        OSError: The address is not one of this machine.
+        OSError: The address does not belong to this machine.
     """
 
     def __init__(

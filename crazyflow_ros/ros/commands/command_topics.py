@@ -30,7 +30,7 @@ COMMAND_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def inputs(control: Control, drone_model: str) -> dict[str, tuple[Any, Conversion]]:
-    """Return type and conversion of command messages by topic.
+    """Return the type and the conversion of command messages, by topic.
 
     Args:
         control: Control mode of the topic `command`.
@@ -63,7 +63,7 @@ def _streamed(drone_model: str) -> dict[str, tuple[Any, Conversion]]:
 
 
 class CommandTopics:
-    """Subscriptions that pass commands to the physics thread; an invalid one changes nothing."""
+    """Subscriptions that pass commands to the physics thread; invalid commands change nothing."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._physics = simulator, simulator.physics

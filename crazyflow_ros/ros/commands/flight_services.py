@@ -47,14 +47,14 @@ class MissingTrajectory(ValueError):
 
 
 class TrajectoryMemory:
-    """Trajectories uploaded to a drone, stored as pieces like in the firmware."""
+    """Trajectories uploaded to a drone, stored as pieces as in the firmware."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, tuple[float, np.ndarray]] = {}
         self._trajectories: dict[int, range] = {}
 
     def upload(self, request: UploadTrajectory.Request) -> None:
-        """Store pieces from an offset on as the trajectory of an id.
+        """Store pieces of the trajectory with a given id, starting at an offset.
 
         Raises:
             ValueError: The pieces do not fit, or are not polynomials of degree 7.
@@ -84,7 +84,7 @@ class TrajectoryMemory:
         """Return the trajectory uploaded with an id.
 
         Raises:
-            MissingTrajectory: There is none.
+            MissingTrajectory: No trajectory has this id.
         """
         if number not in self._trajectories:
             known = ", ".join(map(str, sorted(self._trajectories))) or "none"
@@ -134,7 +134,7 @@ class FlightServices:
         for drone in drones:
             try:
                 setpoints[drone] = conversion(drone, request)
-            except MissingTrajectory as error:  # the others fly theirs
+            except MissingTrajectory as error:  # the other drones fly their trajectories
                 refused.append(f"{drone}: {error}")
         outcome = await self._waiting.result(self._physics.fly(setpoints))
         for note in outcome.notes:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # optional at run time
     from crazyflie_interfaces.msg import FullState, Hover, Position, VelocityWorld
 
 _WRENCH_DURATION = 0.1  # s of simulated time
-_CRAZYSWARM = ("world", "/world")  # names of the map in its programs
-_PWM = 65535  # of the firmware, full thrust
+_CRAZYSWARM = ("world", "/world")  # the map frame in crazyswarm2's programs
+_PWM = 65535  # full thrust in the firmware
 
 
 def pose(message: PoseStamped, drone: str) -> Pose:
@@ -46,8 +46,8 @@ def pose(message: PoseStamped, drone: str) -> Pose:
 def velocity(message: TwistStamped, drone: str) -> Velocity:
     """Convert to a velocity and yaw rate; without another message in time the drone hovers.
 
-    The velocity is in the heading frame: x ahead, y left, z up, level even if the drone tilts. No
-    TF frame stands for it, so any frame is accepted except frames known to differ.
+    The velocity is in the heading frame: x ahead, y left, z up, level even if the drone tilts. TF
+    has no such frame, so any frame is accepted except frames known to differ.
 
     Raises:
         ValueError: A frame of the world or of another drone, NaN or infinity, or a non-zero roll or
@@ -123,7 +123,7 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
 
 
 def full_state(message: FullState, drone: str) -> flight.FullState:
-    """Convert to a full state in the map, not planned; angular velocities are body rates [rad/s].
+    """Convert to an unplanned full state in the map; angular velocities are body rates [rad/s].
 
     Raises:
         ValueError: Wrong frame, NaN or infinity, or zero quaternion.
@@ -142,7 +142,7 @@ def full_state(message: FullState, drone: str) -> flight.FullState:
 def hover(message: Hover, drone: str) -> flight.Hover:
     """Convert to a velocity in the heading frame and a height above the floor.
 
-    Like in crazyswarm2 the frame is ignored: its programs leave it empty or set it to the world.
+    As in crazyswarm2, the frame is ignored: its programs leave it empty or set it to the world.
 
     Raises:
         ValueError: NaN or infinity.
@@ -214,9 +214,9 @@ def raw(message: Float64MultiArray, drone: str, control: Control) -> Raw:
 def wrench(message: WrenchStamped, drone: str) -> Wrench:
     """Convert to a wrench at the centre of mass.
 
-    It acts for 0.1 s of simulated time or until the next message; the limit ends it when its
-    publisher stops. The axes are those of the map, or with frame `<drone>/base_link` those of the
-    drone, rotating with it.
+    It acts for 0.1 s of simulated time or until the next message, so it ends when its publisher
+    stops. The axes are those of the map, or with frame `<drone>/base_link` those of the drone,
+    rotating with it.
 
     Raises:
         ValueError: Wrong frame, NaN or infinity.

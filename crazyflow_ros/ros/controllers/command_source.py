@@ -1,4 +1,4 @@
-"""Controllers that command the drones in place of topics, by the parameter `ros2_control.mode`."""
+"""Controllers that command the drones instead of topics, see the parameter `ros2_control.mode`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def command_source(parameters: Parameters, node: str, logger: RcutilsLogger) -> 
     """Return the link to the controllers of ros2_control; None if they do not command the drones.
 
     Args:
-        parameters: Those of the node.
-        node: Fully qualified name of the node, from which the shared memory has its name.
+        parameters: Parameters of the node.
+        node: Fully qualified name of the node; the name of the shared memory is derived from it.
         logger: Reports lost controllers.
     """
     p, control = parameters, parameters.ros2_control

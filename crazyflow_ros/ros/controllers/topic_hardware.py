@@ -2,7 +2,7 @@
 
 Behaviour of the plugin, and how this module handles it:
 
-- It publishes NaN at the full rate until the first command: such a drone is held.
+- It publishes NaN at the full rate until the first command: until then the drone is held.
 - It may stop publishing while the state equals the command: the last command stays active, and a
   drone counts as lost only when the publisher disappears.
 - Its hardware fails if a joint has a field that the robot description does not declare, or if a

@@ -1,5 +1,5 @@
-"""The server of crazyswarm2, as a kind of our node: its files, services, topics and parameters.
+"""crazyswarm2's server as a variant of our node: its files, services, topics and parameters.
 
-Written from its interface. `configuration` reads its files, `server` is the node, and each other
-module is one feature of it.
+Written from the server's interface. `configuration` reads its files, `server` is the node, and each
+other module is one feature of the node.
 """

@@ -1,4 +1,4 @@
-"""Command topics as crazyswarm2's server takes them, and all/cmd_full_state."""
+"""Command topics as in crazyswarm2's server, and all/cmd_full_state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The configuration of crazyswarm2: robots, their types, and what is logged. No ROS.
+"""The configuration of crazyswarm2: robots, their types, and logging. No ROS.
 
-What is set for a robot
-goes before what is set for its type, and that before what is set for all.
+A robot's own settings take precedence over those of its type, and these over those of all robots.
 """
 
 from __future__ import annotations
@@ -54,33 +53,33 @@ _TRACKED = ("vendor", "librigidbodytracker")  # kinds of tracking by motion capt
 _WORLD = "world"
 _LONGEST_PERIOD = 255  # of a log block, in steps
 STEPS = 100
-"""Steps of the periods of log blocks, per second."""
+"""Steps per second, in which the periods of log blocks are counted."""
 _SLOWEST = math.ceil(10 * STEPS / _LONGEST_PERIOD) / 10  # Hz
 _DEFAULT_DEADLINE = 100.0  # Hz
 
 
 @dataclass(frozen=True)
 class LogTopic:
-    """A topic with what a drone logs."""
+    """A topic with logged values of a drone."""
 
     name: str
     period: int
-    """In hundredths of a second: what the firmware makes of a frequency."""
+    """In hundredths of a second, derived from the frequency as in the firmware."""
     variables: tuple[str, ...] = ()
-    """Names of the log variables; empty for topics with messages of their own."""
+    """Names of the log variables; empty for topics with their own message types."""
 
     @classmethod
     def of(cls, name: str, frequency: Any, variables: Any, where: str) -> LogTopic:
         """Check the values of a topic.
 
         Args:
-            name: Its name.
-            frequency: Hz.
+            name: Name of the topic.
+            frequency: Frequency [Hz].
             variables: Names of log variables.
-            where: Name of the topic in messages.
+            where: Name of the topic for error messages.
 
         Raises:
-            ParameterError: The frequency is out of range, or the variables are no texts.
+            ParameterError: The frequency is out of range, or a variable is not a string.
         """
         is_number = type(frequency) in (int, float)
         if not is_number or not _SLOWEST <= frequency <= STEPS:
@@ -94,13 +93,13 @@ class LogTopic:
 
 @dataclass(frozen=True)
 class Robot:
-    """A robot that is enabled, and thus a drone."""
+    """An enabled robot, which is simulated as a drone."""
 
     name: str
     uri: str
     """Address; its last byte, in hexadecimal, is the number of the Crazyflie."""
     drone_model: str
-    """Drone of this package."""
+    """Drone model of this package."""
     initial_position: tuple[float, float, float]
     """m; z = 0 is on the floor."""
     settings: Settings
@@ -108,14 +107,14 @@ class Robot:
 
 @dataclass(frozen=True)
 class Settings:
-    """What can be set for a robot, its type or all."""
+    """Settings of a robot, of a type or of all robots."""
 
     reference_frame: str
     log_topics: tuple[LogTopic, ...]
     firmware_params: Mapping[str, Number]
-    """Values by full name."""
+    """Values by full name of the parameter."""
     is_tracked: bool
-    """Whether motion capture sees it."""
+    """Whether motion capture tracks the robot."""
 
 
 class Swarm:
@@ -137,7 +136,7 @@ class Swarm:
             if get(robots, name, "enabled", bool, "robots.")
             and self._connects(table(robots, name, "robots."), types)
         )
-        """Those that are enabled, in the order of the file."""
+        """Enabled robots, in the order of the file."""
         if not self.robots:
             raise ParameterError("robots", "one or more with enabled: true", sorted(robots))
         models = {robot.drone_model: robot.name for robot in self.robots}
@@ -151,14 +150,14 @@ class Swarm:
         """The controller of all robots: that of crazyswarm2's simulator, or else the firmware's.
 
         Raises:
-            ParameterError: There is no such controller, or they differ.
+            ParameterError: There is no such controller, or the robots have different ones.
         """
         given = self._sim_controller
         return self._firmware_controller if given in (None, _NO_CONTROLLER) else Controller(given)
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a user should know about this configuration."""
+        """Notes on this configuration for the user."""
         given, flies = self._sim_controller, self.controller
         if given == _NO_CONTROLLER:
             return [f"sim.controller is none, but drones need one: they fly with {flies}"]
@@ -193,7 +192,7 @@ class Swarm:
             raise ParameterError(f"firmware_params.{CONTROLLER}", expected, sorted(found)) from None
 
     def settings(self, drone: str) -> Settings:
-        """What is set for a drone; for one that came later, what is set for all."""
+        """Return the settings of a drone; those of all robots if it was spawned later."""
         return self._settings_by_name.get(drone, self._of_others)
 
     @cached_property
@@ -233,7 +232,7 @@ class Swarm:
 
     @staticmethod
     def _connects(robot: Tree, types: Tree) -> bool:
-        """Whether a robot is a Crazyflie; other objects are only tracked."""
+        """Return whether a robot is a Crazyflie; other objects are only tracked."""
         kind = types.get(str(robot.get("type")), {})
         return not isinstance(kind, Mapping) or kind.get("connection") in (None, "crazyflie")
 
@@ -250,7 +249,7 @@ class Swarm:
         return Robot(name, uri, model, _position(where, robot), self._settings(layers))
 
     def _settings(self, layers: list[tuple[str, Tree]]) -> Settings:
-        """Merge what is set for all, for a type and for a robot."""
+        """Merge the settings of all robots, of a type and of a robot."""
         frame, tracking = _WORLD, ""
         parameters: dict[str, Number] = {}
         logging: dict[str, Any] = {}
@@ -273,7 +272,7 @@ class Swarm:
 
 
 def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]]) -> str:
-    """The drone that a robot is, by the name of its type or by an entry `drone_model`."""
+    """Return the drone model of a robot, from the name of its type or an entry `drone_model`."""
     given = [layer[_KEY] for _, layer in layers if _KEY in layer]
     if given:
         model = given[-1]
@@ -315,4 +314,4 @@ def _log_topics(logging: Tree) -> tuple[LogTopic, ...]:
 
 
 DEFAULT_TOPICS = ("pose", "scan", "odom", "status")
-"""Topics with messages of their own."""
+"""Topics with their own message types."""

@@ -22,8 +22,8 @@ _PARAMS = ".params."
 class FirmwareParameters:
     """The parameters of all Crazyflies.
 
-    Each has its values; those of `all` are what was sent to all of them last. Values that cflib
-    sets over CRTP follow within a tenth of a second.
+    Each Crazyflie has its own values; those of `all` are the values last sent to all Crazyflies.
+    Values that cflib sets over CRTP appear within a tenth of a second.
     """
 
     def __init__(self, simulator: CrazyflieServer) -> None:
@@ -31,7 +31,7 @@ class FirmwareParameters:
         self._entries = {entry.full_name: entry for entry in table()}
         self._lock = threading.Lock()  # guards the next line
         self._changed: set[tuple[str, str]] = set()
-        self._following = False  # while parameters of the node follow those of the firmware
+        self._following = False  # true while the node copies the firmware's values
         defaults = {entry.full_name: entry.default for entry in table()}
         self._declare(ALL, defaults)
         simulator.for_each_drone(self._add)
@@ -41,14 +41,14 @@ class FirmwareParameters:
         simulator.regularly(self._follow)
 
     def _add(self, drone: str) -> None:
-        """Switch a Crazyflie on, and set what the configuration has for it."""
+        """Switch a Crazyflie on, and set its parameters from the configuration."""
         simulator = self._simulator
         firmware = simulator.firmware(drone)
         given = simulator.get_parameters_by_prefix(f"{drone}.params")
         values = {name: parameter.value for name, parameter in given.items()}
         for name, value in {**simulator.swarm.settings(drone).firmware_params, **values}.items():
             try:
-                if name != CONTROLLER:  # the simulator has begun with it
+                if name != CONTROLLER:  # the simulator has started with it
                     firmware.parameters.set(name, value)
             except KeyError:
                 simulator.fleet.report(drone, f"the firmware has no parameter {name}")
@@ -59,14 +59,14 @@ class FirmwareParameters:
     def _declare(self, owner: str, values: dict[str, Number]) -> None:
         prefix, simulator = f"{owner}{_PARAMS}", self._simulator
         for name, entry in self._entries.items():
-            if not simulator.has_parameter(prefix + name):  # else it was given, see above
+            if not simulator.has_parameter(prefix + name):  # otherwise it was given
                 descriptor = ParameterDescriptor(
                     description=f"{entry.ctype} of the firmware", read_only=entry.read_only
                 )
                 simulator.declare_parameter(prefix + name, values[name], descriptor)
 
     def _set(self, changes: list[Parameter[Any]]) -> SetParametersResult:
-        """Let the changes have their effect, or refuse them."""
+        """Apply the changes, or refuse them."""
         for change in changes:
             owner, is_one, name = change.name.partition(_PARAMS)
             if self._following or not is_one or name not in self._entries:
@@ -83,7 +83,7 @@ class FirmwareParameters:
         return SetParametersResult(successful=True)
 
     def _pass_on(self, changes: list[Parameter[Any]]) -> None:
-        """Set for each drone what was set for all."""
+        """Set parameters of `all` on each drone."""
         for change in changes:
             owner, _, name = change.name.partition(_PARAMS)
             if owner == ALL:
@@ -97,12 +97,12 @@ class FirmwareParameters:
                 )
 
     def _note(self, drone: str, name: str) -> None:
-        """Take note of a parameter that somebody has set."""
+        """Note that a parameter of the firmware was set."""
         with self._lock:
             self._changed.add((drone, name))
 
     def _follow(self) -> None:
-        """Set the node's parameters to what the firmware has by now."""
+        """Set the node's parameters to the present values of the firmware."""
         with self._lock:
             changed, self._changed = self._changed, set()
         simulator, news = self._simulator, []
@@ -112,7 +112,7 @@ class FirmwareParameters:
                 value = simulator.firmware(drone).parameters.get(name)
                 if simulator.has_parameter(full_name):
                     shown = simulator.get_parameter(full_name).value
-                    if self._entries[name].checked(shown) != value:  # but for single precision
+                    if self._entries[name].checked(shown) != value:  # beyond rounding
                         news.append(Parameter(full_name, value=value))
         self._following = True
         try:

@@ -1,7 +1,7 @@
-"""What the drones log: <drone>/pose, scan, odom and status, and topics with chosen variables.
+"""Logging of the drones: <drone>/pose, scan, odom and status, and topics with chosen variables.
 
-They are sent at exact multiples of their periods. Poses are those that the drones believe: the true
-ones, unless they have estimators. All reference frames coincide with the world.
+Messages are sent at exact multiples of their periods. Poses are the drones' own estimates, or the
+true poses if they have no estimators. All reference frames coincide with the world.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _Rows:
 
 
 class _Moment:
-    """The state at one tick; what takes time is computed when it is asked for."""
+    """The state at one tick; values that take time are computed on first use."""
 
     def __init__(self, simulator: CrazyflieServer, snapshot: Snapshot) -> None:
         self._simulator, self.snapshot = simulator, snapshot
@@ -163,7 +163,7 @@ class _Moment:
         return self._distances
 
     def telemetry(self, drone: str, with_ranges: bool) -> Telemetry:
-        """Return what the log variables of a drone are computed from."""
+        """Return the data from which the log variables of a drone are computed."""
         if self._flights is None:
             self._flights = self._simulator.physics.flights()
         row = self.snapshot.names.index(drone)
@@ -173,7 +173,7 @@ class _Moment:
 
 
 class LogTopics:
-    """Publishes what the drones log, in the physics thread."""
+    """Publishes the logged values of the drones, in the physics thread."""
 
     def __init__(self, simulator: CrazyflieServer) -> None:
         self._simulator, self._logger = simulator, simulator.get_logger()
@@ -188,14 +188,14 @@ class LogTopics:
         self._listeners.follow(self._address)
 
     def topics(self, drone: str) -> list[str]:
-        """Names of the topics of a drone."""
+        """Return the names of a drone's log topics."""
         return [name for owner, name in self._blocks if owner == drone]
 
     def add(self, drone: str, topic: LogTopic) -> None:
-        """Begin to log.
+        """Start to publish a log topic.
 
         Raises:
-            ValueError: There is such a topic already, or its variables cannot be logged together.
+            ValueError: The topic exists already, or its variables cannot be logged together.
         """
         name = f"{drone}/{topic.name}"
         resolved = self._simulator.resolve_topic_name(name)
@@ -208,7 +208,7 @@ class LogTopics:
         self._address()
 
     def remove(self, drone: str, name: str) -> None:
-        """End to log.
+        """Stop publishing a log topic.
 
         Raises:
             ValueError: There is no such topic.
@@ -222,14 +222,14 @@ class LogTopics:
 
     def _add(self, drone: str) -> None:
         for topic in self._swarm.settings(drone).log_topics:
-            self._blocks.pop((drone, topic.name), None)  # of a drone that had been removed
+            self._blocks.pop((drone, topic.name), None)  # left from a drone that was removed
             try:
                 self.add(drone, topic)
             except ValueError as error:
                 self._logger.warning(f"{drone} does not log {topic.name}: {error}")
 
     def _address(self) -> None:
-        """Find out who listens."""
+        """Select the topics that have subscribers."""
         freq, drones = self._simulator.physics.freq, self._simulator.drones
         heard = [
             block
@@ -303,7 +303,7 @@ def check_variables(topic: LogTopic) -> None:
     """Refuse variables that the firmware does not have, or that do not fit into one packet.
 
     Raises:
-        ValueError: The message says which.
+        ValueError: A variable is refused; the message names it.
     """
     if topic.name in _TYPES:
         return

@@ -35,19 +35,19 @@ class PosesTopic(SampleTopics):
         qos = QoSProfile(
             depth=1,
             reliability=ReliabilityPolicy.BEST_EFFORT,
-            deadline=Duration(nanoseconds=round(1e9 / rate)),  # which subscribers ask for
+            deadline=Duration(nanoseconds=round(1e9 / rate)),  # requested by subscribers
         )
         self._topics = [Topic(NamedPoseArray, qos=qos)]
         self._frame = simulator.settings.motion_capture.frame_id or self._swarm.poses_frame
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
-        """The one topic, with the QoS that the configuration asks for."""
+        """Return the only topic; its QoS follows from the configuration."""
         del device
         return [Topic(NamedPoseArray)]
 
     def names(self, drones: Iterable[str]) -> list[str]:
-        """The topic, for drones that are tracked."""
+        """Return the topic once for each tracked drone."""
         return [TOPIC for drone in drones if self._swarm.settings(drone).is_tracked]
 
     def initialize(self, scene: Scene) -> None:
@@ -57,7 +57,7 @@ class PosesTopic(SampleTopics):
             self._initialize(scene)
 
     def _prepare_messages(self) -> None:
-        """Nothing: the number of poses in a message varies."""
+        """Do nothing: the number of poses in a message varies."""
 
     def _send(
         self,
@@ -89,11 +89,11 @@ class PosesTopic(SampleTopics):
 
 
 class ExternalPoses:
-    """Tells the drones the poses that another node publishes."""
+    """Passes the poses that another node publishes on to the drones."""
 
     def __init__(self, simulator: CrazyflieServer) -> None:
         self._simulator = simulator
-        # Without a deadline, which publishers would have to offer.
+        # No deadline, because publishers would have to offer one.
         qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         simulator.create_subscription(NamedPoseArray, TOPIC, self._tell, qos)
 

@@ -1,7 +1,7 @@
 """The node `crazyflie_server`: our simulator with the interface of crazyswarm2's server.
 
-Its configuration are crazyswarm2's own files, or the same values as parameters, as crazyswarm2's
-launch file gives them.
+It is configured by crazyswarm2's own files, or by the same values as parameters, as crazyswarm2's
+launch file passes them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 NODE = "crazyflie_server"
 
-_NUMBER = 0xE7  # of a Crazyflie whose address nobody has set
+_NUMBER = 0xE7  # of a Crazyflie with the default address
 
-# Topics of ours that have names of theirs, or that they do not have.
+# Our topics whose names crazyswarm2 uses for its own topics, or that it does not have.
 _OFF = ("odom", "pose", "imu", "range", "joint_states")
 _REPLACED = ("odom", "pose")
 _IN_PLACE_OF = {
@@ -38,7 +38,7 @@ _IN_PLACE_OF = {
     "commands.command_topics": "crazyswarm.command_topics",
 }
 _WITHOUT = ("topics.odometry", "commands.flight_services")
-# all/emergency comes last: clients take it for the sign that the server is ready.
+# all/emergency comes last: clients take it as the sign that the server is ready.
 _LAST = (
     *("crazyswarm.firmware", "crazyswarm.log_topics", "crazyswarm.log_services"),
     *("crazyswarm.traffic", "crazyswarm.services"),
@@ -47,7 +47,7 @@ _LAST = (
 
 @dataclass(frozen=True)
 class MotionCaptureParameters:
-    """What /poses has beside the true poses."""
+    """Frame, errors and source of the poses on /poses."""
 
     frame_id: Annotated[
         str, Spec("Frame of /poses; empty: that of motion_capture.yaml, or else world")
@@ -67,7 +67,7 @@ class MotionCaptureParameters:
 
 @dataclass(frozen=True)
 class ServerParameters:
-    """Parameters of this node beside those of the simulator and of crazyswarm2."""
+    """Parameters of this node in addition to those of the simulator and of crazyswarm2."""
 
     crazyflies_yaml_file: Annotated[str, Spec("Path of crazyswarm2's crazyflies.yaml")] = ""
     server_yaml_file: Annotated[str, Spec("Path of crazyswarm2's server.yaml")] = ""
@@ -79,10 +79,10 @@ class CrazyflieServer(SimulatorNode):
     """Node `crazyflie_server`.
 
     Attributes:
-        settings: Parameters beside those of the simulator and of crazyswarm2.
-        swarm: The robots and what is set for them.
-        traffic: Counts what is sent to the drones.
-        log_topics: Publishes what they log.
+        settings: Parameters in addition to those of the simulator and of crazyswarm2.
+        swarm: The robots and their settings.
+        traffic: Counts the commands sent to the drones.
+        log_topics: Publishes the logged values of the drones.
     """
 
     settings: ServerParameters
@@ -99,7 +99,7 @@ class CrazyflieServer(SimulatorNode):
         files = (given.crazyflies_yaml_file, given.server_yaml_file)
         found = tree.read_files(*files, given.motion_capture_yaml_file)
         for name, value in tree.flattened(found):
-            if not self.has_parameter(name):  # what is given goes before the files
+            if not self.has_parameter(name):  # given parameters override the files
                 self.declare_parameter(name, value)
         values = {name: p.value for name, p in self.get_parameters_by_prefix("").items()}
         self.swarm = Swarm(tree.unflattened(values))
@@ -118,7 +118,7 @@ class CrazyflieServer(SimulatorNode):
         return parameters
 
     def _defaults(self) -> dict[str, Any]:
-        """Values of the simulator's parameters that are not given."""
+        """Return the defaults of the simulator's parameters."""
         robots = self.swarm.robots
         model = robots[0].drone_model
         poses: list[float] = []
@@ -149,7 +149,7 @@ class CrazyflieServer(SimulatorNode):
         return (*ours, *_LAST)
 
     def firmware(self, drone: str) -> Crazyflie:
-        """The firmware of a drone."""
+        """Return the firmware of a drone."""
         uris = {robot.name: robot.uri for robot in self.swarm.robots}
         return self.fleet.get(drone, _number(uris.get(drone, "")))
 

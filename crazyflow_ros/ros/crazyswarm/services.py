@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CrazyswarmServices(FlightServices):
-    """all/go_to is always relative: what is sent to all Crazyflies has no flag for it."""
+    """all/go_to is always relative: commands to all Crazyflies have no flag for it."""
 
     def __init__(self, simulator: CrazyflieServer) -> None:
         self._traffic = simulator.traffic

@@ -1,4 +1,4 @@
-"""Statistics of the radio, which loses nothing here, and connection_statistics."""
+"""Radio statistics for the topics connection_statistics; the simulated radio loses nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BROADCAST = "FFE7E7E7E7"  # the address of all Crazyflies on a channel
 
 
 class Traffic:
-    """Number of commands so far, by drone, and `ALL` for those that were sent to all at once."""
+    """Number of commands so far, by drone, and under `ALL` those sent to all drones at once."""
 
     def __init__(self) -> None:
         self._sent: Counter[str] = Counter()
@@ -30,7 +30,7 @@ class Traffic:
         self._sent[receiver] += 1
 
     def news(self, reader: object, receiver: str) -> int:
-        """Return how many commands a reader has not been told of yet."""
+        """Return the number of commands since the last call by the same reader."""
         sent = self._sent[receiver]
         new = sent - self._read[reader, receiver]
         self._read[reader, receiver] = sent
@@ -38,7 +38,7 @@ class Traffic:
 
 
 class ConnectionStatisticsTopics:
-    """<drone>/connection_statistics and all/connection_statistics, if the configuration asks."""
+    """<drone>/connection_statistics and all/connection_statistics, if they are configured."""
 
     def __init__(self, simulator: CrazyflieServer, period: float) -> None:
         self._simulator = simulator

@@ -20,7 +20,7 @@ NAMES = (
 )
 """Names at the top of the tree."""
 
-_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # for YAML a text, for ROS a number
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # text in YAML, a number in ROS
 
 
 def read_files(crazyflies: str, server: str, motion_capture: str) -> dict[str, Any]:
@@ -29,10 +29,10 @@ def read_files(crazyflies: str, server: str, motion_capture: str) -> dict[str, A
     Args:
         crazyflies: Path of crazyflies.yaml.
         server: Path of server.yaml.
-        motion_capture: Path of motion_capture.yaml, of which frame and rate of the poses count.
+        motion_capture: Path of motion_capture.yaml; only frame and rate of the poses are used.
 
     Raises:
-        ParameterError: A file cannot be read, or is not such a file.
+        ParameterError: A file cannot be read, or has other content.
     """
     tree = dict(_of_file("crazyflies_yaml_file", crazyflies, ()))
     if crazyflies and "robots" not in tree:
@@ -61,10 +61,10 @@ def _of_file(parameter: str, path: str, keys: tuple[str, ...]) -> Tree:
 
 
 def flattened(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield name and value of all parameters of a tree.
+    """Yield the name and value of each parameter of a tree.
 
     Raises:
-        ParameterError: A value is none that a parameter can have.
+        ParameterError: A parameter cannot have such a value.
     """
     for name, value in leaves(tree, prefix):
         if isinstance(value, str) and _NUMBER.fullmatch(value):
@@ -85,7 +85,7 @@ def unflattened(parameters: Tree) -> dict[str, Any]:
     """Return the tree of parameters, the inverse of `flattened`; others are left out.
 
     Raises:
-        ParameterError: A name is that of a value and of a group.
+        ParameterError: A name denotes both a value and a group.
     """
     tree: dict[str, Any] = {}
     for name, value in sorted(parameters.items()):
@@ -102,7 +102,7 @@ def unflattened(parameters: Tree) -> dict[str, Any]:
 
 
 def leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield name and value of all values."""
+    """Yield the name and value of each leaf of a tree."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
             yield from leaves(value, f"{prefix}{key}.")
@@ -111,7 +111,7 @@ def leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def merge(into: dict[str, Any], tree: Tree) -> None:
-    """Add a tree to another one; its values go before those that are there."""
+    """Merge a tree into another one, whose values it overrides."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
             below = into.get(key)
@@ -139,10 +139,10 @@ def get(tree: Tree, key: str, name: str, kind: type, where: str) -> Any:
         key: Part of the tree; empty for the tree itself.
         name: Name of the value.
         kind: Its type, bool or str.
-        where: Place of the tree in messages.
+        where: Place of the tree for error messages.
 
     Raises:
-        ParameterError: It is missing, or of another type.
+        ParameterError: The value is missing, or of another type.
     """
     value = (table(tree, key, where) if key else tree).get(name)
     if type(value) is not kind:

@@ -16,7 +16,7 @@ def nanoseconds(time: Any) -> int:
 
 
 def time_of(time_ns: int) -> Time:
-    """A Time from a whole number of ns."""
+    """Convert a whole number of ns to a Time."""
     seconds, nanoseconds = divmod(time_ns, NS)
     return Time(sec=seconds, nanosec=nanoseconds)
 

@@ -26,8 +26,9 @@ _LISTS = {Names: Parameter.Type.STRING_ARRAY, Numbers: Parameter.Type.DOUBLE_ARR
 class ParameterNode(Node):
     """A node whose parameters `declare` reads.
 
-    A list without elements, such as `-p crazyflie.decks:=[]`, arrives from rcl without a type and
-    a value; rclpy would not start with it. Whole numbers do for numbers, at the start and later.
+    A list without elements, such as `-p crazyflie.decks:=[]`, arrives from rcl without type and
+    value; rclpy would not start with it. Where floating-point numbers are expected, whole numbers
+    are accepted, at the start and later.
 
     Attributes:
         declared: What `declare` has declared, by name.
@@ -83,11 +84,11 @@ def declare(
     """Declare the parameters of a dataclass on a node, and read them.
 
     Args:
-        node: Has declared what it was given, so that wrong types can be distinguished from unknown
-            names, and a whole number is accepted as a number.
+        node: Node that has declared all given parameters, so that wrong types can be distinguished
+            from unknown names, and whole numbers are accepted as floating-point numbers.
         cls: The dataclass.
-        defaults: Values that are not given, by name, instead of those of the dataclass.
-        others: Beginnings of the names of other parameters that the node knows.
+        defaults: Defaults by name that replace those of the dataclass.
+        others: Prefixes of the names of other parameters that the node knows.
 
     Returns:
         The values.

@@ -1,4 +1,4 @@
-"""Groups of parameters of the node, whose names begin with that of the group and a dot."""
+"""Groups of the node's parameters, whose names begin with the group's name and a dot."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
 _WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
-_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # models with known battery
+_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # drone models whose battery is known
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Parameters:
             ) from None
 
     def _positioning(self) -> Positioning:
-        """Return from what the estimator knows where it is.
+        """Return what the estimator measures its position with.
 
         Raises:
             ValueError: The anchors do not fit the decks.

@@ -27,7 +27,7 @@ def usable_policy(
         source: Value of `ros2_control.mode`.
 
     Raises:
-        ParameterError: It cannot be read, or cannot fly the drones.
+        ParameterError: The policy cannot be read, or cannot fly the drones.
     """
     if control != Control.state:
         raise ParameterError("control", "state with a policy", control)
@@ -48,7 +48,7 @@ def usable_policy(
 
 
 def described(file: str, drone_model: str) -> str:
-    """Return who flies the drones, for the log.
+    """Describe the policy that flies the drones, for the log.
 
     Args:
         file: Path of the policy.

@@ -26,7 +26,7 @@ def type_name(kind: Any) -> str:
 def type_of(name: str) -> Any:
     """Return the type of a message or service, the inverse of `type_name`.
 
-    Only what is installed as a message or service is imported, so the name may come from anybody.
+    Only installed messages and services are imported, so the name may come from untrusted sources.
 
     Args:
         name: For example "std_srvs/srv/SetBool"; "geometry_msgs/Twist" is a message, too.

@@ -64,10 +64,10 @@ class Recorder:
         path: The file, which must be empty or not exist.
         parameters: Parameters of the simulation, stored as JSON in the metadata "crazyflow_ros".
         logger: Logger for later errors.
-        wall_time: Whether the simulation time 0 is the wall time of the start in the file, and not
-            1970; the stamps in the messages stay the same.
-        is_complete: Whether the file will have all commands since the start of the simulation, from
-            which it can be replayed.
+        wall_time: Whether the file records simulation time 0 as the wall time of the start instead
+            of 1970; the stamps in the messages stay the same.
+        is_complete: Whether the file will have all commands since the start of the simulation, so
+            that it can be replayed.
 
     Attributes:
         time_ns: Returns the simulation time [ns] for new messages.

@@ -29,7 +29,7 @@ class _Rotors(NamedTuple):
     axes: np.ndarray
     """Unit vectors, shape (4 M, 3)."""
     messages: SerialisedMessages
-    """One message with the transforms of all."""
+    """One message with the transforms of all rotors."""
 
 
 class RotorTransforms:
@@ -63,7 +63,7 @@ class RotorTransforms:
         )
 
     def record(self, snapshot: Snapshot) -> None:
-        """Record a state, unless its drones are others."""
+        """Record a state, unless it has other drones."""
         rotors = self._rotors
         if rotors is None or snapshot.names != rotors.drones:
             return

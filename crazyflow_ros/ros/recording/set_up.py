@@ -47,7 +47,7 @@ def recorded_rotors(simulator: SimulatorNode, recorder: Recorder) -> RotorTransf
         recorder, simulator.resolve_topic_name, simulator.parameters.drone_model
     )
     transforms.follow(simulator.drones)
-    # With a rate of its own it would divide the time into other steps, see `replay`.
+    # A different rate would divide the time into other steps, see `replay`.
     name = "publish_rates.joint_states"
     simulator.physics.every(rate_hz, transforms.record, name, observes=True)
     return transforms

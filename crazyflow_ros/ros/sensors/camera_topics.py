@@ -38,7 +38,7 @@ class CameraTopics(DeviceTopics):
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
-        """The topics of its types of data."""
+        """Return a topic for each type of picture, and camera_info."""
         return [_TOPICS[kind] for kind in _kinds(device.cfg)]
 
     def _initialize(self, scene: Scene) -> None:
@@ -54,7 +54,7 @@ class CameraTopics(DeviceTopics):
         self._context = SensorContext(scene.backend, self._sensors.values())
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Draw for the drones whose topics have subscribers."""
+        """Render the pictures of the drones whose topics have subscribers."""
         (snapshot,), kinds = snapshots, _kinds(self._device.cfg)
         for drone in self._drones:
             numbers = [number for other, number in sorted(self.listeners) if other == drone]
@@ -69,7 +69,7 @@ class CameraTopics(DeviceTopics):
                 self._publish(drone, number, message)
 
     def _aim(self, camera: int, scene: Scene) -> None:
-        """Move the camera in a drone's nose: the model has no other one for its sensors."""
+        """Move the camera in a drone's nose, the only one in the model, to the sensor's place."""
         place, axes, model = self._device.place, self._device.axes, scene.backend.model
         nose = scene.mirrored
         model.cam_pos[camera] = nose.cam_pos[camera] if place is None else place.pos
@@ -93,7 +93,7 @@ def _kinds(cfg: CameraSensorCfg) -> list[str]:
 
 @cache
 def _has_jpeg() -> bool:
-    """Whether pictures can be compressed; a warning says what is missing."""
+    """Return whether pictures can be compressed; a warning says what is missing."""
     try:
         with extra("images"):
             import PIL.Image  # noqa: F401

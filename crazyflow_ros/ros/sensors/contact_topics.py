@@ -1,4 +1,4 @@
-"""<drone>/<name>: force and torque on a drone of all contacts, or of those with one thing."""
+"""<drone>/<name>: force and torque of all contacts of a drone, or of those with one object."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ContactTopics(DeviceTopics):
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
-        """The wrench, whether there is a contact, and markers."""
+        """Return the topics of the wrench, of whether there is a contact, and of the markers."""
         del device
         return [Topic(WrenchStamped, display="Wrench"), Topic(Bool, "/in_contact"), MARKERS]
 
@@ -62,7 +62,7 @@ class ContactTopics(DeviceTopics):
         self._drawn = {drone: self._sensor(drone, drawn=True) for drone in self._drones}
 
     def _sensor(self, drone: str, *, drawn: bool) -> ContactSensor:
-        """Build the sensor of the sum of all contacts, or of the single ones that are drawn."""
+        """Build the sensor for the sum of all contacts, or for the individual contacts to draw."""
         sensor = ContactSensorCfg(
             name=drone,
             primary=ContactMatch("subtree", "drone", entity=drone),
@@ -77,7 +77,7 @@ class ContactTopics(DeviceTopics):
         return sensor
 
     def sense(self, snapshots: Sequence[Snapshot], scene: Scene) -> None:
-        """Read the contacts, and publish to those who listen."""
+        """Read the contacts, and publish them to subscribers."""
         (snapshot,) = snapshots
         self._backend.update(snapshot, snapshot.contact)
         listeners = self.listeners

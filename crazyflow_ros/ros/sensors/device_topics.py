@@ -1,4 +1,4 @@
-"""Base class of the topics of sensors: those of one entry of the sensors file, for all drones."""
+"""Base class for the topics of one entry of the sensors file, for all drones."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Scene:
 class DeviceTopics(ABC):
     """The topics of one entry of the file.
 
-    `add` and `look` are called in the executor's thread, `initialize`, `sense` and `reset` in that
-    of the sensors.
+    `add` and `look` are called in the executor's thread, `initialize`, `sense` and `reset` in the
+    sensor thread.
 
     Args:
         simulator: The node.
@@ -71,7 +71,7 @@ class DeviceTopics(ABC):
     in_drone_model = True
     """Whether the sensor is part of `SensorFile.model`."""
     is_awaited = True
-    """Whether the physics waits for its readings, so that none is left out."""
+    """Whether the physics waits for the readings, so that none is skipped."""
 
     def __init__(self, simulator: SimulatorNode, file: SensorFile, device: Device[Any]) -> None:
         self._file, self._device = file, device
@@ -86,10 +86,10 @@ class DeviceTopics(ABC):
     @staticmethod
     @abstractmethod
     def topics(device: Device[Any]) -> list[Topic]:
-        """The topics of each drone that carries the sensor."""
+        """Return the topics of each drone that carries the sensor."""
 
     def names(self, drones: Iterable[str]) -> list[str]:
-        """Names of the topics of the drones that carry the sensor."""
+        """Return the names of the topics of the drones that carry the sensor."""
         return [
             f"{drone}/{self._device.name}{topic.suffix}"
             for drone in drones
@@ -110,7 +110,7 @@ class DeviceTopics(ABC):
             for number, topic in enumerate(self.names([drone]))
             if (publisher := self._simulator.listeners.heard(topic))
         }
-        self._row = None  # it keeps publishers alive that are destroyed
+        self._row = None  # it keeps destroyed publishers alive
 
     def initialize(self, scene: Scene) -> None:
         """Prepare to sense in this scene."""
@@ -127,8 +127,9 @@ class DeviceTopics(ABC):
         """Sense, and publish the readings that have subscribers.
 
         Args:
-            snapshots: The snapshots at which it is due, in order; one, if it needs the scene.
-            scene: The scene; at the moment of the snapshot, if the sensor needs it.
+            snapshots: The snapshots at which the sensor is due, in order; only one if it needs the
+                scene.
+            scene: The scene; at the moment of the snapshot if the sensor needs it.
         """
 
     @abstractmethod
@@ -145,7 +146,7 @@ class DeviceTopics(ABC):
     def _row_for(
         self, listeners: Mapping[tuple[str, int], Any], messages: SerialisedMessages
     ) -> Row:
-        """Address messages to those who listen.
+        """Address messages to the topics that have subscribers.
 
         Args:
             listeners: Publishers, see `listeners`.

@@ -33,11 +33,11 @@ from crazyflow_ros.sensors.drone_rays import Pattern
 C = TypeVar("C", bound=SensorCfg)
 
 ALL = "all"
-"""Stands for every drone that has no sensor of this name of its own."""
+"""Every drone that has no entry of its own for a sensor of this name."""
 DRONE = "drone"
 """Name of the drone in `SensorFile.model`."""
 SENSOR_QOS = QoSProfile(depth=5)
-"""Reliable, which suits every subscriber."""
+"""Reliable, which is compatible with every subscriber."""
 _CENTRE = ObjRef("site", "CoM", DRONE)
 
 _UNLIMITED = ("saturation", "max_distance", "max_range")  # fields that may be infinite
@@ -108,7 +108,7 @@ class Kind:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that are not fields of an entry."""
     beams: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Directions of beams that have frames of their own, by name."""
+    """Directions of beams that have their own frames, by name."""
     movable: bool = True
     """Whether it can be elsewhere on the drone."""
     parameter: str = ""
@@ -128,7 +128,7 @@ class Kind:
         Args:
             name: Name of the sensor.
             site: The site that it is at, or None for the default frame.
-            values: Fields as YAML has them.
+            values: Fields as read from YAML.
 
         Raises:
             TypeError: A value has the wrong type, or is missing.
@@ -161,7 +161,7 @@ class Device(Generic[C]):
 
     @property
     def axes(self) -> np.ndarray | None:
-        """Attitude wxyz of the sensor in the drone, in MuJoCo's axes, if it has a place."""
+        """Attitude wxyz of the sensor in the drone, in MuJoCo's axes; None without a place."""
         if self.place is None:
             return None
         quat = self.place.quat
@@ -184,7 +184,7 @@ class Device(Generic[C]):
         return f"{drone}/{self.name}/{beam}"
 
     def frames(self, drone: str) -> Iterator[FixedFrame]:
-        """The frames that it adds to a drone."""
+        """Yield the frames that the sensor adds to a drone."""
         if self.place is not None:
             parent, child = frame_ids.base_link(drone), f"{drone}/{self.name}"
             yield FixedFrame(parent, child, self.place.pos, self.place.quat)
@@ -208,13 +208,13 @@ class SensorFile:
         self._own = {(device.owner, device.name) for device in self.devices}
 
     def carries(self, drone: str, device: Device[Any]) -> bool:
-        """Whether a drone carries a sensor."""
+        """Return whether a drone carries a sensor."""
         if device.owner == ALL:
             return (drone, device.name) not in self._own
         return device.owner == drone
 
     def frames(self, drone: str) -> list[FixedFrame]:
-        """The frames that sensors add to a drone."""
+        """Return the frames that sensors add to a drone."""
         carried = [device for device in self.devices if self.carries(drone, device)]
         return [frame for device in carried for frame in device.frames(drone)]
 
@@ -233,14 +233,14 @@ class SensorFile:
 
 
 def _along(direction: Sequence[float]) -> np.ndarray:
-    """Attitude (xyzw) of a frame whose x axis is along a direction; level, unless that is up."""
+    """Return the attitude (xyzw) of a frame with x along a direction; level unless that is up."""
     x, y, z = direction
     angles = [0.0, -math.atan2(z, math.hypot(x, y)), math.atan2(y, x)]
     return quat_from_rpy(np.array(angles))
 
 
 def _number(value: Any, name: str) -> float:
-    """Return a number of YAML, which reads 1e-6, without a point, as text."""
+    """Convert a value from YAML to a number; YAML reads 1e-6, without a point, as text."""
     if type(value) not in (int, float, str):
         raise TypeError(f"{name}: expected float, got {value!r}")
     try:

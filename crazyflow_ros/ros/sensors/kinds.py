@@ -31,7 +31,7 @@ def _height(
     max_distance: float = 10.0,
     include_geom_groups: tuple[int, ...] | None = COLLISIONS,
 ) -> sensors.TerrainHeightSensorCfg:
-    """Rays straight down, however the drone is inclined."""
+    """Configure rays straight down, whatever the drone's attitude."""
     return sensors.TerrainHeightSensorCfg(
         name=name,
         frame=frame,

@@ -19,7 +19,7 @@ _ENCODINGS |= {"segmentation": ("32SC1", np.int32)}
 def laser_scan(
     angles: np.ndarray, ranges: np.ndarray, limits: tuple[float, float], rate: int
 ) -> LaserScan:
-    """A planar scan.
+    """Return a planar scan.
 
     Args:
         angles: Angles of the rays about z, from x, in equal steps [rad], shape (n,).
@@ -41,7 +41,7 @@ def laser_scan(
 
 
 def point_cloud(points: np.ndarray) -> PointCloud2:
-    """An organised cloud of points (height, width, 3) [m], NaN for missing ones."""
+    """Return an organised cloud of points (height, width, 3) [m], NaN for missing ones."""
     height, width, _ = points.shape
     names = ("x", "y", "z")
     return PointCloud2(
@@ -59,14 +59,14 @@ def point_cloud(points: np.ndarray) -> PointCloud2:
 
 
 def _array(kind: str, numbers: np.ndarray) -> array.array[Any]:
-    """Convert to the type that a message takes without a check of each number."""
+    """Convert to the type that a message accepts without checking each number."""
     content = array.array(kind)
     content.frombytes(numbers.tobytes())
     return content
 
 
 def image(kind: str, pixels: np.ndarray) -> Image:
-    """A picture: rgb, depth [m], or the ids of geoms in a segmentation."""
+    """Return a picture: rgb, depth [m], or the ids of geoms in a segmentation."""
     encoding, dtype = _ENCODINGS[kind]
     if kind == "segmentation":
         pixels = pixels[..., 0]
@@ -82,7 +82,7 @@ def image(kind: str, pixels: np.ndarray) -> Image:
 
 
 def compressed(pixels: np.ndarray) -> CompressedImage:
-    """An rgb picture as JPEG, in the format of `image_transport`."""
+    """Return an rgb picture as JPEG, in the format of `image_transport`."""
     import PIL.Image
 
     file = io.BytesIO()
@@ -91,7 +91,7 @@ def compressed(pixels: np.ndarray) -> CompressedImage:
 
 
 def camera_info(lens: Intrinsics) -> CameraInfo:
-    """Intrinsics of a camera without distortion."""
+    """Return the intrinsics of a camera without distortion."""
     k: list[Any] = [lens.fx, 0.0, lens.cx, 0.0, lens.fy, lens.cy, 0.0, 0.0, 1.0]
     p = [lens.fx, 0.0, lens.cx, 0.0, 0.0, lens.fy, lens.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
     return CameraInfo(

@@ -16,11 +16,11 @@ from crazyflow_ros.sensors import ShapeRecorder
 
 MARKERS = Topic(MarkerArray, "/markers", "MarkerArray")
 """The topic of the drawings of a sensor."""
-_SHORTEST = 0.5  # s for which markers stay at least
+_SHORTEST = 0.5  # s, minimum lifetime of markers
 
 
 def marker_array(shapes: ShapeRecorder, time_ns: int, rate: int) -> MarkerArray:
-    """Spheres and arrows in the map, with one marker for all spheres and one for all arrows.
+    """Return spheres and arrows in the map, one marker for all spheres and one for all arrows.
 
     Args:
         shapes: The drawing.

@@ -17,13 +17,13 @@ _POINTS = {"Size (m)": 0.02, "Style": "Flat Squares"}
 _PROPERTIES: dict[str, dict[str, Any]] = {
     "LaserScan": {**_POINTS, "Color Transformer": "FlatColor", "Color": ""},
     "PointCloud2": {**_POINTS, "Color Transformer": "AxisColor", "Axis": "Z"},
-    "Range": {"Alpha": 0.15, "Color": ""},  # else the cones hide the drones
+    "Range": {"Alpha": 0.15, "Color": ""},  # otherwise the cones hide the drones
     "Pose": {"Shape": "Axes", "Axes Length": 0.1},
     "MarkerArray": {"Enabled": False},  # the most expensive one
 }
-"""Properties of displays that are not RViz's defaults, by type; a `Color` is that of the drone."""
+"""Display properties that differ from RViz's defaults, by type; `Color` is the drone's colour."""
 _COLORS = ("255; 127; 14", "31; 119; 180", "44; 160; 44", "214; 39; 40", "148; 103; 189")
-"""RGB of what belongs to a drone, repeated from the start for more drones."""
+"""RGB of the displays of each drone; further drones start again with the first colour."""
 _SIMULATOR = "crazyflow"  # node in the template
 
 
@@ -73,13 +73,13 @@ def expand(
 
 
 def _displays(device: Device[Any], drone: str, prefix: str) -> Iterator[dict[str, Any]]:
-    """The displays of a drone's sensor, whose topics begin with `prefix`."""
+    """Yield the displays of a drone's sensor, whose topics begin with `prefix`."""
     for topic in device.topics:
         if topic.display:
             name = f"{device.name}{topic.suffix}".replace("/", " ")
             yield {
                 "Class": f"rviz_default_plugins/{topic.display}",
-                # A picture has a panel of its own, outside the drone's group.
+                # A picture has its own panel, outside the drone's group.
                 "Name": f"{drone} {name}" if topic.display == "Image" else name,
                 "Enabled": True,
                 "Topic": {
@@ -94,7 +94,7 @@ def _displays(device: Device[Any], drone: str, prefix: str) -> Iterator[dict[str
 
 
 def _renamed(node: Any, old: str, new: str, root: str) -> Any:
-    """A copy of a YAML tree with the drone or node `old` and its topics replaced."""
+    """Return a copy of a YAML tree with the drone or node `old` and its topics replaced."""
     if isinstance(node, dict):
         return {key: _renamed(value, old, new, root) for key, value in node.items()}
     if isinstance(node, list):

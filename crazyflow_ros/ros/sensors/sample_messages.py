@@ -74,7 +74,7 @@ def gnss(device: Device[sensors.GnssSensorCfg]) -> list[SampleMessage]:
 
 
 def ranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
-    """The distance along the x axis of the frame [m], infinite out of reach (REP 117)."""
+    """The distance along the x axis of the frame [m], infinite if nothing is in range (REP 117)."""
     return [
         SampleMessage(
             _range(device),
@@ -147,7 +147,7 @@ def motion_capture(device: Device[sensors.MotionCaptureSensorCfg]) -> list[Sampl
 
 
 def battery(device: Device[BatterySensorCfg]) -> list[SampleMessage]:
-    """Voltage [V], current [A], which is negative as it is drawn, and charge left [A h]."""
+    """Voltage [V], current [A], negative while discharging, and remaining charge [A h]."""
     capacity = device.cfg.battery.capacity
     message = BatteryState(
         temperature=math.nan,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 SAMPLE_QOS = QoSProfile(depth=100)
-"""Deep, because the samples of many moments are sent at once."""
+"""A deep queue, because the samples of many moments are sent at once."""
 
 
 class SampleTopics(DeviceTopics):
@@ -42,7 +42,7 @@ class SampleTopics(DeviceTopics):
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
-        """One for each message, and markers."""
+        """Return one topic for each message, and markers."""
         topics = [
             Topic(type(kind.message), kind.suffix, kind.display, SAMPLE_QOS)
             for kind in device.kind.messages(device)
@@ -78,7 +78,7 @@ class SampleTopics(DeviceTopics):
         self._messages = SerialisedMessages(joined(layouts))
 
     def reset(self, lives: Mapping[str, Life]) -> None:
-        """Restart the samples of drones that have been reset, with other errors."""
+        """Restart the samples of drones that have been reset, with new errors."""
         before, self._lives = self._lives, {drone: lives[drone] for drone in self._drones}
         for row, (drone, life) in enumerate(self._lives.items()):
             if before.get(drone) != life:
@@ -122,7 +122,7 @@ class SampleTopics(DeviceTopics):
                 self._publish(drone, markers, drawn)
 
     def _moments(self, snapshots: Sequence[Snapshot]) -> list[list[Snapshot]]:
-        """One snapshot of each moment, in rows of moments one period apart."""
+        """Return one snapshot of each moment, in rows of moments one period apart."""
         rows: list[list[Snapshot]] = []
         for snapshot in snapshots:
             passed = snapshot.tick - rows[-1][-1].tick if rows else -1

@@ -1,7 +1,7 @@
-"""<drone>/<sensor>: the sensors in the file of the parameter `sensors`, in threads of their own.
+"""<drone>/<sensor>: the sensors in the file of the parameter `sensors`, in separate threads.
 
-While a topic has subscribers, the physics thread queues its snapshots. Cameras of one rate sense in
-a thread, all other sensors in another one.
+While a topic has subscribers, the physics thread queues its snapshots. Cameras with the same rate
+share a thread, and all other sensors share another one.
 
 No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
 passes more slowly. It does not wait for cameras, which draw the latest snapshot.
@@ -74,7 +74,7 @@ class SensorThread:
         self._topics.setdefault(rate, []).append(topics)
 
     def look(self, drones: tuple[str, ...]) -> None:
-        """Find out who listens. Called in the executor's thread."""
+        """Update which topics have subscribers. Called in the executor's thread."""
         for topics in chain(*self._topics.values()):
             topics.look(drones)
         self._wanted = frozenset(

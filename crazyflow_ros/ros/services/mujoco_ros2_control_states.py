@@ -25,9 +25,9 @@ Edit = Callable[[MirrorState], MirrorState]
 
 
 class StateEditor:
-    """A checker of messages against the present drones and bodies.
+    """Checks messages against the present drones and bodies.
 
-    Drones and bodies may change between two ticks, so create an editor and use it within one gap.
+    Drones and bodies may change between two ticks, so create and use an editor within one such gap.
 
     A drone is identified by its name, its MuJoCo body (drone:cf0) or its frame (cf0/base_link), a
     rotor by its joint in MuJoCo (rotor0:cf0) or in the robot description (cf0_rotor0).

@@ -40,7 +40,7 @@ class WorldChanges:
         """Add an object.
 
         Raises:
-            ValueError: There are too many objects, or they are too large together.
+            ValueError: There are too many objects, or their total size is too large.
         """
         if len(self.spawned) >= limits.OBJECTS:
             raise ValueError(f"there are already {limits.OBJECTS} objects, the maximum")

@@ -29,11 +29,11 @@ class ClockTopic:
     def __init__(self, simulator: SimulatorNode) -> None:
         publisher = simulator.create_publisher(Clock, TOPIC, _QOS)
         self._publish_raw = publisher.handle.publish_raw
-        # The most frequent message is assembled by hand: two numbers follow.
+        # The most frequent message is assembled by hand: this header, then two numbers.
         self._encapsulation = serialize_message(Clock())[:4]
         self._latest: bytes | None = None
         self._repeated: bytes | None = None
-        # Guards against a repetition after a later time.
+        # Keeps a repeated time from being sent after a later one.
         self._in_order = threading.Lock()
         rate_hz = simulator.parameters.publish_rates.clock
         simulator.physics.every(rate_hz, self._publish, "publish_rates.clock", observes=True)
@@ -67,7 +67,7 @@ class Rivals:
         self._warned = False
 
     def look(self, now: float) -> None:
-        """Look at the ROS graph, at a wall time [s]; warn once of each rivalry."""
+        """Check the ROS graph at a wall time [s]; warn once about each set of rivals."""
         if self._node.count_publishers(self._topic) < 2:
             self._since, self._warned = None, False
             return

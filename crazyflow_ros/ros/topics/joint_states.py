@@ -22,20 +22,20 @@ _N_ROTORS = 4
 
 
 def rotors(drones: Sequence[str]) -> JointState:
-    """A message with the rotors of some drones."""
+    """Return a message with the rotors of some drones."""
     names = [f"{drone}_rotor{i}" for drone in drones for i in range(_N_ROTORS)]
     zeros = [0.0] * len(names)
     return JointState(name=names, position=zeros, velocity=zeros)
 
 
 def rotor_paths(n_drones: int) -> list[list[str]]:
-    """Paths of the numbers in `rotors`."""
+    """Return the paths of the numbers in the message of `rotors`."""
     indices = [str(i) for i in range(n_drones * _N_ROTORS)]
     return [below("position", indices), below("velocity", indices)]
 
 
 def rotor_states(snapshot: Snapshot) -> Sequence[np.ndarray]:
-    """Read these numbers."""
+    """Return the numbers at `rotor_paths`."""
     return snapshot.rotor_angle, snapshot.rotor_vel
 
 

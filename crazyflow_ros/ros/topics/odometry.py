@@ -1,8 +1,8 @@
 """<drone>/odom and <drone>/pose: poses and twists of the drones.
 
 Poses are in the odom frame and in the map frame; the odometry has no drift, so these frames are
-the same, and both topics and TF agree. Twists are in the axes of the drone. All of it is exact, so
-covariances are zero.
+the same, and both topics and TF agree. Twists are in the axes of the drone. All values are exact,
+so covariances are zero.
 """
 
 from __future__ import annotations

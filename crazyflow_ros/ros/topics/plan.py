@@ -20,11 +20,11 @@ _POINTS = 60
 
 
 class PlanTopics:
-    """Publishes the plans of the drones when they have changed, while somebody listens."""
+    """Publishes the plans of the drones when they change, while their topics have subscribers."""
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator = simulator
-        self._published: dict[str, Order | None] = {}  # to those who listen
+        self._published: dict[str, Order | None] = {}  # to present subscribers
         simulator.for_each_drone(self._add)
         simulator.regularly(self._look)
 
@@ -55,7 +55,7 @@ def _moves(order: Order, time_ns: int) -> bool:
 
 
 def _path(order: Order | None, time_ns: int) -> Path:
-    """Return the rest of the way, from now on; empty if there is none."""
+    """Return the remaining path from now on; empty if there is none."""
     path = Path()
     path.header.frame_id, path.header.stamp = frame_ids.MAP, time_of(time_ns)
     if order is None or order.plan.course is None:

@@ -32,7 +32,7 @@ class SceneTopic:
 
     def _publish(self) -> None:
         markers = markers_of(world_shapes(self._simulator.physics.mirror.model))
-        if markers != self._published:  # else only drones have come or gone
+        if markers != self._published:  # otherwise only drones have been added or removed
             self._published = markers
             self._publisher.publish(markers)
 

@@ -17,7 +17,7 @@ from crazyflow_ros.runtime import Snapshot
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
-# A reliable publisher suits every subscriber: RViz asks for it, others may take best effort.
+# A reliable publisher suits every subscriber: RViz requires it, others may use best effort.
 # Messages are kept for resending; at twenty times real time these are the last 25 ms.
 STATE_QOS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED_QOS = QoSProfile(

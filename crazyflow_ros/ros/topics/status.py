@@ -38,7 +38,7 @@ class StatusTopic:
         self._publisher.publish(message)
 
     def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
-        """Lost drones and failing callbacks."""
+        """Return the diagnostics of lost drones and failing callbacks."""
         node = self._name.removesuffix(": simulation")
         lost = [
             DiagnosticStatus(level=DiagnosticStatus.ERROR, name=f"{node}: {drone}", message=why)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def declare(simulator: SimulatorNode) -> None:
-    """Add the topics: poses in the map frame, twists and rotors as in those of each drone."""
+    """Add the topics: poses in the map frame, twists and rotors as in each drone's own topics."""
     drones = simulator.drones
     odometry = MultiDOFJointState(
         header=Header(frame_id=frame_ids.MAP),

@@ -82,7 +82,7 @@ def transform(
     pos: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
     quat: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0, 1.0),
 ) -> TransformStamped:
-    """A transform from a frame to another one, with position [m] and attitude xyzw."""
+    """Return a transform between two frames, with position [m] and attitude xyzw."""
     message = TransformStamped(child_frame_id=child)
     message.header.frame_id = parent
     for field, names, values in (("translation", XYZ, pos), ("rotation", XYZW, quat)):

@@ -1,1 +1,1 @@
-"""A running simulator for Foxglove, as a process of its own."""
+"""A running simulator for Foxglove, in a separate process."""

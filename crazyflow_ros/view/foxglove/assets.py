@@ -1,4 +1,4 @@
-"""Meshes of this package for Foxglove, by `package://`; no other file is given away."""
+"""Meshes of this package for Foxglove, by `package://`; no other file is served."""
 
 from __future__ import annotations
 

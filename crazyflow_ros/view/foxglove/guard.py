@@ -1,9 +1,9 @@
-"""The door of the WebSocket server: who may connect to it.
+"""The guard of the WebSocket server, which decides who may connect.
 
 The server of the Foxglove SDK checks neither origins nor tokens. It listens on an address that only
-this process knows, and this door passes on the connections that are allowed: it reads the first
-request of a connection, decides, and then carries bytes. A client that stops reading holds up
-nobody: its messages wait in the server's queue, which drops the oldest.
+this process knows, and the guard forwards the connections that are allowed: it reads the first
+request of a connection, decides, and then copies bytes. A client that stops reading delays no
+others: its messages wait in the server's queue, which drops the oldest.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ APPS = ("https://app.foxglove.dev", "https://studio.foxglove.dev", "file://")
 """Origins of Foxglove in a browser and on the desktop."""
 
 _MOST_CLIENTS = 32
-_MOST_CONNECTIONS = 256  # with those that have not said yet what they want
+_MOST_CONNECTIONS = 256  # including those that have not sent a request yet
 _HEAD_BYTES = 16 * 1024  # of a request
 _HEAD_TIMEOUT = 10.0  # s
 _PIECE = 64 * 1024  # bytes
 _START_TIMEOUT = 10.0  # s
-_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # s, s and their number
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # s, s, number of probes
 _REASONS = {400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 503: "Service Unavailable"}
 
 
@@ -45,7 +45,7 @@ class Refused(ValueError):
 
 
 def hidden_address() -> str:
-    """A random loopback address, which a page in a browser on this machine cannot guess."""
+    """Return a random loopback address, which a page in a local browser cannot guess."""
     number = 127 << 24 | secrets.randbelow(2**24 - 2**16) + 2**16
     return str(ipaddress.ip_address(number))
 
@@ -55,9 +55,9 @@ def check_request(head: bytes, token: str, origins: Collection[str]) -> None:
 
     Args:
         head: The request with its headers.
-        token: Expected as `?token=` or as a bearer; empty: none.
-        origins: Origins that are allowed besides pages of this machine. Programs other than
-            browsers send no origin.
+        token: Expected as `?token=` or as a bearer token; empty for none.
+        origins: Origins that are allowed in addition to pages of this machine. Programs other
+            than browsers send no origin.
 
     Raises:
         Refused: The connection is not allowed; the message says why.
@@ -91,12 +91,12 @@ def _is_allowed(origin: str, origins: Collection[str]) -> bool:
 
 
 class Guard:
-    """The door, with a thread of its own; it is open until the process ends.
+    """The guard, which runs in its own thread until the process ends.
 
     Args:
         address: Address to listen on.
-        port: Port to listen on; 0: any.
-        server: Address and port of the server behind.
+        port: Port to listen on; 0 for any.
+        server: Address and port of the guarded server.
         token: As for `check_request`.
         origins: As for `check_request`.
         warn: Logs why a connection is refused.
@@ -151,7 +151,7 @@ class Guard:
             with suppress(OSError, TimeoutError):
                 await asyncio.wait_for(writer.drain(), _HEAD_TIMEOUT)
         except (OSError, EOFError, TimeoutError):
-            pass  # the client has gone
+            pass  # the client has disconnected
         finally:
             self._connections -= 1
             writer.close()
@@ -159,7 +159,7 @@ class Guard:
     async def _connect(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Carry bytes between a client and the server until either has gone."""
+        """Copy bytes between a client and the server until either disconnects."""
         to_server, from_server = await asyncio.open_connection(*self._server)
         from_server.write(head)
         there = asyncio.create_task(_carry(reader, from_server))
@@ -192,7 +192,7 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def _end_when_dead(connection: socket.socket) -> None:
-    """Let the kernel end a connection whose other end has vanished."""
+    """Let the kernel close a connection whose peer has vanished."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE.items():
         connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -19,7 +19,7 @@ _ANSWER = 2.0  # s; meanwhile the client that sets a parameter waits
 
 
 class Parameters:
-    """The parameters, kept here: clients may ask often and cost the simulator nothing."""
+    """A cache of the parameters, so that frequent requests of clients do not load the simulator."""
 
     def __init__(self, bridge: Bridge, simulator: str) -> None:
         self._bridge, self._node = bridge, bridge.node
@@ -30,7 +30,7 @@ class Parameters:
         self._is_known = False
 
     def update(self) -> None:
-        """Ask for all parameters, unless they are known. Runs in the executor's thread."""
+        """Request all parameters, unless they are known. Runs in the executor's thread."""
         if not self._list.service_is_ready():
             self.forget()
         elif not self._is_known:
@@ -38,7 +38,7 @@ class Parameters:
             threading.Thread(target=self._load, name="parameters", daemon=True).start()
 
     def forget(self) -> None:
-        """Ask again at the next update: the simulator may be another one."""
+        """Request all parameters again at the next update: the simulator may be another one."""
         self._is_known = False
 
     def _load(self) -> None:
@@ -50,7 +50,7 @@ class Parameters:
         return self._bridge.server.publish_parameter_values(self.shown([]))
 
     def _read(self, names: list[str]) -> dict[str, Any]:
-        """Read values; rclpy gives none at all if one of the parameters has no value."""
+        """Read values; rclpy returns none at all if one of the parameters has no value."""
         values = self._call("get", GetParameters, GetParameters.Request(names=names)).values
         if len(values) == len(names):
             return dict(zip(names, map(parameter_value_to_python, values)))
@@ -72,21 +72,21 @@ class Parameters:
         self._bridge.server.publish_parameter_values(self.shown(names))
 
     def value(self, name: str) -> Any:
-        """The value of a parameter, or None if it is not known."""
+        """Return the value of a parameter, or None if it is not known."""
         return self._values.get(name)
 
     def shown(self, names: list[str]) -> list[foxglove.Parameter]:
         """Return parameters with their values.
 
         Args:
-            names: Full names; empty: all.
+            names: Full names; empty for all.
         """
         values = {self._full(name): value for name, value in self._values.items()}
         asked = [name for name in names if name in values] if names else list(values)
         return [foxglove.Parameter(name, value=values[name]) for name in asked]
 
     def set(self, given: list[foxglove.Parameter]) -> list[foxglove.Parameter]:
-        """Set parameters from a thread of the server, and return what they are now."""
+        """Set parameters from a thread of the server, and return their new values."""
         for parameter in given:
             name = parameter.name
             try:
@@ -103,7 +103,7 @@ class Parameters:
 
         Raises:
             ValueError: The simulator refuses the value; the message has its reason.
-            TimeoutError: It does not respond.
+            TimeoutError: The simulator does not respond.
         """
         message = _message(name, value, self._values.get(name))
         request = SetParameters.Request(parameters=[message])
@@ -117,7 +117,7 @@ class Parameters:
 
 
 def _message(name: str, value: Any, known: Any) -> Any:
-    """Return the message of a parameter; a whole number is one where a double is known.
+    """Return the message of a parameter; a whole number becomes a double if the parameter is one.
 
     Raises:
         ValueError: ROS has no parameters of this type.

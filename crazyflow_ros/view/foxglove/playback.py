@@ -26,10 +26,10 @@ TIME_RANGE = 0, 24 * 3600 * 1_000_000_000
 """Times that Foxglove shows as the length of the simulation [ns], which has no end."""
 
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-_PERIOD = 1 / 60  # s of wall time between two times
+_PERIOD = 1 / 60  # s of wall time between two time messages
 _ANSWER = 2.0  # s; meanwhile the client that presses a button waits
-_UNLIMITED = 1e6  # shown for a factor of 0, as fast as possible, which would look like a standstill
-_SAME = 1e-3  # relative difference of speeds; those of clients have seven digits
+_UNLIMITED = 1e6  # shown for a factor of 0 (as fast as possible); 0 would look paused
+_SAME = 1e-3  # relative difference of equal speeds; clients send seven digits
 
 
 class Playback:
@@ -64,7 +64,7 @@ class Playback:
             self._bridge.server.broadcast_playback_state(self._state())
 
     def greet(self, client: int) -> None:
-        """Tell a new client the state, which is sent to all; older clients have lower numbers."""
+        """Send the state if the client is new, to all clients; older ones have lower numbers."""
         if client > self._newest:
             self._newest = client
             self._bridge.server.broadcast_playback_state(self._state())

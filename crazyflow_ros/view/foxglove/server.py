@@ -1,11 +1,11 @@
-"""Foxglove's server for a running simulator, as a process of its own.
+"""Foxglove's server for a running simulator, in a separate process.
 
     ros2 run crazyflow_ros foxglove
     python -m crazyflow_ros.view.foxglove --ros-args -p port:=8765
 
-It follows the ROS graph, whichever starts first and however often the simulator starts again, and
-serves topics, parameters, services, time and playback control. It subscribes only to what a client
-looks at.
+It follows the ROS graph, whichever starts first and however often the simulator restarts, and
+serves topics, parameters, services, time and playback control. It subscribes only to topics that a
+client shows.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     )
     from rclpy.executors import Executor
 
-_LOOK_PERIOD = 0.5  # s of wall time between two looks at the graph
-_SPIN_PERIOD = 0.1  # s after which a signal is noticed at the latest
-_BACKLOG = 256  # messages that wait for a slow client; the oldest are dropped
-_COMPLAINT_PERIOD = 1.0  # s of wall time between two equal complaints
+_LOOK_PERIOD = 0.5  # s of wall time between two checks of the graph
+_SPIN_PERIOD = 0.1  # s, longest time until a signal is noticed
+_BACKLOG = 256  # messages queued for a slow client; the oldest are dropped
+_COMPLAINT_PERIOD = 1.0  # s of wall time between two identical complaints
 _MOST_COMPLAINTS = 20  # in that time
 _COMPLAINT = 500  # characters
-_NICE = 5  # the physics goes first
+_NICE = 5  # the physics has priority
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class FoxgloveParameters:
 
 
 class Bridge:
-    """The node, the server, and what lies between them.
+    """The node, the server, and what connects them.
 
     Args:
         node: The node.
         executor: Runs its callbacks.
-        parameters: As the node has them.
+        parameters: Parameter values of the node.
 
     Attributes:
         node: As given.
@@ -161,7 +161,7 @@ class Bridge:
             )
 
     def begin_session(self) -> None:
-        """Have clients begin anew: time went back, because the simulator started again."""
+        """Make clients discard what they show: time went back because the simulator restarted."""
         self.server.clear_session()
         self.parameters.forget()
 
@@ -170,7 +170,7 @@ class Bridge:
         self.run(function, *arguments)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function in the executor's thread, from any other; return the future result."""
+        """Call a function in the executor's thread, from any other; return a future."""
         result: Future[Any] = Future()
 
         def call() -> None:
@@ -216,7 +216,7 @@ class Bridge:
 
 
 class _Listener(ServerListener):
-    """What clients ask for; called in threads of the server."""
+    """Handles requests of clients, in threads of the server."""
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
@@ -274,16 +274,16 @@ def main() -> NoReturn:
             executor.spin_until_future_complete(RosFuture(), _SPIN_PERIOD)
         except InvalidHandle:
             pass  # an entity was destroyed while one of its events was queued
-        except Exception as error:  # of a callback, for a message may contain anything
+        except Exception as error:  # from a callback, because a message may contain anything
             bridge.complain(f"a message is ignored: {error!r}")
     sys.stdout.flush()
     sys.stderr.flush()
-    # A regular end would wait for clients that read nothing, and for answers of services.
+    # A regular exit would wait for clients that do not read, and for responses of services.
     os._exit(0)
 
 
 def _bridge(node: ParameterNode, executor: Executor) -> Bridge:
-    """Start the server, and say how to connect.
+    """Start the server, and log how to connect.
 
     Raises:
         ParameterError: A parameter has an unusable value.

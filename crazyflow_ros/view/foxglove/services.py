@@ -1,4 +1,4 @@
-"""Services of ROS for Foxglove: what a call returns or why it failed."""
+"""ROS services for Foxglove: each call returns the response or the reason of its failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crazyflow_ros.view.foxglove.topics import CDR, HIDDEN
 if TYPE_CHECKING:
     from crazyflow_ros.view.foxglove.server import Bridge
 
-# Every node has services of these packages; parameters have a way of their own.
+# Every node has services of these packages; parameters are served separately.
 _LEFT_OUT = ("rcl_interfaces/", "type_description_interfaces/")
 _READY = 5.0  # s for a service to be found
 _ANSWER = 60.0  # s for its response

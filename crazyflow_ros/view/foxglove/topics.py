@@ -23,7 +23,7 @@ CDR = "cdr"
 """Encoding of serialised ROS messages."""
 
 HIDDEN = "/_"
-"""In names of topics and services that are parts of others, for example of actions."""
+"""Part of the names of hidden topics and services, for example those of actions."""
 
 _DEPTH = 100  # of subscriptions and publishers
 _MOST_PUBLISHERS = 200
@@ -39,7 +39,7 @@ class _Topic(NamedTuple):
 
 
 class Topics:
-    """What Foxglove shows: the topics that somebody publishes, subscribed while a client asks.
+    """Published topics, each subscribed while a client of Foxglove shows it.
 
     All methods run in the executor's thread.
     """
@@ -64,7 +64,7 @@ class Topics:
             self._offer(name, published[name])
 
     def _offer(self, name: str, types: list[str]) -> None:
-        if len(types) > 1:  # a subscriber may ask for another type
+        if len(types) > 1:  # a subscriber may expect another type
             types = [end.topic_type for end in self._node.get_publishers_info_by_topic(name)]
         schema = self._bridge.schema_of(types[0]) if types else None
         if schema is not None:
@@ -74,7 +74,7 @@ class Topics:
             self._topics[name] = _Topic(channel, type_of(types[0]))
 
     def follow(self, name: str) -> None:
-        """Subscribe to a topic for a client, and send it what is latched."""
+        """Subscribe to a topic for a client, and send it the latched messages."""
         self._followers[name] += 1
         if name not in self._topics:
             return
@@ -103,10 +103,10 @@ class Topics:
             self._node.destroy_subscription(self._subscriptions.pop(name))
 
     def _qos(self, name: str) -> QoSProfile:
-        """Ask for latched messages where all publishers offer them.
+        """Request latched messages where all publishers offer them.
 
-        Others are not sent again if they get lost: a server that falls behind must not cost the
-        simulator anything.
+        Other messages are not resent if they get lost: a server that falls behind must not slow
+        down the simulator.
         """
         offered = [end.qos_profile for end in self._node.get_publishers_info_by_topic(name)]
         if all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered):
@@ -119,7 +119,7 @@ class Topics:
 
 
 class ClientTopics:
-    """What clients publish: checked, limited in rate, and passed on."""
+    """Topics that clients publish: messages are checked, limited in rate, and passed on."""
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge, self._node = bridge, bridge.node
@@ -149,7 +149,7 @@ class ClientTopics:
             return
         try:
             self._publishers[topic, kind] = self._node.create_publisher(kind, topic, _DEPTH)
-        except Exception as error:  # an invalid name has an error of rclpy's own
+        except Exception as error:  # rclpy raises its own errors for invalid names
             self._bridge.complain(f"{topic} cannot be published: {error}")
 
     def unadvertise(self, client: Client, channel_id: int) -> None:
@@ -169,7 +169,7 @@ class ClientTopics:
             self._node.destroy_publisher(self._publishers.pop(key))
 
     def receive(self, client: Client, channel_id: int, payload: bytes) -> None:
-        """Publish a message of a client, unless it is damaged or one too many."""
+        """Publish a message of a client, unless it is damaged or exceeds the rate limit."""
         with self._lock:
             key = self._channels.get((client.id, channel_id))
             allowance = self._allowances.setdefault(client.id, _Allowance())
@@ -183,7 +183,7 @@ class ClientTopics:
             if len(payload) > limits.MESSAGE_BYTES:
                 expected = f"at most {limits.MESSAGE_BYTES} bytes"
                 raise ValueError(f"expected {expected}, got {len(payload)}")
-            deserialize_message(payload, kind)  # no other node shall receive what is damaged
+            deserialize_message(payload, kind)  # no other node may receive a damaged message
         except Exception as error:  # rclpy has no common base class
             return self._bridge.complain(f"{topic}: a message is ignored: {error}")
         return self._bridge.call_soon(self._publish, key, payload)
@@ -194,7 +194,7 @@ class ClientTopics:
 
 
 class _Allowance:
-    """How many messages a client may still send."""
+    """The rate limit of one client, as a token bucket."""
 
     def __init__(self) -> None:
         self._left, self._since = float(_BURST), time.monotonic()

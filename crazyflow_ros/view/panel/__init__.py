@@ -1,1 +1,1 @@
-"""The panel of the page: everything that steers a simulation."""
+"""The panel of the page: everything that controls a simulation."""

@@ -1,4 +1,4 @@
-"""Controls of what troubles a drone: wind, gusts, failing motors, an empty battery."""
+"""Controls of disturbances: wind, gusts, failing motors, an empty battery."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from crazyflow_ros.view.panel.state import SimulatorState
 _MOTORS = ("Front right", "Rear right", "Rear left", "Front left")
 _THRUST = "Share of the commanded thrust; a reset of the drone repairs the motor"
 _BATTERY = ("Battery", "Share of the capacity; a reset of the drone fills it", False)
-_WIND, _GUSTS = 30.0, 5.0  # m/s, the most
+_WIND, _GUSTS = 30.0, 5.0  # m/s, largest values
 
 
 class AirPanel:
     """The tab for wind and failures.
 
     Args:
-        gui: Where it is put.
+        gui: The part of the page that contains the tab.
         follower: The connection to the simulator.
-        state: Knows of resets, which repair motors and fill batteries.
-        requests: Carry out what is chosen.
+        state: Counts resets, which repair motors and fill batteries.
+        requests: Sends what the user chooses.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class AirPanel:
             control.on_update(partial(self._set, number))
 
     async def _set(self, number: int, event: viser.GuiEvent[Any]) -> None:
-        if event.client is None or not self._drone:  # it is from `update`
+        if event.client is None or not self._drone:  # the change comes from `update`
             return
         value = float(event.target.value)
         self._chosen[self._drone, number] = self._state.resets[self._drone], value
@@ -85,7 +85,7 @@ class AirPanel:
         )
 
     def update(self, drone: str) -> None:
-        """Show what the simulator has for a drone."""
+        """Show the simulator's values for a drone."""
         for parameter in self._parameters:
             parameter.update()
         self._controls[-1].visible = bool(self._follower.parameters.get("battery"))

@@ -20,18 +20,18 @@ from crazyflow_ros.view.viewer import Viewer
 
 _TAKE_OFF, _LAND, _ARM, _DISARM, _RESET = "Take off", "Land", "Arm", "Disarm", "Reset"
 _STOP = "Stop the rotors"
-_STANDS = 0.1  # m, below which a drone is taken to stand on the floor
+_STANDS = 0.1  # m, height below which a drone counts as standing on the floor
 _FLIGHT = "crazyflie_interfaces/srv"
 
 
 class DronePanel:
-    """The tab from which drones are flown.
+    """The tab with the controls of flight.
 
     Args:
         viewer: The page.
-        requests: Carry out what is clicked.
+        requests: Sends what the user clicks.
         pilot: Flies the selected drone.
-        sticks: What the tabs hold.
+        sticks: Keys and gamepads of the tabs.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class DronePanel:
 
         Args:
             client: Tab of the user, or None.
-            button: What it says.
+            button: Label of the button.
             owner: The drone, or `all`.
         """
         height = float(self._height.value)
@@ -112,7 +112,7 @@ class DronePanel:
             self._requests.ask(client, f"{button}: {owner}", kind, f"{owner}/{service}", fields)
 
     async def _click(self, event: viser.SceneClickEvent) -> None:
-        """Select the drone under the pointer, or send the selected one to that place."""
+        """Select the drone under the pointer, or send the selected drone to that place."""
         frame, drone = self._frame, self._drone
         if frame is None or drone not in frame.names:
             return
@@ -130,7 +130,7 @@ class DronePanel:
         self._pilot.go_to(x, y, float(self._height.value), heading)
 
     def update(self, frame: Frame | None, drone: str) -> None:
-        """Show the state of the selected drone; None: there is no simulator."""
+        """Show the state of the selected drone; `frame` is None without a simulator."""
         self._frame = frame
         names = frame.names if frame is not None else ()
         drone = drone if drone in names else ""
@@ -145,7 +145,7 @@ class DronePanel:
         self._switch(frame, drone)
 
     def _switch(self, frame: Frame | None, drone: str) -> None:
-        """Take off or land if somebody has pressed the key for it."""
+        """Take off or land if a user has pressed the key for it."""
         if self._sticks.switched() and self._keys.value and frame is not None and drone:
             stands = frame.position[frame.names.index(drone), 2] < _STANDS
             self.command(None, _TAKE_OFF if stands else _LAND, drone)

@@ -1,4 +1,4 @@
-"""What the simulator and the page say: the log of the page."""
+"""The log of the page, with messages of the simulator and of the page itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Line(NamedTuple):
     level: int
     text: str
     times: int
-    """How many times in a row it came."""
+    """How many times in a row the line was logged."""
 
 
 class Log:
@@ -46,7 +46,7 @@ class Log:
         self._lock = threading.Lock()
 
     def listen(self, follower: Follower) -> None:
-        """Take the lines of the simulator from /rosout."""
+        """Add the simulator's messages on /rosout."""
         logger = follower.topic(follower.name).removeprefix("/").replace("/", ".")
 
         def subscribe() -> None:
@@ -86,7 +86,7 @@ class Log:
 
 
 def as_html(lines: list[Line]) -> str:
-    """Return lines as HTML; nothing in them is taken for HTML."""
+    """Return lines as HTML; their text is escaped."""
     return "".join(map(_line_as_html, lines)) or "<i>nothing yet</i>"
 
 

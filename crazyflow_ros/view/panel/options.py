@@ -1,4 +1,4 @@
-"""Dropdowns whose options come and go."""
+"""Dropdowns whose options change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOTHING = "nothing"
 
 
 def set_options(dropdown: Any, options: tuple[str, ...]) -> None:
-    """Give a dropdown other options, if they are others; its value stays if it can."""
+    """Set the options of a dropdown if they differ; its value stays if it is still an option."""
     options = options or (NOTHING,)
     if dropdown.options != options:
         dropdown.options = options

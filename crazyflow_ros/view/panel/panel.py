@@ -1,4 +1,4 @@
-"""The panel: everything on the page that steers a simulation."""
+"""The panel: everything on the page that controls a simulation."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from crazyflow_ros.view.panel.sticks import Sticks
 from crazyflow_ros.view.panel.world import WorldPanel
 from crazyflow_ros.view.viewer import Viewer
 
-_PERIOD = 0.1  # s of wall time between two looks at what is shown
+_PERIOD = 0.1  # s of wall time between two updates
 _LOG_STYLE = "max-height:14em;overflow-y:auto;padding:0 0.7em;font-size:0.8em;line-height:1.4"
-_LINES = 50  # of the log that are shown
+_LINES = 50  # shown of the log
 
 
 class Panel:
-    """What users click on, the same in all tabs.
+    """The controls, the same in all tabs.
 
     Args:
         viewer: The page.
         follower: The connection to the simulator.
-        sticks: What the tabs hold.
+        sticks: Keys and gamepads of the tabs.
         folder: Folder of recordings.
 
     Attributes:
-        log: Its log.
+        log: The log of the page.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Panel:
         self._seen = -1
 
     def update(self, frame: Frame | None, drone: str) -> None:
-        """Send what has been clicked, and show the latest state.
+        """Send the requests of users, and show the latest state.
 
         Args:
-            frame: The drones; None: there is no simulator.
+            frame: The drones; None without a simulator.
             drone: Name of the selected drone.
         """
         self._requests.send()
@@ -93,7 +93,7 @@ class Panel:
         self._plots.update(frame, drone)
 
     def close(self) -> None:
-        """End what goes on in files."""
+        """Complete files that are being written."""
         self._recording.close()
 
     def _show_log(self) -> None:

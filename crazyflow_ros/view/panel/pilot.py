@@ -1,4 +1,4 @@
-"""Sends a drone to where users click, and flies it as they hold keys and sticks."""
+"""Sends a drone to the places that users click, and flies it with their keys and sticks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pilot:
 
     Args:
         follower: The connection to the simulator.
-        sticks: What the tabs hold.
+        sticks: Keys and gamepads of the tabs.
 
     Attributes:
         speed: Horizontal speed at full stick [m/s].
@@ -36,11 +36,11 @@ class Pilot:
         follower.in_thread(lambda: follower.node.create_timer(_PERIOD, self._fly))
 
     def select(self, drone: str) -> None:
-        """Command this drone from now on; an empty name: none."""
+        """Command this drone from now on; none if the name is empty."""
         self._follower.in_thread(lambda: self._change(drone))
 
     def go_to(self, x: float, y: float, z: float, yaw: float) -> None:
-        """Fly the drone to a place in the map [m] and a heading [rad], from the floor as well."""
+        """Fly the drone to a place in the map [m] and a heading [rad]; from the floor, too."""
         turn = Quaternion(z=math.sin(yaw / 2), w=math.cos(yaw / 2))
         pose = PoseStamped()
         pose.pose.position, pose.pose.orientation = Point(x=x, y=y, z=z), turn

@@ -15,12 +15,12 @@ from crazyflow_ros.view.panel.options import set_options
 from crazyflow_ros.view.panel.quantities import KINDS, OF_SENSORS, OF_STATE, Quantity
 
 _PERIOD = 0.2  # s of wall time between two points
-_LOOK = 1.0  # s of wall time between two looks at what sensors there are
+_LOOK = 1.0  # s of wall time between two searches for sensor topics
 _POINTS = 300
 _COLORS = ("#4a90e2", "#e2574a", "#3fae5a", "#b07cd8")
-_FIRST = ("position", "attitude")  # what the plots show at first
+_FIRST = ("position", "attitude")  # initial contents of the plots
 _HEIGHT = 170  # pixels
-_PADDING = 10, 10, 0, 0  # pixels above, right, below and left; half a number beside an axis
+_PADDING = 10, 10, 0, 0  # pixels above, right, below, left: room for the last tick labels
 _INPUTS = ("cmd_", "wrench")  # topics by which a drone is commanded
 
 
@@ -66,7 +66,7 @@ class Plots:
 
 
 class Plot:
-    """One plot with a choice of what it shows."""
+    """One plot with a dropdown for its content."""
 
     def __init__(self, server: viser.ViserServer, follower: Follower, first: str) -> None:
         self._server, self._follower = server, follower
@@ -136,7 +136,7 @@ class Plot:
 
 
 def _scales(least: float) -> Any:
-    """Return uPlot's scales, of which y reaches at least that far up and down."""
+    """Return uPlot's scales; y reaches at least from -`least` to `least`."""
     limits = {"min": -least, "max": least}
     sides = {side: {"pad": 0.1, "soft": limit, "mode": 1} for side, limit in limits.items()}
     return {"x": {"time": False}} | ({"y": {"range": sides}} if least else {})

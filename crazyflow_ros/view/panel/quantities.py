@@ -1,4 +1,4 @@
-"""What can be plotted of a drone: its state, and what its sensors say."""
+"""Quantities of a drone that can be plotted: its state, and the readings of its sensors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Quantity(NamedTuple):
     """Some numbers of a drone over time."""
 
     labels: tuple[str, ...]
-    """With units, one for each number."""
+    """Labels with units, one for each number."""
     of: Callable[..., Any]
     """Returns the numbers, from a frame and a row, or from a message."""
     least: float = 0.0
-    """What the axis of a plot reaches at least, up and down: less is the noise of a hover."""
+    """Smallest range of the axis, up and down, so that it does not magnify the noise of a hover."""
 
 
 def _position(frame: Frame, row: int) -> np.ndarray:
@@ -46,7 +46,7 @@ OF_STATE = {
     "attitude": Quantity(("roll [°]", "pitch [°]", "yaw [°]"), _attitude, 1.0),
     "rotor speeds": Quantity(tuple(f"{n} [rad/s]" for n in range(N_ROTORS)), _rotors),
 }
-"""Those of the state, by name."""
+"""Quantities of the state, by name."""
 
 
 def _xyz(vector: Any) -> tuple[float, float, float]:
@@ -71,7 +71,7 @@ OF_SENSORS = {
     ),
     WrenchStamped: Quantity(("x [N]", "y [N]", "z [N]"), lambda m: _xyz(m.wrench.force)),
 }
-"""Those of sensors, by the type of their messages."""
+"""Quantities of sensors, by the type of their messages."""
 
 KINDS = {f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}": kind for kind in OF_SENSORS}
 """Types of messages by their names."""

@@ -1,4 +1,4 @@
-"""Controls of recording: what is recorded, and a button that begins and ends it."""
+"""Controls of recording: the state, and a button that starts and ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RecordingPanel:
     """The part of the panel that records all topics to a file.
 
     Args:
-        gui: Where it is put.
+        gui: The part of the page that contains the controls.
         follower: The connection to the simulator.
         folder: Folder of the files.
     """
@@ -40,7 +40,7 @@ class RecordingPanel:
         self._is_clicked = True
 
     def update(self, frame: Frame | None) -> None:
-        """Begin or end what was clicked, and show it; None: there is no simulator."""
+        """Start or end a recording if clicked, and show the state; None without a simulator."""
         is_clicked, self._is_clicked = self._is_clicked, False
         if self._recording is not None:
             if is_clicked or frame is None or self._recording.status().error:

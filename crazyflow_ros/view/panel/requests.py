@@ -1,4 +1,4 @@
-"""Carries out what users of the page ask for, and tells them what is refused."""
+"""Carries out the requests of users of the page, and tells them about refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crazyflow_ros.view.follower import CallError, Follower
 from crazyflow_ros.view.panel.log import WARNING, Log
 
 _MOST_WAITING = 32  # requests that have not been sent
-_REFUSAL = 5.0  # s of wall time in which the log of the simulator may refuse a request
+_REFUSAL = 5.0  # s of wall time for which a refusal in the simulator's log is expected
 _SHOWN = 8.0  # s of wall time for which a notification stays
 _OK = 1  # simulation_interfaces/msg/Result.RESULT_OK
 
@@ -39,13 +39,13 @@ class _Request:
 
 
 class Requests:
-    """Calls services for users, each one at a time and the latest request of each.
+    """Calls services for users; of several waiting requests, only the latest is sent.
 
-    However fast they click, a service is called once at a time and at most once in each `send`.
+    However fast users click, a service has one call at a time, and at most one in each `send`.
 
     Args:
         follower: The connection to the simulator.
-        log: Receives what is refused.
+        log: Receives the refusals.
     """
 
     def __init__(self, follower: Follower, log: Log) -> None:
@@ -68,23 +68,23 @@ class Requests:
         then: Callable[[Any], None] | None = None,
         timeout: float = 10.0,
     ) -> None:
-        """Ask for a call of a service. It never waits.
+        """Request a call of a service, without waiting.
 
         Args:
-            client: Tab of the user, which is told of a refusal; None: only the log is.
-            what: What the user wants; empty: nobody is told of a refusal.
+            client: Tab of the user, which shows a refusal; if None, only the log does.
+            what: What the user wants; if empty, refusals are not shown.
             kind: Type of the service, such as `std_srvs/srv/SetBool`.
-            name: Its name; ~ stands for the simulator.
+            name: Name of the service; ~ is replaced by the simulator's name.
             fields: Fields of the request.
-            part: What of the service's the request is about; a later one of another part does not
-                replace it.
-            then: Receives the response if the service did it, in the thread of the node.
-            timeout: Wall time to wait for the answer [s]; from 30 s on the user is told to wait.
+            part: Distinguishes requests to the same service; a later request replaces one with
+                the same part only.
+            then: Receives the response if the service succeeded, in the thread of the node.
+            timeout: Wall time to wait for the answer [s]; from 30 s on, the user is asked to wait.
         """
         self._put(f"{name} {part}", _Request(client, what, kind, name, fields or {}, then, timeout))
 
     def set_parameter(self, client: Any, what: str, name: str, value: Any) -> None:
-        """Ask for a parameter of the simulator to be set. It never waits."""
+        """Request that a parameter of the simulator be set, without waiting."""
         fields = {"parameters": [Parameter(name, value=value).to_parameter_msg()]}
         kind = "rcl_interfaces/srv/SetParameters"
         self.ask(client, what, kind, "~/set_parameters", fields, part=name)
@@ -95,7 +95,7 @@ class Requests:
             self._asked[topic] = client, what, time.monotonic() + _REFUSAL
 
     def send(self) -> None:
-        """Send what has been asked for. Call it periodically."""
+        """Send the waiting requests. Call it periodically."""
         with self._lock:
             due = [key for key in self._waiting if key not in self._under_way]
             requests = {key: self._waiting.pop(key) for key in due}
@@ -120,7 +120,7 @@ class Requests:
         try:
             kind, fields = _service(request.kind), _top_fields(request)
             future = self._follower.call(kind, request.name, request.timeout, **fields)
-        except Exception as error:  # the page goes on
+        except Exception as error:  # the page continues
             future = Future()
             future.set_exception(error)
         future.add_done_callback(partial(self._end, key, request))
@@ -146,7 +146,7 @@ class Requests:
         self._log.add(f"{request.what}: {why}", WARNING)
 
     def _note_warning(self, text: str) -> None:
-        """Tell the user of a refusal that only the log of the simulator has."""
+        """Tell the user about a refusal that appears only in the simulator's log."""
         name, _, why = text.partition(" is refused: ")
         if not why:
             return
@@ -157,7 +157,7 @@ class Requests:
 
 
 def problem_of(response: Any) -> str:
-    """Return why a service did not do what it was asked for; an empty text: it did."""
+    """Return why a service did not fulfil a request; an empty text if it did."""
     if isinstance(response, SetParameters.Response):
         return "; ".join(result.reason for result in response.results if not result.successful)
     if hasattr(response, "success"):
@@ -194,7 +194,7 @@ def _service(kind: str) -> Any:
 
 
 def _top_fields(request: _Request) -> dict[str, Any]:
-    """Return the fields of a request, with those inside of messages put into them."""
+    """Return the top-level fields of a request, with nested fields put into their messages."""
     empty = _service(request.kind).Request()
     for path, value in request.fields.items():
         *parents, last = path.split(".")

@@ -1,4 +1,4 @@
-"""Controls of time: pause, step, reset, speed, and what the simulator achieves."""
+"""Controls of time: pause, step, reset, speed, and the achieved real-time factor."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class SimulationPanel:
     """The part of the panel that is always visible.
 
     Args:
-        gui: Where it is put.
+        gui: The part of the page that contains the controls.
         follower: The connection to the simulator.
-        state: What is shown.
-        requests: Carry out what is clicked.
+        state: The state that is shown.
+        requests: Sends what the user clicks.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class SimulationPanel:
             self._requests.ask(event.client, button, "std_srvs/srv/Trigger", service)
 
     def _option(self, factor: float) -> str:
-        """Return the option of a factor, and add it if there is none."""
+        """Return the option for a factor, and add it if it is missing."""
         label = _label(factor)
         if label not in self._speed.options:
             self._speed.options = (*map(_label, _SPEEDS), label)
         return label
 
     def update(self, frame: Frame | None) -> None:
-        """Show the latest state; None: there is no simulator."""
+        """Show the latest state; None without a simulator."""
         state = self._state
         self._buttons.visible = self._speed.visible = frame is not None
         if frame is None:
@@ -96,7 +96,7 @@ class SimulationPanel:
         self._factor.update()
         seconds = frame.time_ns * 1e-9
         lines = [
-            f"<b>{seconds:.3f} s</b>, paused"  # a step is some milliseconds
+            f"<b>{seconds:.3f} s</b>, paused"  # a step takes a few milliseconds
             if state.paused
             else f"<b>{seconds:.1f} s</b>, real-time factor {state.factor:.2f}"
         ]
@@ -106,7 +106,7 @@ class SimulationPanel:
 
 
 def troubles_in_lines(troubles: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with which parts of a simulator as some lines for people."""
+    """Return the problems of a simulator's parts as lines of text for the user."""
     lines = [f"{name}: {text}" for name, text in troubles.items()]
     if more := lines[_MOST_TROUBLES:]:
         lines[_MOST_TROUBLES:] = [f"and {len(more)} more, see the topic ~/status"]

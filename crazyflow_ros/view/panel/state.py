@@ -1,4 +1,4 @@
-"""What the page knows of a simulator beside its drones."""
+"""What the page knows about a simulator in addition to its drones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.requests import Requests
 
 _LATEST = QoSProfile(depth=10)
-_PATIENCE = 1.0  # s of wall time until a list that did not come is asked for again
+_PATIENCE = 1.0  # s of wall time until a list that did not arrive is requested again
 _SRV = "simulation_interfaces/srv"
 
 
@@ -25,14 +25,14 @@ class SimulatorState:
 
     Args:
         follower: The connection to the simulator.
-        requests: Ask for the lists.
+        requests: Requests the lists.
 
     Attributes:
         paused: Whether time stands still.
-        factor: Achieved real-time factor; 0: not known yet.
+        factor: Achieved real-time factor; 0 if not known yet.
         troubles: What is wrong with a drone or a part of the simulator, by its name.
         worlds: Addresses of worlds that can be loaded, by name.
-        world: Name of the loaded world; empty: none, or not known.
+        world: Name of the loaded world; empty if there is none or it is not known.
         spawnables: Addresses of what can be spawned, by name.
         entities: Names of what can be deleted.
         resets: Number of resets of each drone that have been seen, by name.
@@ -67,7 +67,7 @@ class SimulatorState:
         self.entities: tuple[str, ...] = ()
 
     def update(self, frame: Frame | None) -> None:
-        """Ask for the lists again after the simulator, the world or the drones have changed."""
+        """Request the lists again after the simulator, the world or the drones have changed."""
         follower = self._follower
         if not follower.is_there or frame is None:
             self._forget()

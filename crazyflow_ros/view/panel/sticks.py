@@ -17,7 +17,7 @@ KEYS = (
     ("Q E", "turn left, right"),
     ("space", "take off or land"),
 )
-"""What the keys do, for people."""
+"""What the keys do, as text for the user."""
 
 _AXES = {
     "KeyW": (0, 1),
@@ -32,7 +32,7 @@ _AXES = {
 _SWITCH = "Space"
 _LONGEST = 1000  # characters of a message
 _STALE = 0.5  # s of wall time without a message, after which a tab has let go
-_MOST = 1.1  # of an axis; gamepads exceed 1 by what their calibration is off
+_MOST = 1.1  # of an axis; badly calibrated gamepads exceed 1
 _CLIMB = 0.5  # of the horizontal speed
 _TURN = 1.5  # rad/s
 
@@ -42,7 +42,7 @@ Directions = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Velocity:
-    """What the sticks ask for, in level axes that turn with the drone."""
+    """The velocity that the sticks command, in the heading frame."""
 
     x: float
     """Ahead [m/s]."""
@@ -62,10 +62,10 @@ class _Tab:
 
 
 class Sticks:
-    """What the tabs hold; the one that moved last flies. All methods are thread-safe.
+    """Keys and sticks held in the tabs; the tab that moved last flies. All methods are thread-safe.
 
     Args:
-        clock: Wall time [s].
+        clock: Returns the wall time [s].
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -75,7 +75,7 @@ class Sticks:
         self._lock = threading.Lock()
 
     def take(self, tab: int, text: str | None) -> None:
-        """Take a message of a tab; None: it is gone. What is not understood changes nothing."""
+        """Process a message of a tab, or None after it was closed; invalid ones are ignored."""
         if text is None:
             with self._lock:
                 self._tabs.pop(tab, None)
@@ -85,14 +85,14 @@ class Sticks:
         except (ValueError, RecursionError):
             return
         with self._lock:
-            before = self._tabs.pop(tab, None)  # the latest is the last one
+            before = self._tabs.pop(tab, None)  # so that the latest tab comes last
             self._switched |= switch and not (before and before.switch)
             self._tabs[tab] = _Tab(directions, switch, self._clock())
 
     def velocity(self, speed: float) -> Velocity | None:
-        """Return what a drone has to do now; None: nobody flies it.
+        """Return the commanded velocity; None if no user flies the drone.
 
-        Once after everybody has let go, this is zero.
+        It is zero once after all users have let go.
 
         Args:
             speed: Horizontal speed at full stick [m/s].
@@ -109,7 +109,7 @@ class Sticks:
         return Velocity(across * ahead, across * left, _CLIMB * speed * up, _TURN * turn)
 
     def switched(self) -> bool:
-        """Return, once, whether somebody has pressed the key for take-off and landing."""
+        """Return whether the key for take-off and landing was pressed since the last call."""
         with self._lock:
             switched, self._switched = self._switched, False
             return switched
@@ -119,7 +119,7 @@ def _read(text: str) -> tuple[Directions, bool]:
     """Return the directions of a message, and whether the switch is held.
 
     Raises:
-        ValueError: It is not a message of the page's script.
+        ValueError: The text is not a message of the page's script.
         RecursionError: It is nested too deeply.
     """
     if len(text) > _LONGEST:

@@ -1,4 +1,4 @@
-"""Controls of the world: which one, and what is in it."""
+"""Controls of the world and of its content."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class WorldPanel:
     """The tab for worlds, drones and objects.
 
     Args:
-        gui: Where it is put.
+        gui: The part of the page that contains the tab.
         follower: The connection to the simulator.
         state: What can be loaded, spawned and deleted.
-        requests: Carry out what is clicked.
+        requests: Sends what the user clicks.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class WorldPanel:
         return drone | self._state.spawnables
 
     def update(self) -> None:
-        """Show what there is."""
+        """Show what can be loaded, spawned and deleted."""
         state = self._state
         set_options(self._worlds, tuple(state.worlds))
         if state.world != self._loaded and state.world in state.worlds:
