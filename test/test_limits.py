@@ -120,6 +120,7 @@ def test_the_docs_list_the_limits() -> None:
         ("lists of a request", limits.REQUEST_ELEMENTS, "elements"),
         ("text", limits.TEXT_LENGTH, "characters"),
         ("name", limits.NAME_LENGTH, "characters"),
+        ("name of a drone", limits.DRONE_NAME_LENGTH, "characters"),
         ("steps of a request", limits.STEPS, "ticks"),
     ):
         assert rows[row] == f"{most:,} {unit}", row
