@@ -113,7 +113,7 @@ def _put(array: Array, sharding: NamedSharding) -> Array:
         return array
     if sharding.is_fully_addressable or not array.is_fully_addressable:
         return jax.device_put(array, sharding)
-    # All processes have the same array, so that nothing is sent.
+    # All processes have the same array, so nothing is sent.
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(jax.random.key_data(array), sharding))
     values = np.asarray(array)
