@@ -85,7 +85,7 @@ class CompiledWorld:
             config: Configuration; its control mode is ignored with `levels`.
             n_drones: Number of drones.
             levels: Command each drone at its own `Level`.
-            gusts: The wind has gusts, which make a tick of a lone drone a third slower.
+            gusts: The wind has gusts, which make a tick of a single drone a third slower.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does

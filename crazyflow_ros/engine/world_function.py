@@ -144,7 +144,7 @@ class WorldFunction:
             rest: The other vectors of the state.
             obstacles: Obstacles, or None.
         """
-        # A function of its own each time: JAX keeps compiled code as long as the function exists.
+        # A new function each time, because JAX keeps compiled code as long as its function exists.
         return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles).compile()
 
     def _is_held(self, armed: Array) -> Array:
@@ -212,7 +212,7 @@ class WorldFunction:
                 data, impact = self._step_with_inputs(
                     before, given, wind, gains, phase, n_ticks, obstacles
                 )
-                contact = self._contact(data)  # with the wind, whose drag is no contact
+                contact = self._contact(data)  # with the wind, whose drag is not a contact
                 data = self._without_inputs(data, before)
             controls = data.controls
             assert isinstance(controls, HoldableControls)

@@ -109,7 +109,7 @@ class Sim(SimScene):
             true_mass: Whether the position controller uses the thrust that balances gravity, so
                 that drones hover at the commanded height; the firmware's value leaves an error.
             obstacles: `data.params.obstacles`, which drones collide with if `forces` contains
-                `obstacle_contact` or such a force of your own. They are not rendered.
+                `obstacle_contact` or a similar force of your own. They are not rendered.
             mesh: Devices among which the worlds are divided, evenly and along all its axes, e.g.
                 `jax.make_mesh((jax.device_count(),), ("worlds",))`; None for one device.
             controller: A `Controller`, of position and attitude; of attitude alone if commands are

@@ -41,7 +41,7 @@ class Worlds:
     def owned(self, data: SimData) -> list[bool]:
         """Return for each leaf whether its first axis is that of the worlds.
 
-        Parameters may have that axis, too.
+        Parameters may also have that axis.
 
         Raises:
             ValueError: The leading axes of a parameter are not axes of drones or worlds.

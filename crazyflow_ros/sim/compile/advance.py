@@ -1,7 +1,7 @@
 """Ticks and their derivatives as primitives of JAX, computed in blocks.
 
-Otherwise, JAX would differentiate the whole computation, and store for each tick what its
-derivative needs. Here the derivative of a block of worlds is one more function of that block, which
+Without them, JAX would differentiate the whole computation, and store for each tick what its
+derivative needs. Here, the derivative of a block of worlds is another function of that block, which
 computes the ticks again: what it stores stays in the cache, and is gone when the next block starts.
 `jax.custom_vjp` would suffice for `jax.grad`, but forbids forward mode.
 """

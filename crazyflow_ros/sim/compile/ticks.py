@@ -78,7 +78,7 @@ class Ticks:
             together: Put leaves of one dtype into one array, because each array costs time in each
                 call of a compiled function. Within a compiled function, separate arrays save the
                 assembly.
-            alone: Plugins that have arrays of their own.
+            alone: Plugins with their own arrays.
         """
         leaves, self._treedef = jax.tree.flatten(data)
         self._shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
