@@ -1,4 +1,4 @@
-"""`python -m crazyflow_ros`: the program `simulator`, or with a command the command line."""
+"""`python -m crazyflow_ros` runs `simulator` or, with a command, the command line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _run(args: list[str] | None, node: str = "crazyflow_ros.ros.node") -> NoRetu
 
 
 def _open_closed_streams() -> None:
-    """Open the standard streams with which the process was not started, as by `2>&-`.
+    """Open the standard streams that were closed when the process started, as by `2>&-`.
 
     Otherwise a file that is opened later would receive the log, and ROS ends the process.
     """

@@ -18,7 +18,7 @@ from crazyflow_ros.limits import shown
 
 _MAX_ARRAYS = 1000
 _MAX_HEADER = 4096  # bytes
-_KINDS = "biufU"  # dtype kinds of numbers and texts
+_KINDS = "biufU"  # dtype kinds of numbers and strings
 
 
 def write_arrays(arrays: dict[str, np.ndarray]) -> bytes:
@@ -36,7 +36,7 @@ def read_arrays(file: BinaryIO, most: int) -> dict[str, np.ndarray]:
         most: Largest size of all arrays together [bytes].
 
     Raises:
-        ValueError: The file is no archive, is damaged, or holds more or other things.
+        ValueError: The file is not an archive, is damaged, or holds too much or other data.
     """
     try:
         with zipfile.ZipFile(file) as archive:

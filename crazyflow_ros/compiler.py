@@ -157,7 +157,7 @@ class CacheEntries:
         """Compile a function.
 
         Args:
-            make: Compiles it, as the last one that it compiles.
+            make: Compiles the function, and no other function after it.
 
         Returns:
             Its result, and what `loaded` needs to load it without tracing it; None if JAX's cache

@@ -1,3 +1,3 @@
-"""Crazyflow's name of errors in arguments, which are `ValueError` here."""
+"""Crazyflow's name for errors in arguments, which are `ValueError` here."""
 
 ConfigError = ValueError

@@ -20,12 +20,12 @@ _NEEDED = {
     "foundation": ("h5py", "h5py"),
     "onnx": ("onnx", "onnx"),
 }
-"""The module and the package that each extra brings."""
+"""The module and the package that each extra provides."""
 
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """A context for imports of what an extra brings.
+    """A context for imports of the packages of an extra.
 
     Raises:
         ModuleNotFoundError: It is not installed; the message says how to install it.

@@ -13,13 +13,13 @@ from pathlib import Path
 def write_file(path: str | Path, content: bytes, mode: int = 0o666) -> None:
     """Write or replace a file atomically, so that it is complete even after a loss of power.
 
-    The content is first written to a file with a unique name in the same folder. A symbolic link
-    stays, and its target is replaced.
+    The content is first written to a file with a unique name in the same folder. A symbolic link is
+    kept, and its target is replaced.
 
     Args:
         path: Path of the file.
         content: The whole content.
-        mode: Permissions of the file, less those that the process's umask takes away.
+        mode: Permissions of the file, without those that the process's umask removes.
 
     Raises:
         OSError: The file cannot be written, for example because the disk is full, or the path is

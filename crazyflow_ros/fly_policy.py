@@ -4,9 +4,9 @@
     ros2 run crazyflow_ros policy --file hover.policy --drone cf0 --position 0 0 1
 
 For each message on `<drone>/odom` at which the policy is to act, it publishes a command on
-`<drone>/command`. The simulator's parameter `control` has to be what the policy commands. A new
-goal arrives on `<drone>/policy_goal`, a `geometry_msgs/msg/PoseStamped` in `map`. When the program
-ends, it stops the rotors.
+`<drone>/command`. The simulator's parameter `control` must match the policy's commands. A new goal
+arrives on `<drone>/policy_goal`, a `geometry_msgs/msg/PoseStamped` in `map`. When the program ends,
+it stops the rotors.
 
 With `--lock-step` the simulator stands still while the policy computes, and advances in exact
 steps; without, a command takes effect about a millisecond late.
@@ -76,7 +76,7 @@ class PolicyPilot:
         yaw: float = 0.0,
     ) -> None:
         self._simulation = simulation
-        simulation.drone(drone)  # refuses a name that is unknown
+        simulation.drone(drone)  # refuses an unknown name
         control, model, *rates = self._settings()
         self.policy: Policy = load(file, model)
         self._check(control, rates)
@@ -95,7 +95,7 @@ class PolicyPilot:
         node.create_subscription(PoseStamped, f"{drone}/policy_goal", self._note_goal, _RELIABLE)
         node.create_subscription(JointState, f"{drone}/joint_states", self._note_joints, _RELIABLE)
         node.create_subscription(Odometry, f"{drone}/odom", self._note, _RELIABLE)
-        # Until its reader has found the publisher, what it sends is dropped.
+        # Messages are dropped until the subscriber has discovered the publisher.
         found = self._commands.get_subscription_count
         simulation.wait(found, f"nobody reads {drone}/command")
 
@@ -107,7 +107,7 @@ class PolicyPilot:
         """
         simulation = self._simulation
         end = simulation.time_ns + seconds * NS
-        # A simulator that stands still is waited for, unless it is this pilot who steps it.
+        # Wait for a simulator that stands still, unless this pilot steps it.
         patience = ANSWER if simulation.stepping else inf
         period = simulation.freq // self.policy.freq
         try:
@@ -150,7 +150,7 @@ class PolicyPilot:
         return round(time_ns * self._simulation.freq / NS)
 
     def _is_due(self) -> bool:
-        """Whether the state of a tick has arrived at which the policy acts, and has not acted."""
+        """Whether the state of a tick at which the policy still has to act has arrived."""
         if self._odometry is None or self._joints is None:
             return False
         now = nanoseconds(self._odometry.header.stamp)

@@ -1,4 +1,4 @@
-"""Results of tracing and compiling, kept in files between runs, so that a start does neither again.
+"""Results of tracing and compiling, kept in files so that the next start does not repeat either.
 
 JAX finds compiled code by the traced function, and tracing takes longer than loading the code.
 Here results are found by what the trace depends on: this package's source, the versions of the
@@ -55,7 +55,7 @@ def find(*what: object) -> Any:
     """Return the result that is kept for a description, or None.
 
     Args:
-        what: Everything that the result depends on; its `repr` must tell it.
+        what: Everything that the result depends on; the `repr` must show any difference.
     """
     return None if _store is None else _store.find(what, pickle.loads)
 
@@ -71,7 +71,7 @@ def compiled(make: Callable[[], Any], *what: object) -> Any:
 
     Args:
         make: Compiles it.
-        what: Everything that it depends on, see `find`.
+        what: Everything that the function depends on, see `find`.
     """
     if _store is None:
         return make()

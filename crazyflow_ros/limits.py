@@ -52,7 +52,8 @@ QUATERNION = Limit(1e6, "")
 NAME_LENGTH = 255
 """Characters of the name of an entity, frame, file or parameter."""
 DRONE_NAME_LENGTH = 100
-"""Characters of the name of a drone, which begins the names of topics; ROS allows those 247."""
+"""Characters of the name of a drone, which begins the names of topics; for those, ROS allows
+247."""
 TEXT_LENGTH = 4096
 """Characters of a text other than the description of a scene."""
 
@@ -105,7 +106,7 @@ def shown(value: object, most: int = _SHOWN) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Ask whether a known name was meant that is like an unknown one; empty if there is none."""
+    """Return a question that suggests a known name similar to an unknown one; empty if none is."""
     alike = get_close_matches(name, known, 1)
     return f"did you mean {alike[0]!r}?" if alike else ""
 
@@ -178,7 +179,7 @@ def drone_name(value: str, reserved: Collection[str] = ("all",)) -> str:
 
     Args:
         value: The name.
-        reserved: Names with which those of other services begin.
+        reserved: Names with which the names of other services begin.
 
     Raises:
         ValueError: It is not allowed.

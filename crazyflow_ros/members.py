@@ -9,10 +9,10 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def member(enum: type[E], name: str) -> E:
-    """The member of `enum` that `name` names.
+    """Return the member of `enum` whose name is `name`.
 
     Raises:
-        ValueError: There is none; the message names those there are.
+        ValueError: There is no such member; the message lists the known names.
     """
     try:
         return enum(name)

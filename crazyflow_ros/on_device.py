@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 def on_device(values: ArrayLike) -> Array:
     """Return a copy of numbers in JAX's precision.
 
-    `jnp.array` compiles a function for each shape, half of the time of building a `Sim`.
+    `jnp.array` compiles a function for each shape, which takes half of the time to build a `Sim`.
     """
     array: Array = jax.device_put(np.array(values))
     return array
 
 
 def random_key(seed: int) -> Array:
-    """Return `jax.random.key(seed)`, which JAX would compile a function for."""
+    """Return `jax.random.key(seed)`, without the compilation that JAX needs for it."""
     is_default = jax.config.jax_default_prng_impl == "threefry2x32"  # type: ignore[attr-defined]
     if not is_default or type(seed) is not int or seed.bit_length() > 63:
         return jax.random.key(seed)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def resource(*parts: str) -> Path:
-    """Find a file or folder that is installed beside the code.
+    """Find a file or folder that is installed with the code.
 
     It works in the source tree (`<root>/urdf_mjcf/floor.xml`, also with an editable or symlinked
     installation) and in an installation (`<prefix>/share/crazyflow_ros/urdf_mjcf/floor.xml`).
@@ -24,7 +24,7 @@ def resource(*parts: str) -> Path:
 
 
 def find(package: Path, parts: tuple[str, ...]) -> Path:
-    """Find a file or folder that is installed beside the code of any package.
+    """Find a file or folder that is installed with the code of any package.
 
     Args:
         package: Folder of the package's code.

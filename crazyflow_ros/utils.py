@@ -1,4 +1,4 @@
-"""Helpers that programs written for Crazyflow import: changes of data, JAX's cache of code."""
+"""Helpers that programs written for Crazyflow import: changes of data, JAX's compilation cache."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def enable_cache(
 
     Args:
         cache_path: Folder, by default the one that the node uses. JAX executes its content, so it
-            must not be writable for others.
+            must not be writable by others.
         min_entry_size_bytes: Smallest entry; -1 keeps all.
         min_compile_time_secs: Code that compiles faster is not kept.
-        enable_xla_caches: Whether XLA keeps its own caches there, too.
+        enable_xla_caches: Whether XLA also keeps its own caches there.
     """
     from jax.experimental.compilation_cache import compilation_cache
 

@@ -18,7 +18,7 @@ def attitude_command(
 ) -> tuple[float, float, float, float]:
     """Compute thrust and attitude of a drone for an acceleration; zero acceleration hovers.
 
-    Plain numbers, because for a few drones they are several times faster than arrays.
+    It uses plain numbers, which for a few drones are several times faster than arrays.
 
     Args:
         acc: Desired acceleration in the world [m/s^2], three numbers. Downward acceleration is

@@ -1,12 +1,12 @@
 """The controller of Brescianini, Hehn and D'Andrea, component by component.
 
 D. Brescianini, M. Hehn, R. D'Andrea, "Nonlinear quadrocopter attitude control", technical report,
-ETH Zurich 2013. The position error behaves like a spring with damper, the attitude error decays
-exponentially on the quaternions, the body rates follow with a time constant each. Gains are time
-constants, so they are those of the firmware for any drone; mass and inertia are the drone's own.
+ETH Zurich 2013. The position error behaves like a spring-damper system, the attitude error decays
+exponentially on the quaternions, and each body rate follows with its own time constant. The gains
+are time constants, so those of the firmware suit any drone; mass and inertia are the drone's own.
 
-The attitude is controlled in full: the report's reduced control, which leaves out the yaw, is off
-in the firmware, too. The firmware's rule for fast spins (over 12 rad/s) is left out.
+The attitude is controlled in full: the report's reduced control, which leaves out the yaw, is also
+off in the firmware. The firmware's rule for fast spins (over 12 rad/s) is left out.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _thrust_and_attitude(
 
 
 def _attainable(acc: Vec3, is_beyond: Array, params: Params) -> Vec3:
-    """Reduce a mass-normalised thrust to the greatest one where it is beyond.
+    """Reduce a mass-normalised thrust to the maximum where it exceeds that.
 
     The part `fairness` of the vertical acceleration is reduced like the horizontal one; the rest is
     kept.
@@ -140,7 +140,7 @@ def attitude2force_torque(
     params: Params,
     rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
-    """See `Cascade.attitude2force_torque`. Of other body rates, only that of the yaw is used."""
+    """See `Cascade.attitude2force_torque`. Except on `rate_axes`, only the yaw rate is used."""
     del dt, memory
     rpy, rates, thrust = setpoint
     torque, wanted = apart(_torque_and_rates, body, rpy, rates, rate_axes, params)

@@ -1,4 +1,4 @@
-"""The controllers besides Mellinger's, as modules of one form.
+"""The controllers besides Mellinger's, as modules with the same interface.
 
 Each consists of a position controller, from a state command to an attitude command, and an attitude
 controller, from there to force and torque. Both are pure functions. Their memory is a dictionary of
@@ -21,7 +21,7 @@ Params = dict[str, Array]
 
 
 class Cascade(Protocol):
-    """What the module of a controller contains."""
+    """Contents of the module of a controller."""
 
     @property
     def POSITION_MEMORY(self) -> Mapping[str, int]:
@@ -29,7 +29,7 @@ class Cascade(Protocol):
 
     @property
     def ATTITUDE_MEMORY(self) -> Mapping[str, int]:
-        """The same of the attitude controller."""
+        """Memory of the attitude controller: number of components by name."""
 
     def load_params(self, stage: str, drone: str | Sequence[str], freq: int) -> Params:
         """Load the parameters of one stage, shared by all worlds.
@@ -68,7 +68,7 @@ class Cascade(Protocol):
             setpoint: Position, velocity, acceleration (world frame, SI) and attitude, of which only
                 the yaw is used.
             memory: Arrays of `POSITION_MEMORY`.
-            dt: Period of the controller, s; that of `params`.
+            dt: Period of the controller, s; the one for which `params` were loaded.
             params: `load_params("state", ...)`.
 
         Returns:
@@ -90,7 +90,7 @@ class Cascade(Protocol):
             body: Measured state.
             setpoint: Roll, pitch, yaw [rad], body rates [rad/s] and collective thrust [N].
             memory: Arrays of `ATTITUDE_MEMORY`.
-            dt: Period of the controller, s; that of `params`.
+            dt: Period of the controller, s; the one for which `params` were loaded.
             params: `load_params("attitude", ...)`.
             rate_axes: Whether roll and pitch follow the body rates instead of the angles.
 
@@ -104,4 +104,4 @@ CASCADES: Mapping[Controller, Cascade] = {
     Controller.indi: indi,
     Controller.brescianini: brescianini,
 }
-"""The modules by controller. Mellinger's, whose stages have a form of their own, is missing."""
+"""The modules by controller, without Mellinger's, whose stages have another form."""

@@ -15,7 +15,7 @@ Pair = tuple[Array, Array]
 class LowPass:
     """Second-order Butterworth low-pass filter, by the bilinear transform.
 
-    It is in the transposed direct form II: two numbers of memory for each signal.
+    In its transposed direct form II, the memory is two numbers for each signal.
 
     Args:
         coefficients: (..., 4) result of `coefficients`.
@@ -42,7 +42,7 @@ class LowPass:
         return np.array([k * k, 2 * k * k, 2 * (k * k - 1), 1 - sqrt(2) * k + k * k]) / norm
 
     def settled(self, signal: Array) -> Pair:
-        """Return the memory after the signal has been constant for long."""
+        """Return the memory after the signal has been constant for a long time."""
         return (1 - self._b0) * signal, (self._b0 - self._a2) * signal
 
     def __call__(self, signal: Array, memory: Pair) -> tuple[Array, Pair]:

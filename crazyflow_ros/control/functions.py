@@ -149,13 +149,13 @@ def body_rate2force_torque(
         ang_vel: (..., 3) rad/s, body frame.
         cmd: (..., 4) body rates [rad/s], collective thrust [N].
         prev_ang_vel: (..., 3) rad/s, `ang_vel` of the previous call; None: 0.
-        prev_cmd: (..., 4) `cmd` of the previous call; None: the same.
+        prev_cmd: (..., 4) `cmd` of the previous call; None: the same as `cmd`.
         r_int_error: (..., 3) s, integral of the attitude error; None: 0.
         ctrl_freq: Rate of the controller, Hz.
         **params: Those of `mellinger.load_figures("attitude", ...)`.
 
     Returns:
-        As those of `attitude2force_torque`.
+        As for `attitude2force_torque`.
 
     Raises:
         ValueError: The last axis of an array has another length.
@@ -199,7 +199,7 @@ def _force_torque(
     ctrl_freq: float,
     params: dict[str, Any],
 ) -> tuple[Any, Any, Any]:
-    """Run the attitude controller; `change` is that of the commanded body rates."""
+    """Run the attitude controller; `change` is the change of the commanded body rates."""
     now, before = parts("ang_vel", ang_vel, 3), _memory("prev_ang_vel", prev_ang_vel, ang_vel)
     x, y, z = (c - (new - old) for c, new, old in zip(change, now, before))
     force, torque, integral = mellinger.attitude2force_torque(

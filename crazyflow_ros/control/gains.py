@@ -49,8 +49,8 @@ def check_gain(controller: Controller, name: str, value: ArrayLike) -> np.ndarra
     """Return a gain as an array.
 
     Raises:
-        ValueError: The controller has no such gain, or it has another size, or is not finite, or
-            far too great, or a time constant is not positive.
+        ValueError: The controller has no such gain, or the value has another size, is not finite,
+            is far too large, or is not positive for a time constant.
     """
     sizes = GAINS.get(controller, {})
     if name not in sizes:

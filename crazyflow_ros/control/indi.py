@@ -3,17 +3,17 @@
 E. Smeur, Q. Chu, G. de Croon, "Adaptive incremental nonlinear dynamic inversion for attitude
 control of micro air vehicles", Journal of Guidance, Control, and Dynamics 39 (2016), for attitude
 and rates; E. Smeur, G. de Croon, Q. Chu, "Cascaded incremental nonlinear dynamic inversion for MAV
-disturbance rejection", Control Engineering Practice 73 (2018), for the position. The command is the
-present one plus what the measured acceleration lacks, so that unknown forces and torques are
+disturbance rejection", Control Engineering Practice 73 (2018), for the position. The new command is
+the present one plus a correction for the acceleration error, so that unknown forces and torques are
 cancelled without an integral. The present command passes a model of the rotors, and then the same
-filter as the measurement, so that both are late by the same time.
+filter as the measurement, so that both have the same delay.
 
 Gains, filters and limits are the firmware's, and independent of the drone. The firmware's
 effectiveness of the rotors was measured on a Crazyflie; here it follows from inertia and mass, as
-does the time constant of the rotors from their figures. Like in the firmware, setpoints of velocity
-and acceleration are ignored. Differences are:
+does the time constant of the rotors from their figures. As in the firmware, setpoints of velocity
+and acceleration are ignored. The differences are:
 
-- The change of the velocity is the measured acceleration, not the accelerometer.
+- The measured acceleration is the change of the velocity, not the reading of the accelerometer.
 - Attitude errors are those of quaternions, and the increments of the position controller those of
   the thrust vector: the firmware linearises both in roll and pitch.
 - The inertia of the rotors in yaw, three per cent of the firmware's effectiveness, is left out.
@@ -60,7 +60,7 @@ POSITION_MEMORY = {"ran": 1, "thrust": 1, "vel_filter": 6, "vel": 3, "lift_filte
 thrust vector; filtered velocity [m/s]."""
 _MEMORY = {"ran": 1, "torque": 3, "rate_filter": 6, "rate": 3, "torque_filter": 6}
 ATTITUDE_MEMORY = _MEMORY | {RATES: 3}
-"""The same with torque [N m] and body rates [rad/s]."""
+"""As `POSITION_MEMORY`, with torque [N m] and body rates [rad/s]."""
 
 
 def load_params(stage: str, drone: str | Sequence[str], freq: int) -> Params:
@@ -94,7 +94,7 @@ def _rotor_tau(figures: dict[str, np.ndarray]) -> float:
 
 
 def true_to_mass(params: Params, hover_thrust: Array) -> Params:
-    """See `Cascade.true_to_mass`. The thrust follows from measurements whatever the mass."""
+    """See `Cascade.true_to_mass`. The thrust follows from measurements, whatever the mass is."""
     return params | {"mass": -hover_thrust[..., 0] / params["gravity_vec"][..., 2]}
 
 
@@ -133,7 +133,7 @@ def state2attitude(
     z_axis = transpose(rotation_matrix(body.quat))[2]
     vel, vel_filter = apart(_filtered, body.vel, memory["vel_filter"], is_first, low_pass)
     acc = _change(vel, memory["vel"], is_first, dt)
-    # At the start the drone is taken to hover.
+    # At the start, the drone is assumed to hover.
     weight = -params["mass"] * params["gravity_vec"][..., 2]
     thrust = where(is_first, weight, memory["thrust"][0])
     x, y, z = (thrust * up for up in z_axis)
@@ -182,7 +182,7 @@ def attitude2force_torque(
     params: Params,
     rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
-    """See `Cascade.attitude2force_torque`. Other desired body rates are ignored."""
+    """See `Cascade.attitude2force_torque`. Except on `rate_axes`, desired rates are ignored."""
     rpy_sp, rates, thrust = setpoint
     is_first = memory["ran"][0] == 0
     low_pass, share = params["low_pass"], params["rotor_share"]

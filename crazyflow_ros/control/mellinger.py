@@ -89,8 +89,8 @@ def true_to_mass(params: Params, hover_thrust: Array) -> Params:
 
 
 def _thrust_gain(params: Params) -> Array:
-    # The firmware sends PWM = mass_thrust * newtons, whatever thrust the motors produce for
-    # that PWM. So the thrust is rescaled here, too.
+    # The firmware sends PWM = mass_thrust * newtons, whatever thrust the motors produce for that
+    # PWM. So the thrust is also rescaled here.
     return params["mass_thrust"] * 4 * params["thrust_max"] / params["pwm_max"]
 
 

@@ -8,4 +8,4 @@ Memory = dict[str, tuple[Array, ...]]
 """Component arrays of one shape by name."""
 
 RATES = "rates"
-"""Name of the body rates that an attitude controller wants [rad/s], which nothing depends on."""
+"""Name of an attitude controller's desired body rates [rad/s], which nothing depends on."""

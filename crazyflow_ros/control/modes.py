@@ -51,7 +51,7 @@ class Controller(StrEnum):
         """Return the controller with a `number`.
 
         Raises:
-            ValueError: There is none; the message lists those there are.
+            ValueError: There is no such controller; the message lists the known ones.
         """
         for controller, own in _NUMBERS.items():
             if number == own:

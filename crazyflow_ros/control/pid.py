@@ -1,13 +1,14 @@
 """The cascade of PID controllers of the Crazyflie firmware, component by component.
 
 Position, velocity, attitude and body rates each have a controller per axis: position and velocity
-along axes that turn with the heading, attitude in roll, pitch and yaw, whose rates are taken for
-body rates as they are near hover. Textbooks have the theory, e.g. K. Åström, T. Hägglund, "Advanced
-PID control", ISA 2006; structure, gains and limits are the firmware's. Like there, setpoints of
-velocity and acceleration are ignored, so that drones follow a moving setpoint half a second late.
+along axes that turn with the heading, attitude in roll, pitch and yaw, whose rates are assumed to
+be the body rates, as they are near hover. For the theory, see e.g. K. Åström, T. Hägglund,
+"Advanced PID control", ISA 2006; structure, gains and limits are the firmware's. As there,
+setpoints of velocity and acceleration are ignored, so that drones follow a moving setpoint half a
+second late.
 
-A drone without gains of its own, in its table `pid`, has those of the `cf2x_L250`, scaled by mass
-and inertia for the same bandwidths.
+A drone without its own gains, in its table `pid`, uses those of the `cf2x_L250`, scaled by mass and
+inertia for the same bandwidths.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def _load_params(stage: str, freq: int, drone: str) -> Params:
 
 
 def _gains(stage: str, drone: str) -> dict[str, np.ndarray]:
-    """Return gains in SI units from the firmware's."""
+    """Return the firmware's gains, converted to SI units."""
     units = firmware_units(stage, drone)
     figures = load_controller(drone, "pid", stage)
     if stage == "state":
@@ -129,7 +130,7 @@ def _pid(
 ) -> Vec3:
     """Return the output of a PID controller with feed forward for each axis.
 
-    Like in the firmware, the derivative is that of the measurement.
+    As in the firmware, the derivative is that of the measurement.
     """
     kp, ki, kd, kff = (vector(params[prefix + name]) for name in ("kp", "ki", "kd", "kff"))
     x, y, z = (
@@ -142,7 +143,7 @@ def _pid(
 def _filtered(
     signal: Vec3, memory: tuple[Array, ...], params: Params
 ) -> tuple[Vec3, tuple[Array, ...]]:
-    """Return a derivative after its low-pass filter, and the new memory of that."""
+    """Return a derivative after its low-pass filter, and the new memory of the filter."""
     low_pass = LowPass(params["low_pass"])
     (x, a), (y, b), (z, c) = (
         low_pass(value, pair) for value, pair in zip(signal, zip(memory[::2], memory[1::2]))
@@ -195,7 +196,7 @@ def attitude2force_torque(
     params: Params,
     rate_axes: RateAxes = None,
 ) -> tuple[Array, Vec3, Memory]:
-    """See `Cascade.attitude2force_torque`. Other desired body rates are ignored."""
+    """See `Cascade.attitude2force_torque`. Except on `rate_axes`, desired rates are ignored."""
     rpy_sp, rates, thrust = setpoint
     rpy_sp = with_present_angles(rpy_sp, body.quat, rate_axes)
     rpy_err, ang_vel = apart(_angles_between, body.quat, rpy_sp), body.ang_vel
@@ -209,7 +210,7 @@ def attitude2force_torque(
     x, y, z = memory["prev_ang_vel"]
     change = scale(subtract(ang_vel, (x, y, z)), 1 / dt)
     torque = _pid(wanted, rate_err, rate_err_i, change, params, "rate_")
-    if rate_axes is not None:  # an angle that nobody controls must not wind up
+    if rate_axes is not None:  # an angle that is not controlled must not wind up
         still = zeros_like(thrust)
         rpy_err_i = with_rates(rpy_err_i, (still, still, still), rate_axes)
     memory = {"rpy_err_i": rpy_err_i, "rate_err_i": rate_err_i, "prev_ang_vel": ang_vel}
@@ -218,6 +219,6 @@ def attitude2force_torque(
 
 
 def _angles_between(quat: Vec4, rpy_sp: Vec3) -> Vec3:
-    """Return desired minus present roll, pitch and yaw, the yaw the shorter way."""
+    """Return desired minus present roll, pitch and yaw, with the shorter turn in yaw."""
     roll, pitch, yaw = subtract(rpy_sp, rpy_from_rotation_matrix(rotation_matrix(quat)))
     return roll, pitch, yaw - 2 * pi * nearest_integer(yaw / (2 * pi))

@@ -17,7 +17,7 @@ RateAxes = tuple[Array, Array] | None
 
 
 def with_present_angles(rpy: Vec3, quat: Vec4, axes: RateAxes) -> Vec3:
-    """Return desired roll, pitch, yaw with the present angles on such axes: without an error."""
+    """Return desired roll, pitch, yaw with the present angles, and so no error, on such axes."""
     if axes is None:
         return rpy
     roll, pitch, _ = rpy_from_rotation_matrix(rotation_matrix(quat))
@@ -25,7 +25,7 @@ def with_present_angles(rpy: Vec3, quat: Vec4, axes: RateAxes) -> Vec3:
 
 
 def with_rates(wanted: Vec3, rates: Vec3, axes: RateAxes) -> Vec3:
-    """Return the rates that an attitude controller wants, with the given ones on such axes."""
+    """Return an attitude controller's desired rates, with the given ones on such axes."""
     if axes is None:
         return wanted
     return where(axes[0], rates[0], wanted[0]), where(axes[1], rates[1], wanted[1]), wanted[2]

@@ -1,4 +1,4 @@
-"""Drones as data: a folder each, with figures (`drone.toml`) and a drawing (MJCF)."""
+"""Drones as data: one folder each, with figures (`drone.toml`) and a drawing (MJCF)."""
 
 from crazyflow_ros.drones.figures import (
     drawing_of,

@@ -1,8 +1,8 @@
 """The figures in `drone.toml`, checked, as floats and NumPy arrays.
 
 A drone has all figures in `_DRONE` and `_GEOMETRY`. The tables of the fitted models and of the
-controller are optional: without one the drone cannot fly with what needs it.
-`cf2x_L250/drone.toml` has the units.
+controller are optional: without one, the drone cannot fly with the model or controller that needs
+it. `cf2x_L250/drone.toml` has the units.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
         `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width).
 
     Raises:
-        ValueError: There is no such drone, or its file has a figure that cannot be; the message
-            names both.
+        ValueError: There is no such drone, or its file has an impossible figure; the message names
+            both.
     """
     tables, common = _tables(folder_of(drone)), _common()
     figures = {name: tables[name] for name in (*_DRONE, "geometry")}
@@ -148,7 +148,7 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
 
 
 def load_model(drone: AnyDrone, model: str) -> dict[str, Any]:
-    """Read what a fitted model needs of a drone, besides its mass and inertia.
+    """Read the figures that a fitted model of a drone needs, besides mass and inertia.
 
     Args:
         drone: Name of a drone of the package, or path of a drone's folder.
@@ -184,14 +184,14 @@ def load_mellinger(drone: AnyDrone, stage: str) -> dict[str, Any]:
 
 
 def has_controller(drone: AnyDrone, controller: str) -> bool:
-    """Return whether a drone has figures of its own for a controller.
+    """Return whether a drone has its own figures for a controller.
 
     Args:
         drone: Name of a drone of the package, or path of a drone's folder.
         controller: Name of the table.
 
     Raises:
-        ValueError: There is no such drone, or its file has a figure that cannot be.
+        ValueError: There is no such drone, or its file has an impossible figure.
     """
     return controller in _tables(folder_of(drone))
 
@@ -205,14 +205,14 @@ def load_controller(drone: AnyDrone, controller: str, stage: str) -> dict[str, A
         stage: `state` or `attitude`.
 
     Raises:
-        ValueError: There is no such drone, or its file has a figure that cannot be.
+        ValueError: There is no such drone, or its file has an impossible figure.
     """
     own = _tables(folder_of(drone)).get(controller, {}).get(stage, {})
     return deepcopy(_common()[controller][stage] | own)
 
 
 def drawing_of(drone: AnyDrone) -> tuple[Path, dict[str, Any]]:
-    """The MJCF file of a drone, and the figures that are filled in there, by name.
+    """Return the MJCF file of a drone, and the figures that are filled in there, by name.
 
     Raises:
         ValueError: There is no such drone, or no such file.
@@ -243,7 +243,7 @@ def _common() -> dict[str, Any]:
 
 @cache
 def _tables(folder: Path) -> dict[str, Any]:
-    """All figures of the drone in a folder, checked; read once."""
+    """Return all figures of the drone in a folder, checked; the file is read once."""
     file = folder / FIGURES
     try:
         return _checked(tomllib.loads(read_text(file, _MOST_BYTES)))
@@ -275,7 +275,7 @@ def _checked(tables: dict[str, Any]) -> dict[str, Any]:
 def _figures(
     prefix: str, table: Any, known: Mapping[str, _Figure], needed: set[str]
 ) -> dict[str, Any]:
-    """The figures of a table; `prefix` is its name and a dot."""
+    """Return the figures of a table; `prefix` is its name and a dot."""
     if table is None:
         raise ValueError(f"the table [{prefix[:-1]}] is missing")
     if not isinstance(table, dict):
@@ -342,7 +342,7 @@ def _mellinger(table: Any) -> dict[str, Any]:
 def _staged(
     controller: str, table: Any, stages: Mapping[str, Mapping[str, _Figure]]
 ) -> dict[str, Any]:
-    """The figures of a controller that differ from those that all drones share."""
+    """Return the figures of a controller that differ from those that all drones share."""
     if not isinstance(table, dict):
         raise ValueError(f"{controller} must be a table, got {shown(table)}")
     for stage in table.keys() - stages.keys():
@@ -355,7 +355,7 @@ def _staged(
 
 
 def _drawing(table: Any) -> dict[str, Any]:
-    """The name of the file, if there is one, and figures of any names."""
+    """Return the name of the file, if there is one, and figures of any names."""
     if not isinstance(table, dict):
         raise ValueError(f"drawing must be a table, got {shown(table)}")
     file = table.pop("file", "drawing.xml")

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 def _natural(name: str) -> list[str | int]:
-    """A key to sort by, in which cf2x comes before cf21B."""
+    """Return a sort key that puts cf2x before cf21B."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
@@ -39,7 +39,7 @@ Drone: type[StrEnum] = StrEnum(  # type: ignore[misc]
 
 
 def resolve(drone: AnyDrone) -> str:
-    """The name of a drone of the package, or the absolute path of another drone's folder.
+    """Return the name of a drone of the package, or the absolute path of another drone's folder.
 
     Args:
         drone: Name, or path of a folder with a `drone.toml`. A path has a slash, or is a `Path`.
@@ -65,10 +65,10 @@ def resolve(drone: AnyDrone) -> str:
 
 
 def folder_of(drone: AnyDrone) -> Path:
-    """The folder of a drone; arguments and errors as those of `resolve`."""
+    """Return the folder of a drone; arguments and errors are those of `resolve`."""
     return BUILT_IN / resolve(drone)  # an absolute path replaces what it is joined to
 
 
 def model_name(drone: str) -> str:
-    """The name of a drone: that of its folder."""
+    """Return the name of a drone, which is that of its folder."""
     return Path(drone).name

@@ -47,7 +47,7 @@ class NoiseCfg:
                 raise ValueError(f"{name}: {field.name} {value}, for {n_axes} axes")
 
     def variance(self, dt: float, n_axes: int) -> np.ndarray:
-        """Variance of the white noise at a sampling period [s], shape (n_axes,), in u²."""
+        """Return the variance of the white noise at a sampling period [s], (n_axes,), in u²."""
         white = np.square(self.std) + np.square(self.density) / dt
         return np.broadcast_to(white, n_axes).astype(float)
 
@@ -64,23 +64,24 @@ BMI088_GYRO = NoiseCfg(
     saturation=2000 * _DEGREE,
 )
 """Noise of the BMI088's gyroscope [rad/s]: 0.014 °/s/√Hz; zero-rate offset ±1 °/s and sensitivity
-tolerance ±1 % are taken for standard deviations. Range as the Crazyflie's firmware sets it."""
+tolerance ±1 % are taken as standard deviations. Range as the Crazyflie's firmware sets it."""
 BMI088_ACCELEROMETER = NoiseCfg(density=230e-6 * _G, bias=20e-3 * _G, saturation=24 * _G)
 """Noise of the BMI088's accelerometer [m/s^2] in its range of ±24 g, which the Crazyflie's firmware
-sets: 230 µg/√Hz (160, on z 190, only at ±3 g); the zero-g offset of 20 mg is taken for a standard
+sets: 230 µg/√Hz (160, on z 190, only at ±3 g); the zero-g offset of 20 mg is taken as a standard
 deviation."""
 
 _APERTURE, _PIXELS, _PERIOD = 0.71674, 35.0, 0.01  # rad, pixels across, s between two readings
 PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / _PERIOD, saturation=7.4)
-"""Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels a reading, as the Crazyflie's
-firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). It follows up to 7.4 rad/s by its datasheet."""
+"""Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels per reading, as the Crazyflie's
+firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). Its datasheet states a range of up to
+7.4 rad/s."""
 PMW3901_MIN_RANGE = 0.08
 """Distance from which the PMW3901 sees the ground sharply [m], from its datasheet."""
 
 VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
 """Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
 (`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
-page 21), is taken for two standard deviations of an offset."""
+page 21), is taken as two standard deviations of an offset."""
 
 DWM1000 = NoiseCfg(std=0.1)
 """Noise of the distance from the Loco deck's radio to an anchor [m]: 10 cm by its data sheet."""

@@ -18,11 +18,11 @@ class Dynamics(StrEnum):
     first_principles = "first_principles"
     """Rigid body with measured thrust, torque, drag and rotor curves."""
     so_rpy = "so_rpy"
-    """Fitted answer of roll, pitch and yaw to attitude commands; thrust follows at once."""
+    """Fitted response of roll, pitch and yaw to attitude commands; thrust follows at once."""
     so_rpy_rotor = "so_rpy_rotor"
-    """The same, with a lag of the thrust."""
+    """`so_rpy` with a lag of the thrust."""
     so_rpy_rotor_drag = "so_rpy_rotor_drag"
-    """The same, with drag of the air."""
+    """`so_rpy_rotor` with air drag."""
     default = "first_principles"
 
     @property

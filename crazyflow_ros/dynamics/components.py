@@ -92,7 +92,8 @@ def add(a: Vec3, b: Vec3) -> Vec3:
 def total(array: Array) -> Array:
     """Return the sum along the second to last axis.
 
-    By halves, because XLA hands a large sum to a library, which a kernel cannot call.
+    The sum is computed by halves, because XLA hands a large sum to a library, which a kernel cannot
+    call.
     """
     while (n := array.shape[-2]) > 1:
         first, second, rest = jnp.split(array, [n // 2, n // 2 * 2], axis=-2)
@@ -101,7 +102,7 @@ def total(array: Array) -> Array:
 
 
 def no_wrench(like: Array) -> Wrench:
-    """Return neither force nor torque, with the shape of `like`."""
+    """Return a wrench of zeros, with the shape of `like`."""
     zero = jnp.zeros_like(like)
     return Wrench((zero, zero, zero), (zero, zero, zero))
 
@@ -193,7 +194,7 @@ def drag_force(quat: Vec4, vel: Vec3, drag_matrix: Array) -> Vec3:
 
     Args:
         quat: Attitude of the body.
-        vel: Its velocity relative to the air, world frame, m/s.
+        vel: Velocity of the body relative to the air, world frame, m/s.
         drag_matrix: (..., 3, 3) N/(m/s), body frame.
     """
     to_world = rotation_matrix(quat)
@@ -278,7 +279,7 @@ _EIGHTH_TERMS = {4: 8, 8: 19}
 def angle_of(y: Array, x: Array) -> Array:
     """Return the angle of a point from the x axis, -pi to pi, rad; 0 for the origin.
 
-    In JAX a series that vectorises, as in `sin_cos`.
+    In JAX, it is a series that vectorises, as in `sin_cos`.
     """
     return _angle_of(y, x) if library(y) is jnp else arctan2(y, x)
 

@@ -148,7 +148,7 @@ def _rotors(
     """Return the rotors' acceleration, thrust, and torque on the body (body frame)."""
     rotor_acc = rotor_acceleration(rotor_vel, rotor_vel_cmd, params.rotor_dyn_coef)
     mixing = params.mixing_matrix
-    # No +=, which would change the zeros in place where they are NumPy's.
+    # No +=, which would change NumPy arrays of zeros in place.
     thrust = roll = pitch = yaw = momentum = momentum_rate = zeros_like(ang_vel[0])
     for i, (o, o_dot) in enumerate(zip(rotor_vel, rotor_acc)):
         t0, t1, t2 = split(params.rpm2torque[..., i % params.rpm2torque.shape[-2], :])

@@ -57,7 +57,8 @@ class DynamicsFunction:
     ) -> tuple[Any, Any, Any, Any, Any]:
         """Return the time derivative of the state, in arrays of the same library.
 
-        The leading axes of all arrays are the same; those of parameters may have size 1 or lack.
+        The leading axes of all arrays are the same; those of parameters may have size 1 or be
+        absent.
 
         Args:
             pos: (..., 3) m, world frame.
@@ -130,7 +131,7 @@ def parametrize(function: _Function, drone: str, xp: Any = np, device: Any = Non
 
 
 def _parameter(value: Any, array: Any) -> Any:
-    """Return a parameter for calculations with an array; a number as one of all drones."""
+    """Return a parameter for calculations with an array; a number applies to all drones."""
     return like(np.array([value]) if isinstance(value, int | float) else value, array)
 
 
@@ -138,7 +139,7 @@ def parts(name: str, array: Any, size: int) -> Any:
     """Split an array along its last axis, whose length has to be `size`.
 
     Raises:
-        ValueError: It has another one; the message has the name.
+        ValueError: The axis has another length; the message has the name.
     """
     shape = getattr(array, "shape", None)
     if not shape or shape[-1] != size:

@@ -162,8 +162,8 @@ def _shape(shape: Shape | str | int) -> Shape:
 def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]:
     """Return the distance of points from the surface of a shape, negative inside.
 
-    All shapes are one: a box, which for a cylinder has the axes radius and height, inflated by a
-    radius that is zero for boxes and cylinders.
+    Every shape is a box, which for a cylinder has the axes radius and height, inflated by a radius
+    that is zero for boxes and cylinders.
 
     Args:
         shape: A `Shape`.

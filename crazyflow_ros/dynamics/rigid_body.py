@@ -39,7 +39,7 @@ class RigidBody(Struct):
     """
 
     ROTOR_STATES: ClassVar[int]
-    """How many elements of `rotor_vel` differ from one another: 4, 1 or 0."""
+    """Number of elements of `rotor_vel` that may differ from one another: 4, 1 or 0."""
 
     mass: Array
     """(1,) kg."""
@@ -90,7 +90,7 @@ class RigidBody(Struct):
         """Return the `rotor_vel` that does not change under a command.
 
         Args:
-            command: Command of the model, as of `derivative`.
+            command: Command of the model, as for `derivative`.
         """
         raise NotImplementedError
 

@@ -50,7 +50,7 @@ class Params(RigidBody):
     rpy_coef: Array
     """(3,) 1/s^2, stiffness of roll, pitch and yaw."""
     rpy_rates_coef: Array
-    """(3,) 1/s, their damping."""
+    """(3,) 1/s, damping of roll, pitch and yaw."""
     cmd_rpy_coef: Array
     """(3,) 1/s^2, gain of the command."""
     thrust_limits: Array

@@ -29,7 +29,7 @@ with extra("casadi"):
 
 
 class Signal(NamedTuple):
-    """Some neighbouring elements of a vector."""
+    """Consecutive elements of a vector."""
 
     name: str
     size: int
@@ -61,7 +61,7 @@ class CasadiModel:
     input_limits: np.ndarray
     """(2, 4), smallest and largest input; infinite for angles."""
     hover_state: np.ndarray
-    """Level and at rest in the origin: there f(hover_state, hover_input) = 0."""
+    """Level and at rest at the origin, where f(hover_state, hover_input) = 0."""
     hover_input: np.ndarray
     """(4,)"""
 
@@ -93,7 +93,7 @@ def casadi_model(
             world frame, are parameters; the torque with `attitude="quat"` only.
         attitude: Form of the attitude in x. `quat` is a quaternion (xyzw) of unit norm, with body
             rates; `rpy`, of the so_rpy models only, roll, pitch and yaw with their derivatives, in
-            which the attitude is linear and a yaw beyond half a turn continues.
+            which the attitude is linear and the yaw continues beyond half a turn.
 
     Returns:
         x consists of pos [m] and vel [m/s] (world frame), the attitude, its rates [rad/s], and

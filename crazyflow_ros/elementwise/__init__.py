@@ -18,9 +18,9 @@ Number = Array | float
 
 
 def library(*values: Any) -> Any:
-    """Return what has the functions of this module for the given values.
+    """Return the module that implements the functions of this one for the given values.
 
-    Numbers fit any library, and arrays of NumPy, which may be constants, any other than NumPy.
+    Numbers fit any library. NumPy arrays, which may be constants, also fit any other library.
 
     Args:
         *values: Arrays of one library, CasADi expressions, numbers.
@@ -41,7 +41,7 @@ _LIBRARIES = {
     "casadi": "crazyflow_ros.elementwise.on_casadi",
     "numpy": "numpy",
 }
-"""By the package of an array's type."""
+"""Names of modules by the package of an array's type."""
 
 
 def like(constant: Any, array: Array) -> Array:
@@ -73,7 +73,7 @@ def rsqrt(x: Array) -> Array:
 
 
 def maximum(x: Array, y: Number) -> Array:
-    """Return the larger one."""
+    """Return the larger of two numbers."""
     return library(x, y).maximum(x, y)
 
 
@@ -88,7 +88,7 @@ def absolute(x: Array) -> Array:
 
 
 def nearest_integer(x: Array) -> Array:
-    """Return the nearest integer; of two, the even one."""
+    """Return the nearest integer; halfway between two, the even one."""
     return library(x).round(x)
 
 

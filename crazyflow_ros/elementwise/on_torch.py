@@ -14,12 +14,12 @@ __all__ = [
 
 
 def constant(values: Any, array: Any) -> Any:
-    """Return an array of NumPy as a tensor with precision and device of another one."""
+    """Return a NumPy array as a tensor with the precision and device of another one."""
     return torch.as_tensor(values, dtype=array.dtype, device=array.device)
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """Return the larger one; `torch.maximum` takes no numbers."""
+    """Return the larger of two numbers; `torch.maximum` takes tensors only."""
     return torch.clip(x, min=y)
 
 

@@ -29,7 +29,7 @@ _EXACT = 2**24  # the largest integer up to which float32 is exact
 
 
 def counted(freq: int) -> int:
-    """Return the number of ticks after which the tick count, and with it the gusts, start again.
+    """Return the number of ticks after which the tick count starts again, and the gusts repeat.
 
     It is a multiple of every period, and small enough to be exact in single precision. At 500 Hz it
     is nine hours.
@@ -38,7 +38,7 @@ def counted(freq: int) -> int:
 
 
 def gust_period(freq: int) -> int:
-    """Return the ticks between two updates of the gusts, which take far longer to change much."""
+    """Return the ticks between two updates of the gusts, which change little in that time."""
     return next(n for n in range(max(1, freq // _GUST_RATE), 0, -1) if freq % n == 0)
 
 

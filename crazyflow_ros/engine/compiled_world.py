@@ -84,8 +84,8 @@ class CompiledWorld:
         Args:
             config: Configuration; its control mode is ignored with `levels`.
             n_drones: Number of drones.
-            levels: Command each drone at a `Level` of its own.
-            gusts: The wind has gusts, which make a tick of a lone drone a third slower.
+            levels: Command each drone at its own `Level`.
+            gusts: The wind has gusts, which make a tick of a single drone a third slower.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -114,8 +114,8 @@ class CompiledWorld:
         """Set the gains of a drone.
 
         Args:
-            slot: Its number.
-            gains: Those that differ from the controller's own, by name; see `control.gains`.
+            slot: Number of the drone's slot.
+            gains: Gains that differ from the controller's own, by name; see `control.gains`.
 
         Raises:
             ValueError: A gain has no effect.
@@ -136,7 +136,7 @@ class CompiledWorld:
         return self.present_program is not None and self.present_program.is_for(obstacles)
 
     def program(self, obstacles: Obstacles | None) -> Program:
-        """Return a compiled program for `use` with such obstacles. Thread-safe.
+        """Return a compiled program for `use` with obstacles of this layout. Thread-safe.
 
         A new program is called once, so that its first use takes no longer than others.
 

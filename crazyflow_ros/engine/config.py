@@ -36,7 +36,7 @@ class SimulationConfig:
     true_mass: bool = False
     estimator: str = "none"
     positioning: Positioning = field(default_factory=Positioning)
-    """Matters with an estimator only."""
+    """Has an effect only with an estimator."""
     battery: bool = False
     """Whether rotors slow down as each drone's battery runs down, see `sim.actuation.Battery`; a
     reset recharges it."""
@@ -57,8 +57,7 @@ class SimulationConfig:
     max_drones: int = 0
     """Number of drones for which there is room without recompiling; 0 for the initial number."""
     watchdog_timeout: float = 5.0
-    """Time without progress [s of wall time] after which the place where the thread hangs is
-    reported."""
+    """Wall time without progress [s] after which the place where the thread hangs is reported."""
     initial_poses: np.ndarray | None = None
     """(M, 7) position [m] and attitude (xyzw) of each drone. None places them on the floor."""
     flight: FlightConfig = field(default_factory=FlightConfig)
@@ -67,8 +66,8 @@ class SimulationConfig:
     def compiled_part(self) -> SimulationConfig:
         """Return this configuration with defaults where no compiled code depends on it.
 
-        Such code depends on whether there are gusts at present, which is not a matter of the
-        configuration alone.
+        Compiled code also depends on whether there are gusts at present, which the configuration
+        alone does not determine.
         """
         default = SimulationConfig()
         return replace(self, **{name: getattr(default, name) for name in _NOT_COMPILED})

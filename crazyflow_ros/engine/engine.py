@@ -31,7 +31,7 @@ from crazyflow_ros.sim.wind import N_FILTERS
 
 _NEVER = -1  # tick of loss of a drone that is not lost
 _NONE = np.zeros((0, 0, 0))
-_MANY = 1_000_000  # poses from outside, after which their numbers start again
+_MANY = 1_000_000  # external poses, after which their numbers start again
 
 
 class Engine:
@@ -45,8 +45,8 @@ class Engine:
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
         motor_loss: Share of the speed that each rotor loses, 0 to 1.
         wind: Present wind.
-        lost: Drones that were lost, see `isolation`, and have not been reset since, with the tick
-            by which they were lost.
+        lost: Drones that were lost, see `isolation`, and have not been reset since, each with the
+            tick by which it was lost.
     """
 
     rows: slice | np.ndarray
@@ -71,7 +71,7 @@ class Engine:
             names: Names of the drones.
             n_slots: Number of drones for which there is room without recompiling; at least the
                 given ones.
-            levels: Command each drone at a `Level` of its own.
+            levels: Command each drone at its own `Level`.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -188,7 +188,7 @@ class Engine:
     def move_to(self, world: CompiledWorld) -> None:
         """Continue in another world; the state of the drones is copied.
 
-        If its controller is another one, that begins as in its first run.
+        If the controller changes, the new one begins as in its first run.
         """
         before, n_slots, leaves = self.n_slots, world.n_drones, self._world.leaves
         world.wind[:] = self._world.wind
@@ -209,7 +209,7 @@ class Engine:
         self._fill(more, added, self._initial.fields(added))
 
     def capture(self) -> dict[str, np.ndarray]:
-        """Return all that determines the drones' future, in the order of their names."""
+        """Return everything that determines the drones' future, in the order of their names."""
         slots = self._slots_of(self.names)
         leaves = self._world.leaves
         own = {
@@ -249,17 +249,17 @@ class Engine:
 
         Args:
             name: Name of the drone.
-            initial: (4,) where it believes to stand: position [m] and yaw [rad].
+            initial: (4,) initial estimate: position [m] and yaw [rad].
         """
         fresh = restarted(initial)
         self._set_leaves(name, {f"estimate.{field}": value for field, value in fresh.items()})
 
     def tell_pose(self, name: str, pose: np.ndarray, std: Sequence[float]) -> None:
-        """Let the estimator of a drone measure a pose from outside in its next run.
+        """Let the estimator of a drone use an external pose as a measurement in its next run.
 
         Args:
             name: Name of the drone.
-            pose: (7,) position [m] and attitude (xyzw), zeros if that is unknown.
+            pose: (7,) position [m] and attitude (xyzw), zeros if the attitude is unknown.
             std: Standard deviations of position [m] and attitude [rad].
         """
         number = self._world.leaves["estimate.external"][0, self._slots[name], -1] + 1
@@ -313,20 +313,20 @@ class Engine:
         """Check that commands pass through a controller.
 
         Raises:
-            ValueError: They do not, in this control mode or with these dynamics, or as a policy
-                flies the drones.
+            ValueError: They do not, in this control mode or with these dynamics, or because a
+                policy flies the drones.
         """
         if self._config.policy:
             raise ValueError("a policy flies the drones in place of the controllers")
         check_controller(controller, self.control, Dynamics(self._config.dynamics))
 
     def tune(self, name: str, controller: Controller, gains: Mapping[str, np.ndarray]) -> None:
-        """Change gains of a drone, now if it flies with their controller; a reset keeps them.
+        """Change gains of a drone, at once if it flies with their controller; a reset keeps them.
 
         Args:
             name: Name of the drone.
-            controller: Whose gains they are.
-            gains: New values by name, see `control.gains`; the others stay.
+            controller: Controller that the gains belong to.
+            gains: New values by name, see `control.gains`; the other gains stay.
 
         Raises:
             ValueError: A gain has no effect.
@@ -335,7 +335,7 @@ class Engine:
 
     @property
     def tuned(self) -> Mapping[str, Tuned]:
-        """Gains that drones have in place of those of their controllers, by name."""
+        """Gains by drone that replace those of the controllers."""
         return self._gains.captured(self.names)
 
     @tuned.setter
@@ -417,7 +417,7 @@ class Engine:
                 leaves[path][0, slots] = values[0, slots]
 
     def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:
-        """Set the state to leaves, with some fields replaced."""
+        """Replace some fields in leaves, and make these the state."""
         for name in fields.keys() & {"pos", "quat", "vel", "ang_vel"}:
             leaves[f"states.{name}"][0, slots] = fields[name]
         if "rotor_vel" in fields and self._world.has_rotors:

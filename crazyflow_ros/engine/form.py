@@ -1,7 +1,7 @@
 """The form of a compiled world: all that a caller of its compiled function has to know.
 
-It is NumPy only, so that it can be kept beside the compiled code and nothing has to be traced to
-find it.
+It uses only NumPy, so that it can be stored with the compiled code, and nothing has to be traced to
+obtain it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ N_BELIEVED = 19
 """Columns of the output with a drone's estimate: position, attitude, velocity, variances."""
 
 N_DESIRED = 14
-"""Columns of the output with what a drone's controllers want, see `Snapshot.desired`."""
+"""Columns of the output with the desired values of a drone's controllers, see
+`Snapshot.desired`."""
 
 _LONGEST_OUTPUT = 512  # rows per call
 
@@ -46,8 +47,8 @@ class Form:
 
     The first argument consists of the parts of `shapes`, end to end: the leaves of the state that
     are of the dtype of positions, the inputs, the phase with the number of stretches and their
-    ticks, the wind, the commands of later stretches, and the gains. The second are vectors of the
-    leaves of the other dtypes.
+    ticks, the wind, the commands of later stretches, and the gains. The second argument consists of
+    vectors of the leaves of the other dtypes.
     """
 
     initial: Leaves
@@ -62,11 +63,11 @@ class Form:
     feels_wind: bool
     """Whether the model has drag."""
     has_desired: bool
-    """Whether there is a position controller, whose output has columns."""
+    """Whether there is a position controller, whose results take columns of the output."""
     n_columns: int
     """Numbers of each drone in a row of the output."""
     gains: Leaves
-    """Gains of the controllers as they are at first, by name, see `control.gains`."""
+    """Initial gains of the controllers by name, see `control.gains`."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -120,7 +121,7 @@ class Form:
         return slice(start, start + self.gains[name].size)
 
     def packed(self, leaves: Leaves) -> list[np.ndarray]:
-        """Return a state as vectors, one for each dtype; leaves that are missing are initial."""
+        """Return a state as vectors, one for each dtype; missing leaves get initial values."""
         parts: dict[np.dtype, list[np.ndarray]] = {dtype: [] for dtype in self._dtypes}
         for path, leaf in self.initial.items():
             parts[leaf.dtype].append(leaves.get(path, leaf).ravel())

@@ -45,7 +45,7 @@ def with_gains(controls: Controls, names: Mapping[str, np.ndarray], gains: Array
 
 
 def with_params_of(controls: Controls, others: SimControls) -> Controls:
-    """Return controls with the parameters that others have."""
+    """Return controls with the parameters of other controls."""
     levels = {stage: getattr(others, stage) for stage in ("state", "attitude")}
     return _with_params(controls, {s: level.params for s, level in levels.items() if level})
 

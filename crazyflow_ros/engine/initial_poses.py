@@ -30,7 +30,7 @@ def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
 
 
 def free_place(config: SimulationConfig, pos: np.ndarray) -> np.ndarray:
-    """Return (7,) the free pose on the floor nearest to the origin, beside drones at (n, 3)."""
+    """Return (7,) the free pose on the floor nearest to the origin, with drones at (n, 3)."""
     points = grid_2d((2 * len(pos) + 1) ** 2)  # more points than the drones can occupy
     distance = np.linalg.norm(points[:, None] - pos[:, :2], axis=-1).min(axis=1)
     height = rest_height(config.drone_model)

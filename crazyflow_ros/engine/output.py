@@ -107,7 +107,7 @@ class Output:
 
 def _believed(row: np.ndarray) -> Believed:
     columns = row[:, -N_BELIEVED:].copy()
-    starts = ~columns[:, 3:7].any(axis=1)  # with the true state, in the next tick
+    starts = ~columns[:, 3:7].any(axis=1)  # filters that start with the true state in the next tick
     columns[starts, :10] = row[starts, :10]
     return Believed(*np.split(columns, [3, 7, 10], axis=1))
 

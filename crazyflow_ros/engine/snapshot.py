@@ -27,7 +27,7 @@ _LIMITS = {
 
 
 class Believed(NamedTuple):
-    """What the estimators of all drones believe."""
+    """Estimates of the states of all drones."""
 
     pos: np.ndarray
     """(M, 3) m."""
@@ -36,7 +36,8 @@ class Believed(NamedTuple):
     vel: np.ndarray
     """(M, 3) m/s, world frame."""
     variances: np.ndarray
-    """(M, 9) of position [m], velocity [m/s] and attitude [rad], the latter two in body axes."""
+    """(M, 9) variances of position [m], velocity [m/s] and attitude [rad], the latter two in body
+    axes."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Snapshot(MirrorState):
     """Wrench of all contacts on the centre of mass: force [N] and torque [N m], world axes, shape
     (M, 6)."""
     impact: np.ndarray
-    """Largest force of contacts along an axis of the world in the ticks since the snapshot before
+    """Largest force of contacts along an axis of the world in the ticks since the previous snapshot
     [N], shape (M,); 0 with the integrator rk4."""
     tick: int
     """Physics ticks, from 1 at the start. Continues through a reset."""
@@ -66,8 +67,8 @@ class Snapshot(MirrorState):
     believed: Believed | None = None
     """The estimates of the state; None where drones know the true state."""
     desired: np.ndarray | None = None
-    """What the controllers want, shape (M, 14): roll, pitch, yaw [rad] and collective thrust [N] of
-    the position controllers, or the attitude that a drone is commanded; body rates [rad/s], thrust
+    """Desired values of the controllers, shape (M, 14): roll, pitch, yaw [rad] and collective
+    thrust [N] of the position controllers, or the commanded attitude; body rates [rad/s], thrust
     [N] and torque [N m] of the attitude controllers; integral of the position error [m s], of
     Mellinger's controller. None without position controllers."""
 

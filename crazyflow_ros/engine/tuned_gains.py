@@ -1,4 +1,4 @@
-"""Gains that drones have in place of those of their controllers."""
+"""Gains of individual drones, which replace those of their controllers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crazyflow_ros.engine.compiled_world import CompiledWorld
 
 
 class TunedGains:
-    """Gains of drones, by the controller that heeds them."""
+    """Gains of drones, by the controller that uses them."""
 
     def __init__(self) -> None:
         self._gains: dict[str, dict[Controller, dict[str, np.ndarray]]] = {}
@@ -33,7 +33,7 @@ class TunedGains:
         self._gains[name] = new
 
     def captured(self, names: Iterable[str]) -> dict[str, Tuned]:
-        """Return the gains of drones by name; those that have none are left out."""
+        """Return the gains of drones by name, without the drones that have none."""
         return {
             name: {
                 controller.value: {gain: values.tolist() for gain, values in gains.items()}
@@ -46,7 +46,7 @@ class TunedGains:
     def restore(
         self, world: CompiledWorld, slots: Mapping[str, int], captured: Mapping[str, Tuned]
     ) -> None:
-        """Give drones the gains that were captured, in place of those that they have."""
+        """Replace the gains of drones by those that were captured."""
         self._gains = {
             name: {
                 Controller(controller): {gain: np.array(values) for gain, values in gains.items()}

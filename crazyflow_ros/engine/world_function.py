@@ -1,7 +1,7 @@
 """The function that advances all drones of a world, as JAX traces it.
 
-To build it, and to trace it for its form, takes as long as to import JAX, so `CompiledWorld` does
-neither if it finds form and compiled code of an earlier start.
+Building it, and tracing it for its form, takes as long as importing JAX, so `CompiledWorld` does
+neither if it finds the form and the compiled code of an earlier start.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class WorldFunction:
             rest: The other vectors of the state.
             obstacles: Obstacles, or None.
         """
-        # A function of its own each time: JAX keeps compiled code as long as the function exists.
+        # A new function each time, because JAX keeps compiled code as long as its function exists.
         return jax.jit(one_kernel(self._advance_packed)).lower(numbers, rest, obstacles).compile()
 
     def _is_held(self, armed: Array) -> Array:
@@ -212,7 +212,7 @@ class WorldFunction:
                 data, impact = self._step_with_inputs(
                     before, given, wind, gains, phase, n_ticks, obstacles
                 )
-                contact = self._contact(data)  # with the wind, whose drag is no contact
+                contact = self._contact(data)  # with the wind, whose drag is not a contact
                 data = self._without_inputs(data, before)
             controls = data.controls
             assert isinstance(controls, HoldableControls)
@@ -266,7 +266,7 @@ class WorldFunction:
 
     @staticmethod
     def _desired(data: SimData) -> list[Array]:
-        """Return the columns after that, if there is a position controller."""
+        """Return the columns after those of the battery, if there is a position controller."""
         controls = data.controls
         position, attitude, mixer = controls.state, controls.attitude, controls.force_torque
         if position is None or attitude is None:
@@ -295,7 +295,7 @@ class WorldFunction:
 
 @contextmanager
 def _as_in_kernel() -> Iterator[None]:
-    """The context in which `one_kernel` traces: JAX then finds what it traced here once more."""
+    """The context in which `one_kernel` traces, so that JAX reuses there what it traced here."""
     with ExitStack() as stack:
         if jax.default_backend() == "cpu" and has_one_kernel():
             stack.enter_context(set_metadata(**ONE_KERNEL))
@@ -317,7 +317,7 @@ def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
 def contact_forces(drone_model: str, freq: float, *, drones: bool) -> tuple[External, ...]:
     """Return the contact forces of the runtime; `drones` also includes contacts between drones.
 
-    Contacts with things that cannot give way come last, and take precedence.
+    Contacts with immovable objects come last, and take precedence.
     """
     kinds = (*([drone_contact] if drones else []), obstacle_contact, floor_contact)
     return tuple(kind(drone_model, freq) for kind in kinds)

@@ -23,7 +23,7 @@ KEY, ORIGIN = "episode_key", "episode_origin"
 class Beginning:
     """Draws the beginnings of episodes, world by world.
 
-    A world draws from a key of its own, so that its episodes do not depend on other worlds.
+    A world draws from its own key, so that its episodes do not depend on other worlds.
 
     Attributes:
         default: Data of all worlds, with the shapes that they have after a reset.
@@ -37,7 +37,7 @@ class Beginning:
         Args:
             task: Gives start and goal.
             stages: Stages of the reset pipeline.
-            default: The first of these worlds is how all begin.
+            default: Default data; all worlds begin like the first one.
             owned: For each leaf, whether its first axis is that of the worlds.
         """
         self._task, self._stages = task, stages
@@ -95,7 +95,7 @@ class Beginning:
         return jax.vmap(of_world)(keys)
 
     def with_keys(self, key: Array) -> SimData:
-        """Return the default data of all worlds, each with a random key of its own."""
+        """Return the default data of all worlds, each with its own random key."""
         keys = jax.random.key_data(jax.random.split(key, self.default.core.n_worlds))[:, None]
         return self.default.replace(plugins=self.default.plugins | {KEY: keys})
 

@@ -26,7 +26,7 @@ class Autoreset(StrEnum):
     next_step = "next_step"
     """In the next step, which ignores its action and returns the first observation."""
     same_step = "same_step"
-    """In the same step, which returns the first observation beside the final one."""
+    """In the same step, which returns the first observation together with the final one."""
     disabled = "disabled"
     """Never: a world that has ended flies on until all are reset."""
 
@@ -55,12 +55,12 @@ class Configuration:
     thrust_range: float = 0.6
     """Largest deviation from the hover thrust, as a share of it, at most 1. Not for rotor_vel."""
     action_delay: float = 0.0
-    """Time until an action takes effect, s; a multiple of the tick. Until the first one does, the
-    action is 0."""
+    """Time until an action takes effect, s; a multiple of the tick. Until the first action takes
+    effect, it is 0."""
     observation: Sequence[str] = DEFAULT_PARTS
     """Parts of an observation, names in `PARTS`."""
     history: int = 1
-    """Observations of how many steps are stacked, the newest first; zeros before the first."""
+    """Number of steps whose observations are stacked, the newest first; zeros before the first."""
     observation_noise: float | Mapping[str, float] = field(default=0.0, hash=False)
     """Standard deviation of Gaussian noise on all numbers of an observation, or by part."""
     stages: tuple[Stage, ...] = ()
@@ -80,7 +80,7 @@ class Configuration:
         """Check the options that `Sim` does not check.
 
         Raises:
-            ValueError: One is out of range; the message names it.
+            ValueError: An option is out of range; the message names it.
         """
         whole("n_drones", self.n_drones)
         whole("freq", self.freq)

@@ -112,7 +112,7 @@ class _Landing(_ReachPos):
 
 @dataclass(frozen=True)
 class _FigureEight(_ReachPos):
-    """Follow a vertical figure eight; further than 2 m from the origin along an axis is a fail."""
+    """Follow a vertical figure eight; more than 2 m from the origin along an axis is a failure."""
 
     pos: Bounds = ((-0.1, -0.1, 1.1), (0.1, 0.1, 1.3))
     vel: Bounds = ((-0.5, -0.5, -0.5), (0.5, 0.5, 0.5))
@@ -162,9 +162,9 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
             dynamics: A `Dynamics`.
             drone: A `Drone`, or the path of a drone's folder.
             freq: Actions per second; must divide 500.
-            device: Kind of JAX's device.
+            device: Kind of the JAX device.
             reset_randomization: Stage of the reset, in place of random positions and velocities.
-            **fields: Of the task.
+            **fields: Fields of the task.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -324,11 +324,11 @@ def register(prefix: str = "") -> None:
     """Register the environments with Gymnasium, so that scripts for Crazyflow find them.
 
     Args:
-        prefix: Of Crazyflow's ids.
+        prefix: Prefix of Crazyflow's ids.
 
     Raises:
-        ValueError: An id belongs to something else, as after an import of Crazyflow itself; none
-            has then been registered.
+        ValueError: An id belongs to something else, as after an import of Crazyflow itself; in that
+            case, none has been registered.
     """
     for name, env in _IDS.items():
         known = gymnasium.registry.get(f"{prefix}{name}")
@@ -340,13 +340,13 @@ def register(prefix: str = "") -> None:
 
 
 class NormalizeActions(VectorWrapper[Any, Any, Any, Any]):
-    """Actions from -1 to 1, which are clipped, in place of those of the environment."""
+    """Replaces the actions of an environment with actions from -1 to 1, which are clipped."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Wrap an environment whose actions have limits.
 
         Raises:
-            ValueError: They have none.
+            ValueError: The actions have no limits.
         """
         super().__init__(env)
         space = env.single_action_space

@@ -173,7 +173,7 @@ class Environment:
             key: As in `reset`.
 
         Raises:
-            ValueError: As `ended`.
+            ValueError: As for `ended`.
         """
         state = self.compiled.beginning.with_keys(key)
         return self.ended(state, jnp.ones(self.num_envs, bool))
@@ -217,7 +217,8 @@ class Environment:
         if delay:
             actions = jnp.split(data.plugins[EARLIER], self._older, axis=-1)
             actions = [action, *actions]
-            # The action before the last one that has become old enough is in force until it is.
+            # Until the action of `_older` - 1 steps ago is old enough, the one before it is in
+            # force.
             late = (data.core.steps % n < delay - (self._older - 1) * n)[..., None]
             action = jnp.where(late, actions[self._older], actions[self._older - 1])
         setter = getattr(functional, f"{self.action.control}_control")
@@ -244,7 +245,7 @@ class Environment:
 
         Args:
             data: Data of n worlds.
-            earlier: (n, M, size) observations of the step before, if there was one.
+            earlier: (n, M, size) observations of the previous step, if there was one.
             begins: (n,) bool, the worlds at the beginning of an episode.
         """
         motion, new = self.motion(data), begins[:, None, None]
@@ -298,7 +299,7 @@ class Environment:
             before: Data before the ticks.
             after: Data after them.
         """
-        ended = before.plugins[ENDED][:, 0, 0]  # in the step before
+        ended = before.plugins[ENDED][:, 0, 0]  # in the previous step
         after, reward, terminated, success = self._judged(before, after)
         late = after.core.steps[:, 0] >= self.max_episode_steps * self.config.ticks
         verdict = {TERMINATED: terminated, TRUNCATED: late, SUCCESS: success}
@@ -326,7 +327,7 @@ class _Compiled:
     """What an environment compiles, for pipelines of its simulation.
 
     Attributes:
-        pipelines: These pipelines.
+        pipelines: The pipelines.
         reset: `Environment.reset`.
         step: A step, after the actions have been stored in the data.
         program: The same on packed data, see `Sim.run`.

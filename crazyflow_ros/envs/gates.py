@@ -57,13 +57,14 @@ def gates_of(scene: str) -> Gates:
 class Race:
     """Fly through the gates of a scene in their order. Each metre towards the next is rewarded.
 
-    A gate adds 1. The floor, the frame of a gate, and being far away end the episode and cost 1.
+    A gate adds 1. Touching the floor or the frame of a gate, or being too far away, ends the
+    episode and costs 1.
 
     Attributes:
         seconds: Length of an episode.
         scene: Name or path of the MJCF scene, see `gates_of`.
         laps: Laps after which the task is completed.
-        height: Of the start, m.
+        height: Height of the start, m.
         spread: Half the sides of the box in which drones start, m.
         limit: Distance from the next gate at which the drone is lost, m.
         speed: Velocity of the goals, along the flight through the gates, m/s.

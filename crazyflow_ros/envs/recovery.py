@@ -23,8 +23,8 @@ class Recovery(Hover):
         spread: Half the sides of the box around it in which drones start, m.
         tolerance: Distance at which the drone counts as there, m.
         limit: Distance at which the drone is lost, m; that costs 1.
-        angle: Largest initial angle between the drone's z axis and the vertical, rad. Up to it, all
-            attitudes are equally probable; with pi, these are all that there are.
+        angle: Largest initial angle between the drone's z axis and the vertical, rad. All attitudes
+            within it are equally probable; pi includes every attitude.
         speed: Largest initial velocity along each axis, m/s.
         rate: Largest initial body rate about each axis, rad/s.
         rotor_vel: Smallest and largest initial speed of a rotor, RPM.
@@ -51,7 +51,7 @@ class Recovery(Hover):
 
     def begin(self, key: Array, n: int) -> Start | tuple[Array, Array]:
         """See `Task`."""
-        # One draw, because each is compiled by itself.
+        # A single draw, because each draw is compiled separately.
         draw = jax.random.uniform(key, (n, 16), minval=-1)
         pos, vel, ang_vel, angles, rotors = jnp.split(draw, [3, 6, 9, 12], axis=-1)
         point = jnp.tile(jnp.array(self.point), (n, 1))

@@ -25,7 +25,7 @@ class QuadrotorEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         Args:
             task: Task of the drones.
             render_mode: `rgb_array`, or None.
-            **options: See `Configuration`; not `autoreset`, because a user resets this one.
+            **options: See `Configuration`; not `autoreset`, because users reset this environment.
 
         Raises:
             ValueError: An argument is out of range; the message names it.

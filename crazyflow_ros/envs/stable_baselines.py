@@ -28,7 +28,7 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
             worlds: Built with `autoreset="same_step"`.
 
         Raises:
-            ValueError: It has another mode.
+            ValueError: Its `autoreset` has another value.
         """
         mode = worlds.environment.config.autoreset
         if mode != "same_step":
@@ -78,14 +78,14 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
         return self.worlds.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of the environment, once for each of these worlds."""
+        """Return an attribute of the environment, once for each world in `indices`."""
         return [getattr(self.worlds, attr_name)] * len(self._indices(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Set an attribute of the environment.
 
         Raises:
-            ValueError: Only of some worlds.
+            ValueError: `indices` leaves out some worlds.
         """
         self._all(attr_name, indices)
         setattr(self.worlds, attr_name, value)
@@ -96,7 +96,7 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
         """Call a method of the environment, which acts on all worlds.
 
         Raises:
-            ValueError: Only for some worlds.
+            ValueError: `indices` leaves out some worlds.
         """
         self._all(method_name, indices)
         result = getattr(self.worlds, method_name)(*method_args, **method_kwargs)

@@ -17,7 +17,7 @@ with extra("swarm"):
 
 
 class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type information
-    """The drones of one world as agents cf0, cf1 and so on, with a task each.
+    """The drones of one world as agents cf0, cf1 and so on, each with its own task.
 
     An episode ends for all of them: when one fails, or when all do their task.
 
@@ -34,7 +34,7 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
             task: Task of the drones.
             n_drones: Number of drones, at least 2.
             render_mode: `rgb_array`, or None.
-            **options: See `Configuration`; not `autoreset`, because a user resets this one.
+            **options: See `Configuration`; not `autoreset`, because users reset this environment.
 
         Raises:
             ValueError: An argument is out of range; the message names it.

@@ -92,7 +92,7 @@ class Task(Protocol):
 
 @runtime_checkable
 class Course(Task, Protocol):
-    """A task with one goal after the other."""
+    """A task with a sequence of goals."""
 
     def advance(self, before: Flight, after: Flight) -> Array:
         """Return the `origin` for the next step, (N, k)."""

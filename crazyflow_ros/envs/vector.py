@@ -86,7 +86,8 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Reset all worlds.
 
         Args:
-            seed: Seed of the random numbers, which make episodes reproducible. None continues them.
+            seed: Seed of the random numbers, which make episodes reproducible. None continues the
+                present ones.
             options: Not used.
 
         Returns:

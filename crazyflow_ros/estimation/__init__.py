@@ -1,4 +1,4 @@
-"""State estimation in JAX: what a drone believes, from what its sensors tell."""
+"""State estimation in JAX: a drone's estimate of its state from the readings of its sensors."""
 
 from crazyflow_ros.estimation.config import Estimator, Positioning
 

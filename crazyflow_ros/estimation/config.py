@@ -1,4 +1,4 @@
-"""What a state estimator measures."""
+"""The estimators, and what they measure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crazyflow_ros import limits
 
 
 class Estimator(StrEnum):
-    """What the controllers of a drone take for its state."""
+    """The source of the state that the controllers of a drone use."""
 
     none = "none"
     """The true state."""
@@ -20,7 +20,7 @@ class Estimator(StrEnum):
 
 @dataclass(frozen=True)
 class Positioning:
-    """From what a drone knows where it is, besides its gyroscope and accelerometer.
+    """Sources of a drone's position, besides its gyroscope and accelerometer.
 
     Raises:
         ValueError: An anchor is not three finite numbers, or they are too large.

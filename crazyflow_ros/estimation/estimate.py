@@ -1,4 +1,4 @@
-"""What drones believe about their state: the Kalman filter with all that it remembers."""
+"""Estimates of the drones' states: the Kalman filter with its whole memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from crazyflow_ros.on_device import on_device
 from crazyflow_ros.struct import Struct, static_field
 
 EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
-"""Errors that the firmware expects of poses from outside, m and rad."""
+"""Errors that the firmware expects of external poses, m and rad."""
 DISTANCE_STD = 0.25
 """Error that the firmware expects of distances to anchors, m."""
 N_EXTERNAL = 10
@@ -46,7 +46,7 @@ N_EXTERNAL = 10
 Parts = dict[str, tuple[Array, ...]]
 """Components of the arrays of an `Estimate`, by name."""
 Measure = Callable[[Belief], list[Measurement]]
-"""Returns what is measured at once, given the belief before."""
+"""Returns the measurements to process together, given the previous belief."""
 
 _RANGE_RATE = 40  # Hz, of the distance sensor
 _TRIANGLE = [(i, j) for i in range(N) for j in range(i, N)]
@@ -56,7 +56,7 @@ _WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 class Estimate(Struct):
     """Belief of each drone's filter, and its memory. The filter starts where `quat` is zero.
 
-    It starts with the true state, as if it had run for long.
+    It starts with the true state, as if it had run for a long time.
     """
 
     pos: Array
@@ -73,12 +73,13 @@ class Estimate(Struct):
     initial: Array
     """(N, M, 4) position [m] and yaw [rad] at which the filter starts again when it is lost."""
     external: Array
-    """(N, M, 10) latest pose from outside: position [m], attitude (zeros without), their standard
+    """(N, M, 10) latest external pose: position [m], attitude (zeros if unknown), their standard
     deviations [m, rad], and a number; the pose is measured once after the number has changed."""
     taken: Array
     """(N, M, 1) number of the latest pose that was measured."""
     seen: Array
-    """(N, M, 10) true position, attitude and velocity at the last prediction; zeros without."""
+    """(N, M, 10) true position, attitude and velocity at the last prediction; zeros before the
+    first."""
     errors: Array
     """(N, M, 10) `Errors`."""
     noise: Array
@@ -143,7 +144,7 @@ class Estimate(Struct):
         """
         steps = jnp.broadcast_to(steps, flies.shape)
         parts = {name: split(getattr(self, name)) for name in self._leaves}
-        # Poses from outside change between ticks, if there are any.
+        # External poses change between ticks, if there are any.
         given = {} if self.positioning.external else {"external": parts.pop("external")}
         fresh, due = _is_zero(parts["quat"]), steps % self.period == 0
 
@@ -224,7 +225,7 @@ class Estimate(Struct):
         if has.range:
             rot = rotation_matrix(now.quat)
             value, is_seen = readings.height(now.pos, rot, errors.range, random)
-            # So often that the mean rate is that of the sensor.
+            # As often as the mean rate of the sensor requires.
             is_seen &= (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
             heard = heard._replace(range=(value, is_seen))
         if has.flow:
@@ -257,7 +258,7 @@ class Estimate(Struct):
 
     @staticmethod
     def _told(belief: Belief, external: tuple[Array, ...], taken: Array) -> Belief:
-        """Return the belief after a pose from outside, if there is a new one."""
+        """Return the belief after an external pose, if there is a new one."""
         is_new = external[-1] != taken
         x, y, z, *quat, pos_std, quat_std, _ = external
         has_attitude = is_new & ~_is_zero(tuple(quat))
@@ -291,7 +292,7 @@ def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class _Heard(NamedTuple):
-    """Readings of the instruments; None of those that a drone does not have."""
+    """Readings of the instruments; None for instruments that a drone does not have."""
 
     gyro: Vec3
     acc: Vec3
@@ -305,7 +306,7 @@ class _Heard(NamedTuple):
 
 
 def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
-    """Return one of some points (n, 3) for each drone, whose turn it is."""
+    """Return for each drone the point whose turn it is, of the points (n, 3)."""
     x, y, z = (
         reduce(
             jnp.add, (jnp.where(turn == i, p[k], 0.0).astype(dtype) for i, p in enumerate(points))
@@ -316,7 +317,7 @@ def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
 
 
 def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float) -> list[Measure]:
-    """Return what measures a pose: three coordinates, then the attitude."""
+    """Return the measurements of a pose: three coordinates, then the attitude."""
 
     def coordinate(axis: int, belief: Belief) -> list[Measurement]:
         return [kalman.coordinate(belief, axis, pos[axis], pos_std)]
@@ -359,7 +360,7 @@ def _is_zero(components: tuple[Array, ...]) -> Array:
 
 
 def _where(condition: Array, new: Parts, old: Parts) -> Parts:
-    """Return the components of `new`, those of `old` where the condition does not hold."""
+    """Return the components of `new` where the condition holds, those of `old` elsewhere."""
     return {
         name: tuple(jnp.where(condition, x, y) for x, y in zip(part, old[name]))
         for name, part in new.items()

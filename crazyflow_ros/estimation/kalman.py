@@ -34,17 +34,17 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.kernels import apart
 
 GRAVITY = 9.81
-"""Of the filter, m/s^2."""
+"""Gravity that the filter assumes, m/s^2."""
 PREDICTION_RATE = 100
 """Predictions per second; in between, the estimate stays as it is."""
 N = 9
-"""Numbers that are estimated."""
+"""Number of estimated quantities."""
 PIXELS_PER_RADIAN = 35.0 / 0.71674
-"""Of the flow deck's camera."""
+"""Resolution of the flow deck's camera."""
 
 T = TypeVar("T")
 Row: TypeAlias = dict[int, Array | float]
-"""A sparse row: its numbers by column."""
+"""A sparse row of a matrix: its numbers by column."""
 
 _POS, _VEL, _ERROR = range(3), range(3, 6), range(6, 9)
 _Z = 2
@@ -55,7 +55,7 @@ _REVERSION = 1e-3  # of the attitude of a drone on the floor to its initial one,
 _INITIAL_STD = (100.0, 100.0, 1.0, *[0.01] * 6)  # m, m/s, rad
 _MOST, _LEAST = 100.0, 1e-6  # of covariances, and of variances
 _SETTLES = 1e-4  # rad, the smallest attitude error that is moved into the attitude
-_MOST_POS, _MOST_VEL = 100.0, 10.0  # m, m/s; beyond, the filter starts again
+_MOST_POS, _MOST_VEL = 100.0, 10.0  # m, m/s; beyond these, the filter starts again
 
 _LOWEST = 0.1  # m, height in the model of the flow, which is singular on the floor
 _FLOW_STD = 0.2  # pixels
@@ -121,7 +121,7 @@ def predicted(
         gyro: Mean angular velocity in the step, body frame, rad/s.
         acc: Mean specific force in the step, body frame, m/s^2.
         dt: Time step, s.
-        flies: Where the drone flies. There, thrust is its only specific force.
+        flies: Whether the drone flies. If so, thrust is its only specific force.
         initial: Attitude to which that of a drone on the floor reverts slowly.
     """
     rows = apart(_transition, belief.vel, rot, gyro, dt)
@@ -218,7 +218,7 @@ def distance(belief: Belief, anchor: Vec3, value: Array, std: Array | float) -> 
 def height(belief: Belief, rot: Matrix3, value: Array, valid: Array | bool = True) -> Measurement:
     """Return the measurement of the distance to the floor [m] along the body's z axis."""
     upright = rot[2][2]
-    tilts = upright < cos(_CONE)  # else the nearest point of the floor is in view
+    tilts = upright < cos(_CONE)  # otherwise the nearest point of the floor is in view
     tilt = jnp.arccos(jnp.where(tilts, jnp.maximum(upright, 0.0), 0.5)) - _CONE
     slope = jnp.where(tilts, 1 / jnp.cos(tilt), 1.0)
     growth = log(_FAR_STD / _NEAR_STD) / (_FAR - _NEAR)

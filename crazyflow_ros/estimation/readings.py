@@ -1,6 +1,6 @@
-"""Readings of a Crazyflie's instruments, for its estimator: what they measure, and their errors.
+"""Readings of a Crazyflie's instruments for its estimator, with their errors.
 
-The errors are those of `drones.instruments`, as they are left after the firmware's calibration at
+The errors are those of `drones.instruments`, as they remain after the firmware's calibration at
 rest. Components are arrays of one shape, one number for each drone.
 """
 
@@ -38,10 +38,10 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.estimation.kalman import GRAVITY, PIXELS_PER_RADIAN
 
-_CALIBRATION = 0.512  # s over which the firmware takes the mean of the gyroscope at rest
+_CALIBRATION = 0.512  # s over which the firmware averages the gyroscope at rest
 _FARTHEST = 4.0  # m, of the range sensor
 FLOW_COUNT = 0.1  # pixels, resolution of the flow sensor
-UPRIGHT = 0.1  # least cosine of the tilt at which the floor is in view
+UPRIGHT = 0.1  # minimum cosine of the tilt at which the floor is in view
 
 
 class Random:
@@ -81,12 +81,12 @@ class Random:
         return found[:count]
 
     def vector(self, dtype: np.dtype) -> Vec3:
-        """Return three of them."""
+        """Return vectors of three standard normal numbers."""
         x, y, z = self.normal(3, dtype)
         return (x, y, z)
 
     def _uniform(self, dtype: np.dtype) -> Array:
-        """Return numbers between 0 and 1, but neither."""
+        """Return numbers strictly between 0 and 1."""
         self.state = self.state + self._step
         return ((_mixed(self.state) >> 8).astype(dtype) + 0.5) * 2.0**-24
 
@@ -111,7 +111,8 @@ class Errors(NamedTuple):
     @classmethod
     def drawn(cls, random: Random, dtype: np.dtype) -> Errors:
         """Return random errors."""
-        # The calibration at rest removes the bias of the gyroscope but for the noise in its mean.
+        # The calibration at rest removes the bias of the gyroscope except for the noise in its
+        # mean.
         left = float(np.max(BMI088_GYRO.density)) / sqrt(_CALIBRATION)
         return cls(
             scale(random.vector(dtype), left),
@@ -128,7 +129,7 @@ class Errors(NamedTuple):
 
     @property
     def numbers(self) -> tuple[Array, ...]:
-        """All of them, in ten component arrays."""
+        """All errors, in ten component arrays."""
         return (*self.gyro, *self.gyro_scale, *self.acc, self.range)
 
 

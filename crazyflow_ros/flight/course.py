@@ -14,7 +14,7 @@ from crazyflow_ros.flight.profile import Profile, State
 AXES = 4
 """Number of axes: x, y, z [m, world frame] and yaw [rad]."""
 ORDER = 8
-"""Number of coefficients of a polynomial, in rising powers of time."""
+"""Number of coefficients of a polynomial, in ascending powers of time."""
 
 Piece = tuple[float, Sequence[float]]
 """Duration [s] and at most `ORDER` coefficients, in seconds since the piece began."""
@@ -52,7 +52,7 @@ class Course:
     """
 
     times: np.ndarray
-    """(4, K) start of each piece [s], rising from 0; infinite for pieces that an axis lacks."""
+    """(4, K) start of each piece [s], increasing from 0; infinite for pieces that an axis lacks."""
     coefficients: np.ndarray
     """(4, K, 8) coefficients of each piece, in seconds since the piece began."""
     end: float

@@ -25,7 +25,7 @@ _SLOW = 1e-3  # m/s, below which any turn rate is allowed
 
 
 def to_pose(start: Reference, pos: Sequence[float], yaw: float, envelope: Envelope) -> Course:
-    """Fly to a position from any motion, and turn to a heading the short way.
+    """Fly to a position from any motion, and take the shorter turn to a heading.
 
     Args:
         start: Present motion.
@@ -120,7 +120,7 @@ def _turning(envelope: Envelope) -> Bounds:
 
 
 def _bounds_to(axes: Sequence[State], goals: Sequence[float], envelope: Envelope) -> list[Bounds]:
-    """Return bounds of each axis that together keep those of the envelope on a straight way."""
+    """Return bounds for each axis that together respect the envelope along a straight line."""
     level, upright, turning = _level(envelope), _upright(envelope), _turning(envelope)
     gaps = [goal - axis.pos for axis, goal in zip(axes, goals)]
     away, up = hypot(*gaps[:2]), abs(gaps[2])

@@ -242,10 +242,10 @@ def _check_velocity(velocity: float, duration: float) -> None:
 
 
 def _turning(start: Reference) -> Reference:
-    """Return a motion whose turn goes on as in the firmware.
+    """Return a motion whose turn continues as in the firmware.
 
-    It takes the body rate about z for the yaw rate, which is larger if the drone is tilted, and no
-    acceleration.
+    The firmware uses the body rate about z as the yaw rate, although that is larger if the drone is
+    tilted, and assumes no acceleration.
     """
     thrust = start.acc[:3] + _UP
     upright = float(thrust[2] / max(np.linalg.norm(thrust), _NO_THRUST))
@@ -253,7 +253,7 @@ def _turning(start: Reference) -> Reference:
 
 
 def _clear(height: float, rules: Rules) -> tuple[float, str]:
-    """Return a height clear of the floor, and a note if it is another one."""
+    """Return a height clear of the floor, and a note if it differs from the given one."""
     lowest = rules.rest_height + CLEARANCE
     note = f"stays at {lowest:.2f} m, clear of the floor" if height < lowest else ""
     return max(height, lowest), note

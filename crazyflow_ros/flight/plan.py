@@ -86,11 +86,11 @@ class Rules:
     auto_arm: bool
     exact_durations: bool = False
     recovers: bool = False
-    """Whether a drone that is upside down in the air may turn back, as a policy can, and has not
-    crashed before it touches something."""
+    """Whether a drone that is upside down in the air may recover, as with a policy, so that it
+    counts as crashed only when it touches something."""
 
     def bounds(self, duration: float) -> Envelope:
-        """Return the bounds of a flight that has to take a time [s], or 0 if it is free."""
+        """Return the bounds of a flight with a required duration [s]; 0 for any duration."""
         return UNBOUNDED if self.exact_durations and duration > 0 else self.envelope
 
     @classmethod
@@ -131,7 +131,7 @@ class Start:
 class Attitude(NamedTuple):
     """Constant roll and pitch, or their rates, with a turning heading, for the attitude controller.
 
-    A controller that knows no rate modes levels the axes of rates, as the firmware's Mellinger.
+    A controller without rate modes levels these axes, like the firmware's Mellinger controller.
     """
 
     roll: float
@@ -172,7 +172,7 @@ class Plan:
     attitude: Attitude | None = None
     during: FlightState = FlightState.flying
     after: FlightState = FlightState.flying
-    """State from the end of the course on. The rotors stop in states that stand."""
+    """State from the end of the course on. The rotors stop if the state `stands`."""
     begin_ns: int | None = None
     """Start time of the course; None if it starts when the setpoint takes effect."""
     timeout: float = inf

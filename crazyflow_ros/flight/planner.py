@@ -56,7 +56,7 @@ def to_rest_at(
     Args:
         start: Present motion.
         pos: (3,) m, world frame.
-        yaw: rad; the drone turns the short way.
+        yaw: rad; the drone takes the shorter turn.
         duration: s; 0 is as fast as the envelope allows.
         envelope: Bounds.
     """
@@ -74,7 +74,7 @@ def straight_to(
     Args:
         start: Present motion.
         pos: (3,) m, world frame.
-        yaw: rad; the drone turns the short way, at a constant rate.
+        yaw: rad; the drone takes the shorter turn, at a constant rate.
         duration: s; longer if the envelope requires it.
         envelope: Bounds.
     """

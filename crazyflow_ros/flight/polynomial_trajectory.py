@@ -31,12 +31,13 @@ _FROM_END = np.array([[(-1) ** j * comb(k, j) for j in range(ORDER)] for k in ra
 
 @dataclass(frozen=True)
 class PolynomialTrajectory:
-    """An uploaded trajectory: pieces of degree 7, in a frame of its own."""
+    """An uploaded trajectory: pieces of degree 7, in its own frame."""
 
     durations: ArrayLike
     """(K,) s, positive."""
     coefficients: ArrayLike
-    """(K, 4, 8) of x, y, z [m], yaw [rad]; rising powers of the seconds since each piece began."""
+    """(K, 4, 8) of x, y, z [m], yaw [rad]; ascending powers of the seconds since each piece
+    began."""
 
     def __post_init__(self) -> None:
         n = np.size(self.durations)
@@ -57,8 +58,8 @@ class PolynomialTrajectory:
         It begins with x, y, z [mm] and yaw [0.1 degrees] of its start, of 16 bits each, little
         endian. A piece is a byte with the kind of each axis (2 bits each, x lowest: constant or a
         Bezier curve of degree 1, 3 or 7), its duration [ms, 16 bits], and the control points of
-        each axis in turn, without the first one, where the piece before ended. A piece with a
-        duration of 0 is the end.
+        each axis in turn, without the first one, which is the end of the previous piece. A piece
+        with a duration of 0 is the end.
 
         Args:
             data: Bytes, for example of a trajectory memory.
@@ -144,7 +145,7 @@ def checked_timescale(timescale: float) -> float:
 
 
 def _bezier(points: Sequence[int], duration: float) -> np.ndarray:
-    """Return the coefficients, in rising powers of time, of a Bezier curve."""
+    """Return the coefficients, in ascending powers of time, of a Bezier curve."""
     powers = range(len(points))
     return np.array(
         [comb(powers[-1], k) * np.diff(points, k)[0] / duration**k for k in powers], float

@@ -19,7 +19,7 @@ from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, StateSetpoint, n
 LAPSE_MARGIN = 0.1
 """Time [s] for which a course at a velocity continues after it has lapsed."""
 _TAKEOFF_TOLERANCE = 0.01  # m below the height of a takeoff, at which it is complete
-_ABOVE = 0.01  # m and m/s across, within which a drone is above its goal
+_ABOVE = 0.01  # m and m/s, horizontally, within which a drone is above its goal
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pose(StateSetpoint):
         yaw = float(reference.pos[3]) if isnan(self.yaw) else self.yaw
         clear = rules.rest_height + CLEARANCE
         lands = z < rules.rest_height + TOUCHDOWN
-        # A drone that is above its goal already goes on down when the pose is repeated.
+        # A drone that is already above its goal continues to descend when the pose is repeated.
         above = not start.state.stands and _is_above(reference, x, y)
         lowest = rules.rest_height if above else clear
         course = to_pose(reference, (x, y, max(z, lowest)), yaw, envelope)

@@ -139,7 +139,7 @@ class AltitudeHold(StateSetpoint, Streamed):
 
 @dataclass(frozen=True)
 class HoverOn(Brake, Streamed):
-    """Come to rest, and wait there for the next streamed setpoint; follows what holds a height."""
+    """Come to rest, and wait there for the next setpoint; follows setpoints that hold a height."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ class AttitudeThrust(AttitudeSetpoint):
         return LevelOut(self.thrust)
 
     def check(self, control: Control) -> None:
-        """Raise ValueError also if rates are to be followed by drones in attitude control."""
+        """Also raise ValueError if drones in attitude control are given rates."""
         super().check(control)
         if self.has_rates and control is Control.attitude:
             raise ValueError("roll and pitch rates need control=state, the drones have attitude")

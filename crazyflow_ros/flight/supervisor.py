@@ -18,7 +18,7 @@ EMPTY = 3.0
 """Voltage under load [V] below which a Crazyflie's battery is empty and its firmware shuts down."""
 
 _ON_ITS_SIDE = 0.5  # cosine of the tilt: 60 degrees
-_TOUCHES = 0.05  # least force of a contact, as a share of the weight
+_TOUCHES = 0.05  # minimum force of a contact, as a share of the weight
 _IN_THE_AIR = 0.05  # m above the resting height
 _SLOW = 0.05  # m/s
 _TOUCHED = "touched"  # condition: it touched something since the last check
@@ -40,7 +40,7 @@ class FlightEvent:
 
 @dataclass(frozen=True)
 class Observation:
-    """All drones at one instant, one row each: the truth, except for what they believe."""
+    """All drones at one instant, one row each: the true state, except for the estimates."""
 
     time_ns: int
     names: Sequence[str]
@@ -55,10 +55,10 @@ class Observation:
     battery: np.ndarray | None
     """(M, 3) voltage, current and charge drawn; None without batteries."""
     believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    """Position, attitude and velocity as the drones believe; None where they know them."""
+    """Estimated position, attitude and velocity; None if the drones know the true ones."""
 
     def start(self, i: int) -> Start:
-        """Return the motion of a drone, as it believes, from which it plans."""
+        """Return the motion from which a drone plans: the estimate, if there is one."""
         at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))

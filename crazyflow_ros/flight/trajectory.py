@@ -24,7 +24,8 @@ class Trajectory(StateSetpoint):
     """
 
     times_ns: ArrayLike
-    """(K,) ns since the trajectory's start, rising. Before the first one, the drone flies there."""
+    """(K,) ns since the trajectory's start, increasing. Before the first one, the drone flies
+    there."""
     pos: ArrayLike
     """(K, 3) m, world frame."""
     yaw: ArrayLike
@@ -97,11 +98,11 @@ def _quintic(before: np.ndarray, after: np.ndarray, duration: ArrayLike) -> np.n
 
     Args:
         before: (..., 3, k) value, first and second derivative at time 0.
-        after: (..., 3, k) the same at time `duration`.
+        after: (..., 3, k) value, first and second derivative at time `duration`.
         duration: (...) s.
 
     Returns:
-        (..., 6, k) coefficients in rising powers of time.
+        (..., 6, k) coefficients in ascending powers of time.
     """
     scale = np.power.outer(np.asarray(duration, float), np.arange(6))[..., None]
     p0, v0, a0 = np.moveaxis(before * scale[..., :3, :], -2, 0)

@@ -16,7 +16,7 @@ from crazyflow_ros.identification.flight import read_flight
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Identify; exit with 1 if files or flights are not fit for it."""
+    """Identify the models; exit with 1 if the files or flights are unsuitable."""
     parser = argparse.ArgumentParser(
         prog="identify", description="Fit the so_rpy models of a drone to recorded flights."
     )

@@ -26,9 +26,9 @@ from crazyflow_ros.identification.residuals import (
 )
 
 _MOST_UNCERTAIN = 0.5  # standard deviation of a parameter, as a part of its value
-_LEAST_VARIANCE = 1e-24  # of residuals, which are rounding errors then
-_RANGE = 6.0  # of the logarithm of a parameter, to both sides of where the search begins
-_AT_REST = {  # where the search begins; absolute values
+_LEAST_VARIANCE = 1e-24  # of residuals; smaller ones are rounding errors
+_RANGE = 6.0  # of the logarithm of a parameter, on both sides of the initial guess
+_AT_REST = {  # initial guesses; absolute values
     "rpy_coef": 100.0,
     "rpy_rates_coef": 15.0,
     "cmd_rpy_coef": 100.0,
@@ -43,9 +43,9 @@ class Fit:
     """Parameters of the rotation, or of the translation of a model."""
 
     values: dict[str, np.ndarray]
-    """By name; (2,) of roll and pitch, and of yaw; or (1,)."""
+    """Values by name: (2,) for roll and pitch, and for yaw; or (1,)."""
     deviations: dict[str, np.ndarray]
-    """Their standard deviations, by the residuals, as if those were independent."""
+    """Standard deviations of the parameters, from the residuals as if these were independent."""
     rms: float
     """Root mean square of the residuals, rad or m."""
 
@@ -65,7 +65,7 @@ def identify(flights: Sequence[Flight], drone: str) -> dict[str, Fit]:
 
     Args:
         flights: Recorded in the air, away from the floor and from obstacles.
-        drone: Name of the drone that has the mass, or path of its folder.
+        drone: Name of the drone with the mass, or path of its folder.
 
     Returns:
         `rotation`, and the translation by the name of each fitted model.
@@ -92,7 +92,7 @@ def rms_of(fits: dict[str, Fit], flights: Sequence[Flight], drone: str) -> dict[
     Args:
         fits: Results of `identify`.
         flights: The other flights.
-        drone: As of `identify`.
+        drone: As for `identify`.
     """
     with jax.enable_x64(True):
         found = {}

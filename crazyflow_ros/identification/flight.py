@@ -28,7 +28,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Flight:
-    """Samples of one flight, of which each command holds until the next sample."""
+    """Samples of one flight. Each command holds until the next sample."""
 
     time: np.ndarray
     """(n,) s, increasing."""
@@ -95,7 +95,7 @@ def read_flight(path: str | Path, drone: str = "cf0") -> Flight:
     Raises:
         OSError: The file cannot be read.
         ValueError: It is not such a file, or not such a flight.
-        ModuleNotFoundError: What reads MCAP is not installed.
+        ModuleNotFoundError: The package that reads MCAP is not installed.
     """
     readers = {".npz": _read_npz, ".csv": _read_csv}
     suffix = Path(path).suffix.lower()

@@ -20,12 +20,12 @@ from crazyflow_ros.dynamics.components import BodyState, no_wrench, split, stack
 from crazyflow_ros.identification.flight import Flight
 
 WINDOW = 1.0
-"""s, after which a simulated position starts again from the recorded one."""
+"""Time [s] after which a simulated position starts again from the recorded one."""
 _SUBSTEP = 0.005  # s, longest step of the integration of an attitude
 _SHORTEST = 10  # samples of a window
 
 ROTATION = ("rpy_coef", "rpy_rates_coef", "cmd_rpy_coef")
-"""Each twice: of roll and pitch, and of yaw."""
+"""Each has two values: for roll and pitch, and for yaw."""
 TRANSLATION = {
     Dynamics.so_rpy: ("cmd_f_coef",),
     Dynamics.so_rpy_rotor: ("cmd_f_coef", "thrust_dyn_coef"),
@@ -46,7 +46,7 @@ def rotation_error(flight: Flight) -> Residuals:
     """Return the errors of roll, pitch and yaw [rad], simulated from the commands alone.
 
     They are a function of (6,) logarithms of the parameters `ROTATION`. The first second is left
-    out: the initial rates, of which the samples tell little, decay in it.
+    out: the initial rates, about which the samples say little, decay in it.
 
     Args:
         flight: The recorded flight.
@@ -63,7 +63,8 @@ def translation_error(model: Dynamics, mass: float, flight: Flight) -> Residuals
     """Return the errors of the position [m], simulated in windows with the recorded attitude.
 
     They are a function of the logarithms of the model's parameters in `TRANSLATION`. Straight lines
-    at constant speed are subtracted, for initial positions and velocities are not known exactly.
+    at constant speed are subtracted, because initial positions and velocities are not known
+    exactly.
 
     Args:
         model: One of `TRANSLATION`.

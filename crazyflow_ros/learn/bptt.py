@@ -3,9 +3,9 @@
 All drones fly `horizon` actions from where the last update left them, and the policy follows the
 exact gradient of their mean cost. Short windows keep the gradient from exploding (Xu et al.,
 "Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022,
-https://arxiv.org/abs/2204.07137); we need none of their critics, because our costs contain the
-velocity at which to fly to the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control
-From Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.15979.
+https://arxiv.org/abs/2204.07137); their critics are not needed here, because the costs contain the
+velocity at which to fly to the goal. For quadrotors: Heeg et al., "Learning Quadrotor Control From
+Visual Features Using Differentiable Simulation", https://arxiv.org/abs/2410.15979.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class BpttSettings(Settings):
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
 def bounded(x: Array, most: float) -> Array:
-    """Return the vectors (N, k) themselves; the norm of the gradient of each is at most `most`.
+    """Return the vectors (N, k) unchanged, but limit the norm of the gradient of each to `most`.
 
-    The gradient of a drone that turns faster and faster grows without limit. Without a bound, that
-    of one such drone would hide those of all others.
+    The gradient of a drone that turns faster and faster grows without limit. Without a bound, the
+    gradient of one such drone would mask those of all others.
     """
     del most
     return x
@@ -86,13 +86,13 @@ class Bptt:
         """Prepare a training.
 
         Args:
-            env: The environment, or a batch of drones that has costs of its own.
+            env: The environment, or a batch of drones with its own costs.
             settings: Size and rates of the training.
             cost: Cost of a step in the environment; None for its reward, times -1, if that has a
                 gradient.
 
         Raises:
-            ValueError: The environment is not one to learn in, see `Worlds`.
+            ValueError: The environment is not suitable for learning, see `Worlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
         sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
@@ -123,7 +123,7 @@ class Bptt:
             after, step = self.worlds.step(state, action)
             return after, step.cost.mean()
 
-        # To compute a step again takes less time than to compile what stores its parts.
+        # Computing a step again takes less time than compiling code that stores its parts.
         fly = jax.checkpoint(fly, prevent_cse=False)
         state, costs = jax.lax.scan(fly, state, None, length=self.settings.horizon)
         return costs.mean(), state
@@ -132,7 +132,7 @@ class Bptt:
         """See `Learner`."""
         slope = jax.value_and_grad(self.cost, has_aux=True)
         (cost, state), gradient = slope(now.weights, now.worlds)
-        # That of a drone that turns faster and faster may overflow.
+        # The gradient of a drone that turns faster and faster may overflow.
         gradient = jnp.where(jnp.isfinite(gradient).all(), gradient, 0.0)
         change, optimizer = self._optimizer.update(gradient, now.optimizer)
         state = self.worlds.ended(state, inputs)

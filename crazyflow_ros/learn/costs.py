@@ -15,7 +15,7 @@ from jax import Array
 from crazyflow_ros.policy.observation import Motion
 
 Cost = Callable[[Motion, Motion], Array]
-"""From the motion of N drones before and after a step to their costs, (N,)."""
+"""Maps the motion of N drones before and after a step to their costs, (N,)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Approach:
         slip: Cost of a difference of 1 m/s from the velocity of the approach.
         smooth: Distance [m] below which the cost of distance becomes quadratic.
         low: Cost of a metre below `clearance`. The end of an episode on the floor has no gradient,
-            so that without it drones that turn fast towards their goals fall onto the floor.
+            so that without this cost, drones that turn quickly towards their goals fall onto the
+            floor.
         clearance: Height above the floor, m.
     """
 
@@ -61,7 +62,7 @@ class Approach:
 
 @dataclass(frozen=True)
 class Descent:
-    """Come down onto the goal: above it soon, and onto it slowly.
+    """Descend onto the goal: reach the line above it soon, and come down slowly.
 
     Attributes:
         speed: Velocity downwards on the glide path, m/s.
@@ -96,8 +97,8 @@ class Passage:
     """Fly through one goal after the other, each at the velocity of the goal.
 
     The drone is to fly towards a point on the line through the goal, along the goal's velocity. The
-    point is ahead of the drone by a third of the distance to the goal, and `ahead`. Near the goal,
-    the distance from that line costs, too.
+    point is ahead of the drone by a third of the distance to the goal plus `ahead`. Near the goal,
+    the distance from that line is also a cost.
 
     Attributes:
         ahead: m.

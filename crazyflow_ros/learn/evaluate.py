@@ -81,10 +81,10 @@ def evaluate(
 
     Args:
         policy: The policy.
-        task: What it has to do.
+        task: Task that it has to complete.
         starts: Number of flights.
-        seconds: Their longest duration; None for that of the task's episodes.
-        seed: Of the starts.
+        seconds: Maximum duration of a flight; None for that of the task's episodes.
+        seed: Seed of the starts.
         freq: Physics ticks per second; the policy's rate must divide it.
 
     Raises:

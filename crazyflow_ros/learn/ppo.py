@@ -2,8 +2,8 @@
 
 Schulman et al., "Proximal Policy Optimization Algorithms", https://arxiv.org/abs/1707.06347, and
 "High-Dimensional Continuous Control Using Generalized Advantage Estimation",
-https://arxiv.org/abs/1506.02438. Equations (n) below are those of these papers. The physics is not
-differentiated.
+https://arxiv.org/abs/1506.02438. Numbers in parentheses below are those of equations in these
+papers. The physics is not differentiated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PpoSettings(Settings):
     """Largest change of the ratio of probabilities that is rewarded."""
     value_weight: float = 0.5
     bound_weight: float = 0.1
-    """Of the squares by which mean actions leave the range of actions."""
+    """Weight of the squared amounts by which mean actions leave the range of actions."""
     deviation: float = 0.6
     """Standard deviation of the actions in the first update."""
     final_deviation: float = 0.06
@@ -85,7 +85,7 @@ class Samples(NamedTuple):
     log_probability: Array
     value: Array
     cost: Array
-    """Of a step, without what comes after."""
+    """Cost of the step alone, without those that follow."""
     reward: Array
     ended: Array
     """Bool: nothing of value follows."""
@@ -141,9 +141,10 @@ def advantages(
         value: (T, N) of the states before the rewards.
         last_value: (N,) of the state after the last one.
         ended: (T, N) bool, whether no value follows the reward.
-        late: (T, N) bool, whether the episode ends, but the next state would have been of value. It
-            is that before the next reward, for the next step does no more than begin an episode.
-        discount: Of each step.
+        late: (T, N) bool, whether the episode ends, but the next state would have been of value.
+            That state is the one before the next reward, because the next step only begins an
+            episode.
+        discount: Discount of each step.
         trace: Lambda.
 
     Returns:
@@ -162,11 +163,11 @@ def advantages(
 
 
 def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
-    """Return (7) of the first paper, sample by sample: to be maximised.
+    """Return (7) of the first paper, which is to be maximised, sample by sample.
 
     Args:
-        ratio: Probability of the action now, over that when it was taken.
-        advantage: Of the action.
+        ratio: Present probability of the action divided by the probability when it was taken.
+        advantage: Advantage of the action.
         clip: Epsilon.
     """
     bounded = jnp.clip(ratio, 1 - clip, 1 + clip)
@@ -185,14 +186,15 @@ class Ppo:
         """Prepare a training.
 
         Args:
-            env: The environment, or a batch of drones that has costs of its own.
+            env: The environment, or a batch of drones with its own costs.
             settings: Size and rates of the training.
             cost: Cost of a step in the environment; None for its reward, times -1. With a cost, a
-                drone whose episode ends without success counts as if it had the worst one for ever.
+                drone whose episode ends without success counts as if it had the worst cost for
+                ever.
 
         Raises:
             ValueError: The number of drones is not a multiple of the minibatches, or the
-                environment is not one to learn in, see `Worlds`.
+                environment is not suitable for learning, see `Worlds`.
         """
         self.settings, self.worlds = settings, batch(env, cost, settings.scales)
         if self.worlds.n % settings.minibatches:
@@ -227,8 +229,8 @@ class Ppo:
     def deviation(self, updates: Array) -> Array:
         """Return the standard deviation of the actions after a number of updates.
 
-        It is no weight to be learned: noise costs at once what it teaches later, so that a learned
-        deviation falls before the drone can fly.
+        It is not a learned weight: noise has a cost at once and a benefit only later, so that a
+        learned deviation falls before the drone can fly.
         """
         s = self.settings
         return s.deviation * (s.final_deviation / s.deviation) ** (updates / s.updates)
@@ -238,7 +240,7 @@ class Ppo:
     ) -> tuple[Any, Samples]:
         """Return the samples of a horizon.
 
-        Rewards are scaled so that a constant one has its own value.
+        Rewards are scaled so that the value of a constant reward is that reward.
         """
 
         def fly(state: Any, noise: Array) -> tuple[Any, Samples]:

@@ -1,7 +1,7 @@
 """Drones that hover, as the equations of motion alone: the fastest to compile.
 
 Most of a short training is compilation. `QuickHover` is the environment of the task `hover` without
-all that an `Environment` could do besides, and compiles in two thirds of its time.
+the other features of an `Environment`, and compiles in two thirds of the time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class QuickHover:
 
         Args:
             n: Number of drones.
-            parts: Of the observation.
+            parts: Parts of the observation.
             drone: A `Drone`, or the path of a drone's folder.
             freq: Actions per second, of which each is one step of the integrator.
             cost: Cost of a step.
@@ -75,7 +75,7 @@ class QuickHover:
     def begin(self, seed: int, spread: Spread) -> State:
         """See `Batch`. The other functions fly the drones that were drawn here last.
 
-        Drones and beginnings are no part of the state, because the gradient stores the state of
+        Drones and beginnings are not part of the state, because the gradient stores the state of
         each step.
         """
         rng, shape = np.random.default_rng([seed, 3]), (_BEGINNINGS, self.n)
@@ -102,7 +102,7 @@ class QuickHover:
         return self.observation(self._motion(state)) / self.scale
 
     def step(self, state: State, action: Array) -> tuple[State, Step]:
-        """See `Batch`. Lost drones fly on until `ended` is called, which gradients learn better."""
+        """See `Batch`. Lost drones fly on until `ended` is called, which suits gradients better."""
         action = jnp.clip(action, -1, 1)
         x = split(state.body)
         body = BodyState(x[:3], x[3:7], x[7:10], x[10:13], x[13:])  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ class QuickHover:
         return after, Step(cost, lost, lost, no, no)
 
     def ended(self, state: State, worlds: Array) -> State:
-        """See `Batch`. These drones and those that are lost begin at once."""
+        """See `Batch`. These drones and those that are lost begin an episode at once."""
         begins = (worlds | self._lost(state))[:, None]
         body = self._beginnings[state.episode % _BEGINNINGS]
         return state._replace(

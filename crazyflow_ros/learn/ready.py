@@ -26,10 +26,10 @@ PASSING = ("body_position_error", "body_velocity", "body_goal_velocity", *MOTION
 SPREAD = {
     "rpm2thrust": (0.87, 1.5),
     "J": (0.8, 1.2),
-    "rpm2torque": (0.7, 6.0),  # of which models differ most
+    "rpm2torque": (0.7, 6.0),  # the figure in which models differ most
     "rotor_dyn_coef": (0.8, 2.5),
 }
-"""How much drones in training differ, so that the policy flies others, too."""
+"""How much drones in training differ, so that the policy also flies other drones."""
 
 _FAR = 20.0  # m, above the floor
 
@@ -39,9 +39,9 @@ class Ready:
     """A task and what it needs to be learned."""
 
     task: Callable[..., Task]
-    """Makes the task, of a drone and of fields of the task."""
+    """Makes the task from a drone and fields of the task."""
     parts: tuple[str, ...] = APPROACHING
-    """Of the observation."""
+    """Parts of the observation."""
     cost: Cost = field(default_factory=Approach)
     spread: Spread = field(default_factory=lambda: SPREAD)
     bptt: Mapping[str, Any] = field(default_factory=dict)
@@ -101,7 +101,7 @@ READY: dict[str, Ready] = {
     "hover": Ready(_hover, quick=True),
     # From upside down with standing rotors a drone falls up to 3 m, the height of the task.
     "recovery": Ready(_plain(Recovery, point=(0.0, 0.0, 6.0), tolerance=0.05)),
-    # In training nothing ends at the goal, so that drones learn to stay there.
+    # In training, no episode ends at the goal, so that drones learn to stay there.
     "reach": Ready(
         _plain(Reach, tolerance=0.05),
         cost=Approach(rate=3.0, braking=2.0, low=10.0),

@@ -1,4 +1,4 @@
-"""Training, whatever the algorithm: progress, checkpoints that continue to the bit, curves."""
+"""Training with any algorithm: progress, checkpoints that continue to the bit, curves."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _MOST = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What all algorithms have in common."""
+    """Settings that all algorithms have in common."""
 
     seed: int = 0
     horizon: int = 50
     """Actions of each drone between two updates."""
     updates: int = 400
     learning_rate: float = 0.016
-    """Of the first update; it falls along a cosine."""
+    """Learning rate of the first update; it falls along a cosine."""
     hidden: int = 64
     """Units of each of two hidden layers."""
     episode: int = 4
-    """Mean number of horizons before a world begins a new episode, if its own does not end."""
+    """Mean number of horizons before a world begins a new episode, if its episode does not end."""
     scales: Scales = field(default_factory=dict)
     """Numbers by which parts of observations are divided, where `SCALES` do not suit."""
     spread: Spread = field(default_factory=dict)
@@ -72,17 +72,17 @@ class Settings:
 
 
 class Learner(Protocol):
-    """An algorithm."""
+    """A learning algorithm."""
 
     settings: Any
     worlds: Batch
 
     def begin(self) -> Any:
-        """Return all that an update changes: a pytree of arrays."""
+        """Return everything that an update changes: a pytree of arrays."""
         ...
 
     def inputs(self, rng: np.random.Generator) -> Any:
-        """Return the random inputs of a chunk of updates: arrays with a leading axis of them."""
+        """Return the random inputs of a chunk of updates: arrays with a leading axis of updates."""
         ...
 
     def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
@@ -130,7 +130,7 @@ def train(
     Raises:
         ValueError: The checkpoint is damaged, or of other settings.
         OSError: The checkpoint cannot be written.
-        FloatingPointError: The cost of no update of a chunk is finite.
+        FloatingPointError: No update of a chunk has a finite cost.
     """
     settings, started = learner.settings, time.perf_counter()
     now, progress = learner.begin(), list[Progress]()
@@ -185,7 +185,7 @@ def new_network(
         rng: Random numbers.
         sizes: Numbers of inputs, of each hidden layer and of outputs.
         last: Activation of the last layer.
-        bias: Of the last layer.
+        bias: Bias of the last layer.
         gain: Factor of the weights of the last layer.
     """
     layers, n = [], len(sizes) - 1

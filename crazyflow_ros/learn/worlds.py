@@ -35,7 +35,7 @@ SCALES = {
 """Numbers by which parts of observations are divided, if not 1."""
 
 Scales = Mapping[str, float]
-"""Scales of other parts, or other ones."""
+"""Scales of other parts, or other scales of these parts."""
 
 Spread = Mapping[str, tuple[float, float]]
 """Smallest and largest factor of parameters of the dynamics."""
@@ -52,10 +52,10 @@ class Step(NamedTuple):
     ended: Array
     """(N,) bool: the episode ends before its time, and nothing of value follows."""
     failed: Array
-    """(N,) bool: it ends without success."""
+    """(N,) bool: the episode ends without success."""
     late: Array
-    """(N,) bool: the episode ends because it has lasted long enough. What is observed next is its
-    end; the next step begins an episode."""
+    """(N,) bool: the episode ends because it has lasted long enough. The next observation is its
+    final one; the next step begins an episode."""
     begins: Array
     """(N,) bool: the step ignored its action and began an episode."""
 
@@ -68,9 +68,9 @@ class Batch(Protocol):
         num_envs: Number of worlds.
         has_cost: Whether the costs are other than the reward of an environment, times -1.
         scale: (size,) numbers by which observations are divided.
-        hover_action: (4,) action that holds a drone in the air, about.
+        hover_action: (4,) action with which a drone approximately hovers.
         observation, action, freq, drone, dynamics: Those of a `Policy`.
-        about: What else a checkpoint has to have in common with a training.
+        about: What else a checkpoint must have in common with a training.
     """
 
     n: int
@@ -109,7 +109,8 @@ class Batch(Protocol):
     def ended(self, state: Any, worlds: Array) -> Any:
         """Return the state, in which the episodes of some worlds (num_envs,) end.
 
-        New ones begin, at the latest in the next step, there and where they have ended.
+        New ones begin in these worlds, and where episodes have ended, at the latest in the next
+        step.
         """
         ...
 
@@ -123,7 +124,7 @@ class Worlds:
         Args:
             env: The environment.
             cost: Cost of a step; None for the reward of the environment, times -1.
-            scales: Of parts of observations, other than `SCALES`.
+            scales: Scales of parts of observations, where they differ from `SCALES`.
 
         Raises:
             ValueError: A scale is not positive, or worlds of the environment do not begin new
@@ -214,7 +215,7 @@ def scale_of(observation: Observation, scales: Scales | None = None) -> np.ndarr
 
 
 def hover_action(drone: AnyDrone, action: Action) -> np.ndarray:
-    """Return the action (4,) that holds a drone in the air, about."""
+    """Return the action (4,) with which a drone approximately hovers."""
     if action.control is not Control.rotor_vel:
         return np.zeros(SIZE, np.float32)  # as in `Action.of`
     nominal = first_principles.Params.create(resolve(drone))

@@ -67,7 +67,7 @@ class Action:
           and differ by `thrust_range`;
         - rotor_vel: each rotor from its slowest to its fastest speed.
 
-        Thrust deviates from that in hover by a share of up to `thrust_range`.
+        Thrust deviates from the hover thrust by a share of up to `thrust_range`.
 
         Args:
             drone: A `Drone`, or the path of a drone's folder.

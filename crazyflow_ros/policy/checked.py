@@ -43,7 +43,7 @@ class ActionNumbers:
 
     @classmethod
     def of(cls, action: Action) -> ActionNumbers:
-        """Return those of an action."""
+        """Return the numbers of an action."""
         return cls(str(action.control), action.offset, action.scale)
 
 
@@ -60,7 +60,7 @@ class Specification:
 
     @classmethod
     def of(cls, policy: Policy) -> Specification:
-        """Return that of a policy."""
+        """Return the specification of a policy."""
         rest = (policy.freq, policy.drone, policy.dynamics, policy.about)
         return cls(policy.observation, ActionNumbers.of(policy.action), *rest)
 

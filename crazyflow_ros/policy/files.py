@@ -1,4 +1,4 @@
-"""Policies as files: a NumPy archive of arrays, of which one holds JSON. Nothing is unpickled.
+"""Policies as files: a NumPy archive of arrays, one of which holds JSON. Nothing is unpickled.
 
 `load` also reads the files of other projects, see `foundation` and `onnx_file`.
 """
@@ -48,7 +48,7 @@ def save(policy: Policy, path: str | Path) -> None:
 
     Raises:
         OSError: The file cannot be written.
-        ValueError: The policy is not one that `load` would read.
+        ValueError: `load` would refuse the policy.
     """
     layers, arrays = [], {"mean": np.asarray(policy.mean), "std": np.asarray(policy.std)}
     for i, layer in enumerate(policy.network.layers):
@@ -70,11 +70,10 @@ def load(path: str | Path, drone: AnyDrone | None = None) -> Policy:
     Args:
         path: A file that `save` wrote; of the package foundation-policy, which ends in `.h5`; or of
             ONNX, which ends in `.onnx`.
-        drone: The drone that it is to fly. Files of foundation-policy need it, because they fly any
-            drone.
+        drone: The drone to fly. Files of foundation-policy need it, because they fly any drone.
 
     Raises:
-        ValueError: The file is missing or is no policy; the message says what is wrong.
+        ValueError: The file is missing or is not a policy; the message says what is wrong.
         ModuleNotFoundError: Files of this kind need a package that is not installed.
     """
     try:

@@ -3,9 +3,9 @@
 Eschmann et al., "RAPTOR: A Foundation Policy for Quadrotor Control",
 https://arxiv.org/abs/2509.11481. Its file is a checkpoint of RLtools in HDF5: layers one after the
 other. It observes the position relative to the goal, the rotation matrix, the velocity, the body
-rates and its previous action at 100 Hz, and commands rotors between standstill and full speed,
-which it numbers as we do. In PX4, its authors clip the errors of position and velocity to 0.5 m and
-1 m/s (src/modules/mc_raptor); without that, it does not stop a fall that has become fast.
+rates and its previous action at 100 Hz, and commands rotors, numbered as here, between standstill
+and full speed. In PX4, its authors clip the errors of position and velocity to 0.5 m and 1 m/s
+(src/modules/mc_raptor); without that, it does not stop a fall that has become fast.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from jax import Array
 from crazyflow_ros.struct import Struct, static_field
 
 Product = Callable[[Array, Array], Array]
-"""From inputs (..., n) and weights (m, n) to (..., m)."""
+"""Maps inputs (..., n) and weights (m, n) to (..., m)."""
 
 
 def _fast_tanh(x: Array) -> Array:
@@ -112,12 +112,12 @@ class Gru(Struct):
 
     @property
     def n_out(self) -> int:
-        """Number of outputs, and of the numbers it remembers."""
+        """Number of outputs, which is also the size of the memory."""
         return self.hidden_weights.shape[1]
 
     @property
     def memory(self) -> Array:
-        """(outputs,) at the start."""
+        """(outputs,) memory at the start."""
         return self.initial
 
     def __call__(
@@ -195,7 +195,7 @@ def mlp(
         key: JAX random key.
         sizes: Numbers of inputs, of each hidden layer, and of outputs.
         activation: Name in `ACTIVATIONS`, of the hidden layers.
-        output_activation: The same of the last layer.
+        output_activation: Name in `ACTIVATIONS`, of the last layer.
         output_gain: Norm of the rows of the last layer; sqrt(2) of the others.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Observations: vectors that are put together from named parts of a drone's motion."""
+"""Observations: vectors that are assembled from named parts of a drone's motion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_HISTORY = 1000
 
 
 class Motion(NamedTuple):
-    """All that an observation can contain. Leading axes are a batch of drones."""
+    """Everything that an observation can contain. Leading axes are a batch of drones."""
 
     pos: Array
     """(..., 3) centre of mass, world frame, m."""
@@ -125,8 +125,9 @@ class Observation:
     rotor_range: tuple[float, float] = (0.0, 1.0)
     """Slowest and fastest speed [RPM] for the part `rotor_speeds`, see `of`."""
     largest_errors: tuple[float, float] = (0.0, 0.0)
-    """Largest errors of position [m] and velocity [m/s] that it shows, in each axis of the world;
-    larger ones are clipped, so that a policy meets none that its training did not have. 0: any."""
+    """Largest errors of position [m] and velocity [m/s] in an observation, along each axis of the
+    world; larger ones are clipped, so that a policy meets no errors beyond those of its training.
+    0: no limit."""
 
     def __post_init__(self) -> None:
         """Check the parts.
@@ -166,12 +167,12 @@ class Observation:
 
     @property
     def frame_size(self) -> int:
-        """Numbers of a frame."""
+        """Number of elements of a frame."""
         return sum(PARTS[part].size for part in self.parts)
 
     @property
     def size(self) -> int:
-        """Numbers of an observation."""
+        """Number of elements of an observation."""
         return self.history * self.frame_size
 
     def __call__(self, motion: Motion, before: Array | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""A policy: from the motion of a drone to its command, with all that it needs to fly."""
+"""A policy, from the motion of a drone to its command, with everything that it needs to fly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PolicyState(NamedTuple):
     action: Array
     """(..., 4) previous action, -1 to 1; zeros at the start."""
     memory: Array
-    """(..., k) of recurrent layers."""
+    """(..., k) memory of recurrent layers."""
 
 
 class Policy(Struct):
@@ -39,9 +39,9 @@ class Policy(Struct):
     freq: int = static_field()
     """Actions per second."""
     drone: str = static_field()
-    """Model of the drone for which it was made."""
+    """Model of the drone for which the policy was made."""
     dynamics: str = static_field()
-    """Dynamics with which it was trained, empty if that is unknown."""
+    """Dynamics with which the policy was trained, empty if unknown."""
     about: str = static_field()
     """Remark of its author."""
 
@@ -64,13 +64,13 @@ class Policy(Struct):
         """Choose a command.
 
         Args:
-            state: What it remembers, from `initial_state` or the previous call.
+            state: What the policy remembers, from `initial_state` or the previous call.
             motion: The present motion; its field `action` is ignored.
             product: How products with the weights are computed.
 
         Returns:
-            The new state, and the command (..., 4) of the control mode of `action`. It is NaN if
-            the network's output is.
+            The new state, and the command (..., 4) of the control mode of `action`. The command is
+            NaN if the network's output is NaN.
         """
         seen = self.observation(motion._replace(action=state.action), state.observation)
         output, memory = self.network((seen - self.mean) / self.std, state.memory, product)
@@ -87,17 +87,18 @@ class Policy(Struct):
     ) -> tuple[PolicyState, Array]:
         """Choose a command that also turns the drone to a heading.
 
-        The policy sees the world in level axes of which x points along that heading: what it does
-        for a heading of zero, it does for any.
+        The policy sees the world in level axes whose x axis points along that heading, so that it
+        acts as for a heading of zero.
 
         Args:
             state: As in `act`.
             motion: As in `act`.
-            heading_quat: (..., 4) xyzw, of which only the heading matters. East if it has none.
+            heading_quat: (..., 4) xyzw, of which only the heading matters. East if the attitude has
+                none.
             product: As in `act`.
 
         Returns:
-            As `act`.
+            As for `act`.
         """
         cos, sin, _ = heading(split(heading_quat))  # type: ignore[arg-type]
         state, command = self.act(state, turned(motion, cos, sin), product)

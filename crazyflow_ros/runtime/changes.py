@@ -1,4 +1,4 @@
-"""Requests for another state of the drones, which are carried out between two ticks."""
+"""Requests that change the state of the drones, carried out between two ticks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from crazyflow_ros.runtime.simulation import FIRST_TICK
 from crazyflow_ros.scene import MirrorState
 
 StateEdit = Callable[[Snapshot], MirrorState]
-"""Takes the present state, returns the one to continue from."""
+"""Maps the present state to the one to continue from."""
 
-_LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of poses from outside
+_LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
 
 
 class Changes(PreparedChanges):
@@ -38,11 +38,11 @@ class Changes(PreparedChanges):
         drones: Sequence[str] | None = None,
         states: Mapping[str, DroneState] | None = None,
     ) -> Future[Snapshot]:
-        """Reset in one step; the epoch rises, and steps under way are aborted.
+        """Reset in one step; the epoch increases, and steps under way are aborted.
 
         Args:
-            scope: Parts to reset; without `time`, time goes on.
-            drones: Only these drones; the scope is then `state`. The others do not notice.
+            scope: Parts to reset; without `time`, the clock runs on.
+            drones: Only these drones; the scope is then `state`. The other drones are unaffected.
             states: States of drones after the reset.
 
         The future raises ValueError for an unknown drone or an impossible state.
@@ -79,9 +79,9 @@ class Changes(PreparedChanges):
         """Set all drones to a state that depends on the present one, or on that after a reset.
 
         Args:
-            plan: Called between two ticks, before anything changes; returns the function from the
-                state between the same two ticks to the new one. It may refuse with ValueError.
-            reset: Reset before, as `reset` does.
+            plan: Called between two ticks, before anything changes; returns the function that maps
+                the state between these ticks to the new one. It may refuse with ValueError.
+            reset: Reset first, as `reset` does.
         """
 
         def carry_out() -> None:
@@ -110,7 +110,7 @@ class Changes(PreparedChanges):
         return self._request(lambda: self._health.call(name, notify, False))
 
     def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
-        """Call `callback` between two ticks, with the state that the mirror has, too."""
+        """Call `callback` between two ticks, with the state that the mirror also has."""
 
         def carry_out() -> None:
             what = "callback that is shown the state"
@@ -121,7 +121,7 @@ class Changes(PreparedChanges):
     # Checkpoints.
 
     def checkpoint(self) -> Future[Checkpoint]:
-        """Capture all that the future depends on, but for commands from outside.
+        """Capture everything that the future depends on, except commands from outside.
 
         The future raises ValueError if a drone follows a setpoint that cannot be stored.
         """
@@ -132,12 +132,12 @@ class Changes(PreparedChanges):
         return self._simulation.capture()
 
     def restore(self, checkpoint: Checkpoint) -> Future[Snapshot]:
-        """Continue from a checkpoint bit for bit; time and epoch jump to its own.
+        """Continue from a checkpoint bit for bit; time and epoch become those of the checkpoint.
 
         Steps under way are aborted. Objects in the scene stay as they are.
 
         The future raises ValueError for a checkpoint of other drones or of another configuration,
-        or with impossible content; nothing has changed then.
+        or with impossible content; in that case, nothing has changed.
         """
         gusts = bool(checkpoint.about.get("gusts"))
 
@@ -153,7 +153,7 @@ class Changes(PreparedChanges):
 
         Args:
             name: Name of the drone.
-            controller: The `Controller` whose gains they are; others do not notice.
+            controller: The `Controller` that the gains belong to; others are unaffected.
             gains: New values by name, see `control.gains.GAINS`.
 
         Raises:
@@ -176,7 +176,7 @@ class Changes(PreparedChanges):
 
         Args:
             name: Name of the drone.
-            initial: (4,) where it believes to stand: position [m] and yaw [rad].
+            initial: (4,) initial estimate: position [m] and yaw [rad].
 
         Raises:
             ValueError: No such drone, drones without estimators, or an impossible number.
@@ -245,17 +245,17 @@ class Changes(PreparedChanges):
         edit: StateEdit | None = None,
         prepared: PreparedRoster | None = None,
     ) -> None:
-        """Reset: no one sees a state in between.
+        """Reset, without showing any state in between.
 
         Args:
             scope: See `reset`.
             drones: See `reset`; then epoch and time stay.
             states: See `reset`.
-            edit: Takes the state after that, returns the one of all drones to continue from.
-            prepared: The drones of the start, if the scope has `spawned`.
+            edit: Maps the state after these changes to the one of all drones to continue from.
+            prepared: The initial drones, if the scope has `spawned`.
 
         Raises:
-            ValueError: There is no such drone, or single drones do not have this scope.
+            ValueError: There is no such drone, or single drones cannot be reset in this scope.
         """
         simulation = self._simulation
         before = simulation.snapshot.time_ns
@@ -300,7 +300,7 @@ class Changes(PreparedChanges):
         self._notify("restore callback", self._restore_callbacks, checkpoint)
         self._exchange_world(prepared)
         engine.restore(checkpoint.arrays)
-        engine.tuned = kept.get("gains", {})  # those of version 0.1 contain none
+        engine.tuned = kept.get("gains", {})  # checkpoints of version 0.1 contain none
         engine.disturb(wind)
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])

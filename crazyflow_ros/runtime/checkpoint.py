@@ -1,6 +1,6 @@
 """Checkpoints: a simulation at one tick, to continue from bit for bit, in any process.
 
-The file is a NumPy archive of arrays, of which one holds JSON.
+The file is a NumPy archive of arrays, one of which holds JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FREE = (
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that the future of a simulation depends on, but for commands from outside."""
+    """Everything that the future of a simulation depends on, except commands from outside."""
 
     arrays: dict[str, np.ndarray]
     """State and inputs of the drones."""
@@ -62,7 +62,7 @@ class Checkpoint:
         """Read a file by its path, or an open file. Its content is not trusted.
 
         Raises:
-            ValueError: The file is missing, or is no checkpoint; the message says what is wrong.
+            ValueError: The file is missing, or is not a checkpoint; the message says what is wrong.
         """
         name = path if isinstance(path, str | Path) else "what was given"
         try:
@@ -151,7 +151,7 @@ def _read_about(array: np.ndarray | None) -> dict[str, Any]:
     """Return the values of JSON text in an array.
 
     Raises:
-        ValueError: It says nothing, or is of another format.
+        ValueError: There is no such text, or it is of another format.
     """
     if array is None or array.dtype.kind != "U" or array.ndim:
         raise ValueError("there is no text 'about' in it")
@@ -165,7 +165,7 @@ def _read_about(array: np.ndarray | None) -> dict[str, Any]:
 
 
 def about(config: SimulationConfig, names: tuple[str, ...], **rest: Any) -> dict[str, Any]:
-    """`Checkpoint.about`."""
+    """Return `Checkpoint.about`."""
     return {"format": _FORMAT, "config": described(config), "names": list(names), **rest}
 
 

@@ -89,7 +89,7 @@ def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
     """Return a setpoint as JSON values.
 
     Raises:
-        ValueError: It is of a kind of its own.
+        ValueError: It is of a user-defined class.
     """
     kind = type(setpoint).__name__
     if kind not in _KINDS:
@@ -106,7 +106,7 @@ def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
     """Inverse of `from_setpoint`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: They are not those of a setpoint.
     """
     kind = _KINDS.get(str(values.get("kind")))
     if kind is None:
@@ -129,7 +129,7 @@ def from_commander(commander: Commander) -> dict[str, Any]:
     """Return the state of a commander as JSON values.
 
     Raises:
-        ValueError: Its setpoint is of a kind of its own.
+        ValueError: Its setpoint is of a user-defined class.
     """
     values: dict[str, Any] = {
         "state": str(commander.state),
@@ -175,11 +175,11 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
     """Check time, orders, wrenches, wind, lives and gains, as `Simulation.capture` gives them.
 
     Args:
-        about: The names of the drones are known to be texts.
+        about: See `Checkpoint.about`; the names of the drones are known to be strings.
         freq: Ticks per simulated second.
 
     Raises:
-        ValueError: Something is missing, or is not what it has to be; the message names it.
+        ValueError: Something is missing or invalid; the message names it.
     """
     drones = about["names"]
     _whole("tick", about.get("tick"), 0, LATEST * freq)
@@ -341,7 +341,7 @@ def _plain(value: Any) -> Any:
 
 
 def _brief(error: Exception) -> str:
-    return str(error)[:300]  # some quote all that they are about
+    return str(error)[:300]  # some quote the whole value
 
 
 def _got(value: Any) -> str:

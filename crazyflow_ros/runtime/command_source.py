@@ -1,4 +1,4 @@
-"""Sources of commands outside the process, one set of commands a control period."""
+"""Sources of commands outside the process, one set of commands per control period."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crazyflow_ros.scene import Mirror
 
 
 class OnLoss(StrEnum):
-    """Behaviour of a drone whose controller ends, is deactivated, or stops to command.
+    """Behaviour of a drone whose controller ends, is deactivated, or stops sending commands.
 
     A drone that was never commanded, or not since the reset, is held in any case.
     """
@@ -45,7 +45,7 @@ class CommandSource(Protocol):
         level: np.ndarray,
         interrupted: Callable[[], bool],
     ) -> bool:
-        """Write the commands from a control tick on, after waiting for them if necessary.
+        """Write the commands that apply from a control tick on; wait for them if necessary.
 
         Args:
             snapshot: The state at the control tick.
@@ -61,10 +61,10 @@ class CommandSource(Protocol):
         """Drop the commands of drones, by index, because they were reset."""
 
     def interrupt(self) -> None:
-        """End the waiting of `collect`; `interrupted` has become true. From any thread."""
+        """Wake `collect`, because `interrupted` has become true. From any thread."""
 
     def set_paused(self, paused: bool) -> None:
-        """Take note that time stands still, or runs again."""
+        """Record that time stands still, or runs again."""
 
     def close(self) -> None:
-        """Close at the end of the simulation. From any thread, once or more often."""
+        """Close at the end of the simulation. From any thread, possibly more than once."""

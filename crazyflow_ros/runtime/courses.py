@@ -87,7 +87,8 @@ class _Rows:
     """Pieces of the courses of some drones, side by side.
 
     Args:
-        pieces: For each drone coefficients (4, K, 8), begins (4, K), and its start [ns].
+        pieces: For each drone, coefficients (4, K, 8), start times (4, K) [s] of the pieces, and
+            the start of the course [ns].
     """
 
     def __init__(self, pieces: Sequence[tuple[np.ndarray, np.ndarray, int]]) -> None:

@@ -1,4 +1,4 @@
-"""Commands of each drone, from the tick on at which they take effect."""
+"""Commands of each drone, from the tick at which they take effect."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
 
 CommandCallback = Callable[[str, Setpoint, int], None]
-"""Takes the drone, its setpoint, and the tick from which it follows that."""
+"""Takes the drone, its setpoint, and the tick from which the drone follows the setpoint."""
 EventCallback = Callable[[FlightEvent], None]
 
 
 class Response(NamedTuple):
-    """Outcome of setpoints that were posted together, as texts that begin with the drone."""
+    """Outcome of setpoints that were sent together, as texts that begin with the drone's name."""
 
     refused: list[str]
     """Setpoints that a drone cannot follow in its present state, and why."""
     notes: list[str]
-    """Setpoints that are followed in another way than commanded, for example slower."""
+    """Setpoints that are not followed as commanded, but for example more slowly."""
 
 
 class DroneCommands:
@@ -106,7 +106,7 @@ class DroneCommands:
         return response
 
     def clear(self, names: Iterable[str]) -> None:
-        """Drop commands of drones, posted ones too: they were meant for the flight so far."""
+        """Drop commands of drones, including posted ones: they were meant for the flight so far."""
         with self._lock:
             for name in names:
                 self._posted.pop(name, None)
@@ -116,7 +116,7 @@ class DroneCommands:
         self._show_states()
 
     def rewind(self, time_ns: int) -> None:
-        """Move the clock back: setpoints in force go on, posted ones are dropped."""
+        """Move the clock back: setpoints in force continue, posted ones are dropped."""
         with self._lock:
             self._posted.clear()
         for commander in self._commanders.values():
@@ -150,8 +150,8 @@ class DroneCommands:
         """Put the posted setpoints into force.
 
         Returns:
-            The drones with a new command that does not change with time, and these commands, a row
-            each.
+            The drones with a new command that does not change with time, and these commands, one
+            row per drone.
         """
         if not self._posted and not self._courses.names:
             return [], NO_COMMANDS
@@ -205,7 +205,7 @@ class DroneCommands:
         return stopped
 
     def supervise(self, now: Snapshot) -> None:
-        """Detect drones that fell, and restart courses that were lost."""
+        """Detect drones that fell, and restart the courses of drones that lost them."""
         if all(commander.order is None for commander in self._commanders.values()):
             return
         events = self._supervisor.check(_sight(now), self._commanders)

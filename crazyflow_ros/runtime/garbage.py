@@ -14,7 +14,7 @@ def short_collections() -> Iterator[None]:
     """Avoid long collections while many lasting objects are made, for example by tracing.
 
     Meanwhile only young objects are collected. If the process has frozen its first objects
-    (`gc.freeze`), as the node's has, the new ones are frozen at the end, too. Frozen objects are
+    (`gc.freeze`), as the node does, the new ones are also frozen at the end. Frozen objects are
     still freed when nothing refers to them.
     """
     before = gc.get_threshold()

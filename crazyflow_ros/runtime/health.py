@@ -1,4 +1,4 @@
-"""Failures in a thread that has to go on: logged and survived, and a watchdog for the thread."""
+"""A log of the failures in a thread that must go on, and a watchdog for the thread."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Health:
     """Exceptions of callbacks, lost drones, and a watchdog.
 
     Args:
-        logger: Logs all that goes wrong.
+        logger: Logs everything that goes wrong.
         timeout: Wall time without progress after which the thread counts as hanging [s].
 
     Attributes:
@@ -84,11 +84,11 @@ class Health:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
-        """Start to watch."""
+        """Start watching."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop to watch. From any thread."""
+        """Stop watching. From any thread."""
         self._end.set()
 
     # In the watched thread.
@@ -126,10 +126,10 @@ class Health:
         """Log a warning."""
         self._logger.warning(text)
 
-    # In a thread of its own.
+    # In the watchdog's thread.
 
     def _watch(self) -> None:
-        """Count looks, not seconds: a process that was stopped does not hang when it goes on."""
+        """Count looks, not seconds, because a process that was stopped has not been hanging."""
         before, unchanged = (0, ""), 0
         while not self._end.wait(self._timeout / _LOOKS):
             now = (self.beats, self.doing)

@@ -18,22 +18,22 @@ from crazyflow_ros.runtime.steps import StepQueue, Steps
 
 T = TypeVar("T")
 
-_IDLE_CHECK = 0.5  # s, how often a waiting thread looks around without having been woken
+_IDLE_CHECK = 0.5  # s, after which a waiting thread checks for work without having been woken
 _ENDED = "the simulation has ended"
 
 
 class Loop:
     """The thread that advances a simulation, and owns its state.
 
-    Between two due events all ticks are one compiled call.
+    One compiled call computes all ticks between two due events.
 
     Args:
         simulation: The simulation to advance.
         show: Publishes the first state; called once, in the thread.
         pacer: The schedule of the ticks.
-        source: Brings the commands from outside, if it is not the users of the thread who do.
+        source: Provides the commands from outside; None if the users of the thread send them.
         health: Records failures, and watches the thread.
-        paused: Whether time stands still at first.
+        paused: Whether time stands still initially.
 
     Attributes:
         pacer: As given.
@@ -97,14 +97,14 @@ class Loop:
         return future
 
     def enqueue(self, steps: Steps) -> None:
-        """Carry out steps after those that were asked for before."""
+        """Carry out steps after those that were requested before."""
         self._requests.put(lambda: self._add(steps), steps)
         self._interrupt_source()
 
     # In the physics thread, called by requests.
 
     def pause(self) -> None:
-        """Let time stand still, and abort steps under way."""
+        """Stop time, and abort steps under way."""
         self._steps.abort("the simulation was paused")
         self._set_paused(True)
         self.pacer.pause()
@@ -133,7 +133,7 @@ class Loop:
         self._steps.drop(steps)
 
     def jump(self, reason: str) -> None:
-        """Take note that the state, and perhaps the tick, are others now; steps are aborted."""
+        """Record that the state, and perhaps the tick, has changed; steps are aborted."""
         self._steps.abort(reason)
         self.pacer.restart(self._simulation.snapshot.tick)
 

@@ -40,7 +40,7 @@ class PhysicsThread(Changes):
     Args:
         config: The simulation.
         names: Names of the drones.
-        source: Brings the commands from outside, instead of `command`.
+        source: Provides the commands from outside, instead of `command`.
         logger: Logs failures; by default Python's.
 
     Attributes:
@@ -151,13 +151,13 @@ class PhysicsThread(Changes):
     def flights(self) -> list[Flight]:
         """Return how the drones of `snapshot` fly.
 
-        In other threads than the physics' a state may be of a tick later than the order beside it.
+        In threads other than the physics thread, a state may be of a later tick than its order.
         """
         return self._simulation.commands.flights(self.snapshot.names)
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """Obstacles of the drones, besides the floor z = 0 and one another."""
+        """Obstacles of the drones, besides the floor z = 0 and each other."""
         return self._simulation.obstacles
 
     @property
@@ -177,16 +177,16 @@ class PhysicsThread(Changes):
     ) -> None:
         """Call `callback` `rate_hz` times per simulated second.
 
-        It is called on exact multiples of the tick, after the mirror has been written, and besides
-        at the start, after a step and after a reset.
+        It is called on exact multiples of the tick, after the mirror has been written, and also at
+        the start, after a step and after a reset.
 
         Args:
             rate_hz: Calls per simulated second.
             callback: Takes the state.
             name: Name of the callback in messages.
-            observes: The callback commands nothing. What others command takes effect at the next
-                tick; what an observer commands may take effect some ticks later, where time runs
-                as fast as it can.
+            observes: The callback commands nothing. Other commands take effect at the next tick;
+                those of an observer may take effect some ticks later if the simulation runs as fast
+                as possible.
 
         Raises:
             ValueError: The rate does not divide `freq`; the message uses `name`.
@@ -196,7 +196,7 @@ class PhysicsThread(Changes):
         self._simulation.events.add(rate_hz, callback, name, observes=observes)
 
     def on_flight_event(self, callback: EventCallback) -> None:
-        """Call `callback` when a drone falls, hits something, or the like."""
+        """Call `callback` at each `FlightEvent`, such as a crash or a hit."""
         self._simulation.commands.event_callbacks.append(callback)
 
     def on_command(self, callback: CommandCallback) -> None:
@@ -223,7 +223,7 @@ class PhysicsThread(Changes):
         self._simulation.commands.post(name, setpoint)
 
     def fly(self, setpoints: Mapping[str, Setpoint]) -> Future[Response]:
-        """Command several drones between the same two ticks; the result says who refused.
+        """Command several drones between the same two ticks; the result names those that refused.
 
         Raises:
             ValueError: There is no such drone, or its control mode cannot follow the setpoint.
@@ -264,7 +264,7 @@ class PhysicsThread(Changes):
         return self._request(self._loop.resume)
 
     def switch(self, *, paused: bool) -> Future[tuple[bool, Snapshot]]:
-        """Pause or resume; the result also says whether that changed anything."""
+        """Pause or resume; the result also says whether this changed anything."""
 
         def carry_out() -> tuple[bool, Snapshot]:
             changes = self.paused != paused
@@ -281,7 +281,7 @@ class PhysicsThread(Changes):
         return self._request(lambda: self._loop.hold(reason))
 
     def release(self) -> Future[Snapshot]:
-        """Allow what `hold` refused; time still stands."""
+        """Allow what `hold` refused; the simulation stays paused."""
         return self._request(lambda: self._loop.hold(""))
 
     def step(self, n_ticks: int, progress: Progress | None = None) -> Steps:

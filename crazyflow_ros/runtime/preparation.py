@@ -2,7 +2,7 @@
 
 The physics thread tries a change. If it is not ready, the worker prepares it, and the physics
 thread tries again; a preparation that has become outdated is repeated. Changes are prepared one
-after the other, each for the state that the one before has left.
+after the other, each for the state that the previous one has left.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Change(Protocol[Result]):
         """Carry out the change, quickly. Physics thread, directly after `is_ready`."""
 
     def finish(self) -> None:
-        """Free objects that are not needed any more, which may take long. In the worker."""
+        """Free objects that are no longer needed, which may take long. In the worker."""
 
 
 class Preparation:
@@ -97,7 +97,8 @@ class Preparation:
         Args:
             change: The change.
             future: Its future.
-            at_once: It may overtake others, after which a change refused now may be possible.
+            at_once: The change may overtake others. If it is refused now, it may be possible after
+                them, so it is tried again.
         """
         try:
             if not (future.cancelled() or change.is_ready()):

@@ -1,4 +1,4 @@
-"""Requests for other drones, another scene, other air or another controller, which are prepared."""
+"""Requests for other drones, another scene, wind or controller, which need preparation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PreparedChanges:
         engine: Its engine.
         roster: Its drones and scene.
         loop: Carries the requests out between two ticks.
-        source: Brings the commands from outside, instead of `simulation.commands`.
+        source: Provides the commands from outside, instead of `simulation.commands`.
         health: Logs failures of callbacks.
     """
 
@@ -88,12 +88,12 @@ class PreparedChanges:
         self._disturbance_callbacks.append(callback)
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
-        """Add a drone between two ticks; the others do not notice.
+        """Add a drone between two ticks, without effect on the others.
 
-        Beyond `SimulationConfig.max_drones` that takes some seconds, to compile for more drones.
+        Beyond `SimulationConfig.max_drones`, this takes some seconds, to compile for more drones.
 
         Args:
-            name: Letters, digits, underscores; of no other drone.
+            name: Letters, digits and underscores; not the name of another drone.
             pose: (7,) position [m] and attitude (xyzw), also after a reset; None: on the floor,
                 where there is room.
 
@@ -140,12 +140,12 @@ class PreparedChanges:
     ) -> Future[Snapshot]:
         """Move the drones, as they are, into another scene.
 
-        More collision shapes than there is room for take some seconds, to compile.
+        If there is no room for all collision shapes, this takes some seconds, to compile.
 
         Args:
             scene: As in `SimulationConfig`; None is the present one.
-            edit: Changes the MjSpec before it is compiled, now and each time that drones come or
-                go; called in another thread, may refuse with ValueError.
+            edit: Changes the MjSpec before it is compiled, now and each time drones are added or
+                removed; called in another thread; may refuse with ValueError.
 
         The future raises ValueError if there is no such scene, or it does not compile.
         """
@@ -168,7 +168,7 @@ class PreparedChanges:
     def disturb(self, disturbance: Disturbance) -> Future[Snapshot]:
         """Change the wind, a motor or a battery from the next tick on.
 
-        The first gusts take some seconds to compile.
+        If gusts begin for the first time, this takes some seconds, to compile.
 
         The future raises ValueError if there is no such drone, or the disturbance has no effect.
         """

@@ -19,8 +19,8 @@ class Requests:
     """A queue that one thread serves, sleeps on, and closes.
 
     Args:
-        note_failure: Called when an action fails with another exception than a refusal. The thread
-            goes on.
+        note_failure: Called when an action fails with an exception that is not a refusal. The
+            thread goes on.
 
     Attributes:
         stopping: Whether the thread is to end.
@@ -87,7 +87,7 @@ class Requests:
             action()
 
     def sleep(self, timeout: float) -> bool:
-        """Wait until a request comes; return True if the timeout [s] is over."""
+        """Wait until a request arrives; return True if the timeout [s] has expired."""
         with self._wake:
             return not self._wake.wait_for(self.pending, timeout)
 

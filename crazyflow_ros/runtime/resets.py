@@ -14,11 +14,11 @@ class ResetScope(Flag):
     """Parts of a reset; combine them with `|`."""
 
     time = auto()
-    """The clock jumps back to its start. Commands go on from where they are."""
+    """The clock jumps back to its start. Commands continue from their present point."""
     state = auto()
     """The drones return to their initial state, with fresh controllers and without commands."""
     spawned = auto()
-    """The drones are those of the start again: others are removed, missing ones come back."""
+    """The initial drones are restored: others are removed, missing ones come back."""
     all = time | state | spawned
 
 
@@ -37,7 +37,7 @@ class Life(NamedTuple):
     """The time from one reset of a drone to the next, on which errors of its sensors depend."""
 
     resets: int
-    """Number of resets of this drone before."""
+    """Number of earlier resets of this drone."""
     tick: int
     """Tick at which it began."""
 
@@ -45,7 +45,7 @@ class Life(NamedTuple):
 class DroneLives:
     """Present lives of all drones, updated in the physics thread before others see the new state.
 
-    If time alone jumps back, all drones begin a new life, too.
+    All drones also begin a new life if only the time jumps back.
 
     Args:
         snapshot: State with the present drones.

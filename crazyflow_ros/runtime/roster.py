@@ -24,7 +24,7 @@ from crazyflow_ros.scene.obstacles import obstacles_of
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
-_MIN_SLOTS = 32  # shapes, from the first one on
+_MIN_SLOTS = 32  # for shapes, as soon as there is one
 
 
 def _no_edit(spec: mujoco.MjSpec) -> None:
@@ -33,7 +33,7 @@ def _no_edit(spec: mujoco.MjSpec) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SceneSource:
-    """Source of the scene around the drones. Files change, so each `SceneSource` is read anew."""
+    """Source of the scene around the drones. Files change, so each instance is read again."""
 
     path: str
     """As in `SimulationConfig`."""
@@ -99,8 +99,8 @@ class Roster:
     Attributes:
         start: The drones at the start, with their initial poses.
         mirror: The MuJoCo side.
-        retired: Objects that are not needed any more. Freeing them takes long, so another thread
-            than the physics thread does it.
+        retired: Objects that are no longer needed. Freeing them takes long, so a thread other than
+            the physics thread does it.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Roster:
         return replace(self._plan, poses=self.poses())
 
     def at_once(self, plan: RosterPlan) -> PreparedRoster | None:
-        """Prepare a plan if that takes no time; else return None.
+        """Prepare a plan if this takes no time; otherwise return None.
 
         Drones that stay keep their place in the mirror's model.
         """
@@ -147,7 +147,7 @@ class Roster:
         return None
 
     def prepare(self, plan: RosterPlan, before: PreparedRoster | None = None) -> PreparedRoster:
-        """Prepare a change: all of it that takes long. Nothing changes yet. In any one thread.
+        """Do the slow part of a change; nothing changes yet. In any thread, one call at a time.
 
         Args:
             plan: The wanted roster.
@@ -167,7 +167,7 @@ class Roster:
         return PreparedRoster(plan, world, obstacles, ignored, program, model)
 
     def exchange(self, prepared: PreparedRoster) -> None:
-        """Replace the roster; drones that stay do not notice. Physics thread."""
+        """Replace the roster, without effect on the drones that stay. Physics thread."""
         engine, poses = self._engine, prepared.plan.poses
         if prepared.world is not engine.world:
             self.retired.append(engine.world)
@@ -243,7 +243,7 @@ class Roster:
     def _seen(
         self, model: mujoco.MjModel, *, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...]]:
-        """Find the obstacles in a model, and why other objects are none.
+        """Find the obstacles in a model, and why other objects are not obstacles.
 
         Raises:
             ValueError: There are too many.

@@ -13,7 +13,7 @@ from crazyflow_ros.runtime.health import Health
 
 SnapshotCallback = Callable[[Snapshot], None]
 
-_STALL = 0.1  # s late; from here on the schedule starts anew instead of catching up
+_STALL = 0.1  # s of delay beyond which the schedule restarts instead of catching up
 _WINDOW = 2.0  # s over which the achieved factor is measured
 
 
@@ -23,7 +23,7 @@ class Pacer:
     Attributes:
         factor: Simulated seconds per second; 0 is as fast as possible.
         overruns: How often ticks were done later than the next ones were due.
-        stalls: How often they were so late that the schedule started anew.
+        stalls: How often they were so late that the schedule restarted.
     """
 
     def __init__(self, freq: int, factor: float) -> None:
@@ -34,11 +34,11 @@ class Pacer:
         self._history: deque[tuple[float, int]] = deque()
 
     def anchor(self, tick: int) -> None:
-        """Start the schedule anew: `tick` is due now."""
+        """Restart the schedule: `tick` is due now."""
         self._anchor_tick, self._anchor_time = tick, time.monotonic()
 
     def restart(self, tick: int) -> None:
-        """Start the schedule and the measurement anew, after a jump of the tick."""
+        """Restart the schedule and the measurement, after a jump of the tick."""
         self._history.clear()
         self.anchor(tick)
 
@@ -87,7 +87,7 @@ class Pacer:
 
 
 class Events:
-    """Callbacks at rates. If one fails, the others are called nevertheless.
+    """Callbacks, each at its rate. If one fails, the others are still called.
 
     Args:
         freq: Ticks per simulated second.
@@ -100,7 +100,7 @@ class Events:
         self.periods: set[int] = set()
         """Ticks between two calls, for all callbacks."""
         self.acting: set[int] = set()
-        """The same for callbacks that may command drones."""
+        """Ticks between two calls, for the callbacks that may command drones."""
 
     def add(
         self, rate_hz: int, callback: SnapshotCallback, name: str, *, observes: bool = False

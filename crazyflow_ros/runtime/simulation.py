@@ -29,7 +29,7 @@ from crazyflow_ros.runtime.schedule import Events
 from crazyflow_ros.runtime.wrenches import Wrench, Wrenches
 from crazyflow_ros.scene import Mirror
 
-FIRST_TICK = 1  # ROS takes a clock of zero for one that has not started
+FIRST_TICK = 1  # ROS takes a time of zero to mean that the clock has not started
 _BURST = 4e-3  # s of the thread's processor time between two looks at requests and commands
 _NO_DRONE = "its state was no longer that of a drone"
 _NO_ACTION = "the output of its policy was not a number"
@@ -43,7 +43,7 @@ class Simulation:
         config: The configuration.
         engine: Advances the drones.
         mirror: The MuJoCo side, written before each event.
-        source: Brings the commands from outside, instead of `commands`.
+        source: Provides the commands from outside, instead of `commands`.
         health: Logs failures.
 
     Attributes:
@@ -84,7 +84,7 @@ class Simulation:
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """Obstacles of the drones, besides the floor z = 0 and one another."""
+        """Obstacles of the drones, besides the floor z = 0 and each other."""
         return self._engine.world.obstacles
 
     @property
@@ -122,7 +122,7 @@ class Simulation:
         try:
             if not source.collect(self.snapshot, engine.command, engine.armed, interrupted):
                 return False
-        except Exception as error:  # the last commands hold
+        except Exception as error:  # the last commands stay in force
             self._health.note_failure("the source of commands", error)
         resolve(engine.command, engine.armed, self.snapshot.quat, self._mass)
         return True
@@ -186,7 +186,7 @@ class Simulation:
         return ticks
 
     def capture(self) -> Checkpoint:
-        """Capture all that the future depends on, but for the scene and commands from outside.
+        """Capture everything that the future depends on, except scene and commands from outside.
 
         Raises:
             ValueError: A drone follows a setpoint of a class that cannot be stored.
@@ -209,7 +209,7 @@ class Simulation:
         )
 
     def take_commands(self) -> None:
-        """Put posted commands into force; they count from this tick on in any case."""
+        """Put posted commands into force; all of them apply from this tick on."""
         self._take_posted()
         names, commands = self.commands.commands([self.snapshot.time_ns])
         if names:
@@ -290,7 +290,7 @@ class Simulation:
         return snapshots
 
     def _accept(self, snapshot: Snapshot) -> None:
-        """Make it the state that others see."""
+        """Make a snapshot the state that others see."""
         self.snapshot = snapshot
         self._health.doing = "the mirror"
         self.mirror.write(snapshot)

@@ -14,7 +14,7 @@ Progress = Callable[[int], None]
 
 
 class StepAborted(InvalidState):
-    """Steps that a pause, a resume or a reset ended."""
+    """Steps were ended by a pause, a resume or a reset."""
 
 
 class Steps(Future[Snapshot]):
@@ -29,7 +29,7 @@ class Steps(Future[Snapshot]):
     def __init__(
         self, ticks: int, progress: Progress | None, cancel: Callable[[Steps], object]
     ) -> None:
-        """Create steps of which none is done.
+        """Create steps, none of which is done.
 
         Args:
             ticks: At least 1.

@@ -18,7 +18,7 @@ from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.scene.frames import body_to_world
 
-_MOST = 1000  # wrenches at a time
+_MOST = 1000  # maximum number of wrenches at a time
 
 WrenchCallback = Callable[[Snapshot, np.ndarray], None]
 """Takes a snapshot, and the forces and torques from then on, as `Wrenches.take` returns them."""
@@ -35,9 +35,9 @@ class Wrench:
     force: ArrayLike
     """(3,) N."""
     torque: ArrayLike
-    """(3,) N m, in addition to that of the force."""
+    """(3,) N m, in addition to the torque of the force."""
     duration: float
-    """Simulated time [s] from the next tick on, at least one tick; infinity: without an end."""
+    """Simulated time [s] from the next tick on, at least one tick; infinity for no end."""
     in_body: bool = False
     """Whether both are in the axes of the drone, and turn with it, or in those of the world."""
     point: ArrayLike = field(default=(0.0, 0.0, 0.0))
@@ -134,7 +134,7 @@ class Wrenches:
         return future
 
     def clear(self, names: Collection[str]) -> None:
-        """End all wrenches on some drones, posted ones too."""
+        """End all wrenches on some drones, including posted ones."""
         with self._lock:
             posted = [key for key, (name, _, _) in self._posted.items() if name in names]
             ended = [self._posted.pop(key)[2] for key in posted]
@@ -167,7 +167,7 @@ class Wrenches:
             self._active[key] = _Active(entry["name"], wrench, entry["end"], Future())
 
     def rewind(self, n_ticks: int) -> None:
-        """Move the clock back; active wrenches go on."""
+        """Move the clock back; active wrenches continue."""
         for key, active in self._active.items():
             self._active[key] = active._replace(end=active.end - n_ticks)
 

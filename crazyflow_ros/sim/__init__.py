@@ -10,5 +10,5 @@ from crazyflow_ros.sim.sim import Sim
 
 __all__ = ["Composed", "Dynamics", "Integrator", "Sim", "SimData"]
 
-# On a CPU, a call of few worlds takes less time than handing it to another thread.
+# On a CPU, computing few worlds takes less time than handing the work to another thread.
 jax.config.update("jax_cpu_enable_async_dispatch", False)

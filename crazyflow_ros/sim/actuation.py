@@ -101,7 +101,7 @@ class MotorFailure:
 class WeakMotors:
     """Slows rotors down by `LOSS` in `data.plugins`, (N, M, 4).
 
-    It is the share of the commanded speed that is missing: 0 for an intact motor, 1 for a stopped
+    The loss is the missing share of the commanded speed: 0 for an intact motor, 1 for a stopped
     one.
     """
 
@@ -136,8 +136,8 @@ class Battery:
     Attributes:
         capacity: A h.
         full: Voltage of the full battery, V, at which rotors reach their maximum speed.
-        knee: Charge drawn [A h] and voltage at the end of the first, exponential part.
-        nominal: The same at the end of the flat part.
+        knee: Charge drawn [A h] and voltage [V] at the end of the first, exponential part.
+        nominal: Charge drawn [A h] and voltage [V] at the end of the flat part.
         resistance: Ohm.
         current: Current at which the curve of the data sheet was measured, A.
         efficiency: Mechanical power of the rotors divided by electrical power.

@@ -18,15 +18,15 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
 
 MAX_STEPS = 2**31 - 1
-"""Maximum number of ticks of a step, which counts them in 32 bits."""
+"""Maximum number of ticks of a step, which are counted in 32 bits."""
 
 
 def whole(name: str, value: Any) -> int:
-    """Return a number of things as an int.
+    """Return a count as an int.
 
     Args:
-        name: Its name in the error message.
-        value: The number; 2.0 is accepted as 2.
+        name: Name of the count in the error message.
+        value: The count; 2.0 is accepted as 2.
 
     Raises:
         ValueError: It is not an integer, or less than 1.
@@ -44,7 +44,7 @@ def whole(name: str, value: Any) -> int:
 
 
 def steps_of(n_steps: Any) -> int:
-    """Return a number of ticks for a step.
+    """Return the number of ticks of a step as an int.
 
     Raises:
         ValueError: It is not an integer from 1 to `MAX_STEPS`.
@@ -75,10 +75,10 @@ def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tup
 
     Args:
         drone: Name of one model, or path of its folder; or one for each drone.
-        n_drones: Number of drones; None is as many as `drone` names.
+        n_drones: Number of drones; None for as many as `drone` names.
 
     Raises:
-        ValueError: A model is unknown, or the numbers differ.
+        ValueError: A model is unknown, or `drone` does not name `n_drones` drones.
     """
     if isinstance(drone, str | os.PathLike):
         return (resolve(drone),) * (1 if n_drones is None else whole("n_drones", n_drones))
@@ -92,7 +92,7 @@ def models_of(drone: AnyDrone | Sequence[AnyDrone], n_drones: int | None) -> tup
 
 
 DEFAULT_RATES = {Control.state: 100}
-"""Default rate [Hz] of controllers, where it is not `DEFAULT_RATE`."""
+"""Default rates [Hz] of the controllers for which it is not `DEFAULT_RATE`."""
 DEFAULT_RATE = 500  # Hz
 
 
@@ -101,10 +101,10 @@ def rates_of(
 ) -> dict[Control, int]:
     """Return the rates [Hz] of the controllers in use, which must divide `freq`.
 
-    A rate that is None is the default one, or `freq` if that is lower.
+    None selects the default rate, or `freq` if that is lower.
 
     Raises:
-        ValueError: One does not, or another rate is not positive.
+        ValueError: A rate in use does not divide `freq`, or another rate is not positive.
     """
     rates = {
         level: min(DEFAULT_RATES.get(level, DEFAULT_RATE), freq) if rate is None else rate
@@ -119,10 +119,10 @@ def rates_of(
 
 
 def positioning_of(estimator: Estimator, positioning: Positioning | None) -> Positioning | None:
-    """Return from what an estimator knows where the drone is; None without one.
+    """Return the source of an estimator's position; None without an estimator.
 
     Raises:
-        ValueError: There is no estimator, but something given.
+        ValueError: `positioning` is given without an estimator.
     """
     if estimator is not Estimator.none:
         return Positioning() if positioning is None else positioning
@@ -132,7 +132,7 @@ def positioning_of(estimator: Estimator, positioning: Positioning | None) -> Pos
 
 
 def check_mesh(mesh: Any, device: Any) -> None:
-    """Check that a mesh is one, and the only argument that names devices.
+    """Check that a mesh is a JAX mesh, and the only argument that names devices.
 
     Raises:
         ValueError: It is not.

@@ -11,7 +11,7 @@ from crazyflow_ros.sim.stages import Stage
 def modes_of(controller: Controller, dynamics: Dynamics) -> tuple[Control, ...]:
     """Return the control modes whose commands pass through the controller.
 
-    Every mode has the default controller, also if the controller has nothing to do there.
+    Every mode accepts the default controller, even if the controller has nothing to do there.
     """
     if controller is Controller.default:
         return tuple(Control)
@@ -58,7 +58,7 @@ def control_stages(dynamics: Dynamics, control: Control) -> tuple[Stage, ...]:
 
 
 def levels(control: Control, dynamics: Dynamics) -> tuple[Control, ...]:
-    """Return the control levels of a mode that have a rate of their own."""
+    """Return the control levels of a mode that have their own rate."""
     if not dynamics.has_rotors:
         return (Control.state, Control.attitude)[control is Control.attitude :]
     chain = {

@@ -152,7 +152,7 @@ def _find(
 
 @jax.jit
 def touching_geoms(slots: ContactSlots, first: Array | int, end: Array | int) -> Array:
-    """Return the contacts of geoms with ids from `first` to before `end`, (N, K) bool."""
+    """Return which contacts involve a geom with `first` <= id < `end`, (N, K) bool."""
     return slots.touching & ((slots.geoms >= first) & (slots.geoms < end)).any(axis=-1)
 
 

@@ -122,7 +122,7 @@ class AttitudeControl(Struct):
     ang_vel_des: Array
     """(N, M, 3) desired body rates, rad/s; not zero only if the position controller sets them."""
     prev_ang_vel_des: Array
-    """(N, M, 3) the same at the controller's last run."""
+    """(N, M, 3) desired body rates at the controller's last run, rad/s."""
     r_int_error: Array
     """(N, M, 3) integral of the attitude error, s."""
     prev_ang_vel: Array
@@ -177,7 +177,8 @@ class CascadeAttitude(Struct):
     freq: int = static_field()
     controller: Controller = static_field()
     rate_axes: Array | None = None
-    """(N, M, 2) 1 where roll or pitch follows `ang_vel_des` instead of an angle; None: nowhere."""
+    """(N, M, 2) 1 where roll or pitch follows `ang_vel_des` instead of an angle; None if none
+    does."""
 
     @staticmethod
     def create(
@@ -277,7 +278,7 @@ class SimData(Struct):
     plugins: dict[str, Array]
     """Memory of custom stages, by name: arrays (N, M, ...) or (N, 1, ...)."""
     estimate: Estimate | None
-    """What drones believe; None where their controllers know the true state."""
+    """Estimates of the drones' states; None if the controllers know the true states."""
 
     @staticmethod
     def create(

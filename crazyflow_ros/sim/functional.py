@@ -23,7 +23,7 @@ def state_control(data: SimData, cmd: ArrayLike) -> SimData:
     """Command position, velocity, acceleration and yaw.
 
     Args:
-        data: Of a simulation in state control.
+        data: Data of a simulation in state control.
         cmd: (N, M, 13 or 16), see `Control.state`.
 
     Raises:
@@ -67,9 +67,9 @@ def seed_sim(data: SimData, seed: int | Array, device: jax.Device | None = None)
     """Set `data.core.rng_key`, and the random numbers of estimates.
 
     Args:
-        data: Of a simulation.
-        seed: An integer; a traced one for data without estimates only.
-        device: Where the key is kept; by default where JAX puts it.
+        data: Data of a simulation.
+        seed: An integer; it may be traced only for data without estimates.
+        device: Device that holds the key; by default JAX's choice.
     """
     key = jax.random.key(seed)
     core = data.core.replace(rng_key=key if device is None else jax.device_put(key, device))

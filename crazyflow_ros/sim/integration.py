@@ -57,7 +57,7 @@ def euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
 
 
 def symplectic_euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
-    """Advance by a semi-implicit Euler step: velocities first, then the pose with these."""
+    """Advance by a semi-implicit Euler step: velocities first, then the pose with them."""
     rate = derivative(state)
     new = _advance(state, rate, dt)
     return _advance(state, rate._replace(vel=new.vel, ang_vel=new.ang_vel), dt)
@@ -66,7 +66,7 @@ def symplectic_euler(state: BodyState, derivative: DerivativeFn, dt: float) -> B
 def rk4(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
     """Advance by a classic Runge-Kutta step.
 
-    The attitude is integrated in the Lie algebra, so that it is of order 4, too. H. Munthe-Kaas,
+    The attitude is integrated in the Lie algebra, so that it is also of order 4. H. Munthe-Kaas,
     "High order Runge-Kutta methods on manifolds", Appl. Numer. Math. 1999.
     """
     nodes, weights = jnp.array([0, 0.5, 0.5, 1]) * dt, jnp.array([1, 2, 2, 1]) / 6

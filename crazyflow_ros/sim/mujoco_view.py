@@ -40,8 +40,8 @@ class SimScene:
     """Builds the scene when it is first needed, because simulations without rendering need none.
 
     Attributes:
-        max_visual_geom: Most lines, points and capsules of a picture; those drawn last are kept. A
-            change applies to renderers and windows that are made after it.
+        max_visual_geom: Maximum number of lines, points and capsules in a picture; the last ones
+            drawn are kept. A change applies to renderers and windows that are created afterwards.
     """
 
     max_visual_geom = 10_000
@@ -56,7 +56,7 @@ class SimScene:
         self._spec: mujoco.MjSpec | None = None
         self._mj: tuple[mujoco.MjModel, mujoco.MjData] | None = None
         self._mjx: tuple[mjx.Model, mjx.Data] | None = None
-        self._unposed: tuple[Array, Array, Array] | None = None  # newer states than those of _mjx
+        self._unposed: tuple[Array, Array, Array] | None = None  # states newer than those of _mjx
         self._query: ContactQuery | None = None
         self._slots: ContactSlots | None = None
         self._pictures: Pictures | None = None
@@ -123,7 +123,7 @@ class SimScene:
     def sync(self) -> None:
         """Update `mjx_data` from `data`, if it is out of date."""
         if not self._is_synced():
-            states = self.data.states  # the rest when it is read
+            states = self.data.states  # the MJX data are computed when they are read
             self._unposed = states.pos, states.quat, self.data.core.steps
             self._slots = None
             self._mark_synced()

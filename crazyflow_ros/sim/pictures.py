@@ -23,11 +23,11 @@ _GEOMS = 10_000  # room for shapes of the scene, MuJoCo's default
 
 
 class Pictures:
-    """Renderers for the latest sizes of pictures, and a window, of one model.
+    """Renderers of one model for the latest sizes of pictures, and a window.
 
     Args:
         model: The scene.
-        max_markers: Most markers of a picture.
+        max_markers: Maximum number of markers in a picture.
 
     Attributes:
         viewer: The handle of the window, None before it is opened.
@@ -69,9 +69,10 @@ class Pictures:
         view: tuple[int | str, Mapping[str, Any] | None],
         markers: Sequence[Marker],
     ) -> None:
-        """Show the scene in the window, and open that first.
+        """Show the scene in the window; the first call opens the window.
 
-        The camera moves when another view is asked for, so that the mouse can move it meanwhile.
+        The camera moves only when another view is requested, so that the mouse can move it
+        meanwhile.
         """
         camera = view_of(self._model, *view)
         if self.viewer is None:

@@ -17,8 +17,8 @@ from crazyflow_ros.sim.sim import Sim
 from crazyflow_ros.sim.stages import measured, run_every
 
 MEMORY = "policy"
-"""Name in `data.plugins` of what the policy remembers, (N, M, k). After an output that is not a
-number it is NaN, and so are all further commands, with which rotors stand, until a reset."""
+"""Name of the policy's memory in `data.plugins`, (N, M, k). After an output that is not a number,
+the memory and all further commands are NaN until a reset, and the rotors stand still."""
 
 
 def follow_policy(sim: Sim, policy: Policy) -> None:
@@ -54,7 +54,7 @@ def follow_policy(sim: Sim, policy: Policy) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ControlPolicy:
-    """Stage: commands of the policy, at its rate."""
+    """Stage that computes the policy's commands at its rate."""
 
     policy: Policy
 
@@ -72,8 +72,8 @@ class ControlPolicy:
         controls, states = data.controls, measured(data)
         assert controls.state is not None
         cmd = controls.state.cmd
-        # Attitudes that the engine passes as state commands have a quaternion of zeros: they are no
-        # goals, so the drone stays where it is.
+        # Attitudes that the engine passes as state commands have a quaternion of zeros: they are
+        # not goals, so the drone stays where it is.
         is_goal = (cmd[..., 9:13] != 0).any(axis=-1, keepdims=True)
         start = self.policy.initial_state()
         ends = np.cumsum([part.size for part in start])[:-1].tolist()
@@ -91,8 +91,8 @@ class ControlPolicy:
             action=before.action,
         )
         after, command = self.policy.act_towards(before, motion, cmd[..., 9:13], column_by_column)
-        # Rotors stand until the drone is armed, which is when the policy begins. One that has
-        # failed begins again after a reset only.
+        # Rotors stand still until the drone is armed, which is when the policy begins. A policy
+        # that has failed begins again only after a reset.
         failed = ~jnp.isfinite(memory).all(axis=-1, keepdims=True)
         kept = jnp.where(
             controls.armed | failed, jnp.concatenate(after, axis=-1), jnp.concatenate(start)
@@ -109,7 +109,7 @@ class ControlPolicy:
 
 
 def _with_body_rate(sim: Sim, data: SimData) -> SimData:
-    """Return the data with a controller of body rates, at the rate of that of the attitude."""
+    """Return the data with a body rate controller at the rate of the attitude controller."""
     assert data.controls.attitude is not None
     freq = data.controls.attitude.freq
     level = BodyRateControl.create(sim.n_worlds, sim.n_drones, sim.drone, freq)

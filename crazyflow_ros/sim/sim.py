@@ -109,15 +109,15 @@ class Sim(SimScene):
             true_mass: Whether the position controller uses the thrust that balances gravity, so
                 that drones hover at the commanded height; the firmware's value leaves an error.
             obstacles: `data.params.obstacles`, which drones collide with if `forces` contains
-                `obstacle_contact` or such a force of your own. They are not rendered.
+                `obstacle_contact` or a similar force of your own. They are not rendered.
             mesh: Devices among which the worlds are divided, evenly and along all its axes, e.g.
                 `jax.make_mesh((jax.device_count(),), ("worlds",))`; None for one device.
             controller: A `Controller`, of position and attitude; of attitude alone if commands are
                 attitudes. Other control modes have only the default one.
             estimator: An `Estimator`: the source of the state that the controllers use.
-            positioning: From what the estimator knows where it is; by default from a Flow deck.
+            positioning: Source of the estimator's position; by default a Flow deck.
             device: Where the simulation computes: a device of JAX, or a platform (`cpu`, `gpu`,
-                `tpu`) for its first device; by default JAX's default device of this moment.
+                `tpu`) for its first device; by default JAX's present default device.
             fused_mjx_model: Whether a drone is drawn as one box, without rotors and LEDs. The MJX
                 data then need 40 % of the memory, which matters for swarms in many worlds.
 
@@ -244,10 +244,10 @@ class Sim(SimScene):
         self.run(self._stepping, count(steps_of(n_steps)))
 
     def run(self, program: Program, *inputs: Any) -> Any:
-        """Advance the data by a program of one's own, e.g. `Composed(fn)`, and return its results.
+        """Advance the data by a custom program, e.g. `Composed(fn)`, and return its results.
 
-        Data stay packed while the same program runs, so this costs less than to call a compiled
-        function of `data`, and to assign its result.
+        Data stay packed while the same program runs, so this costs less than calling a compiled
+        function of `data` and assigning its result.
 
         Args:
             program: Compiled when it runs for the first time.
@@ -304,7 +304,7 @@ class Sim(SimScene):
             self._live.command(control, cmd)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse, with TypeError, to pickle compiled functions, and user functions in pipelines."""
+        """Raise TypeError: compiled functions and user functions cannot be pickled."""
         raise TypeError(
             "a Sim holds compiled functions and cannot be pickled or copied: build another one "
             "with the same arguments, and give it the data, e.g. jax.device_get(sim.data)"
@@ -332,9 +332,9 @@ class Sim(SimScene):
         return functional.controllable(self.data)
 
     def build_data(self) -> SimData:
-        """Return to the data of a new simulation, with the present random key, and return them.
+        """Restore the data of a new simulation, except for the random key, and return them.
 
-        Stages start again with their first memory.
+        Stages start again with their initial memory.
         """
         data, core = self._first, self.data.core
         kept = {"rng_key": core.rng_key, "drone_mocap_ids": core.drone_mocap_ids}
@@ -372,8 +372,8 @@ class Sim(SimScene):
         Args:
             derivative: Whether to evaluate `states_deriv` at the end, which takes about as long as
                 a tick.
-            last: What comes after the ticks instead of that: a function of the data before and
-                after them.
+            last: Function of the data before and after the ticks, which runs at the end instead of
+                that evaluation.
         """
         if last is None and derivative:
             last = deriving(self.derivative)

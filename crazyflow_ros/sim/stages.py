@@ -127,7 +127,7 @@ def _stored(memory: Memory, runs: Array) -> dict[str, Array]:
 
 
 def estimate_state(data: SimData) -> SimData:
-    """Update what drones believe; each has a filter of its own."""
+    """Update the drones' estimates; each drone has its own filter."""
     assert data.estimate is not None
     state = data.states.components
     flies = data.controls.actuators[..., -1] > 0  # of a rotor, or the thrust of a fitted model
@@ -306,7 +306,7 @@ def limit_rotor_vel(data: SimData) -> SimData:
 
 
 def limit_thrust(data: SimData) -> SimData:
-    """Limit thrust to the motors' range; exactly zero, or an unarmed drone, gives none."""
+    """Limit thrust to the motors' range; a command of zero, or an unarmed drone, gives none."""
     assert isinstance(data.params, so_rpy.Params) and data.controls.rpy_thrust is not None
     roll, pitch, yaw, thrust = split(data.controls.rpy_thrust)
     thrust = _limited(data, thrust, thrust != 0, data.params.thrust_limits)

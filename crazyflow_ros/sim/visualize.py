@@ -33,7 +33,7 @@ def draw_line(
         points: (n, 3) with at least two points, world frame, m.
         rgba: (4,) colour and opacity, 0 to 1; by default red.
         start_size: Width of the first piece [pixels].
-        end_size: Width of the last piece [pixels]; those between change evenly.
+        end_size: Width of the last piece [pixels]; the widths in between change evenly.
 
     Raises:
         ValueError: An argument has another shape or a number out of range.
@@ -96,7 +96,7 @@ def change_material(
     rgba: ArrayLike | None = None,
     emission: ArrayLike | None = None,
 ) -> None:
-    """Change the colour of a material that each drone has of its own.
+    """Change the colour of a material of which each drone has its own copy.
 
     The LED decks of the Crazyflies are such materials, `led_top` and `led_bot`. They are invisible
     until they get a colour, and again after `build_mjx`.

@@ -37,7 +37,7 @@ class Dryden:
         wind: x and y of the mean wind in the world, m/s, and optionally z.
         altitude: Height above ground, m; 3 to 300.
         intensity: Standard deviation of the vertical gusts, m/s. None: a tenth of the mean wind, as
-            in the standard, where it is the wind at 6 m. Stronger gusts are carried by the wind
+            in the standard, which takes the wind at 6 m. Stronger gusts are carried by the wind
             that would cause them.
     """
 
@@ -208,7 +208,7 @@ def _two_lags(u: float) -> tuple[float, float, float, float, float]:
 def _incomplete_gamma(n: int, x: float) -> float:
     """The regularized lower incomplete gamma function of `n`: `1 - exp(-x) (1 + x + x^2/2 ...)`.
 
-    With `n` terms in the brackets. Near 0 it is the sum of all further ones, which cancel nothing.
+    There are `n` terms in the brackets. Near 0, the sum of all further terms avoids cancellation.
     """
     if x < 1:
         return exp(-x) * sum(x**k / factorial(k) for k in range(n, n + 20))

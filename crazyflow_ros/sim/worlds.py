@@ -41,7 +41,7 @@ class Worlds:
     def owned(self, data: SimData) -> list[bool]:
         """Return for each leaf whether its first axis is that of the worlds.
 
-        Parameters may have that axis, too.
+        Parameters may also have that axis.
 
         Raises:
             ValueError: The leading axes of a parameter are not axes of drones or worlds.
@@ -113,7 +113,7 @@ def _put(array: Array, sharding: NamedSharding) -> Array:
         return array
     if sharding.is_fully_addressable or not array.is_fully_addressable:
         return jax.device_put(array, sharding)
-    # All processes have the same array, so that nothing is sent.
+    # All processes have the same array, so nothing is sent.
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(jax.random.key_data(array), sharding))
     values = np.asarray(array)

@@ -29,7 +29,8 @@ from crazyflow_ros.dynamics.rigid_body import RigidBody
 AIR_DENSITY = 1.225  # kg/m^3, at sea level
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
 _HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
-# Rotor radii, and share of the distance below: beyond, the jet is below 1e-8.
+# Distance from the axis, in rotor radii plus a share of the distance below the drone, beyond which
+# the jet has less than 1e-8 of its speed.
 _NARROW, _WIDE = 9.0, 0.5
 _LEAST = 1e-6  # N, minimum thrust of a jet
 _JET_SPREAD = 0.094  # of a round jet: distance from the axis, per length, at half the speed
@@ -64,7 +65,7 @@ def ground_effect(drone: str | Sequence[str]) -> DroneForce:
         return Wrench(lift, torque)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
-        # In the air this is one comparison; otherwise a sixth of the tick of a lone drone.
+        # In the air, this costs one comparison; otherwise, a sixth of the tick of a single drone.
         is_near = state.pos[2] < jnp.asarray(_HIGHEST * figures["rotor_radius"], state.pos[2].dtype)
         return jax.lax.cond(
             jnp.any(is_near), lambda: near(state, params), lambda: no_wrench(state.pos[0])
@@ -77,9 +78,9 @@ def downwash(drone: str | Sequence[str]) -> DroneForce:
     """Build the downwash of drones above others in the same world.
 
     The air below a drone is a round vertical jet with the momentum of the thrust: first as wide as
-    the rotors, with the speed of momentum theory; then with a Gaussian profile that has half its
-    speed at 0.094 times the distance, from the axis (S. B. Pope, "Turbulent Flows", 2000, section
-    5.1; K. P. Jain et al., "Modeling of aerodynamic disturbances for proximity flight of
+    the rotors, with the speed of momentum theory; then with a Gaussian profile whose speed is
+    halved at 0.094 times the distance below, from the axis (S. B. Pope, "Turbulent Flows", 2000,
+    section 5.1; K. P. Jain et al., "Modeling of aerodynamic disturbances for proximity flight of
     multirotors", ICRA 2019). It acts on the drone below through its drag.
 
     Args:

@@ -192,7 +192,7 @@ def drone_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
         spheres = tuple(jnp.broadcast_to(s, (len(s), *like.shape)) for s in rows(each, like))
 
         def further(tree: T, places: Array) -> T:
-            """Give each drone the values of the drone that is `places` further."""
+            """Give each drone the values of the drone that is `places` further on."""
 
             def turn(x: Array) -> Array:
                 twice = jnp.concatenate((x, x), axis=-1)

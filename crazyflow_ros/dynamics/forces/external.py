@@ -25,7 +25,7 @@ class _ForDrones:
     Attributes:
         name: Name in error messages.
         drones: Name of each drone of a world, or the one name of all.
-        freq: Step frequency in Hz; None if it does not depend on it.
+        freq: Step frequency in Hz; None if the force does not depend on it.
     """
 
     name: str

@@ -242,7 +242,7 @@ def _wanted(gap: Array, approach: Array, later: Array, freq: float) -> Array:
     Args:
         gap: Distance from the resting depth, m.
         approach: Velocity towards the surface, m/s.
-        later: The same at the end of the tick, without the contact.
+        later: Velocity towards the surface at the end of the tick without the contact, m/s.
         freq: Step frequency in Hz.
     """
     settle = jnp.minimum(-_APPROACH * freq * gap, _FASTEST_RECOVERY)

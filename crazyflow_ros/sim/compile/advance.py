@@ -1,9 +1,9 @@
 """Ticks and their derivatives as primitives of JAX, computed in blocks.
 
-Otherwise, JAX would differentiate the whole computation, and store for each tick what its
-derivative needs. Here the derivative of a block of worlds is one more function of that block, which
+Without them, JAX would differentiate the whole computation, and store for each tick what its
+derivative needs. Here, the derivative of a block of worlds is another function of that block, which
 computes the ticks again: what it stores stays in the cache, and is gone when the next block starts.
-`jax.custom_vjp` would do for `jax.grad`, but forbids forward mode.
+`jax.custom_vjp` would suffice for `jax.grad`, but forbids forward mode.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def advance(ticks: Ticks, packed: Packed, n_ticks: Array | int, worlds: Worlds) 
         ticks: Layout of the data. Compiled code is kept for this object.
         packed: Data before.
         n_ticks: Number of ticks; an int if this is to be differentiated in reverse mode.
-        worlds: On which devices the worlds are.
+        worlds: The worlds and their devices.
     """
     moving, fixed, shared, common = packed
     n_moving = len(moving)
@@ -68,7 +68,7 @@ class _Call(NamedTuple):
         return self.ticks.n_arguments + 1
 
     def is_own(self, i: int) -> bool:
-        """Return whether each world has its part of an argument."""
+        """Return whether each world has its own part of an argument."""
         return i < self.ticks.n_own
 
     def results(self, args: Args) -> list[int]:
@@ -85,7 +85,8 @@ def _fly(call: _Call, run: Run, *args: Array) -> list[Array]:
     n_own, n_moving = call.ticks.n_own, len(call.ticks.moving)
 
     def fn(own: list[Rows], shared: list[Array]) -> Results:
-        # An argument serves all numbers. Outside a kernel, JAX may have to differentiate this.
+        # As an argument, the number may change without recompilation. Outside a kernel, JAX may
+        # have to differentiate this, which requires a known number.
         known = None if run is in_blocks else call.n_ticks
         n_ticks = shared[-1] if known is None else known
         return call.ticks.flown([*own, *shared[:-1]], n_ticks)[:n_moving], []
@@ -107,10 +108,10 @@ def _derivative(
         call: The ticks.
         run: `in_blocks` or `at_once`.
         args: Primals, and tangents or cotangents.
-        given: Primals that the latter belong to.
+        given: Primals that the tangents or cotangents belong to.
         wanted: Primals that the derivatives belong to.
-        derive: From the results as a function of `call.which`, values of `call.which`, and
-            tangents or cotangents, to the derivatives.
+        derive: Returns the derivatives, given the results as a function of `call.which`, values of
+            `call.which`, and tangents or cotangents.
     """
     primals, ticks = range(call.n_primals), call.ticks
     results = call.results(args)
@@ -205,7 +206,7 @@ class _Primitive(Primitive):
     def _batched(
         self, args: Args, axes: Sequence[int | None], *, call: _Call
     ) -> tuple[list[Array], list[int]]:
-        """Compute a batch of the worlds as more worlds."""
+        """Compute a batch as additional worlds."""
         own = [call.is_own(i) for i in (*range(call.n_primals), *self._given(call, args))]
         size = next(a.shape[axis] for a, axis in zip(args, axes) if axis is not None)
         shared_differ = any(axis is not None and not mine for axis, mine in zip(axes, own))
@@ -227,7 +228,7 @@ class _Primitive(Primitive):
     def _differentiated(
         self, primals: Args, tangents: Args, *, call: _Call
     ) -> tuple[list[Array], list[Array]]:
-        """Differentiate plain operations: for second derivatives."""
+        """Differentiate plain operations, for second derivatives."""
         moved = tuple(ad.instantiate_zeros(t) for t in tangents)
         return jax.jvp(partial(self._compute, call, at_once), tuple(primals), moved)
 

@@ -25,9 +25,10 @@ LANES = 128  # drones in a block
 Rows: TypeAlias = tuple[Array, ...]
 """The rows of an array, each (worlds, drones)."""
 Results: TypeAlias = tuple[list[Any], list[Any]]
-"""Arrays of which each world has its part, and arrays that are sums over the worlds."""
+"""Arrays of which each world has its own part, and arrays that are sums over the worlds."""
 BlockFn: TypeAlias = Callable[[list[Rows], list[Array]], Results]
-"""A function of arrays of which each world has its part, and of arrays that all worlds share."""
+"""A function of arrays of which each world has its own part, and of arrays that all worlds
+share."""
 
 
 def rows_of(leaf: Array) -> Array:
@@ -55,7 +56,7 @@ def in_blocks(
     """Compute `fn` block by block, if the device is a CPU and `fn` consists of plain arithmetic.
 
     Args:
-        fn: A function that computes the same for each world, whatever others there are.
+        fn: A function whose result for a world does not depend on the other worlds.
         own: Arrays (rows, worlds, drones).
         shared: Arrays of any shape.
         into: For each result, the array of `own` that it may overwrite, if there is one.
@@ -71,7 +72,7 @@ def in_blocks(
     if (
         jax.default_backend() != "cpu"
         or not fits_one_kernel(jaxpr.jaxpr)
-        or (missing and sums)  # which must not contain a world twice
+        or (missing and sums)  # sums must not contain a world twice
     ):
         return at_once(fn, own, shared)
     place = {i: j for j, i in enumerate(into) if i is not None}
@@ -87,7 +88,7 @@ def in_blocks(
         def block(k: Array, carry: Results) -> Results:
             arrays, totals = carry
             given = [arrays[place[i]] if i in place else a for i, a in enumerate(own)]
-            # Stored before anything is written, without which XLA may copy whole arrays.
+            # Stored before anything is written; otherwise, XLA may copy whole arrays.
             new, added = fn(apart(lambda given: [rows(k, a) for a in given], given), shared)
             # Row by row: XLA would store an array of all rows first.
             for j, parts in enumerate(new):
@@ -116,7 +117,7 @@ def in_blocks(
 
 
 def _worlds_of_a_block(n_worlds: int, n_drones: int) -> int:
-    """Return a size with about `LANES` drones, without a remainder if there is one."""
+    """Return a block size of about `LANES` drones that divides the worlds evenly, if possible."""
     most = max(1, LANES // n_drones)
     even = (w for w in range(most, most // 2, -1) if n_worlds % w == 0)
     return next(even, ceil(n_worlds / ceil(n_worlds / most)))

@@ -24,10 +24,10 @@ from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.worlds import Worlds
 
-# By default, XLA on the CPU uses half of the widest vectors.
+# By default, XLA on the CPU uses only half the width of the widest vectors.
 _COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
 
-_SYNCED = "mjx_synced"  # among the fields that have been read
+_SYNCED = "mjx_synced"  # key among the fields that have been read
 
 
 class PackedStep:
@@ -100,7 +100,7 @@ class PackedStep:
     def __call__(self, packed: Packed, *inputs: Any) -> tuple[Packed, list[Array], Any]:
         """Return packed data after the program, the states for `field`, and the results.
 
-        Donates the arrays that change, except former results, which others may hold.
+        Donates the arrays that change, except earlier results, which callers may hold.
         """
         if self._inputs:
             for leaf, value in zip(self._inputs, inputs):
@@ -144,7 +144,7 @@ class LiveData:
 
     Args:
         data: The first data.
-        worlds: Which arrays have an axis of worlds, and where these are.
+        worlds: Which arrays have an axis of worlds, and on which devices the worlds are.
         derivative: Evaluates `states_deriv`, when they are read.
     """
 
@@ -216,7 +216,7 @@ class LiveData:
             key = id(program), layout(data)
             if (step := self._programs.get(key)) is None:
                 step = PackedStep(program, self._derive, data, self._worlds, inputs)
-                self._programs[key] = step  # which keeps the program, and so its id
+                self._programs[key] = step  # the step keeps the program alive, and so its id
             if step.reads_derivative:
                 data = data.replace(states_deriv=given.states_deriv)
             self._assign(data, step)

@@ -86,14 +86,14 @@ def in_components(
 class MovingLeaves(Generic[T]):
     """The leaves of a pytree that a function both reads and changes, as a few vectors.
 
-    The others are fixed, or their previous value does not matter.
+    The other leaves are fixed, or their previous value does not matter.
 
     Args:
         fn: From the pytree to one of the same structure.
         tree: Gives the structure, shapes and dtypes.
 
     Attributes:
-        moves: For each leaf, whether it is one of these.
+        moves: For each leaf, whether it is both read and changed.
     """
 
     def __init__(self, fn: Callable[[T], T], tree: T) -> None:

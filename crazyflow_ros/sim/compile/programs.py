@@ -25,7 +25,7 @@ class Program(Protocol):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Plugins that are the results, as arrays (k, worlds, drones); none for what it returns."""
+        """Plugins that are the results, (k, worlds, drones); empty if the function returns them."""
         ...
 
     def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
@@ -33,7 +33,7 @@ class Program(Protocol):
         ...
 
     def run(self, ticks: Ticks, packed: Packed, worlds: Worlds, *inputs: Any) -> tuple[Packed, Any]:
-        """Return packed data after it, and results."""
+        """Return the packed data after the program, and its results."""
         ...
 
 

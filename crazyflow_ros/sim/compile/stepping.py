@@ -57,7 +57,7 @@ def step_fn(tick: Stage, last: Ending | None, worlds: Worlds) -> StepFn:
             n_steps = steps_of(n_steps)
         if any(isinstance(x, jax.core.Tracer) for x in (n_steps, *jax.tree.leaves(data))):
             return pure(data, n_steps)
-        return compiled(data, np.int32(n_steps))  # so that another number compiles nothing
+        return compiled(data, np.int32(n_steps))  # so that another number does not recompile
 
     return step
 

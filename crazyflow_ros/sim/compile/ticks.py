@@ -25,7 +25,7 @@ _LONGEST = 256  # ticks whose states a derivative stores
 _rows_of = jax.jit(rows_of)
 
 Ending = Callable[[SimData, SimData], SimData]
-"""What comes after all ticks: from the data before them and after them, to those at the end."""
+"""What comes after all ticks: maps the data before and after the ticks to the final data."""
 
 
 class Packed(NamedTuple):
@@ -53,7 +53,7 @@ class Ticks:
         common: The leaves that change and that all worlds share, such as the random key. If there
             are any, a tick needs all worlds at once.
         state: The arguments that a tick changes, by their place.
-        n_own: Number of arguments of which each world has its part.
+        n_own: Number of arguments of which each world has its own part.
         n_arguments: Number of arguments.
         changed: The leaves that ticks or commands change.
         used: For each leaf, whether it is in the arrays: it changes, is read, or is the command.
@@ -72,12 +72,13 @@ class Ticks:
 
         Args:
             tick: Advances the data by one tick.
-            last: Comes after all ticks, if there is anything.
+            last: What comes after all ticks, if anything.
             data: Gives structure, shapes and dtypes.
             owned: For each leaf, whether its first axis is that of the worlds.
-            together: Put leaves of one dtype into one array: fewer arrays cost less in each call
-                of a compiled function, and nothing has to be put together within one.
-            alone: Plugins that have arrays of their own.
+            together: Put leaves of one dtype into one array, because each array costs time in each
+                call of a compiled function. Within a compiled function, separate arrays save the
+                assembly.
+            alone: Plugins with their own arrays.
         """
         leaves, self._treedef = jax.tree.flatten(data)
         self._shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
@@ -170,7 +171,7 @@ class Ticks:
     def commanded(
         self, packed: Packed, value: Array | np.ndarray, leaf: int | None = None
     ) -> Packed:
-        """Return the data with another command, or another leaf alone: (worlds, drones, k)."""
+        """Return the data with a new command, or another new leaf, (worlds, drones, k)."""
         # With NumPy, because a compiled call takes longer than a step of few worlds.
         is_numpy = isinstance(value, np.ndarray)
         rows: Any = np.ascontiguousarray(value.transpose(2, 0, 1)) if is_numpy else _rows_of(value)
@@ -182,8 +183,9 @@ class Ticks:
     def flown(self, args: Sequence[Any], n_ticks: Array | int) -> list[Any]:
         """Return the arguments after `n_ticks` ticks.
 
-        An int can be differentiated in reverse mode, for which the states at all ticks are stored;
-        of many ticks, the states at some, between which the ticks are computed once more.
+        If `n_ticks` is an int, the result can be differentiated in reverse mode. That stores the
+        states at all ticks or, if there are many, at some of them, and computes the ticks in
+        between again.
         """
 
         def tick(_: Array, state: list[Any]) -> list[Any]:
@@ -207,7 +209,7 @@ class Ticks:
         return self._after(self._tick, args, self.state)
 
     def last(self, before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
-        """Return the arguments after what comes after all ticks.
+        """Return the arguments after the function that follows all ticks.
 
         Args:
             before: The arguments before all ticks.
@@ -221,7 +223,7 @@ class Ticks:
     def _after(
         self, stage: Stage, args: Sequence[Any], places: list[int], whole: bool = False
     ) -> list[Any]:
-        """Return the arguments, those at `places` as they are after a stage."""
+        """Return the arguments, with those at `places` as a stage leaves them."""
         leaves = jax.tree.leaves(stage(self._data(args, whole)))
 
         def value(place: int) -> Any:
