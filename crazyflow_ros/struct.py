@@ -44,10 +44,11 @@ class Struct:
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""
         fields = self.__dataclass_fields__  # type: ignore[attr-defined]
-        if unknown := changes.keys() - fields.keys():
-            raise TypeError(f"{type(self).__name__} has no fields {sorted(unknown)}")
+        if not changes.keys() <= fields.keys():
+            unknown = sorted(changes.keys() - fields.keys())
+            raise TypeError(f"{type(self).__name__} has no fields {unknown}")
         new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__ | changes)
+        new.__dict__.update(self.__dict__, **changes)
         return new
 
     if not TYPE_CHECKING:  # so that type checkers report attributes that are not fields

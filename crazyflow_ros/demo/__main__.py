@@ -17,6 +17,7 @@ from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProc
 
 FAILED, WRONG_USAGE = 1, 2
 _CHECK = 0.5  # s between two checks of the processes
+_GRACE = 5.0  # s for the page to end
 
 
 def main() -> int:
@@ -59,7 +60,6 @@ def _demonstrate(arguments: Arguments) -> int:
     if arguments.sensors:
         parameters["sensors"] = arguments.sensors
     plot = Path(arguments.plot).expanduser()
-    plot.parent.mkdir(parents=True, exist_ok=True)
     log = plot.with_name("simulator.log")
     print(
         f"starting the simulator with {len(drones)} {arguments.drone_model} in ROS domain "
@@ -92,6 +92,10 @@ def _page(*, open_it: bool) -> Iterator[subprocess.Popen[bytes] | None]:
             yield process
         finally:
             process.terminate()
+            try:
+                process.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def main() -> int:
     from crazyflow_ros.ros.middleware import configure_middleware
 
     configure_middleware()
-    (log := Path("out") / "simulator.log").parent.mkdir(exist_ok=True)
+    log = Path("out") / "simulator.log"
     print(f"starting the simulator, {PATIENCE} (log: {log})")
     try:
         with SimulatorProcess({"drones": "[cf0]", "true_mass": "true"}, log) as simulator:

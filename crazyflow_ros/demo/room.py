@@ -32,7 +32,6 @@ def main() -> int:
     from crazyflow_ros.demo.flight import interruptible, ros_node
     from crazyflow_ros.demo.room_plot import save_cloud, save_pictures, save_scan
 
-    OUT.mkdir(exist_ok=True)
     x, y, yaw = (float(v) for v in (*plan()[1][0, :2], plan()[2][0]))
     parameters = {
         "drones": f"[{DRONE}]",

@@ -47,12 +47,23 @@ class SimulatorProcess:
 
         Args:
             parameters: ROS parameters of the node, in the syntax of a command line.
-            log: File for the output of the process.
+            log: File for the output of the process; its folder is created.
             environment: Environment variables to set in addition to those of this process.
+
+        Raises:
+            SimulatorError: The file cannot be written.
         """
         self.log = log
         arguments = [word for item in parameters.items() for word in ("-p", ":=".join(item))]
-        with log.open("wb") as output:
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            output = log.open("wb")
+        except OSError as error:
+            raise SimulatorError(
+                f"cannot write {log.absolute()} ({error.strerror}): "
+                "start this in a folder that you may write to"
+            ) from None
+        with output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, "--ros-args", *arguments],
                 stdin=subprocess.PIPE,

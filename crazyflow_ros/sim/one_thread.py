@@ -17,16 +17,18 @@ class OneThread:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._owner = ""
+        self._owner = 0  # the identifier of the thread
 
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
+            names = {thread.ident: thread.name for thread in threading.enumerate()}
+            owner = names.get(self._owner, "that has ended")
             raise RuntimeError(
-                f"the thread {self._owner!r} is using this Sim, so the thread "
+                f"the thread {owner!r} is using this Sim, so the thread "
                 f"{threading.current_thread().name!r} cannot: give each thread a Sim of its own, "
                 "or let them take turns with a lock"
             )
-        self._owner = threading.current_thread().name
+        self._owner = threading.get_ident()
 
     def __exit__(
         self,

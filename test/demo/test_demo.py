@@ -351,6 +351,12 @@ def test_progress_is_sparse_elsewhere() -> None:
     assert stream.getvalue().count("\n") == 1
 
 
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (occupied := tmp_path / "out").write_text("a file, not a folder")
+    with pytest.raises(SimulatorError, match=f"cannot write {occupied}/simulator.log .*folder"):
+        SimulatorProcess({}, occupied / "simulator.log")
+
+
 def test_simulator_that_fails_is_reported_with_its_log(tmp_path: Path) -> None:
     parameters = {"drone_model": "no_such_drone"}
     with SimulatorProcess(parameters, tmp_path / "log") as simulator:

@@ -111,6 +111,7 @@ def test_the_demonstration_goes_without_a_camera_where_nothing_draws(
     monkeypatch.setattr(room, "RoomFlight", lambda *_: flown(draws=draws))
     monkeypatch.setattr(flight, "ros_node", lambda _: nullcontext())
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()  # which the process of the simulator would have made
     assert room.main() == 0
     written = {"scan.png", "cloud.png"} | ({"camera.png", "depth.png"} if draws else set())
     assert {path.name for path in (tmp_path / "out").iterdir()} == written

@@ -16,7 +16,6 @@ from crazyflow_ros.compiler import known_options
 from crazyflow_ros.control import Control
 from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim import functional
-from crazyflow_ros.sim.compile.blocks import LANES
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative, unsynced
 from crazyflow_ros.sim.compile.ticks import Packed, plugin_leaves, replaced
@@ -26,6 +25,8 @@ from crazyflow_ros.sim.worlds import Worlds
 
 # By default, XLA on the CPU uses only half the width of the widest vectors.
 _COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
+
+_FEW = 2048  # drones whose states a step returns in less time than another call takes
 
 _SYNCED = "mjx_synced"  # key among the fields that have been read
 
@@ -69,7 +70,7 @@ class PackedStep:
         outputs = [i for name in program.outputs for i in plugin_leaves(data, name)]
         self._outputs = [ticks.moving.index([i]) for i in outputs]
         self._donated = [i for i in range(len(ticks.moving)) if i not in self._outputs]
-        few = not (on_mesh or outputs) and data.core.n_worlds * data.core.n_drones <= LANES
+        few = not (on_mesh or outputs) and data.core.n_worlds * data.core.n_drones <= _FEW
         states = [i for i in ticks.changed if few and fields[i] == "states"]
 
         @partial(jax.jit, donate_argnums=(0, 4), compiler_options=known_options(_COMPILER_OPTIONS))
@@ -114,7 +115,7 @@ class PackedStep:
         moving, common, states, results = self._run(donated, given, *packed[1:], *inputs)
         if self._outputs:
             results = [moving[i] for i in self._outputs]
-        return packed._replace(moving=moving, common=common), states, results
+        return Packed(moving, packed.fixed, packed.shared, common), states, results
 
     def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:
         """Return a field of the data.
@@ -125,6 +126,8 @@ class PackedStep:
             states: States that the step returned, if any.
             before: The data before packing, for leaves that neither ticks nor commands change.
         """
+        if states and name == "states":
+            return before.states.replace(**dict(zip(self._state_names, states)))
         if name == "states_deriv":
             others = self._unpack.keys() - {name}
             changes = {field: self.field(field, packed, states, before) for field in others}
@@ -132,8 +135,6 @@ class PackedStep:
         if name not in self._unpack:
             return getattr(before, name)
         places, unpack = self._unpack[name]
-        if states and name == "states":
-            return before.states.replace(**dict(zip(self._state_names, states)))
         leaves, treedef = jax.tree.flatten(getattr(before, name))
         with jax.ensure_compile_time_eval():  # the caller may be within a transformation
             return jax.tree.unflatten(treedef, replaced(leaves, places, unpack(packed)))
@@ -173,10 +174,7 @@ class LiveData:
             return self._before
         view = self._view()
         if view is None:
-            now = partial(
-                self._step.field, packed=self._packed, states=self._states, before=self._before
-            )
-            view = _View(now, self._fields)
+            view = _View(self._step, self._packed, self._states, self._before, self._fields)
             self._view = weakref.ref(view)
         return SimData.lazy(view)
 
@@ -260,12 +258,20 @@ class LiveData:
 class _View:
     """Fields of data, unpacked when they are first read."""
 
-    def __init__(self, field: Callable[[str], Any], fields: dict[str, Any]) -> None:
-        self._field, self._fields = field, fields
+    def __init__(
+        self,
+        step: PackedStep,
+        packed: Packed,
+        states: list[Array],
+        before: SimData,
+        fields: dict[str, Any],
+    ) -> None:
+        self._step, self._packed, self._states, self._before = step, packed, states, before
+        self._fields = fields
 
     def __call__(self, name: str) -> Any:
         if name not in self._fields:
-            value = self._field(name)
+            value = self._step.field(name, self._packed, self._states, self._before)
             if name == "core" and _SYNCED in self._fields:
                 with jax.ensure_compile_time_eval():
                     value = value.replace(mjx_synced=on_device(True))

@@ -176,9 +176,11 @@ class Ticks:
         is_numpy = isinstance(value, np.ndarray)
         rows: Any = np.ascontiguousarray(value.transpose(2, 0, 1)) if is_numpy else _rows_of(value)
         part, place = self._places[self._command if leaf is None else leaf]
-        arrays = list(packed[part])
+        own = packed.moving, packed.fixed
+        arrays = list(own[part])
         arrays[place] = rows
-        return packed._replace(**{packed._fields[part]: arrays})
+        changed = (own[0], arrays) if part else (arrays, own[1])
+        return Packed(*changed, packed.shared, packed.common)
 
     def flown(self, args: Sequence[Any], n_ticks: Array | int) -> list[Any]:
         """Return the arguments after `n_ticks` ticks.
