@@ -14,6 +14,7 @@ import rclpy
 from rclpy.signals import SignalHandlerOptions
 
 ROOT = Path(__file__).parents[1]
+_GRACE = 5.0  # s for a program to end
 
 
 @contextmanager
@@ -54,10 +55,18 @@ def with_rcl() -> list[str]:
 def running(
     *command: str, environment: dict[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a program with additional environment variables, and kill it at the end."""
+    """Run a program with additional environment variables, and end it, if need be by killing it.
+
+    Publishers go on sending to a subscriber that was killed until its lease ends, and meanwhile
+    are slow.
+    """
     env = {**os.environ, **(environment or {})}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
         try:
             yield process
         finally:
-            process.kill()
+            process.terminate()
+            try:
+                process.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
