@@ -7,6 +7,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +25,7 @@ from mcap.reader import make_reader
 from mcap.records import Channel, Footer, Message
 from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
+from paths import ROOT
 from rclpy.logging import get_logger
 from rclpy.qos import qos_profile_system_default
 from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
@@ -149,6 +151,28 @@ def test_rerun_accepts_a_recording_and_converts_it_with_rotors(
     rerun("mcap", "convert", flight, "-o", converted)
     rerun("rrd", "verify", converted)
     assert "cf0/rotor3" in rerun("rrd", "print", "-vvv", converted)
+
+
+def test_layout_for_rerun_adds_what_the_drone_did_and_the_scene(
+    flight: Path, tmp_path: Path
+) -> None:
+    chunk = pytest.importorskip("rerun.chunk", reason="rerun-sdk, 200 MB, is not installed")
+    arranged = tmp_path / "flight.rrd"
+    layout = [sys.executable, ROOT / "examples" / "rerun_layout.py", flight, "--save", arranged]
+    subprocess.run(layout, check=True, timeout=120)
+    scalars, paths = defaultdict(list), set()
+    for part in chunk.RrdReader(arranged).stream().to_chunks():
+        paths.add(part.entity_path)
+        batch = part.to_record_batch()
+        if "Scalars:scalars" in batch.schema.names:
+            scalars[part.entity_path] += batch.column("Scalars:scalars").flatten().to_pylist()
+    odometry = [content for _, content in decoded(flight)["/cf0/odom"]]
+    heights = [content.pose.pose.position.z for content in odometry]
+    speeds = [np.linalg.norm(numbers(content.twist.twist.linear)) for content in odometry]
+    np.testing.assert_allclose(sorted(scalars["/cf0/height"]), sorted(heights))
+    np.testing.assert_allclose(sorted(scalars["/cf0/speed"]), sorted(speeds))
+    assert {"/cf0/trail", "/tf", "/cf0/imu"} < paths
+    assert any(path.startswith("/crazyflow/scene/") for path in paths)
 
 
 def test_command_has_the_time_at_which_it_took_effect(flight: Path) -> None:
