@@ -7,6 +7,7 @@ counted five times a second; with 600 publishers that takes 2 ms of the interpre
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -35,15 +36,20 @@ class Listeners:
         self._changed, self._reports_changes = True, find_spec("rclpy.experimental") is not None
         simulator.create_timer(_PERIOD, self._look_again)
 
-    def create_publisher(self, message_type: Any, topic: str, qos: QoSProfile) -> Any:
-        """Create the publisher of a topic, unless there is one."""
+    def create_publisher(
+        self, message_type: Any, topic: str, qos: QoSProfile, *, recorded: bool = True
+    ) -> Any:
+        """Create the publisher of a topic, unless there is one; see the node's method."""
         if topic not in self._publishers:
-            self._publishers[topic] = self._new_publisher(message_type, topic, qos)
+            publisher = self._new_publisher(message_type, topic, qos, recorded=recorded)
+            self._publishers[topic] = publisher
             self._changed = True
         return self._publishers[topic]
 
-    def _new_publisher(self, message_type: Any, topic: str, qos: QoSProfile) -> Any:
-        create = self._simulator.create_publisher
+    def _new_publisher(
+        self, message_type: Any, topic: str, qos: QoSProfile, *, recorded: bool
+    ) -> Any:
+        create = partial(self._simulator.create_publisher, recorded=recorded)
         if self._reports_changes:
             events = PublisherEventCallbacks(matched=self._note_change)
             try:

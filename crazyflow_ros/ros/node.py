@@ -51,6 +51,7 @@ _FEATURES = (
     "topics.range",
     "topics.joint_states",
     "topics.swarm",
+    "topics.display",
     "robot_description",
     "topics.status",
     "topics.reset_event",
@@ -255,11 +256,17 @@ class SimulatorNode(ParameterNode):
             self.recorder.close(timeout)
 
     def create_publisher(
-        self, msg_type: Any, topic: str, qos_profile: QoSProfile | int, **options: Any
+        self,
+        msg_type: Any,
+        topic: str,
+        qos_profile: QoSProfile | int,
+        *,
+        recorded: bool = True,
+        **options: Any,
     ) -> Any:
-        """Create a publisher; with a recorder its messages are recorded."""
+        """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
         publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
-        if self.recorder is None:
+        if self.recorder is None or not recorded:
             return publisher
         return self.recorder.tap(publisher)
 

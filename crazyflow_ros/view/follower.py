@@ -26,12 +26,14 @@ from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros.ros.messages.scene_markers import shapes_of
 from crazyflow_ros.ros.process import new_executor
+from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import Shape
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+_ODOMETRY, _ROTORS = f"{DISPLAY}/odometry", f"{DISPLAY}/joint_states"
 _PARAMETERS = (
     "drone_model",
     "wind",
@@ -107,17 +109,17 @@ class Follower:
         self._looks: Looks | None = None
         self.parameters: dict[str, Any] = {}
         self._is_asking = False
-        self._is_there = self._is_silent = False
+        self._is_there = False
         self._calls: dict[Future[Any], tuple[float, str]] = {}
         self._clients: dict[str, Any] = {}
         self._unsent: list[tuple[Future[Any], Any, Any, float]] = []
         self._lock = threading.Lock()  # guards what is used in both threads
         node = self.node
         node.create_subscription(
-            MultiDOFJointState, f"{name}/odometry", self._note_odometry, LATEST, raw=True
+            MultiDOFJointState, f"{name}/{_ODOMETRY}", self._note_odometry, LATEST, raw=True
         )
         node.create_subscription(
-            JointState, f"{name}/joint_states", self._note_rotors, LATEST, raw=True
+            JointState, f"{name}/{_ROTORS}", self._note_rotors, LATEST, raw=True
         )
         node.create_subscription(MarkerArray, f"{name}/scene", self._note_world, LATCHED_QOS)
         self.frames: dict[str, tuple[str, np.ndarray, np.ndarray]] = {}
@@ -149,11 +151,6 @@ class Follower:
     def is_there(self) -> bool:
         """Whether the simulator runs."""
         return self._is_there
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether a simulator of this name runs but does not publish the poses of its drones."""
-        return self._is_silent
 
     @property
     def world(self) -> list[Shape] | None:
@@ -284,8 +281,7 @@ class Follower:
 
     def _look(self) -> None:
         """Notice whether the simulator has started or ended, and which calls got no answer."""
-        self._is_there = self._publishes("odometry")
-        self._is_silent = not self._is_there and self._publishes("status")
+        self._is_there = self.node.count_publishers(f"{self._name}/{_ODOMETRY}") > 0
         if not self._is_there:
             self.parameters = {}  # the next simulator may have others
         elif not self._is_asking:
@@ -303,9 +299,6 @@ class Follower:
         why = "does not answer" if self._is_there else "has no simulator"
         for future, name in zip(late, names):
             future.set_exception(CallError(f"{name} {why}"))
-
-    def _publishes(self, topic: str) -> bool:
-        return self.node.count_publishers(f"{self._name}/{topic}") > 0
 
     def _note_parameters(self, answer: Future[Any]) -> None:
         self._is_asking = False  # and ask again at the next look

@@ -175,7 +175,7 @@ class RecordingPage:
 
 def _node_of(topics: dict[str, str], path: Path) -> str:
     """Return the full name of the simulator's node."""
-    for topic, kind in topics.items():
+    for topic, kind in sorted(topics.items(), key=lambda item: len(item[0])):
         if kind == "sensor_msgs/msg/MultiDOFJointState" and topic.endswith("/odometry"):
             return topic.removesuffix("/odometry")
     raise ValueError(

@@ -14,6 +14,7 @@ from rosgraph_msgs.msg import Clock
 from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
+from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.view.follower import Follower
 
 _LOOK = 0.5  # s of wall time between two searches for topics
@@ -47,6 +48,7 @@ class TopicRecording:
         self._follower, self._node, self._time_ns = follower, node, time_ns
         self._subscriptions: dict[str, Any] = {}
         self._unknown: set[str] = set()
+        self._display = f"{follower.topic(follower.name)}/{DISPLAY}/"  # same as other topics
         self._timer: Any = None
         self._recorder = Recorder(
             self.path, follower.parameters, node.get_logger(), is_complete=False
@@ -79,7 +81,8 @@ class TopicRecording:
         """Subscribe to new topics."""
         for topic, kind in self._follower.types_of_topics().items():
             is_old = topic in self._subscriptions or topic in self._unknown
-            if is_old or len(self._subscriptions) >= _MOST_TOPICS:
+            is_double = topic.startswith(self._display)
+            if is_old or is_double or len(self._subscriptions) >= _MOST_TOPICS:
                 continue
             publishers = self._node.get_publishers_info_by_topic(topic)
             if publishers:

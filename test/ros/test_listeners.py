@@ -25,7 +25,8 @@ class Simulator(Node):
         self._reports = reports
         super().__init__("simulator", context=context)
 
-    def create_publisher(self, *arguments: Any, **options: Any) -> Any:
+    def create_publisher(self, *arguments: Any, recorded: bool = True, **options: Any) -> Any:
+        del recorded
         if "event_callbacks" in options and not self._reports:
             raise UnsupportedEventTypeError("no such event")
         return super().create_publisher(*arguments, **options)

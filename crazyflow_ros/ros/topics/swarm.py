@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from geometry_msgs.msg import Transform, Twist
 from sensor_msgs.msg import MultiDOFJointState
 from std_msgs.msg import Header
@@ -12,14 +14,22 @@ from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.topics.joint_states import rotor_paths, rotor_states, rotors
 from crazyflow_ros.ros.topics.state_topics import StateTopics
+from crazyflow_ros.runtime import Snapshot
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
 
-def declare(simulator: SimulatorNode) -> None:
-    """Add the topics: poses in the map frame, twists and rotors as in each drone's own topics."""
-    drones = simulator.drones
+class SwarmMessage(NamedTuple):
+    """A message with the state of all drones; see `StateTopics`."""
+
+    prototype: Any
+    read: Callable[[Snapshot], Sequence[np.ndarray]]
+    numbers: list[list[str]]
+
+
+def swarm_messages(drones: Sequence[str]) -> dict[str, SwarmMessage]:
+    """Return the messages of all drones by the names of their topics, without the node's."""
     odometry = MultiDOFJointState(
         header=Header(frame_id=frame_ids.MAP),
         joint_names=list(drones),
@@ -32,15 +42,21 @@ def declare(simulator: SimulatorNode) -> None:
         ("twist", "linear", XYZ),
         ("twist", "angular", XYZ),
     )
-    StateTopics(
-        simulator,
-        "swarm",
-        {"~/odometry": odometry},
-        lambda snapshot: (snapshot.pos, snapshot.quat, snapshot.body_vel, snapshot.ang_vel),
-        [
-            [path for i in range(len(drones)) for path in below(f"{array}.{i}.{vector}", names)]
-            for array, vector, names in fields
-        ],
-    )
-    joint_states = {"~/joint_states": rotors(drones)}
-    StateTopics(simulator, "swarm", joint_states, rotor_states, rotor_paths(len(drones)))
+    return {
+        "odometry": SwarmMessage(
+            odometry,
+            lambda snapshot: (snapshot.pos, snapshot.quat, snapshot.body_vel, snapshot.ang_vel),
+            [
+                [path for i in range(len(drones)) for path in below(f"{array}.{i}.{vector}", names)]
+                for array, vector, names in fields
+            ],
+        ),
+        "joint_states": SwarmMessage(rotors(drones), rotor_states, rotor_paths(len(drones))),
+    }
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Add the topics: poses in the map frame, twists and rotors as in each drone's own topics."""
+    for name, message in swarm_messages(simulator.drones).items():
+        prototypes = {f"~/{name}": message.prototype}
+        StateTopics(simulator, "swarm", prototypes, message.read, message.numbers)

@@ -38,10 +38,6 @@ class SimulationPanel:
         self._sought = (
             f"<i>waiting for a simulator named {simulator} in the ROS domain {follower.domain}</i>"
         )
-        self._silent = (
-            f"<i>{simulator} does not publish where its drones are: start it with "
-            "<b>publish_rates.swarm</b> above 0</i>"
-        )
         self._follower, self._state, self._requests = follower, state, requests
         self._text = gui.add_html("", order=0)
         self._buttons = gui.add_button_group(
@@ -90,7 +86,7 @@ class SimulationPanel:
         state = self._state
         self._buttons.visible = self._speed.visible = frame is not None
         if frame is None:
-            self._text.content = _padded(self._silent if self._follower.is_silent else self._sought)
+            self._text.content = _padded(self._sought)
             return
         self._buttons.options = (_RESUME if state.paused else _PAUSE, _STEP, _RESET)
         self._factor.update()

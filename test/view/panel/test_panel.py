@@ -424,11 +424,11 @@ def test_a_simulator_that_is_started_again_is_followed(
     client.until(lambda: stands_still(client), "a clock that stands still")
 
 
-def test_a_simulator_that_does_not_say_where_its_drones_are(
+def test_the_page_needs_no_topics_of_the_swarm(
     port: int, simulators: list[SimulatorProcess]
 ) -> None:
     simulators[-1].end()
-    silent = [*ARGUMENTS, "-p", "publish_rates.swarm:=0"]
-    simulators.append(SimulatorProcess(DOMAIN, silent).__enter__())
+    without = [*ARGUMENTS, "-p", "publish_rates.swarm:=0", "-p", "drones:=[lone]"]
+    simulators.append(SimulatorProcess(DOMAIN, without).__enter__())
     with Tab(port) as tab:
-        until(lambda: "<b>publish_rates.swarm</b> above 0" in tab.text(), "what it lacks")
+        until(lambda: tab.value("Drone") == "lone", "the drone")
