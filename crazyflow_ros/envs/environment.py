@@ -181,9 +181,12 @@ class Environment:
     @property
     def compiled(self) -> _Compiled:
         """The functions that `reset` and `step` consist of, from the present pipelines of `sim`."""
-        pipelines = (self.sim.step_pipeline, self.sim.reset_pipeline)
-        known = self._compiled
-        if known is None or any(now is not then for now, then in zip(pipelines, known.pipelines)):
+        sim, known = self.sim, self._compiled
+        if (
+            known is None
+            or sim.step_pipeline is not known.pipelines[0]
+            or sim.reset_pipeline is not known.pipelines[1]
+        ):
             known = self._compiled = _Compiled(self)
         return known
 

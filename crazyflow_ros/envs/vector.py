@@ -120,8 +120,8 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise ResetNeeded("call reset() before the first step()")
         given = self._checked(actions).reshape(self.num_envs, -1, SIZE)
         environment = self.environment
-        found = self.sim.run(environment.compiled.program, given, count(environment.config.ticks))
-        obs, reward, *others = map(np.asarray, found)
+        program, ticks = environment.compiled.program, count(environment.config.ticks)
+        obs, reward, *others = self.sim.run(program, given, ticks)
         terminated, truncated, success = (flag[0, :, 0] for flag in others[:3])
         info: dict[str, Any] = {"is_success": success, "_is_success": ~self._ended}
         ended = terminated | truncated
@@ -154,7 +154,8 @@ class QuadrotorVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise ValueError(
                 f"actions must have shape {self.action_space.shape}, got {actions.shape}"
             )
-        if not np.isfinite(actions).all():
+        numbers = actions.ravel()
+        if not np.isfinite(np.vdot(numbers, numbers)) and not np.isfinite(actions).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(actions))[0])
             raise ValueError(f"actions hold {actions[where]} at index {where}")
         return actions

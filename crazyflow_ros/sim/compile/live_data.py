@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -67,8 +68,14 @@ class PackedStep:
                 self._unpack[name] = [i - first for i in places], unpacking(places)
 
         self._inputs = [i for name in program.inputs for i in plugin_leaves(data, name)]
+        held_in = {
+            i: (k, rows)
+            for k, group in enumerate(ticks.moving)
+            for i, rows in ticks.rows_of_each(group)
+        }
         outputs = [i for name in program.outputs for i in plugin_leaves(data, name)]
-        self._outputs = [ticks.moving.index([i]) for i in outputs]
+        self._results = [held_in[i] for i in outputs]
+        self._outputs = list(dict.fromkeys(k for k, _ in self._results))
         self._donated = [i for i in range(len(ticks.moving)) if i not in self._outputs]
         few = not (on_mesh or outputs) and data.core.n_worlds * data.core.n_drones <= _FEW
         states = [i for i in ticks.changed if few and fields[i] == "states"]
@@ -114,7 +121,8 @@ class PackedStep:
             given = [packed.moving[i] for i in self._outputs]
         moving, common, states, results = self._run(donated, given, *packed[1:], *inputs)
         if self._outputs:
-            results = [moving[i] for i in self._outputs]
+            arrays = {k: np.asarray(moving[k]) for k in self._outputs}
+            results = [arrays[k][rows] for k, rows in self._results]
         return Packed(moving, packed.fixed, packed.shared, common), states, results
 
     def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:

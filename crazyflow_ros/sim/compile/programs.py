@@ -25,7 +25,10 @@ class Program(Protocol):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Plugins that are the results, (k, worlds, drones); empty if the function returns them."""
+        """Plugins that are the results, as NumPy arrays (k, worlds, drones) to read.
+
+        Empty if the function returns the results.
+        """
         ...
 
     def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
@@ -48,8 +51,8 @@ class Stepping:
 
     def layout(self, data: SimData, owned: list[bool], *_: Any) -> Ticks:
         """See `Program`."""
-        alone = (*self.inputs, *self.outputs)
-        return Ticks(self.tick, self.last, data, owned, together=True, alone=alone)
+        apart = (*((name,) for name in self.inputs), self.outputs)
+        return Ticks(self.tick, self.last, data, owned, together=True, apart=apart)
 
     def run(self, ticks: Ticks, packed: Packed, worlds: Worlds, n: Array) -> tuple[Packed, Any]:
         """See `Program`."""

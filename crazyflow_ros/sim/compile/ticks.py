@@ -66,7 +66,7 @@ class Ticks:
         data: SimData,
         owned: list[bool],
         together: bool,
-        alone: Sequence[str] = (),
+        apart: Sequence[Sequence[str]] = (),
     ) -> None:
         """Lay out `data`.
 
@@ -78,7 +78,7 @@ class Ticks:
             together: Put leaves of one dtype into one array, because each array costs time in each
                 call of a compiled function. Within a compiled function, separate arrays save the
                 assembly.
-            alone: Plugins with their own arrays.
+            apart: Plugins that share no array with other leaves, in groups that may share one.
         """
         leaves, self._treedef = jax.tree.flatten(data)
         self._shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves]
@@ -92,7 +92,12 @@ class Ticks:
         reads = read_leaves(jaxpr)
         stored = stored_command(data)
         command = next(i for i, leaf in enumerate(leaves) if leaf is stored)
-        single = {i: i for name in alone for i in plugin_leaves(data, name)} | {command: command}
+        single = {command: -1} | {
+            i: k
+            for k, group in enumerate(apart)
+            for name in group
+            for i in plugin_leaves(data, name)
+        }
         self.changed = [i for i, moving in enumerate(moves) if moving or i in single]
         self.used = [a or b or i in single for i, (a, b) in enumerate(zip(moves, reads))]
 
@@ -154,12 +159,12 @@ class Ticks:
         leaves = dict(zip(self.common, packed.common))
         for groups, arrays in zip(self._groups, packed):
             for group, array in zip(groups, arrays):
-                for i, rows in self._rows_of_each(group):
+                for i, rows in self.rows_of_each(group):
                     if i in self.changed:
                         leaves[i] = leaf_of(array[rows], self._shapes[i].shape)
         return leaves
 
-    def _rows_of_each(self, group: list[int]) -> list[tuple[int, slice]]:
+    def rows_of_each(self, group: list[int]) -> list[tuple[int, slice]]:
         """Return for each leaf its rows in the array of a group."""
         slices, start = [], 0
         for i in group:
@@ -251,7 +256,7 @@ class Ticks:
         leaves: dict[int, Any] = dict(zip(self._shared, values))
         leaves |= zip(self.common, args[self.n_arguments - n_common :])
         for group, array in zip([*self.moving, *self.fixed], args):
-            for i, rows in self._rows_of_each(group):
+            for i, rows in self.rows_of_each(group):
                 part, shape = array[rows], self._shapes[i].shape
                 if isinstance(part, tuple) and not whole:
                     leaves[i] = stack(part).reshape(-1, *shape[1:])
