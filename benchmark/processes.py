@@ -13,6 +13,8 @@ from pathlib import Path
 import rclpy
 from rclpy.signals import SignalHandlerOptions
 
+from crazyflow_ros.demo.simulator import end
+
 ROOT = Path(__file__).parents[1]
 _GRACE = 5.0  # s for a program to end
 
@@ -65,8 +67,4 @@ def running(
         try:
             yield process
         finally:
-            process.terminate()
-            try:
-                process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process, _GRACE)

@@ -13,7 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crazyflow_ros.demo.arguments import Arguments, UsageError, usage
-from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
+from crazyflow_ros.demo.simulator import (
+    PATIENCE,
+    SimulatorError,
+    SimulatorProcess,
+    choose_domain,
+    end,
+)
 
 FAILED, WRONG_USAGE = 1, 2
 _CHECK = 0.5  # s between two checks of the processes
@@ -91,11 +97,7 @@ def _page(*, open_it: bool) -> Iterator[subprocess.Popen[bytes] | None]:
         try:
             yield process
         finally:
-            process.terminate()
-            try:
-                process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process, _GRACE)
 
 
 if __name__ == "__main__":

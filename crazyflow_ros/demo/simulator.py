@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 GRACE = 1.5  # s for a process to end after SIGTERM
 PATIENCE = "which takes up to a minute the first time"
@@ -32,6 +32,26 @@ def choose_domain() -> None:
 
 class SimulatorError(RuntimeError):
     """The simulator ended unexpectedly."""
+
+
+def end(process: subprocess.Popen[Any], grace: float = GRACE) -> bool:
+    """End a process.
+
+    Args:
+        process: The process.
+        grace: Time for it to end after SIGTERM [s].
+
+    Returns:
+        Whether it ended on SIGTERM; otherwise it was killed.
+    """
+    process.terminate()
+    try:
+        process.wait(grace)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+    return True
 
 
 class SimulatorProcess:
@@ -97,17 +117,11 @@ class SimulatorProcess:
         Returns:
             Whether it ended on SIGTERM; otherwise it was killed.
         """
-        self._process.terminate()
         try:
-            self._process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            return False
+            return end(self._process)
         finally:
             if self._process.stdin:
                 self._process.stdin.close()
-        return True
 
     def __enter__(self) -> Self:
         return self

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, joined, layout
-from crazyflow_ros.ros.messages.outbox import Row
+from crazyflow_ros.ros.messages.cdr import layout
+from crazyflow_ros.ros.topics.state_topics import Addressed, Delivery
 from crazyflow_ros.ros.topics.swarm import swarm_messages
 from crazyflow_ros.runtime import Snapshot
 
@@ -25,14 +25,14 @@ DISPLAY = "display"
 
 _RATE = 30  # Hz of wall time
 _QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-_MATCHING = 1.0  # s of wall time in which a new subscriber may not be ready yet
+_REPEAT = 0.5  # s of wall time after which the same state is sent again, for new subscribers
 
 
 class DisplayTopics:
     """Publishes the latest state, in the executor's thread.
 
-    It computes nothing without subscribers, or while the state stays the same. Recordings do not
-    contain these messages, which depend on wall time.
+    It computes nothing without subscribers. While the state stays the same, it is sent twice a
+    second. Recordings do not contain these messages, which depend on wall time.
     """
 
     def __init__(self, simulator: SimulatorNode) -> None:
@@ -46,30 +46,29 @@ class DisplayTopics:
         }
         self._arrange(())
         self._shown: Snapshot | None = None
-        self._count, self._came = 0, 0.0  # subscriptions, and when the latest one came
+        self._sent = 0.0
         simulator.create_timer(1 / _RATE, self._send)
 
     def _send(self) -> None:
-        now, count = time.monotonic(), sum(map(self._listeners.count, self._publishers))
-        if count > self._count:
-            self._came = now
-        self._count, snapshot = count, self._physics.snapshot
-        if not count or (snapshot is self._shown and now - self._came > _MATCHING):
+        now, snapshot = time.monotonic(), self._physics.snapshot
+        if snapshot is self._shown and now < self._sent + _REPEAT:
+            return
+        if not any(map(self._listeners.count, self._publishers)):
             return
         if snapshot.names != self._drones:
             self._arrange(snapshot.names)
-        self._shown = snapshot
-        blocks = [block for message in self._messages for block in message.read(snapshot)]
-        self._row.send(snapshot.time_ns, blocks)
+        self._shown, self._sent = snapshot, now
+        self._delivery.send(snapshot)
 
     def _arrange(self, drones: Sequence[str]) -> None:
         """Lay out the messages for these drones."""
         self._drones = drones
-        self._messages = list(swarm_messages(drones).values())
-        layouts = [layout([m.prototype], ["header.stamp"], m.numbers) for m in self._messages]
-        self._row = Row(
-            SerialisedMessages(joined(layouts)), list(enumerate(self._publishers.values()))
-        )
+        topics = []
+        for topic, message in zip(self._publishers, swarm_messages(drones).values()):
+            content = layout([message.prototype], ["header.stamp"], message.numbers)
+            publisher = self._publishers[topic]
+            topics.append(Addressed({topic: publisher}, content, message.read))
+        self._delivery = Delivery(topics, set(self._publishers))
 
 
 def declare(simulator: SimulatorNode) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from crazyflow_ros.ros.messages.cdr import SerialisedMessages, joined, layout
+from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined, layout
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.runtime import Snapshot
 
@@ -27,6 +27,19 @@ LATCHED_QOS = QoSProfile(
 )
 
 
+Read = Callable[[Snapshot], Sequence[np.ndarray]]
+"""Takes a snapshot; returns the numbers of messages, a float64 array for each block of paths."""
+
+
+class Addressed(NamedTuple):
+    """Messages of one type, each with its publisher."""
+
+    publishers: Mapping[str, Any]
+    """The publishers by topic, in the order of the messages."""
+    messages: Layout
+    read: Read
+
+
 class StateTopics:
     """Topics of one type, each with one message per period.
 
@@ -34,7 +47,7 @@ class StateTopics:
         simulator: The node.
         rate: Name of the publish rate, a field of `PublishRates`.
         prototypes: The message of each topic, with everything that does not change.
-        read: Takes a snapshot; returns the numbers of all messages, a float64 array for each block.
+        read: Returns the numbers of all messages.
         numbers: Blocks of paths of numbers, see `layout`.
         floats: Blocks of paths of numbers of type float32.
         stamps: Paths of the times.
@@ -45,7 +58,7 @@ class StateTopics:
         simulator: SimulatorNode,
         rate: str,
         prototypes: Mapping[str, Any],
-        read: Callable[[Snapshot], Sequence[np.ndarray]],
+        read: Read,
         numbers: Sequence[Sequence[str]] = (),
         floats: Sequence[Sequence[str]] = (),
         stamps: Sequence[str] = ("header.stamp",),
@@ -56,11 +69,10 @@ class StateTopics:
         if rate_hz not in simulator.senders:
             simulator.senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
         if prototypes:
-            self.read = read
-            self.messages = layout(list(prototypes.values()), stamps, numbers, floats)
             create = simulator.listeners.create_publisher
-            self.publishers = {t: create(type(m), t, STATE_QOS) for t, m in prototypes.items()}
-            simulator.senders[rate_hz].topics.append(self)
+            publishers = {t: create(type(m), t, STATE_QOS) for t, m in prototypes.items()}
+            messages = layout(list(prototypes.values()), stamps, numbers, floats)
+            simulator.senders[rate_hz].topics.append(Addressed(publishers, messages, read))
 
 
 class StateSender:
@@ -83,8 +95,8 @@ class StateSender:
     def begin(self) -> None:
         """Remove all topics, before those of other drones are added."""
         with self._in_order:
-            self._names, self._delivery = self._simulator.drones, _Delivery([], set())
-        self.topics: list[StateTopics] = []
+            self._names, self._delivery = self._simulator.drones, Delivery([], set())
+        self.topics: list[Addressed] = []
         self._counts: dict[str, int] = {}
 
     def _send(self, snapshot: Snapshot) -> None:
@@ -99,8 +111,8 @@ class StateSender:
         if counts == self._counts:
             return
         new = {topic for topic, n in counts.items() if n > self._counts.get(topic, 0)}
-        delivery = _Delivery(self.topics, {topic for topic, n in counts.items() if n})
-        to_newcomers = _Delivery(self.topics, new)
+        delivery = Delivery(self.topics, {topic for topic, n in counts.items() if n})
+        to_newcomers = Delivery(self.topics, new)
         self._counts = counts
         with self._in_order:
             self._delivery = delivery
@@ -116,7 +128,7 @@ class StateSender:
             self._physics.show_to(show)
 
 
-class _Delivery:
+class Delivery:
     """The messages of some topics.
 
     Args:
@@ -124,7 +136,7 @@ class _Delivery:
         wanted: Names of the topics to send.
     """
 
-    def __init__(self, topics: Sequence[StateTopics], wanted: set[str]) -> None:
+    def __init__(self, topics: Sequence[Addressed], wanted: set[str]) -> None:
         self._topics = [t for t in topics if not wanted.isdisjoint(t.publishers)]
         if self._topics:
             messages = SerialisedMessages(joined([t.messages for t in self._topics]))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from geometry_msgs.msg import Transform, Twist
 from sensor_msgs.msg import MultiDOFJointState
 from std_msgs.msg import Header
@@ -13,8 +12,7 @@ from std_msgs.msg import Header
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.topics.joint_states import rotor_paths, rotor_states, rotors
-from crazyflow_ros.ros.topics.state_topics import StateTopics
-from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.ros.topics.state_topics import Read, StateTopics
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
@@ -24,7 +22,7 @@ class SwarmMessage(NamedTuple):
     """A message with the state of all drones; see `StateTopics`."""
 
     prototype: Any
-    read: Callable[[Snapshot], Sequence[np.ndarray]]
+    read: Read
     numbers: list[list[str]]
 
 

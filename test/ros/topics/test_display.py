@@ -22,7 +22,7 @@ def simulator() -> Iterator[SimulatorProcess]:
         yield process
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(simulator: SimulatorProcess) -> Iterator[Client]:
     client = Client(DOMAIN)
     yield client
@@ -30,13 +30,13 @@ def client(simulator: SimulatorProcess) -> Iterator[Client]:
 
 
 def test_a_paused_simulator_shows_each_newcomer_where_its_drones_are(client: Client) -> None:
+    same = {name: client.collect(kind, f"crazyflow/{name}") for name, kind in TOPICS.items()}
     tick = client.advance(5)
-    for _ in range(2):
+    for _ in range(3):
         newcomer = Client(DOMAIN)
         for name, kind in TOPICS.items():
             shown = newcomer.collect(kind, f"crazyflow/display/{name}")
-            same = newcomer.collect(kind, f"crazyflow/{name}")
-            assert newcomer.newest(shown, tick) == newcomer.newest(same, tick)
+            assert newcomer.newest(shown, tick) == client.newest(same[name], tick)
         newcomer.close()
 
 
