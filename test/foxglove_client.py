@@ -63,9 +63,16 @@ class FoxgloveClient:
         """Wait until a condition holds; returns it."""
         deadline = time.monotonic() + TIMEOUT
         while not (value := condition()):
-            assert time.monotonic() < deadline, f"{what}: not within {TIMEOUT} s"
+            assert time.monotonic() < deadline, (
+                f"{what}: not within {TIMEOUT} s, but {self._seen()}"
+            )
             await asyncio.sleep(0.02)
         return value
+
+    def _seen(self) -> str:
+        topics = {channel["topic"]: number for number, channel in self.bridge.channels.items()}
+        counts = {topic: len(messages) for topic, messages in self.messages.items()}
+        return f"{topics=}, {counts=}, {self.statuses=}, times={self.times[-3:]}"
 
     async def latest(self, topic: str) -> Any:
         """A new message of a topic."""

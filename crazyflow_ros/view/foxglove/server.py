@@ -276,6 +276,9 @@ def main() -> NoReturn:
             pass  # an entity was destroyed while one of its events was queued
         except Exception as error:  # from a callback, because a message may contain anything
             bridge.complain(f"a message is ignored: {error!r}")
+    # Publishers write to a subscriber that just vanishes until its lease ends, and are slow then.
+    executor.shutdown()
+    node.destroy_node()
     sys.stdout.flush()
     sys.stderr.flush()
     # A regular exit would wait for clients that do not read, and for responses of services.

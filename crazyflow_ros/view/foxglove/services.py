@@ -88,7 +88,7 @@ class Services:
             timeout: Time to wait for the response [s].
 
         Raises:
-            TimeoutError: The service does not exist or does not respond.
+            TimeoutError: The service does not exist, disappears or does not respond.
         """
         client = self._bridge.run(self._client, name, kind).result(_READY)
         deadline = time.monotonic() + min(_READY, timeout)
@@ -99,7 +99,10 @@ class Services:
         answer: Future[Any] = Future()
 
         def send() -> Any:
-            pending = client.call_async(request)
+            try:
+                pending = client.call_async(request)
+            except Exception as error:  # of rclpy, when the service disappears at this moment
+                raise TimeoutError(f"{name} cannot be called: {error}") from None
             pending.add_done_callback(lambda done: answer.set_result(done.result()))
             return pending
 

@@ -109,11 +109,12 @@ class Topics:
         down the simulator.
         """
         offered = [end.qos_profile for end in self._node.get_publishers_info_by_topic(name)]
-        if all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered):
+        latched = DurabilityPolicy.TRANSIENT_LOCAL
+        if offered and all(qos.durability == latched for qos in offered):
             return QoSProfile(
                 depth=_DEPTH,
                 reliability=ReliabilityPolicy.RELIABLE,
-                durability=DurabilityPolicy.TRANSIENT_LOCAL,
+                durability=latched,
             )
         return QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 

@@ -9,13 +9,14 @@ import re
 import socket
 import sys
 from collections.abc import Coroutine, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from geometry_msgs.msg import Twist
 from rclpy.serialization import serialize_message
-from ros_client import RosProcess, SimulatorProcess, own_domain
+from ros_client import Client, RosProcess, SimulatorProcess, own_domain
 
 pytest.importorskip("foxglove", reason="foxglove-sdk is not installed")
 pytest.importorskip("robo_ws_bridge", reason="robo-ws-bridge, a client, is not installed")
@@ -81,10 +82,11 @@ def test_a_client_decodes_every_channel(url: str) -> None:
             )
             for topic in topics:
                 await client.bridge.subscribe(topic)
-            await client.call("/crazyflow/reset")  # is an event
             await client.set("step_ticks", 3)
             await client.until(lambda: topics - silent <= client.messages.keys(), "messages")
-            await client.until(lambda: client.messages["/crazyflow/reset_event"], "an event")
+            while not client.messages["/crazyflow/reset_event"]:  # the first come before it listens
+                await client.call("/crazyflow/reset")
+                await asyncio.sleep(0.1)
             for time_ns, odometry in client.messages["/cf1/odom"]:
                 stamp = odometry.header.stamp
                 assert abs(time_ns - stamp.sec * 10**9 - stamp.nanosec) < 10**9
@@ -428,6 +430,19 @@ def test_a_taken_port_is_said(url: str) -> None:
     with RosProcess(command, DOMAIN) as server:
         assert server.wait() == 2
         assert f"127.0.0.1:{port}" in server.log and "Traceback" not in server.log
+
+
+def test_it_leaves_ros_when_it_ends() -> None:
+    command = [*SERVER, "-r", "__node:=leaving"]
+    with RosProcess(command, DOMAIN) as server, closing(Client(DOMAIN)) as client:
+
+        def is_known() -> bool:
+            return "leaving" in client.node.get_node_names()
+
+        client.until(is_known, "the server")
+        assert server.end()[0] == 0
+        # One that vanishes is known until its lease ends after 20 s, and slows publishers.
+        client.until(lambda: not is_known(), "its end", timeout=10)
 
 
 def test_clients_see_a_simulator_that_starts_again(
