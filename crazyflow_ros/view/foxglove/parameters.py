@@ -15,8 +15,6 @@ from crazyflow_ros import limits
 if TYPE_CHECKING:
     from crazyflow_ros.view.foxglove.server import Bridge
 
-_ANSWER = 2.0  # s; meanwhile the client that sets a parameter waits
-
 
 class Parameters:
     """A cache of the parameters, so that frequent requests of clients do not load the simulator."""
@@ -61,7 +59,7 @@ class Parameters:
 
     def _call(self, what: str, kind: Any, request: Any) -> Any:
         name = f"{self._simulator}/{what}_parameters"
-        return self._bridge.services.call(name, kind, request, _ANSWER)
+        return self._bridge.services.call(name, kind, request)
 
     def _note(self, event: ParameterEvent) -> None:
         if event.node != self._simulator:

@@ -27,7 +27,6 @@ TIME_RANGE = 0, 24 * 3600 * 1_000_000_000
 
 _LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 _PERIOD = 1 / 60  # s of wall time between two time messages
-_ANSWER = 2.0  # s; meanwhile the client that presses a button waits
 _UNLIMITED = 1e6  # shown for a factor of 0 (as fast as possible); 0 would look paused
 _SAME = 1e-3  # relative difference of equal speeds; clients send seven digits
 
@@ -87,7 +86,7 @@ class Playback:
 
     def _pause(self, paused: bool) -> None:
         request = SetBool.Request(data=paused)
-        answer = self._bridge.services.call(f"{self._simulator}/pause", SetBool, request, _ANSWER)
+        answer = self._bridge.services.call(f"{self._simulator}/pause", SetBool, request)
         if not answer.success:
             raise ValueError(answer.message)
         self._paused = paused

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _LEFT_OUT = ("rcl_interfaces/", "type_description_interfaces/")
 _READY = 5.0  # s for a service to be found
 _ANSWER = 60.0  # s for its response
+# The same for parameters and buttons. A simulator that has just started may miss a request, which
+# Fast DDS sends again after its heartbeat period of 3 s.
+_SETTING = 8.0
 _LOOK = 0.02  # s
 
 
@@ -78,7 +81,7 @@ class Services:
             raise ValueError(f"the request is damaged: {error}") from None
         return serialize_message(self.call(name, kind, message, _ANSWER))
 
-    def call(self, name: str, kind: Any, request: Any, timeout: float) -> Any:
+    def call(self, name: str, kind: Any, request: Any, timeout: float = _SETTING) -> Any:
         """Call a service from any thread but the executor's, and return its response.
 
         Args:
