@@ -48,7 +48,9 @@ _FORMATS: dict[str, tuple[str, Callable[[int, float], float]]] = {
 
 
 def measure(python: str, library: str, row: str, devices: int = 1) -> dict[str, Any]:
-    """Run one row in a separate process, ours on `devices` cores.
+    """Run one row in a separate process, with a number of devices of JAX.
+
+    Ours uses as many cores, but all of them in the rows `python` and `environment`.
 
     Raises:
         RuntimeError: The process failed; the message has the end of its output.
@@ -123,7 +125,8 @@ def print_steps(rows: Sequence[str]) -> None:
     for n, limit in zip((1, cores), limits):
         flops, copied = limit["flops_per_s"] / 1e9, limit["bytes_per_s"] / 1e9
         print(f"{n} core(s): matrix product {flops:.0f} GFLOP/s, copying {copied:.1f} GB/s  ")
-    print(f"ours on 1 core, and on {cores} (a device each); Crazyflow uses all of them\n")
+    print(f"ours on 1 core, and on {cores}: up to 1024 worlds with a device each; ", end="")
+    print("Crazyflow uses all of them\n")
     print("| worlds | control | us a call, ours | Crazyflow | ratio | M steps/s, ours ", end="")
     print(
         "| on all cores | Crazyflow | ratio | on all | MB, ours | Crazyflow | FLOP a step ", end=""

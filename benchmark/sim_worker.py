@@ -26,6 +26,7 @@ import numpy as np
 REPEATS = 5
 SECONDS = 0.2  # approximate duration of a repeat
 TICKS = {1: 500, 64: 500, 1024: 500, 16384: 100}  # of a long call; 20 with more worlds
+DIVIDED = 16384  # worlds that `Sim.step` divides among the cores without a mesh
 PER_CYCLE = 5  # ticks
 CYCLES = {1: 1000, 1024: 100, 16384: 10}  # of a policy, in one compiled loop
 OBSERVED = ("pos", "quat", "vel", "ang_vel")  # 13 numbers
@@ -88,6 +89,13 @@ def on_all_devices() -> dict[str, Any]:
     return {"mesh": jax.make_mesh((devices,), ("worlds",))} if devices > 1 else {}
 
 
+def use_cores(library: str) -> None:
+    """Let ours use one core for each device. JAX's own threads keep all cores."""
+    n = jax.device_count()
+    if library == "crazyflow_ros":
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n])
+
+
 def finish(sim: Any) -> None:
     """Wait for the steps of a simulation."""
     jax.block_until_ready(sim.data.states.pos)
@@ -119,6 +127,7 @@ def least(sim: Any, n_ticks: float, n_worlds: int, n_numbers: int) -> dict[str, 
 def measure_policy(library: str, n_worlds: int) -> dict[str, float]:
     """Measure a cycle of a linear policy in a compiled loop, on all devices."""
     functional = importlib.import_module(f"{library}.sim.functional")
+    use_cores(library)
     sim = flying(library, n_worlds, "attitude", **on_all_devices())
     step = sim.build_step_fn()
     gains = jnp.asarray(1e-4 * np.random.default_rng(0).normal(size=(13, 4)), jnp.float32)
@@ -154,6 +163,7 @@ def measure_environment(library: str, n_worlds: int) -> dict[str, float]:
 def measure_gradient(library: str, n_worlds: int) -> dict[str, Any]:
     """Measure the gradient of a loss of the final position with respect to a command."""
     functional = importlib.import_module(f"{library}.sim.functional")
+    use_cores(library)
     sim = flying(library, n_worlds, "attitude", "so_rpy")
     step, start = sim.build_step_fn(), sim.data.states.pos
     offset = 0.05 * np.random.default_rng(0).normal(size=(n_worlds, 1, 4))
@@ -187,8 +197,10 @@ def measure_python(library: str, n_worlds: int, control: str) -> dict[str, float
 
 
 def measure_steps(library: str, n_worlds: int, control: str) -> dict[str, float]:
-    """Measure a call of one tick and a call of many, on all devices."""
-    sim = flying(library, n_worlds, control, **on_all_devices())
+    """Measure a call of one tick and a call of many, on one core for each device."""
+    use_cores(library)
+    options = on_all_devices() if n_worlds < DIVIDED else {}
+    sim = flying(library, n_worlds, control, **options)
     calling = seconds_per_call(lambda: sim.step(1), lambda: finish(sim))
     return {
         **(work(control) if library == "crazyflow_ros" else {}),

@@ -4,148 +4,24 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from crazyflow_ros.compiler import known_options
 from crazyflow_ros.control import Control
 from crazyflow_ros.on_device import on_device
 from crazyflow_ros.sim import functional
+from crazyflow_ros.sim.compile.packed_step import PackedStep, Parts
 from crazyflow_ros.sim.compile.programs import Program
 from crazyflow_ros.sim.compile.stepping import Derivative, unsynced
-from crazyflow_ros.sim.compile.ticks import Packed, plugin_leaves, replaced
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.worlds import Worlds
 
-# By default, XLA on the CPU uses only half the width of the widest vectors.
-_COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
-
-_FEW = 2048  # drones whose states a step returns in less time than another call takes
-
 _SYNCED = "mjx_synced"  # key among the fields that have been read
-
-
-class PackedStep:
-    """A compiled step on packed data, and the functions that unpack them field by field.
-
-    Each array that a compiled function takes or returns costs a microsecond or two, so there are
-    few. A call costs 20 us or more, so a step of few worlds also returns their states.
-    """
-
-    def __init__(
-        self,
-        program: Program,
-        derive: Derivative,
-        data: SimData,
-        worlds: Worlds,
-        inputs: tuple[Any, ...],
-    ) -> None:
-        ticks = program.layout(data, worlds.owned(data), *inputs)
-        leaves = jax.tree.leaves_with_path(data)
-        fields = [path[0].name for path, _ in leaves]
-        on_mesh = worlds.mesh is not None
-        shardings = jax.tree.leaves(worlds.shardings(data)) if on_mesh else None
-
-        def unpacking(places: list[int]) -> Callable[[Packed], list[Array]]:
-            def unpack(packed: Packed) -> list[Array]:
-                leaves = ticks.unpack(packed)
-                return [leaves[i] for i in places]
-
-            return jax.jit(unpack, out_shardings=shardings and [shardings[i] for i in places])
-
-        self._unpack: dict[str, tuple[list[int], Callable[[Packed], list[Array]]]] = {}
-        for name in dict.fromkeys(fields):
-            first = fields.index(name)
-            places = [i for i in ticks.changed if fields[i] == name]
-            if places:
-                self._unpack[name] = [i - first for i in places], unpacking(places)
-
-        self._inputs = [i for name in program.inputs for i in plugin_leaves(data, name)]
-        held_in = {
-            i: (k, rows)
-            for k, group in enumerate(ticks.moving)
-            for i, rows in ticks.rows_of_each(group)
-        }
-        outputs = [i for name in program.outputs for i in plugin_leaves(data, name)]
-        self._results = [held_in[i] for i in outputs]
-        self._outputs = list(dict.fromkeys(k for k, _ in self._results))
-        self._donated = [i for i in range(len(ticks.moving)) if i not in self._outputs]
-        few = not (on_mesh or outputs) and data.core.n_worlds * data.core.n_drones <= _FEW
-        states = [i for i in ticks.changed if few and fields[i] == "states"]
-
-        @partial(jax.jit, donate_argnums=(0, 4), compiler_options=known_options(_COMPILER_OPTIONS))
-        def run(
-            donated: list[Array],
-            given: list[Array],
-            fixed: list[Array],
-            shared: list[Array],
-            common: list[Array],
-            *inputs: Any,
-        ) -> tuple[list[Array], list[Array], list[Array], Any]:
-            places = [*self._donated, *self._outputs]
-            arrays = dict(zip(places, [*donated, *given], strict=True))
-            packed = Packed([arrays[i] for i in sorted(places)], fixed, shared, common)
-            check_precision(ticks.whole(packed))
-            packed, results = program.run(ticks, packed, worlds, *inputs)
-            leaves = ticks.unpack(packed)
-            return packed.moving, packed.common, [leaves[i] for i in states], results
-
-        self.pack = jax.jit(ticks.pack)
-        self.reads_derivative = any(
-            ticks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
-        )
-        self._derive, self._run, self.commanded = derive, run, ticks.commanded
-        self.program = program
-        self._state_names = [leaves[i][0][1].name for i in states]
-
-    def __call__(self, packed: Packed, *inputs: Any) -> tuple[Packed, list[Array], Any]:
-        """Return packed data after the program, the states for `field`, and the results.
-
-        Donates the arrays that change, except earlier results, which callers may hold.
-        """
-        if self._inputs:
-            for leaf, value in zip(self._inputs, inputs):
-                packed = self.commanded(packed, value, leaf)
-            inputs = inputs[len(self._inputs) :]
-        donated: list[Array] = packed.moving
-        given: list[Array] = []
-        if self._outputs:
-            donated = [packed.moving[i] for i in self._donated]
-            given = [packed.moving[i] for i in self._outputs]
-        moving, common, states, results = self._run(donated, given, *packed[1:], *inputs)
-        if self._outputs:
-            arrays = {k: np.asarray(moving[k]) for k in self._outputs}
-            results = [arrays[k][rows] for k, rows in self._results]
-        return Packed(moving, packed.fixed, packed.shared, common), states, results
-
-    def field(self, name: str, packed: Packed, states: list[Array], before: SimData) -> Any:
-        """Return a field of the data.
-
-        Args:
-            name: Name of the field.
-            packed: Packed data after the step.
-            states: States that the step returned, if any.
-            before: The data before packing, for leaves that neither ticks nor commands change.
-        """
-        if states and name == "states":
-            return before.states.replace(**dict(zip(self._state_names, states)))
-        if name == "states_deriv":
-            others = self._unpack.keys() - {name}
-            changes = {field: self.field(field, packed, states, before) for field in others}
-            return self._derive(before.replace(**changes))
-        if name not in self._unpack:
-            return getattr(before, name)
-        places, unpack = self._unpack[name]
-        leaves, treedef = jax.tree.flatten(getattr(before, name))
-        with jax.ensure_compile_time_eval():  # the caller may be within a transformation
-            return jax.tree.unflatten(treedef, replaced(leaves, places, unpack(packed)))
 
 
 class LiveData:
@@ -170,7 +46,7 @@ class LiveData:
     def _assign(self, data: SimData, step: PackedStep | None = None) -> None:
         """Hold data, packed for a step if there is one."""
         self._before, self._step = data, step
-        self._packed = Packed([], [], [], []) if step is None else step.pack(data)
+        self._parts: Parts = [] if step is None else step.pack(data)
         self._states: list[Array] = []
         self._fields: dict[str, Any] = {}
         self._view: Callable[[], _View | None] = _nobody
@@ -182,7 +58,7 @@ class LiveData:
             return self._before
         view = self._view()
         if view is None:
-            view = _View(self._step, self._packed, self._states, self._before, self._fields)
+            view = _View(self._step, self._parts, self._states, self._before, self._fields)
             self._view = weakref.ref(view)
         return SimData.lazy(view)
 
@@ -228,7 +104,10 @@ class LiveData:
             self._assign(data, step)
         elif step.reads_derivative:
             self._assign(jax.tree.map(lambda x: x, self.data), step)
-        self._packed, self._states, results = step(self._parted(), *inputs)
+        if len(self._parts) > 1:  # otherwise checked where the step is compiled
+            check_precision(self._before)
+        self._parted()
+        self._states, results = step(self._parts, *inputs)
         return results
 
     def command(self, control: Control, cmd: ArrayLike) -> None:
@@ -238,7 +117,8 @@ class LiveData:
             self._assign(self._worlds.placed(setter(self._before, cmd)))
         else:
             value = functional.checked_command(self._before, control, cmd)
-            self._packed = self._step.commanded(self._parted(), self._worlds.placed_array(value))
+            self._parted()
+            self._parts = self._step.commanded(self._parts, self._worlds.placed_array(value))
 
     @property
     def is_synced(self) -> bool:
@@ -254,13 +134,14 @@ class LiveData:
             self._fields.pop("core", None)
             self._fields[_SYNCED] = True
 
-    def _parted(self) -> Packed:
-        """Return the packed data; copy them if a view needs them, because a step donates them."""
-        packed = self._packed
+    def _parted(self) -> None:
+        """Copy the data if a view needs them, because a step donates them, and forget the view."""
         if self._view() is not None:
-            packed = packed._replace(moving=_copied(packed.moving), common=_copied(packed.common))
+            self._parts = [
+                packed._replace(moving=_copied(packed.moving), common=_copied(packed.common))
+                for packed in self._parts
+            ]
         self._fields, self._view = {}, _nobody
-        return packed
 
 
 class _View:
@@ -269,17 +150,17 @@ class _View:
     def __init__(
         self,
         step: PackedStep,
-        packed: Packed,
+        parts: Parts,
         states: list[Array],
         before: SimData,
         fields: dict[str, Any],
     ) -> None:
-        self._step, self._packed, self._states, self._before = step, packed, states, before
+        self._step, self._parts, self._states, self._before = step, parts, states, before
         self._fields = fields
 
     def __call__(self, name: str) -> Any:
         if name not in self._fields:
-            value = self._step.field(name, self._packed, self._states, self._before)
+            value = self._step.field(name, self._parts, self._states, self._before)
             if name == "core" and _SYNCED in self._fields:
                 with jax.ensure_compile_time_eval():
                     value = value.replace(mjx_synced=on_device(True))

@@ -31,6 +31,11 @@ class Program(Protocol):
         """
         ...
 
+    @property
+    def by_world(self) -> bool:
+        """Whether the result for a world depends on no other world."""
+        ...
+
     def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
         """Return how the data are packed, from what the function reads and changes."""
         ...
@@ -48,6 +53,7 @@ class Stepping:
     last: Ending | None = None
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    by_world: bool = field(default=True, init=False)
 
     def layout(self, data: SimData, owned: list[bool], *_: Any) -> Ticks:
         """See `Program`."""
@@ -66,6 +72,7 @@ class Composed:
     fn: Callable[..., tuple[SimData, Any]]
     inputs: tuple[str, ...] = field(default=(), init=False)
     outputs: tuple[str, ...] = field(default=(), init=False)
+    by_world: bool = field(default=False, init=False)
 
     def layout(self, data: SimData, owned: list[bool], *inputs: Any) -> Ticks:
         """See `Program`."""

@@ -1,0 +1,65 @@
+"""The cores of the CPU: each steps a part of the worlds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ALL_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import lru_cache
+
+LEAST = 8192
+"""Drones of a part; fewer are stepped in less time than it takes to wake another thread."""
+
+
+def n_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parts_of(n_worlds: int, n_drones: int) -> list[slice]:
+    """Divide worlds evenly among the cores.
+
+    Args:
+        n_worlds: Number of worlds.
+        n_drones: Number of drones in each world.
+
+    Returns:
+        The worlds of each part. There is one part if the worlds are few.
+    """
+    most = min(n_cores(), n_worlds * n_drones // LEAST)
+    n_parts = next((n for n in range(most, 1, -1) if n_worlds % n == 0), 1)
+    size = n_worlds // n_parts
+    return [slice(i * size, (i + 1) * size) for i in range(n_parts)]
+
+
+def on_each_core(function: Callable[[int], None], n_parts: int) -> None:
+    """Call a function with the number of each part, at the same time.
+
+    Returns, or raises an error of the function or KeyboardInterrupt, after all calls have ended.
+    """
+    others = [_threads().submit(function, i) for i in range(1, n_parts)]
+    try:
+        function(0)
+    finally:
+        _wait(others)
+    for other in others:
+        other.result()
+
+
+def _wait(futures: list[Future[None]]) -> None:
+    try:
+        wait(futures, return_when=ALL_COMPLETED)
+    except KeyboardInterrupt:  # the calls cannot be interrupted
+        _wait(futures)
+        raise
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, n_cores() - 1), thread_name_prefix="worlds")
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not survive a fork
