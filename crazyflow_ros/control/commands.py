@@ -33,9 +33,14 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
     numbers = cmd.ravel()
     if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= LARGEST_NUMBER**2:
         _check_numbers(control, cmd)
-    if cmd.shape[-1] == 16 and not (usable := cmd[..., 9:13].any(axis=-1)).all():
-        where = tuple(int(i) for i in np.argwhere(~usable)[0]) if usable.ndim else ()
-        raise ValueError(f"{control} command holds a zero quaternion at index {where}")
+    if cmd.shape[-1] == 16:
+        quats = cmd[..., 9:13]
+        # A square may be zero where the number is not, but takes a quarter of the time of `any`.
+        if not np.einsum("...i,...i", quats, quats).all():
+            usable = quats.any(axis=-1)
+            if not usable.all():
+                where = tuple(int(i) for i in np.argwhere(~usable)[0]) if usable.ndim else ()
+                raise ValueError(f"{control} command holds a zero quaternion at index {where}")
 
 
 def check_size(control: Control, cmd: Any) -> None:
