@@ -106,7 +106,7 @@ class PackedStep:
             ticks.used[i] for i, name in enumerate(fields) if name == "states_deriv"
         )
         self._derive, self._run, self._ticks = derive, run, ticks
-        self._run_part: Callable[..., Any] | None = None  # compiled for a part of the worlds
+        self._run_part: Callable[..., Any] | None = None  # compiled for one of several parts
         self.program = program
         self._state_names = [leaves[i][0][1].name for i in states]
 
@@ -146,22 +146,25 @@ class PackedStep:
             for leaf, value in zip(self._inputs, inputs):
                 parts[:] = self.commanded(parts, value, leaf)
             inputs = inputs[len(self._inputs) :]
-        if len(parts) == 1:
-            moving, states, results = self._advance(self._run, parts, 0, inputs)
-            if self._outputs:
-                arrays = {k: np.asarray(moving[k]) for k in self._outputs}
-                results = [arrays[k][rows] for k, rows in self._results]
-            return states, results
+        if len(parts) > 1:
+            return [], self._run_on_each_core(parts, inputs)
+        moving, states, results = self._advance(self._run, parts, 0, inputs)
+        if self._outputs:
+            arrays = {k: np.asarray(moving[k]) for k in self._outputs}
+            results = [arrays[k][rows] for k, rows in self._results]
+        return states, results
+
+    def _run_on_each_core(self, parts: Parts, inputs: tuple[Any, ...]) -> list[np.ndarray]:
+        """Run the program for all parts at the same time, and return the results."""
         # Compiled in this thread, because others do not have its settings of JAX.
         run = self._run_part
         if run is None:
             run = self._run_part = self._run.lower(*self._arguments(parts[0], inputs)).compile()
-        moving = parts[0].moving
-        shapes = {
-            k: (moving[k].shape[0], self._worlds[-1].stop, moving[k].shape[2])
+        moving, n_worlds = parts[0].moving, self._worlds[-1].stop
+        arrays = {
+            k: np.empty((moving[k].shape[0], n_worlds, moving[k].shape[2]), moving[k].dtype)
             for k in self._outputs
         }
-        arrays = {k: np.empty(shape, moving[k].dtype) for k, shape in shapes.items()}
 
         def advance(i: int) -> None:
             moving, _, _ = self._advance(run, parts, i, inputs)
@@ -171,7 +174,7 @@ class PackedStep:
         on_each_core(advance, len(parts))
         for array in arrays.values():
             array.setflags(write=False)  # as for few worlds, whose results are the arrays of JAX
-        return [], [arrays[k][rows] for k, rows in self._results]
+        return [arrays[k][rows] for k, rows in self._results]
 
     def _arguments(self, packed: Packed, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments of the compiled function."""
