@@ -128,9 +128,7 @@ def print_steps(rows: Sequence[str]) -> None:
     print(f"ours on 1 core, and on {cores}: up to 1024 worlds with a device each; ", end="")
     print("Crazyflow uses all of them\n")
     print("| worlds | control | us a call, ours | Crazyflow | ratio | M steps/s, ours ", end="")
-    print(
-        "| on all cores | Crazyflow | ratio | on all | MB, ours | Crazyflow | FLOP a step ", end=""
-    )
+    print("| on all cores | Crazyflow | ratio | on all | MB, ours | Crazyflow ", end="")
     print(
         "| FLOP a step | of the product | on all | of copying, a tick a call |\n"
         + "|---" * 16

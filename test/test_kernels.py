@@ -23,7 +23,7 @@ from crazyflow_ros.kernels import (
 )
 from crazyflow_ros.sensors.backends import mjx
 from crazyflow_ros.sim import Sim, contacts
-from crazyflow_ros.sim.compile import live_data
+from crazyflow_ros.sim.compile import packed_step
 
 
 def parts(x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
@@ -121,7 +121,7 @@ def ignore_attribute(patch: pytest.MonkeyPatch) -> None:
 
 def refuse_option(patch: pytest.MonkeyPatch) -> None:
     """XLA refuses what it does not know, when it compiles."""
-    patch.setattr(live_data, "_COMPILER_OPTIONS", {"xla_cpu_that_was_dropped": 512})
+    patch.setattr(packed_step, "_COMPILER_OPTIONS", {"xla_cpu_that_was_dropped": 512})
 
 
 def flown() -> np.ndarray:
