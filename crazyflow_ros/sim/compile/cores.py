@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ALL_COMPLETED, Future, ThreadPoolExecutor, wait
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import lru_cache
 
 LEAST = 8192
@@ -39,21 +42,31 @@ def on_each_core(function: Callable[[int], None], n_parts: int) -> None:
 
     Returns, or raises an error of the function or KeyboardInterrupt, after all calls have ended.
     """
-    others = [_threads().submit(function, i) for i in range(1, n_parts)]
-    try:
-        function(0)
-    finally:
-        _wait(others)
+    with _interrupts_postponed():
+        others = [_threads().submit(function, i) for i in range(1, n_parts)]
+        try:
+            function(0)  # here, because new arrays cost more time in other threads
+        finally:
+            wait(others)
     for other in others:
         other.result()
 
 
-def _wait(futures: list[Future[None]]) -> None:
+@contextmanager
+def _interrupts_postponed() -> Iterator[None]:
+    """Keep SIGINT until the end of the context: KeyboardInterrupt would lose results of a call."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    received: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
-        wait(futures, return_when=ALL_COMPLETED)
-    except KeyboardInterrupt:  # the calls cannot be interrupted
-        _wait(futures)
-        raise
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if received:
+            signal.raise_signal(signal.SIGINT)
 
 
 @lru_cache(maxsize=1)

@@ -107,6 +107,7 @@ class LiveData:
         if len(self._parts) > 1:  # otherwise checked where the step is compiled
             check_precision(self._before)
         self._parted()
+        self._states = []  # out of date, if KeyboardInterrupt comes before they are replaced
         self._states, results = step(self._parts, *inputs)
         return results
 

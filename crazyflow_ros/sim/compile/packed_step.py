@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import jax
@@ -189,8 +190,15 @@ class PackedStep:
         self, run: Callable[..., Any], parts: Parts, i: int, inputs: tuple[Any, ...]
     ) -> tuple[list[Array], list[Array], Any]:
         """Advance a part of the worlds; return what moves, states and results."""
-        moving, common, states, results = run(*self._arguments(parts[i], inputs))
-        parts[i] = parts[i]._replace(moving=moving, common=common)
+        returned: list[Any] = []
+        try:
+            # One operation: KeyboardInterrupt cannot come between the call, which donates what
+            # the list of parts holds, and the results.
+            returned.extend(starmap(run, [self._arguments(parts[i], inputs)]))
+        finally:
+            for moving, common, _, _ in returned:
+                parts[i] = parts[i]._replace(moving=moving, common=common)
+        moving, _, states, results = returned[0]
         return moving, states, results
 
     def field(self, name: str, parts: Parts, states: list[Array], before: SimData) -> Any:

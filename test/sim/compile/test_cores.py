@@ -138,29 +138,46 @@ def test_random_numbers_that_worlds_share_are_drawn_by_one_core(use_cores: UseCo
     assert len(np.unique(sim.data.states.pos)) > 1000
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_an_error_waits_until_all_parts_have_ended(error: type[BaseException]) -> None:
+@pytest.mark.parametrize("n_cores", [1, 2])
+def test_an_interrupted_step_loses_nothing(n_cores: int) -> None:
+    script = f"""
+import os, signal, threading
+import numpy as np
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.compile import cores
+cores.LEAST, cores.n_cores = 128, lambda: {n_cores}
+sim = Sim(n_worlds={N}, control="rotor_vel")
+sim.step()
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+interrupted = False
+try:
+    for _ in range(100):
+        sim.step(10_000)
+except KeyboardInterrupt:
+    interrupted = True
+assert interrupted
+(ticks,) = np.unique(sim.data.core.steps)
+assert ticks % 10_000 == 1
+sim.step(2)
+assert (np.asarray(sim.data.core.steps) == ticks + 2).all()
+assert np.isfinite(sim.data.states.pos).all()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=240)
+
+
+def test_an_error_waits_until_all_parts_have_ended() -> None:
     raised, ended = threading.Event(), threading.Event()
 
     def part(i: int) -> None:
         if i == 0:
             raised.set()
-            raise error("of the first part")
+            raise ValueError("of the first part")
         assert raised.wait(60)
         ended.set()
 
-    with pytest.raises(error, match="of the first part"):
+    with pytest.raises(ValueError, match="of the first part"):
         on_each_core(part, 2)
     assert ended.is_set()
-
-
-def test_an_error_of_another_thread_is_raised_here() -> None:
-    def part(i: int) -> None:
-        if i == 1:
-            raise ValueError("of the second part")
-
-    with pytest.raises(ValueError, match="of the second part"):
-        on_each_core(part, 2)
 
 
 def test_threads_are_there_after_a_fork() -> None:
