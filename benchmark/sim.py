@@ -125,7 +125,7 @@ def print_steps(rows: Sequence[str]) -> None:
     for n, limit in zip((1, cores), limits):
         flops, copied = limit["flops_per_s"] / 1e9, limit["bytes_per_s"] / 1e9
         print(f"{n} core(s): matrix product {flops:.0f} GFLOP/s, copying {copied:.1f} GB/s  ")
-    print(f"ours on 1 core, and on {cores}: up to 1024 worlds with a device each; ", end="")
+    print(f"ours on 1 core, and on {cores}, with a device each for few worlds; ", end="")
     print("Crazyflow uses all of them\n")
     print("| worlds | control | us a call, ours | Crazyflow | ratio | M steps/s, ours ", end="")
     print("| on all cores | Crazyflow | ratio | on all | MB, ours | Crazyflow ", end="")

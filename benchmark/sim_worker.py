@@ -26,7 +26,7 @@ import numpy as np
 REPEATS = 5
 SECONDS = 0.2  # approximate duration of a repeat
 TICKS = {1: 500, 64: 500, 1024: 500, 16384: 100}  # of a long call; 20 with more worlds
-DIVIDED = 16384  # worlds that `Sim.step` divides among the cores without a mesh
+DIVIDED = 8192  # worlds for each core from which on `Sim.step` uses all cores without a mesh
 PER_CYCLE = 5  # ticks
 CYCLES = {1: 1000, 1024: 100, 16384: 10}  # of a policy, in one compiled loop
 OBSERVED = ("pos", "quat", "vel", "ang_vel")  # 13 numbers
@@ -199,7 +199,7 @@ def measure_python(library: str, n_worlds: int, control: str) -> dict[str, float
 def measure_steps(library: str, n_worlds: int, control: str) -> dict[str, float]:
     """Measure a call of one tick and a call of many, on one core for each device."""
     use_cores(library)
-    options = on_all_devices() if n_worlds < DIVIDED else {}
+    options = on_all_devices() if n_worlds < DIVIDED * jax.device_count() else {}
     sim = flying(library, n_worlds, control, **options)
     calling = seconds_per_call(lambda: sim.step(1), lambda: finish(sim))
     return {

@@ -106,7 +106,7 @@ class LiveData:
             self._assign(jax.tree.map(lambda x: x, self.data), step)
         if len(self._parts) > 1:  # otherwise checked where the step is compiled
             check_precision(self._before)
-        self._parted()
+        self._release_view()
         self._states = []  # out of date, if KeyboardInterrupt comes before they are replaced
         self._states, results = step(self._parts, *inputs)
         return results
@@ -118,7 +118,7 @@ class LiveData:
             self._assign(self._worlds.placed(setter(self._before, cmd)))
         else:
             value = functional.checked_command(self._before, control, cmd)
-            self._parted()
+            self._release_view()
             self._parts = self._step.commanded(self._parts, self._worlds.placed_array(value))
 
     @property
@@ -135,7 +135,7 @@ class LiveData:
             self._fields.pop("core", None)
             self._fields[_SYNCED] = True
 
-    def _parted(self) -> None:
+    def _release_view(self) -> None:
         """Copy the data if a view needs them, because a step donates them, and forget the view."""
         if self._view() is not None:
             self._parts = [
