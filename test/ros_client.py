@@ -144,8 +144,8 @@ class RosProcess:
             self.process = subprocess.Popen(
                 command,
                 stdin=stdin,
-                stdout=subprocess.DEVNULL,
-                stderr=self._file.fileno(),
+                stdout=self._file.fileno(),
+                stderr=subprocess.STDOUT,
                 cwd=ROOT,
                 env={**os.environ, "ROS_DOMAIN_ID": str(domain), **(environment or {})},
             )

@@ -53,8 +53,7 @@ def interruptible() -> Iterator[None]:
         received.append(number)
         raise KeyboardInterrupt
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, unwind)
+    handlers = {n: signal.signal(n, unwind) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except BaseException:
@@ -62,6 +61,9 @@ def interruptible() -> Iterator[None]:
             raise
         print("\ninterrupted", file=sys.stderr)
         sys.exit(128 + received[0])
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def run(

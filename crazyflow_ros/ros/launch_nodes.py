@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,7 +78,9 @@ def rviz_nodes(
     sensors = load(sensors_file, drones, drone_model)
     template = resource("rviz", "crazyflow.rviz").read_text()
     template = template.replace("Fixed Frame: map", f"Fixed Frame: {fixed_frame}")
-    config = Path(tempfile.mkdtemp(prefix="crazyflow_ros_")) / "crazyflow.rviz"
+    folder = tempfile.mkdtemp(prefix="crazyflow_ros_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    config = Path(folder) / "crazyflow.rviz"
     config.write_text(expand(template, drones, namespace, sensors, simulator))
     state_publishers = [
         Node(

@@ -34,7 +34,7 @@ class Listeners:
         self._followers: list[Callable[[], None]] = []
         # The older executor walks over the events of all publishers whenever it wakes up.
         self._changed, self._reports_changes = True, find_spec("rclpy.experimental") is not None
-        simulator.create_timer(_PERIOD, self._look_again)
+        simulator.regular_calls.add(self._look_again, _PERIOD)
 
     def create_publisher(
         self, message_type: Any, topic: str, qos: QoSProfile, *, recorded: bool = True

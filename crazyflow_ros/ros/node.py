@@ -25,6 +25,7 @@ from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
 from crazyflow_ros.ros.recording.set_up import new_recorder, recorded_rotors
+from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 from crazyflow_ros.ros.sensors.devices import SensorFile
 from crazyflow_ros.ros.services.answers import Answers
 from crazyflow_ros.ros.services.retirement import Retirement
@@ -72,7 +73,6 @@ _FEATURES = (
 _ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
 )
-_REGULAR_PERIOD = 0.1  # s of wall time
 _MANY = 100  # drones; with as many, the middleware takes long to create topics and services
 # With ros2_control.mode topic.
 _TOPIC_FEATURES = ("controllers.topic_hardware", "controllers.topic_sensors")
@@ -99,6 +99,7 @@ class SimulatorNode(ParameterNode):
         worker: Thread for tasks that would block the executor, one after another.
         physics: The running simulation.
         on_quit: Ends the process; set by the owner of the node.
+        regular_calls: Calls functions at intervals of wall time.
         listeners: Knows which topics have subscribers.
         senders: Senders of the drones' state by rate [Hz].
         wind: Applies the wind parameters.
@@ -149,14 +150,14 @@ class SimulatorNode(ParameterNode):
             self.recorded_effects = effects
         self.viewer: Viewer | None = None
         self.on_quit: Callable[[], None] = lambda: None
+        self.regular_calls = RegularCalls(self.door)
         self.listeners = Listeners(self)
         self.senders: dict[int, StateSender] = {}
         self.latched: dict[str, Any] = {}
         self._per_drone: list[Callable[[str], None]] = []
         self._on_close: list[Callable[[], None]] = []
-        self._regular: list[Callable[[], None]] = []
         # Services that add drones call it directly; a reset may also change the drones.
-        self.regularly(self.follow_drones)
+        self.regular_calls.add(self.follow_drones)
         if len(self.drones) >= _MANY:
             self.get_logger().info(
                 f"creating the topics and services of {len(self.drones)} drones: the middleware "
@@ -164,7 +165,7 @@ class SimulatorNode(ParameterNode):
             )
         for name in self._features:
             self._declare(name)
-        self.create_timer(_REGULAR_PERIOD, self._do_regular)
+        self.create_timer(PERIOD, self.regular_calls.make)
         if self.recorder is not None:
             self.rotor_transforms = recorded_rotors(self, self.recorder)
         self.add_on_set_parameters_callback(self._check_changes)
@@ -314,17 +315,6 @@ class SimulatorNode(ParameterNode):
         """Create a timer; exceptions from its callback are logged."""
         guarded = self.door.on_timer(callback)
         return super().create_timer(timer_period_sec, guarded, *args, **options)
-
-    def regularly(self, callback: Callable[[], None]) -> None:
-        """Call a function ten times a second of wall time, in the executor's thread.
-
-        All these functions share one timer, because rcl warns about many.
-        """
-        self._regular.append(self.door.on_timer(callback))
-
-    def _do_regular(self) -> None:
-        for callback in self._regular:
-            callback()
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> None:
         """Call a function once in the executor's thread after a delay of wall time [s]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,7 +113,9 @@ def test_the_demonstration_goes_without_a_camera_where_nothing_draws(
     monkeypatch.setattr(flight, "ros_node", lambda _: nullcontext())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()  # which the process of the simulator would have made
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     assert room.main() == 0
+    assert handlers == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
     written = {"scan.png", "cloud.png"} | ({"camera.png", "depth.png"} if draws else set())
     assert {path.name for path in (tmp_path / "out").iterdir()} == written
     said = capsys.readouterr().out

@@ -13,7 +13,9 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Empty
 
+from crazyflow_ros.ros.door import Door
 from crazyflow_ros.ros.listeners import Listeners
+from crazyflow_ros.ros.regular_calls import PERIOD, RegularCalls
 
 QOS = QoSProfile(depth=1)
 
@@ -24,6 +26,8 @@ class Simulator(Node):
     def __init__(self, context: rclpy.Context, *, reports: bool) -> None:
         self._reports = reports
         super().__init__("simulator", context=context)
+        self.regular_calls = RegularCalls(Door(self.get_logger()))
+        self.create_timer(PERIOD, self.regular_calls.make)
 
     def create_publisher(self, *arguments: Any, recorded: bool = True, **options: Any) -> Any:
         del recorded

@@ -18,6 +18,8 @@ from rcl_interfaces.msg import Log
 from ros_client import Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from simulation_interfaces.msg import Resource, Result
+from simulation_interfaces.srv import LoadWorld
 from std_msgs.msg import Float64MultiArray
 
 from crazyflow_ros.dynamics import Drone, load_drone
@@ -170,6 +172,19 @@ def test_missing_message_package_switches_its_topics_off_until_sigint(start: Sta
     assert not client.node.count_publishers("/tf")
     client.close()
     check_end(simulator, signal.SIGINT)
+
+
+def test_it_leaves_no_temporary_files(start: Start, tmp_path: Path) -> None:
+    prelude = f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}"
+    simulator = start("-p", "drones:=[cf0]", prelude=prelude).wait_for("ready: ")
+    client = Client(DOMAIN)
+    world = Resource(resource_string='<mujoco model="bare"/>')
+    result = client.call(LoadWorld, "crazyflow/load_world", LONG, world_resource=world).result
+    assert result.result == Result.RESULT_OK, result.error_message
+    assert list(tmp_path.iterdir())
+    client.close()
+    check_end(simulator, signal.SIGINT)
+    assert not list(tmp_path.iterdir())
 
 
 def test_sim_time_is_not_for_the_node_that_makes_it_until_sigterm(start: Start) -> None:

@@ -75,13 +75,9 @@ class Flight:
         self.script, self.delay, self.fields = SCRIPT, 0, set(SIZES)
         self.physics, self._hash = physics, hashlib.sha256()
         self._ended = threading.Event()
+        self.states: dict[str, str] = {}  # of the drones at the last tick
         physics.every(SCRIPT_RATE, self._act, "script")
         physics.every(100, self._see, "observer", observes=True)
-
-    @property
-    def states(self) -> dict[str, str]:
-        """What the drones are at."""
-        return dict(self.physics.flight_states)
 
     def fly(self, factor: float) -> str:
         """Digest of a flight at a real-time factor."""
@@ -102,10 +98,12 @@ class Flight:
         self.physics.pause().result(T)
         self._ended.set()  # what is seen until it is as at the start does not count
         self.physics.reset(ResetScope.all).result(T)
-        self._hash = hashlib.sha256()
+        self._hash, self.states = hashlib.sha256(), {}
         self._ended.clear()
 
     def _act(self, now: Snapshot) -> None:
+        if now.tick == LAST_TICK:  # the flight goes on unless it was in steps
+            self.states = dict(self.physics.flight_states)
         for name, told in self.script.get(now.tick - self.delay, []):
             if isinstance(told, Wrench):
                 self.physics.apply_wrench(name, told)

@@ -49,7 +49,7 @@ class OtherTypes:
         self._warned: set[tuple[str, str]] = set()
         self._listener: _Listener | None = None
         self._subscriptions: dict[str, Any] = {}
-        simulator.create_timer(_PERIOD, self._look)
+        simulator.regular_calls.add(self._look, _PERIOD)
 
     def close(self) -> None:
         """Stop the second node."""

@@ -49,7 +49,7 @@ class RobotJointCommands:
         depth = max(10, 2 * len(simulator.drones))
         qos = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
         simulator.create_subscription(JointState, COMMANDS_TOPIC, self._receive, qos)
-        simulator.create_timer(_LOOK_PERIOD, self._look)
+        simulator.regular_calls.add(self._look, _LOOK_PERIOD)
 
     def _receive(self, message: JointState) -> None:
         speeds: dict[int, np.ndarray] = {}

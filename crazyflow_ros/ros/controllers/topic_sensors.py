@@ -60,7 +60,7 @@ class SensorTopics:
         self._wanted: list[_Topic] = []
         self._row = Row(self._messages, [])
         listeners.follow(self._address)
-        simulator.create_timer(_REPEAT_PERIOD, self._repeat)
+        simulator.regular_calls.add(self._repeat, _REPEAT_PERIOD)
 
     def publish(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> None:
         """Publish the state, see `TopicSource.add_output`."""

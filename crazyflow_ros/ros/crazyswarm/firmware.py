@@ -38,7 +38,7 @@ class FirmwareParameters:
         simulator.add_on_set_parameters_callback(self._set)
         simulator.add_post_set_parameters_callback(self._pass_on)
         simulator.fleet.on_change.append(self._note)
-        simulator.regularly(self._follow)
+        simulator.regular_calls.add(self._follow)
 
     def _add(self, drone: str) -> None:
         """Switch a Crazyflie on, and set its parameters from the configuration."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+from functools import cached_property
 from pathlib import Path
 
 from simulation_interfaces.msg import WorldResource
@@ -28,7 +30,6 @@ class WorldLoading:
 
     def __init__(self, server: Server) -> None:
         self._server, self._physics = server, server.physics
-        self._folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros_")
         server.serve(LoadWorld, self._load, "WORLD_LOADING", "WORLD_RESOURCE_STRING")
         server.serve(UnloadWorld, self._unload, "WORLD_UNLOADING")
 
@@ -73,8 +74,14 @@ class WorldLoading:
             return path_of(world.resource.uri, _CODES)
         return self._written("world", world.resource.resource_string)
 
+    @cached_property
+    def _folder(self) -> Path:
+        folder = tempfile.mkdtemp(prefix="crazyflow_ros_")
+        self._server.simulator.on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+        return Path(folder)
+
     def _written(self, name: str, text: str) -> Path:
-        path = Path(self._folder.name) / f"{name}.xml"
+        path = self._folder / f"{name}.xml"
         path.write_text(text)
         return path
 

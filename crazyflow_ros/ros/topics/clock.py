@@ -37,9 +37,9 @@ class ClockTopic:
         self._in_order = threading.Lock()
         rate_hz = simulator.parameters.publish_rates.clock
         simulator.physics.every(rate_hz, self._publish, "publish_rates.clock", observes=True)
-        simulator.create_timer(_REPEAT_PERIOD, self._repeat)
+        simulator.regular_calls.add(self._repeat, _REPEAT_PERIOD)
         rivals = Rivals(simulator)
-        simulator.create_timer(_REPEAT_PERIOD, lambda: rivals.look(time.monotonic()))
+        simulator.regular_calls.add(lambda: rivals.look(time.monotonic()), _REPEAT_PERIOD)
 
     def _publish(self, snapshot: Snapshot) -> None:
         numbers = struct.pack("=iI", *divmod(snapshot.time_ns, 1_000_000_000))

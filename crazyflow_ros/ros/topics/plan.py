@@ -26,7 +26,7 @@ class PlanTopics:
         self._simulator = simulator
         self._published: dict[str, Order | None] = {}  # to present subscribers
         simulator.for_each_drone(self._add)
-        simulator.regularly(self._look)
+        simulator.regular_calls.add(self._look)
 
     def _add(self, drone: str) -> None:
         self._simulator.listeners.create_publisher(Path, f"{drone}/plan", LATCHED_QOS)

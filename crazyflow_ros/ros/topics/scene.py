@@ -22,7 +22,7 @@ class SceneTopic:
         self._publisher = simulator.create_publisher(MarkerArray, "~/scene", LATCHED_QOS)
         self._model: object = None
         self._published: MarkerArray | None = None
-        simulator.regularly(self._look)
+        simulator.regular_calls.add(self._look)
 
     def _look(self) -> None:
         model = self._simulator.physics.mirror.model

@@ -29,7 +29,7 @@ class StatusTopic:
         self._recorder = simulator.recorder
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
-        simulator.create_timer(_PERIOD, self._publish)
+        simulator.regular_calls.add(self._publish, _PERIOD)
 
     def _publish(self) -> None:
         now = self._physics.statistics()

@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 from physics_double import TIMEOUT, Physics
+from rclpy.logging import get_logger
 from rclpy.serialization import deserialize_message
 from ros_client import time_ns
 
+from crazyflow_ros.ros.door import Door
 from crazyflow_ros.ros.listeners import Listeners
+from crazyflow_ros.ros.regular_calls import RegularCalls
 from crazyflow_ros.ros.sensors import sensor_threads
 from crazyflow_ros.ros.sensors.sensors_file import load
 from crazyflow_ros.runtime import DroneLives, ResetScope
@@ -51,6 +54,8 @@ class Node(Physics):
         self.unheard: set[str] = set()
         self.sent: queue.Queue[tuple[str, int, Any]] = queue.Queue()
         node: Any = self
+        # They are not made: who listens changes when this test says so.
+        self.regular_calls = RegularCalls(Door(get_logger("test")))
         self.listeners = Listeners(node)
         self.look = self.listeners.look
         sensor_threads.declare(node)
@@ -72,9 +77,6 @@ class Node(Physics):
             handle=SimpleNamespace(publish_raw=send),
             get_subscription_count=lambda: int(topic not in self.unheard),
         )
-
-    def create_timer(self, period: float, callback: Callable[[], None]) -> None:
-        pass  # who listens changes when this test says so
 
     def fly(self, ticks: Sequence[int], told: Told) -> list[tuple[str, int]]:
         """Feed ticks, wait until all is sensed, and add what is told; topics and ticks of that."""
