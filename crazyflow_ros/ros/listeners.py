@@ -11,7 +11,11 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from rclpy.event_handler import PublisherEventCallbacks, UnsupportedEventTypeError
+from rclpy.event_handler import (
+    PublisherEventCallbacks,
+    QoSPublisherMatchedInfo,
+    UnsupportedEventTypeError,
+)
 from rclpy.qos import QoSProfile
 
 if TYPE_CHECKING:
@@ -25,12 +29,17 @@ class Listeners:
 
     Args:
         simulator: The node.
+
+    Attributes:
+        newly_heard: Topics that got a new subscription between the last two looks.
     """
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator = simulator
         self._publishers: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
+        self._noted: set[str] = set()
+        self.newly_heard: set[str] = set()
         self._followers: list[Callable[[], None]] = []
         # The older executor walks over the events of all publishers whenever it wakes up.
         self._changed, self._reports_changes = True, find_spec("rclpy.experimental") is not None
@@ -51,15 +60,17 @@ class Listeners:
     ) -> Any:
         create = partial(self._simulator.create_publisher, recorded=recorded)
         if self._reports_changes:
-            events = PublisherEventCallbacks(matched=self._note_change)
+            events = PublisherEventCallbacks(matched=partial(self._note_change, topic))
             try:
                 return create(message_type, topic, qos, event_callbacks=events)
             except UnsupportedEventTypeError:
                 self._reports_changes = False
         return create(message_type, topic, qos)
 
-    def _note_change(self, _: Any) -> None:
+    def _note_change(self, topic: str, change: QoSPublisherMatchedInfo) -> None:
         self._changed = True
+        if change.total_count_change:  # not if a subscription has only gone
+            self._noted.add(topic)
 
     def forget(self, prefix: str) -> None:
         """Forget the publishers whose resolved topics begin with `prefix`."""
@@ -86,7 +97,10 @@ class Listeners:
     def look(self) -> None:
         """Count all subscriptions, then run the callbacks of `follow`."""
         self._changed = False
-        self._counts = {t: p.get_subscription_count() for t, p in self._publishers.items()}
+        counts = {t: p.get_subscription_count() for t, p in self._publishers.items()}
+        # The count also stays the same when another subscription goes at the same time.
+        self.newly_heard = self._noted | {t for t, n in counts.items() if n > self.count(t)}
+        self._counts, self._noted = counts, set()
         for callback in self._followers:
             callback()
 

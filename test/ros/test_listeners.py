@@ -71,6 +71,21 @@ def test_it_is_known_who_listens(simulator: Simulator) -> None:
     assert listeners.heard("a") is None
 
 
+@pytest.mark.parametrize("simulator", [True], ids=["reported"], indirect=True)
+def test_a_new_subscription_is_noticed_when_another_goes(simulator: Simulator) -> None:
+    listeners = Listeners(simulator)  # type: ignore[arg-type]
+    listeners.create_publisher(Empty, "a", QOS)
+    other = Node("other", context=simulator.context)
+    first = other.create_subscription(Empty, "a", lambda message: None, QOS)
+    spin(simulator, lambda: listeners.count("a"))
+    newly_heard: list[str] = []
+    listeners.follow(lambda: newly_heard.extend(listeners.newly_heard))
+    other.create_subscription(Empty, "a", lambda message: None, QOS)
+    other.destroy_subscription(first)
+    spin(simulator, lambda: newly_heard == ["a"])
+    assert listeners.count("a") == 1
+
+
 def test_who_is_forgotten_is_not_heard(simulator: Simulator) -> None:
     listeners = Listeners(simulator)  # type: ignore[arg-type]
     for topic in ("cf1/a", "cf10/a"):

@@ -106,11 +106,13 @@ class StateSender:
 
     def _address(self) -> None:
         """Address the current subscribers; while time stands still, send to new ones at once."""
-        count = self._simulator.listeners.count
-        counts = {topic: count(topic) for topics in self.topics for topic in topics.publishers}
-        if counts == self._counts:
+        listeners, before = self._simulator.listeners, self._counts
+        topics = [topic for topics in self.topics for topic in topics.publishers]
+        counts = {topic: listeners.count(topic) for topic in topics}
+        new = {topic for topic, n in counts.items() if n > before.get(topic, 0)}
+        new |= listeners.newly_heard.intersection(topics)
+        if counts == before and not new:
             return
-        new = {topic for topic, n in counts.items() if n > self._counts.get(topic, 0)}
         delivery = Delivery(self.topics, {topic for topic, n in counts.items() if n})
         to_newcomers = Delivery(self.topics, new)
         self._counts = counts
