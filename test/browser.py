@@ -38,15 +38,18 @@ class Tab:
         browser: The browser.
         url: Address of the page.
         size: Width and height in pixels.
+        options: Of the browser's tab, see `playwright.sync_api.Browser.new_page`.
 
     Attributes:
         page: Playwright's.
         errors: What the page or its console called an error.
     """
 
-    def __init__(self, browser: Any, url: str, size: tuple[int, int] = (480, 360)) -> None:
+    def __init__(
+        self, browser: Any, url: str, size: tuple[int, int] = (480, 360), **options: Any
+    ) -> None:
         self.size, self.errors = size, list[str]()
-        self.page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+        self.page = browser.new_page(viewport={"width": size[0], "height": size[1]}, **options)
         self.page.set_default_timeout(PATIENCE)
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

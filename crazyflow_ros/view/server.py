@@ -8,7 +8,8 @@ viser serves one page and one WebSocket to any client. The guard in front of bot
 - everything without the token while other machines may connect,
 - messages that no page of viser sends, see `incoming`,
 
-and adds keys and gamepads, which viser's page lacks, with a WebSocket for them.
+and adds what viser's page lacks: keys and gamepads, with a WebSocket for them, and the browser's
+choice of dark or light.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ STICKS = "/sticks"
 _COOKIE = "crazyflow_token"
 _LARGEST_MESSAGE = 1 << 16  # bytes from a browser; the largest valid one, a text, is far smaller
 _MOST_TABS = 64
-_INPUT_SCRIPT = "input.js"
+_THEME_SCRIPT, _INPUT_SCRIPT = "theme.js", "input.js"
 _PROTOCOL = f"viser-v{viser.__version__}"
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
@@ -65,7 +66,9 @@ class Guard:
     def __init__(self, address: str, token: str, sticks: StickListener | None) -> None:
         self._is_local, self._token, self._sticks = is_loopback(address), token, sticks
         self._tabs = 0
-        self._script = b"" if sticks is None else f"<script>{_script()}</script>".encode()
+        self._scripts = _script(_THEME_SCRIPT)
+        if sticks is not None:
+            self._scripts += _script(_INPUT_SCRIPT)
         self.page: viser.ViserServer | None = None
 
     def refusal(self, request: Request) -> str | None:
@@ -87,7 +90,7 @@ class Guard:
         return knows_token(given, self._token)
 
     def on_request(self, serve: ProcessRequest) -> ProcessRequest:
-        """Guard the function that answers requests for files, and add the script to the page."""
+        """Guard the function that answers requests for files, and add scripts to the page."""
 
         def process_request(connection: ServerConnection, request: Request) -> Response | None:
             try:
@@ -98,7 +101,7 @@ class Guard:
                 headers = Headers({"Content-Type": "text/plain; charset=utf-8"})
                 body = f"{reason}\n".encode()
                 return Response(http.HTTPStatus.FORBIDDEN, "Forbidden", headers, body)
-            if "Accept-Encoding" in request.headers:  # the script is put in as plain text
+            if "Accept-Encoding" in request.headers:  # scripts are put in as plain text
                 del request.headers["Accept-Encoding"]
             response = serve(connection, request)
             if response is not None and response.status_code == http.HTTPStatus.OK:
@@ -114,7 +117,7 @@ class Guard:
         response.headers["X-Frame-Options"] = "SAMEORIGIN"
         response.headers["Referrer-Policy"] = "no-referrer"
         if response.body is not None and b"</head>" in response.body:
-            response.body = response.body.replace(b"</head>", self._script + b"</head>", 1)
+            response.body = response.body.replace(b"</head>", self._scripts + b"</head>", 1)
             del response.headers["Content-Length"]
             response.headers["Content-Length"] = str(len(response.body))
 
@@ -207,8 +210,8 @@ def _path(request: Request) -> str:
     return request.path.partition("?")[0]
 
 
-def _script() -> str:
-    return files(__package__).joinpath(_INPUT_SCRIPT).read_text(encoding="utf-8")
+def _script(name: str) -> bytes:
+    return b"<script>" + files(__package__).joinpath(name).read_bytes() + b"</script>"
 
 
 @contextmanager

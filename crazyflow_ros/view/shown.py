@@ -25,7 +25,9 @@ class Shown:
         self._gui, self._scene = server.gui, server.scene
         self._note = self._gui.add_html("", order=3.5, visible=False)
         self._folder = self._gui.add_folder("Show", order=90, expand_by_default=False)
-        self._dark = self.add("Dark page", is_on=False)
+        self._dark = self.add(
+            "Dark page", is_on=False, hint="In all tabs; a browser set to dark shows it dark anyway"
+        )
         self._dark.on_update(lambda _: self._set_theme())
         self._set_theme()
         self._shadows = self.add(

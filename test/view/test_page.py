@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 import sys
 import time
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from socket import create_server
 from typing import Any
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
@@ -255,6 +257,32 @@ def test_drones_are_drawn_as_large_as_asked(browser: Any) -> None:
         note.wait_for(state="hidden")
         assert tab.errors == []
         tab.close()
+
+
+def test_the_page_is_dark_where_the_browser_is(browser: Any) -> None:
+    from crazyflow_ros.sim import Sim
+    from crazyflow_ros.view import SimView
+
+    def is_dark(tab: Tab) -> bool:
+        tab.page.get_by_text("Show", exact=True).wait_for()
+        color = tab.page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+        return max(map(int, re.findall(r"\d+", color)[:3])) < 100
+
+    with closing(SimView(Sim(), port=free_port())) as view:
+        url = view.viewer.url + QUERY
+        light, dark = (Tab(browser, url, color_scheme=scheme) for scheme in ("light", "dark"))
+        assert is_dark(dark) and not is_dark(light)
+        asked = light.page.url.partition("?")[2]
+        assert parse_qs(asked) == parse_qs(QUERY[1:])  # nothing else has changed
+        bookmark = Tab(browser, dark.page.url, color_scheme="light")
+        assert not is_dark(bookmark)
+        bookmark.page.get_by_text("Show", exact=True).click()
+        bookmark.page.get_by_label("Dark page", exact=True).check()
+        for tab in (light, bookmark):
+            until(partial(is_dark, tab), "a dark page")
+        assert light.errors == dark.errors == bookmark.errors == []
+        for tab in (light, dark, bookmark):
+            tab.close()
 
 
 def test_drones_cast_shadows_and_the_floor_lies_in_none_of_its_own(browser: Any) -> None:
