@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 _LOOK_PERIOD = 0.5  # s of wall time between two checks of the graph
 _SPIN_PERIOD = 0.1  # s, longest time until a signal is noticed
-_BACKLOG = 256  # messages queued for a slow client; the oldest are dropped
 _COMPLAINT_PERIOD = 1.0  # s of wall time between two identical complaints
 _MOST_COMPLAINTS = 20  # in that time
 _COMPLAINT = 500  # characters
@@ -131,7 +130,6 @@ class Bridge:
             asset_handler=lambda uri: mesh(uri, share),
             context=self.context,
             playback_time_range=TIME_RANGE,
-            message_backlog_size=_BACKLOG,
         )
         self.topics, self.client_topics = Topics(self), ClientTopics(self)
         self.services = Services(self)

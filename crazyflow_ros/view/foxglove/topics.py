@@ -27,8 +27,10 @@ HIDDEN = "/_"
 
 _DEPTH = 100  # of subscriptions and publishers
 _MOST_PUBLISHERS = 200
-_RATE = 500  # messages per s of wall time from one client
-_BURST = 500  # messages
+_RATE, _BURST = 500, 500  # messages per s of wall time from one client, and at once
+# To each client. The server's queue of a client drops the oldest of 1024 messages, which may be
+# latched ones, if a busy processor does not let the server send for a while.
+_SENT_RATE, _SENT_BURST = 10_000, 512
 
 
 class _Topic(NamedTuple):
@@ -49,6 +51,7 @@ class Topics:
         self._topics: dict[str, _Topic] = {}
         self._followers: defaultdict[str, int] = defaultdict(int)
         self._subscriptions: dict[str, Any] = {}
+        self._allowance = _Allowance(_SENT_RATE, _SENT_BURST)
 
     def update(self) -> None:
         """Offer new topics, and withdraw those without publishers."""
@@ -79,16 +82,18 @@ class Topics:
         if name not in self._topics:
             return
         qos = self._qos(name)
-        if qos.durability == DurabilityPolicy.TRANSIENT_LOCAL:
+        is_latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        if is_latched:
             self._unsubscribe(name)  # a new subscription receives the latched messages again
         if name not in self._subscriptions:
             log, bridge = self._topics[name].channel.log, self._bridge
+
+            def receive(payload: bytes) -> None:
+                if is_latched or self._allowance.take():
+                    log(payload, log_time=bridge.time_ns)
+
             self._subscriptions[name] = self._node.create_subscription(
-                self._topics[name].kind,
-                name,
-                lambda payload: log(payload, log_time=bridge.time_ns),
-                qos,
-                raw=True,
+                self._topics[name].kind, name, receive, qos, raw=True
             )
 
     def leave(self, name: str) -> None:
@@ -173,7 +178,7 @@ class ClientTopics:
         """Publish a message of a client, unless it is damaged or exceeds the rate limit."""
         with self._lock:
             key = self._channels.get((client.id, channel_id))
-            allowance = self._allowances.setdefault(client.id, _Allowance())
+            allowance = self._allowances.setdefault(client.id, _Allowance(_RATE, _BURST))
             if key is None:  # refused before, with the reason
                 return
             too_many = not allowance.take()
@@ -195,14 +200,15 @@ class ClientTopics:
 
 
 class _Allowance:
-    """The rate limit of one client, as a token bucket."""
+    """A limit on messages per second of wall time and at once, as a token bucket."""
 
-    def __init__(self) -> None:
-        self._left, self._since = float(_BURST), time.monotonic()
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._left, self._since = burst, time.monotonic()
 
     def take(self) -> bool:
         now = time.monotonic()
-        self._left = min(_BURST, self._left + (now - self._since) * _RATE)
+        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
         self._since = now
         if self._left < 1:
             return False
