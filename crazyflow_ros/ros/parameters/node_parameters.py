@@ -245,6 +245,8 @@ class Parameters:
         if mode != "off" and self.dynamics != Dynamics.first_principles:
             expected = f"first_principles in ros2_control.mode {mode}"
             raise ParameterError("dynamics", expected, self.dynamics)
+        if mode != "off":  # before the clock, whose rate a launch file derives from it
+            ticks_per_period(self.freq, rate, "ros2_control.rate")
         if mode == "lock_step" and clock != rate:
             # Otherwise the manager would miss a control tick that waits for it, or wake early.
             expected = f"ros2_control.rate, {rate}, in ros2_control.mode lock_step"

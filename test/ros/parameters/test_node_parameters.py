@@ -160,6 +160,14 @@ def test_what_cannot_be_used_is_named(declared: Any, name: str, value: Any, mess
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("mode", ["lock_step", "free_running", "topic"])
+def test_the_rate_that_a_launch_file_was_given_is_named(declared: Any, mode: str) -> None:
+    """ros2_control.launch.py sets the rate of the clock to that of the controllers."""
+    message = "ros2_control.rate must divide the physics rate of 500 Hz, got 300; try 250 or 500"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        declared(ros2_control__mode=mode, ros2_control__rate=300, publish_rates__clock=300)
+
+
 def test_a_drone_of_the_users_own_is_named_by_its_path(
     declared: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
