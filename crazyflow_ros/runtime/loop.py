@@ -103,6 +103,11 @@ class Loop:
 
     # In the physics thread, called by requests.
 
+    @property
+    def stepping(self) -> bool:
+        """Whether steps are under way."""
+        return self._steps.current() is not None
+
     def pause(self) -> None:
         """Stop time, and abort steps under way."""
         self._steps.abort("the simulation was paused")

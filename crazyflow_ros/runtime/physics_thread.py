@@ -134,6 +134,11 @@ class PhysicsThread(Changes):
         return self._loop.paused
 
     @property
+    def stepping(self) -> bool:
+        """Whether a step is under way. Physics thread only."""
+        return self._loop.stepping
+
+    @property
     def epoch(self) -> int:
         """Number of resets so far."""
         return self._simulation.epoch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -143,6 +144,7 @@ def test_wrong_argument_is_named(argument: str, value: str, message: str) -> Non
 def test_wrong_argument_ends_the_launch(
     launched: Launcher, caplog: pytest.LogCaptureFixture
 ) -> None:
+    logging.getLogger("launch").addHandler(caplog.handler)  # it does not propagate
     assert launched(1, expected=1, n_drones="abc") == []
     assert "got 'abc'" in caplog.text
 
@@ -157,6 +159,7 @@ def test_launch_ends_with_the_simulator(
 def test_launch_fails_with_the_simulator(
     launched: Launcher, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    logging.getLogger("launch").addHandler(caplog.handler)  # it does not propagate
     monkeypatch.setenv("STAND_IN_SECONDS", "no number")  # which is refused with 1
     assert len(launched(2, expected=1)) == 1
     assert "the simulator has ended with exit code 1" in caplog.text

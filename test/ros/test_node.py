@@ -16,6 +16,8 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, Transform, TwistStamped, Vector3, WrenchStamped
 from nav_msgs.msg import Odometry, Path
+from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.srv import GetParameters
 from ros_client import (
     FREQ,
     LATCHED,
@@ -280,6 +282,16 @@ def test_parameter_change_is_refused(
     assert reason in result.reason
     clock.clear()
     client.until(lambda: len(clock) > 3, "time goes on")
+
+
+def test_all_parameters_are_read_at_once(client: Client) -> None:
+    """As `ros2 param dump` does."""
+    names = client.parameter_names()
+    values = client.call(GetParameters, "crazyflow/get_parameters", names=names).values
+    assert len(values) == len(names)
+    kinds = dict(zip(names, (value.type for value in values), strict=True))
+    assert kinds["initial_poses"] == ParameterType.PARAMETER_DOUBLE_ARRAY
+    assert ParameterType.PARAMETER_NOT_SET not in kinds.values()
 
 
 # Topics.

@@ -11,6 +11,7 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
+from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -45,6 +46,18 @@ class ParameterNode(Node):
         for _, value, descriptor in (given for given in parameters if len(given) == 3):
             descriptor.dynamic_typing |= value is None
         return super().declare_parameters(namespace, parameters, ignore_override)
+
+    def get_parameter(self, name: str) -> Parameter[Any]:
+        """Return a parameter, also an empty list, which `declare` gives no value.
+
+        Without that, rclpy's service answers nothing if one of many parameters is empty.
+        """
+        try:
+            return super().get_parameter(name)
+        except ParameterUninitializedException:
+            if name not in self.declared:
+                raise
+            return Parameter(name, _LISTS[self.declared[name].kind], [])
 
     def set_parameters_atomically(
         self, parameter_list: list[Parameter[Any]]

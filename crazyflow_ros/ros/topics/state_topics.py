@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
+from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.ros.messages.cdr import Layout, SerialisedMessages, joined, layout
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.runtime import Snapshot
@@ -79,7 +80,7 @@ class StateSender:
     """Sends the messages of all topics with the same rate, in the physics thread.
 
     Nothing is computed for topics without subscribers. A new one receives the first message within
-    0.2 s, also while time stands still.
+    0.2 s, also while time stands still; during a step, when it is due.
 
     Attributes:
         topics: The topics.
@@ -87,6 +88,7 @@ class StateSender:
 
     def __init__(self, simulator: SimulatorNode, rate_hz: int, name: str) -> None:
         self._simulator, self._physics = simulator, simulator.physics
+        self._period = ticks_per_period(self._physics.freq, rate_hz, name)
         self._in_order = threading.Lock()  # guards names and delivery, which belong together
         self.begin()
         self._physics.every(rate_hz, self._send, name, observes=True)
@@ -120,6 +122,8 @@ class StateSender:
             self._delivery = delivery
 
         def show(snapshot: Snapshot) -> None:
+            if self._physics.stepping and snapshot.tick % self._period:
+                return
             with self._in_order:
                 if snapshot.names == self._names:
                     to_newcomers.send(snapshot)

@@ -28,7 +28,7 @@ SETTABLE = (
     *("real_time_factor", "step_ticks", "checkpoint"),
     *("wind", "gust_intensity", "gust_altitude"),
 )
-EMPTY = ("initial_poses", "crazyflie.anchors")  # empty lists, which have no type
+EMPTY = ("initial_poses", "crazyflie.anchors")
 NAMES = [declaration.name for declaration in declarations(Parameters)]
 
 
@@ -78,9 +78,8 @@ def test_defaults_are_declared_with_description_and_range(declared: Any) -> None
         if declaration.kind in (int, float):
             assert descriptor.integer_range or descriptor.floating_point_range
         assert not descriptor.dynamic_typing
-        if declaration.name not in EMPTY:
-            value = node.get_parameter(declaration.name).value
-            assert value == declaration.default or tuple(value) == declaration.default
+        value = node.get_parameter(declaration.name).value
+        assert value == declaration.default or tuple(value) == declaration.default
 
 
 def test_values_of_the_user_win(declared: Any) -> None:
