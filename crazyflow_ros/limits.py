@@ -105,6 +105,11 @@ def shown(value: object, most: int = _SHOWN) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
+def shown_path(path: str | Path) -> str:
+    """Return a path for a message, whole unless it is absurdly long."""
+    return shown(str(path), _SHOWN_PATH)
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a question that suggests a known name similar to an unknown one; empty if none is."""
     alike = get_close_matches(name, known, 1)
@@ -230,10 +235,10 @@ def open_file(path: str | Path, most: int) -> BinaryIO:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{_path(path)} is not a regular file")
+            raise ValueError(f"{shown_path(path)} is not a regular file")
         if status.st_size > most:
             size = f"{status.st_size} bytes, expected at most {most}"
-            raise ValueError(f"{_path(path)} is too large: {size}")
+            raise ValueError(f"{shown_path(path)} is too large: {size}")
         return os.fdopen(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
@@ -254,15 +259,11 @@ def read_text(path: str | Path, most: int) -> str:
     with open_file(path, most) as file:
         content = file.read(most + 1)
     if len(content) > most:  # it has grown since
-        raise ValueError(f"{_path(path)} is too large: expected at most {most} bytes")
+        raise ValueError(f"{shown_path(path)} is too large: expected at most {most} bytes")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"{_path(path)} is not UTF-8: {error}") from None
-
-
-def _path(path: str | Path) -> str:
-    return shown(str(path), _SHOWN_PATH)
+        raise ValueError(f"{shown_path(path)} is not UTF-8: {error}") from None
 
 
 def _described(shape: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from crazyflow_ros.limits import shown
+from crazyflow_ros.limits import shown, shown_path
 from crazyflow_ros.members import member
 
 AnyDrone: TypeAlias = str | os.PathLike[str]
@@ -56,7 +56,7 @@ def resolve(drone: AnyDrone) -> str:
     except (OSError, RuntimeError, ValueError) as error:
         raise ValueError(f"drone {shown(text)!r} is not a path: {error}") from None
     if not is_there:
-        raise ValueError(f"drone {shown(text)!r}: there is no file {shown(str(folder / FIGURES))}")
+        raise ValueError(f"drone {shown(text)!r}: there is no file {shown_path(folder / FIGURES)}")
     if not _NAME.fullmatch(folder.name):
         raise ValueError(
             f"drone {shown(text)!r}: the folder's name must be of letters, digits, '_', '-' and '.'"

@@ -12,7 +12,16 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import ANGLE, FORCE, POSITION, QUATERNION, Limit, open_file, shown, vector
+from crazyflow_ros.limits import (
+    ANGLE,
+    FORCE,
+    POSITION,
+    QUATERNION,
+    Limit,
+    open_file,
+    shown_path,
+    vector,
+)
 
 SAMPLES = 1_000_000
 """Most samples of a flight."""
@@ -100,13 +109,13 @@ def read_flight(path: str | Path, drone: str = "cf0") -> Flight:
     readers = {".npz": _read_npz, ".csv": _read_csv}
     suffix = Path(path).suffix.lower()
     if suffix != ".mcap" and suffix not in readers:
-        raise ValueError(f"a flight is a file .npz, .csv or .mcap, got {shown(str(path))!r}")
+        raise ValueError(f"a flight is a file .npz, .csv or .mcap, got {shown_path(path)!r}")
     open_file(path, FILE_BYTES).close()
     try:
         arrays = _read_mcap(path, drone) if suffix == ".mcap" else readers[suffix](path)
         return Flight(**arrays)
     except ValueError as error:
-        raise ValueError(f"{shown(str(path))}: {error}") from None
+        raise ValueError(f"{shown_path(path)}: {error}") from None
 
 
 def _read_npz(path: str | Path) -> Mapping[str, np.ndarray]:

@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.files import write_file
 from crazyflow_ros.learn.worlds import Batch, Scales, Spread
-from crazyflow_ros.limits import open_file, shown
+from crazyflow_ros.limits import open_file, shown_path
 from crazyflow_ros.policy.network import Dense, Network
 from crazyflow_ros.policy.policy import Policy
 
@@ -245,7 +245,7 @@ def _read(path: str | Path, learner: Learner, like: Any) -> tuple[Any, list[Prog
                 raise ValueError(f"an array has shape {array.shape}, expected {leaf.shape}")
             read[i] = jax.random.wrap_key_data(jnp.asarray(array)) if is_key else jnp.asarray(array)
     except (OSError, ValueError) as error:
-        raise ValueError(f"cannot resume from {shown(str(path))}: {error}") from None
+        raise ValueError(f"cannot resume from {shown_path(path)}: {error}") from None
     progress = [Progress(int(a), int(b), float(c), float(d)) for a, b, c, d in rows]
     return jax.tree.unflatten(treedef, read), progress
 

@@ -15,7 +15,7 @@ import numpy as np
 from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.drones import AnyDrone
 from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import open_file, shown
+from crazyflow_ros.limits import open_file, shown, shown_path
 from crazyflow_ros.plain_values import convert
 from crazyflow_ros.policy import foundation, onnx_file
 from crazyflow_ros.policy.checked import GRU, MOST_BYTES, Specification, dense, gru, parsed, plain
@@ -87,7 +87,7 @@ def load(path: str | Path, drone: AnyDrone | None = None) -> Policy:
         return _policy(_read_about(arrays.pop("about", None)), arrays)
     except (OSError, ValueError, TypeError) as error:
         reason = str(error)[:_REASON]
-        raise ValueError(f"{shown(str(path))} is not a policy that can be read: {reason}") from None
+        raise ValueError(f"{shown_path(path)} is not a policy that can be read: {reason}") from None
 
 
 def _read_about(array: np.ndarray | None) -> Any:
