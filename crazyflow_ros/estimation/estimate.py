@@ -56,7 +56,7 @@ _WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 class Estimate(Struct):
     """Belief of each drone's filter, and its memory. The filter starts where `quat` is zero.
 
-    It starts with the true state, as if it had run for a long time.
+    It starts with the true state, and certain of it: its variances grow as its errors do.
     """
 
     pos: Array
@@ -176,11 +176,10 @@ class Estimate(Struct):
             return Errors.drawn(random, now.pos[0].dtype), random.state
 
         errors, state = apart(drawn, *parts["noise"], steps)
-        belief = kalman.begun(now.pos, now.quat)
+        vel = transform(transpose(rotation_matrix(now.quat)), now.vel)
         east, north, _ = heading(now.quat)
         return {
-            **_of_belief(belief),
-            "body_vel": transform(transpose(rotation_matrix(now.quat)), now.vel),
+            **_of_belief(kalman.certain(now.pos, now.quat, vel)),
             "gyro_error": errors.gyro,
             "initial": (*now.pos, jnp.arctan2(north, east)),
             "taken": (parts["external"][-1],),

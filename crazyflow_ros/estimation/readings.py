@@ -36,7 +36,12 @@ from crazyflow_ros.dynamics.components import (
     transform,
     transpose,
 )
-from crazyflow_ros.estimation.kalman import GRAVITY, PIXELS_PER_RADIAN
+from crazyflow_ros.estimation.kalman import (
+    GRAVITY,
+    PIXELS_PER_RADIAN,
+    range_of_height,
+    range_std,
+)
 
 _CALIBRATION = 0.512  # s over which the firmware averages the gyroscope at rest
 _FARTHEST = 4.0  # m, of the range sensor
@@ -212,9 +217,9 @@ def flow(motion: Motion, random: Random, dt: float) -> tuple[Array, Array]:
 
 
 def height(pos: Vec3, rot: Matrix3, offset: Array, random: Random) -> tuple[Array, Array]:
-    """Return the distance to the floor z = 0 down the body's z axis [m], and whether it is seen."""
-    distance = pos[2] / jnp.maximum(rot[2][2], UPRIGHT)
-    noise = random.normal(1, distance.dtype)[0] * float(np.max(VL53L1X.std))
+    """Return the distance to the floor z = 0 in the range sensor's cone [m], and if it is seen."""
+    distance = pos[2] * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
+    noise = random.normal(1, distance.dtype)[0] * range_std(distance)
     is_seen = (rot[2][2] > UPRIGHT) & (distance < _FARTHEST)
     return jnp.maximum(distance + offset + noise, 0.0), is_seen
 
