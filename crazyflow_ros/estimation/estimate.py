@@ -276,17 +276,21 @@ class Estimate(Struct):
 def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
     """Return fields of an `Estimate` that starts again.
 
+    Computed with NumPy: JAX would compile it when it is first needed, while a drone flies.
+
     Args:
         initial: (4,) where the drone stands: position [m] and yaw [rad].
     """
     yaw = initial[3]
-    belief = kalman.begun(tuple(initial[:3]), (0, 0, 0, 0))  # type: ignore[arg-type]
+    covariance = np.zeros(len(_TRIANGLE))
+    for i, variance in enumerate(kalman.INITIAL_VARIANCES):
+        covariance[_WHERE[i, i]] = variance
     return {
         "initial": initial,
         "pos": initial[:3],
         "quat": np.array([0, 0, np.sin(yaw / 2), np.cos(yaw / 2)]),
         "body_vel": np.zeros(3),
-        "covariance": np.array(_of_belief(belief)["covariance"]),
+        "covariance": covariance,
     }
 
 

@@ -42,6 +42,9 @@ N = 9
 PIXELS_PER_RADIAN = 35.0 / 0.71674
 """Resolution of the flow deck's camera."""
 
+INITIAL_VARIANCES = (100.0, 100.0, 1.0, *[1e-4] * 6)
+"""Variances of a filter that starts somewhere, m, m/s, rad: for x and y the largest there are."""
+
 T = TypeVar("T")
 Row: TypeAlias = dict[int, Array | float]
 """A sparse row of a matrix: its numbers by column."""
@@ -52,7 +55,6 @@ _NOISE_PERIOD = 1e-3  # s between two additions of process noise
 _ACC_NOISE = (0.5, 0.5, 1.0)  # m/s^2
 _GYRO_NOISE = 0.1  # rad/s
 _REVERSION = 1e-3  # of the attitude of a drone on the floor to its initial one, per prediction
-_INITIAL_STD = (100.0, 100.0, 1.0, *[0.01] * 6)  # m, m/s, rad; of a filter without a position
 _MOST, _LEAST = 100.0, 1e-6  # of covariances, and of variances
 _SETTLES = 1e-4  # rad, the smallest attitude error that is moved into the attitude
 _MOST_POS, _MOST_VEL = 100.0, 10.0  # m, m/s; beyond these, the filter starts again
@@ -100,7 +102,7 @@ class Measurement(NamedTuple):
 def begun(pos: Vec3, quat: Vec4) -> Belief:
     """Return the belief of a filter that starts at rest at a pose, not knowing where that is."""
     zero = jnp.zeros_like(pos[0])
-    variances = jnp.stack([zero + min(std * std, _MOST) for std in _INITIAL_STD])
+    variances = jnp.stack([zero + variance for variance in INITIAL_VARIANCES])
     return Belief(jnp.stack([*pos, *[zero] * 6]), quat, _diagonal(variances))
 
 
