@@ -60,6 +60,18 @@ class Controller(StrEnum):
         raise ValueError(f"unknown controller {number}, have {known}")
 
 
+class PowerDistribution(StrEnum):
+    """What becomes of a thrust and torque that the rotors cannot give together."""
+
+    clipped = "clipped"
+    """Each rotor is limited by itself, as in Crazyflow: torque is lost, and the drone may flip."""
+    capped = "capped"
+    """All rotors are lowered by what the strongest exceeds its limit, as in the Crazyflie's
+    firmware: thrust is lost, and the torque stays. Only at the bottom is each rotor limited by
+    itself."""
+    default = "clipped"
+
+
 _NUMBERS = {
     Controller.pid: 1,
     Controller.mellinger: 2,

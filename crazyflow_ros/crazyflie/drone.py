@@ -19,7 +19,7 @@ from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompresse
 from crazyflow_ros.crazyflie.parameters import Number, Parameters
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.setpoints import Decoder
-from crazyflow_ros.crazyflie.variables import EXACT, External, Telemetry
+from crazyflow_ros.crazyflie.variables import EXACT, Cell, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.form import N_DESIRED
@@ -108,6 +108,7 @@ class Crazyflie:
         figures = load_drone(model)
         self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
         self._most_thrust = float(figures["thrust_max"])
+        self._cell = Cell.of(model)
         most, trajectories = 4 * self._most_thrust, self.memories.trajectories
         units = {**firmware_units("state", model), **firmware_units("attitude", model)}
         self._units = np.array([units["thrust_max"], *units["torque_max"]])
@@ -137,6 +138,7 @@ class Crazyflie:
             thrusts=self._thrust(rpm) / self._most_thrust,
             rpm=rpm,
             battery=None if snapshot.battery is None else snapshot.battery[row],
+            cell=self._cell,
             flight=flight,
             external=self.external,
             desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],

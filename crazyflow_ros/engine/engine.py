@@ -24,7 +24,7 @@ from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
 from crazyflow_ros.estimation.estimate import restarted
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.actuation import Battery
 from crazyflow_ros.sim.cascade import check_controller
 from crazyflow_ros.sim.policy import MEMORY
 from crazyflow_ros.sim.wind import N_FILTERS
@@ -291,7 +291,7 @@ class Engine:
             case BatteryCharge(drone, charge):
                 if not self._config.battery:
                     raise ValueError("the drones have no batteries: expected battery=true at start")
-                drawn = (1 - charge) * CRAZYFLIE_BATTERY.capacity
+                drawn = (1 - charge) * Battery.of(self._config.drone_model).capacity
                 self._set_leaves(drone, {"plugins.battery": drawn})
 
     def check_wind(self, wind: Wind) -> None:

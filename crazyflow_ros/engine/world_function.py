@@ -37,7 +37,7 @@ from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
+from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
 from crazyflow_ros.sim.data import CascadeAttitude, CascadeState
 from crazyflow_ros.sim.leaves import path_name
@@ -84,10 +84,12 @@ class WorldFunction:
             forces=_forces(config, n_drones),
             rng_key=config.seed,
             true_mass=config.true_mass,
+            power_distribution=config.power_distribution,
             estimator=config.estimator,
             positioning=None if config.estimator == Estimator.none else config.positioning,
         )
-        self._levels, self._gusts, self._has_battery = levels, gusts, config.battery
+        self._levels, self._gusts = levels, gusts
+        self._cell = Battery.of(config.drone_model) if config.battery else None
         if policy is not None:
             follow_policy(sim, policy)
         elif levels:
@@ -95,7 +97,7 @@ class WorldFunction:
         elif sim.control is Control.state:
             accept_attitudes(sim)
         stages: list[Stage] = [
-            *([CRAZYFLIE_BATTERY] if config.battery else []),
+            *([self._cell] if self._cell else []),
             *([WeakMotors()] if sim.dynamics.has_rotors else []),
             *([Blow()] if gusts else []),
         ]
@@ -259,9 +261,9 @@ class WorldFunction:
 
     def _battery(self, data: SimData) -> list[Array]:
         """Return the columns after `IMPACT`, if the drones have batteries."""
-        if not self._has_battery:
+        if self._cell is None:
             return []
-        volts, current = CRAZYFLIE_BATTERY.under_load(data)
+        volts, current = self._cell.under_load(data)
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
 
     @staticmethod

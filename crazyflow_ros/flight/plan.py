@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import has_battery, load_battery, load_drone
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
@@ -85,6 +85,8 @@ class Rules:
     takeoff_height: float
     auto_arm: bool
     exact_durations: bool = False
+    empty_voltage: float = 0.0
+    """Voltage under load [V] at which its battery is empty; 0 if that is not known."""
     recovers: bool = False
     """Whether a drone that is upside down in the air may recover, as with a policy, so that it
     counts as crashed only when it touches something."""
@@ -111,6 +113,7 @@ class Rules:
             config.takeoff_height,
             config.auto_arm,
             config.exact_durations,
+            load_battery(drone)["empty"] if has_battery(drone) else 0.0,
         )
 
 

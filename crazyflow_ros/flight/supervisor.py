@@ -14,8 +14,6 @@ from crazyflow_ros.scene.frames import yaw
 
 RATE = 10
 """Checks per simulated second."""
-EMPTY = 3.0
-"""Voltage under load [V] below which a Crazyflie's battery is empty and its firmware shuts down."""
 
 _ON_ITS_SIDE = 0.5  # cosine of the tilt: 60 degrees
 _TOUCHES = 0.05  # minimum force of a contact, as a share of the weight
@@ -140,7 +138,7 @@ class Supervisor:
                 events.append(FlightEvent(observed.time_ns, name, "hit", text))
             if observed.battery is not None:
                 volts = float(observed.battery[i, 0])
-                if _is_new(commander, "battery empty", volts < EMPTY):
+                if _is_new(commander, "battery empty", volts < commander.rules.empty_voltage):
                     text = (
                         f"battery empty ({volts:.2f} V): land before the drone falls, then reset it"
                     )

@@ -29,6 +29,7 @@ _FORMAT = "crazyflow_ros checkpoint 3"
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
+_OF_OLDER_VERSIONS = {"power_distribution": "clipped"}  # settings that their checkpoints lack
 # Settings that may differ between the simulation and the checkpoint.
 _FREE = (
     *("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones"),
@@ -104,7 +105,7 @@ class Checkpoint:
             ValueError: It cannot; the message names the first difference.
         """
         self._check_head()
-        ours, theirs = described(config), self.about["config"]
+        ours, theirs = described(config), _OF_OLDER_VERSIONS | self.about["config"]
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):
                 kept = f"{shown(name)}={shown(theirs.get(name))}"

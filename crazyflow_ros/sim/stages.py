@@ -40,6 +40,10 @@ from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
 Stage = Callable[[SimData], SimData]
 
+THRUST_MAX = "thrust_max"
+"""Name in `data.plugins` of the thrust that a rotor can give now [N], (N, M, 1), if a stage such as
+`actuation.Battery` writes it; the motor mixer then keeps to it."""
+
 
 @runtime_checkable
 class Remembering(Protocol):
@@ -208,6 +212,7 @@ def control_attitude(data: SimData) -> SimData:
             split(level.r_int_error),  # type: ignore[arg-type]
             1 / level.freq,
             level.params,
+            controls.power_distribution,
         )
         return controls.replace(
             attitude=level.replace(
@@ -261,6 +266,7 @@ def control_body_rate(data: SimData) -> SimData:
             split(level.r_int_error),  # type: ignore[arg-type]
             1 / level.freq,
             level.params,
+            controls.power_distribution,
         )
         return controls.replace(
             body_rate=level.replace(
@@ -278,11 +284,14 @@ def control_force_torque(data: SimData) -> SimData:
     """Run the motor mixer: `controls.force_torque` to rotor speeds."""
 
     def controller(data: SimData) -> SimControls:
-        level = data.controls.force_torque
+        controls, level = data.controls, data.controls.force_torque
         assert level is not None
         force, tx, ty, tz = split(level.cmd)
-        rotor_vel = mellinger.force_torque2rotor_vel(force, (tx, ty, tz), level.params)
-        return data.controls.replace(rotor_vel=stack(rotor_vel))
+        thrust_max = data.plugins[THRUST_MAX][..., 0] if THRUST_MAX in data.plugins else None
+        rotor_vel = mellinger.force_torque2rotor_vel(
+            force, (tx, ty, tz), level.params, controls.power_distribution, thrust_max
+        )
+        return controls.replace(rotor_vel=stack(rotor_vel))
 
     return run_if_due(data, Control.force_torque, controller)
 

@@ -29,7 +29,7 @@ from crazyflow_ros.runtime import (
     Wind,
 )
 from crazyflow_ros.sim import Sim
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.actuation import Battery
 from crazyflow_ros.sim.wind import Dryden, gust_of
 
 NAMES = ["cf0", "cf1"]
@@ -198,8 +198,8 @@ def test_a_battery_has_the_voltage_of_its_charge(engine: Engine) -> None:
     engine.disturb(BatteryCharge("cf0", 0.5))
     battery = fly(engine, 0).battery
     assert battery is not None
-    drawn = CRAZYFLIE_BATTERY.capacity / 2
-    volts = float(CRAZYFLIE_BATTERY.voltage(np.float64(drawn)))
+    drawn = Battery.of("cf2x_L250").capacity / 2
+    volts = float(Battery.of("cf2x_L250").voltage(np.float64(drawn)))
     np.testing.assert_allclose(battery[0, [0, 2]], [volts, drawn], rtol=1e-5)
     assert battery[1, 2] == 0  # the other is full
     engine.disturb(BatteryCharge("cf0", 0.0))

@@ -33,7 +33,7 @@ from crazyflow_ros.runtime import (
     Snapshot,
     Wrench,
 )
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.actuation import Battery
 
 T = 120.0  # s, no wait of a test is longer
 FREQ = 500
@@ -203,7 +203,7 @@ def test_a_drone_whose_battery_is_empty(physics: PhysicsThread, watch: Watch) ->
     def drain(_: Snapshot) -> None:  # nobody can do this from outside
         world = physics._simulation._engine.world
         leaves = world.leaves
-        leaves["plugins.battery"][0, 0] = 0.98 * CRAZYFLIE_BATTERY.capacity
+        leaves["plugins.battery"][0, 0] = 0.98 * Battery.of("cf2x_L250").capacity
         world.leaves = leaves
 
     physics.show_to(drain).result(T)

@@ -8,11 +8,11 @@ from typing import Annotated
 import numpy as np
 
 from crazyflow_ros import limits
-from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.positioning import positioning
-from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone, has_battery
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
@@ -36,7 +36,6 @@ from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
 _WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
-_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # drone models whose battery is known
 
 
 @dataclass(frozen=True)
@@ -96,9 +95,20 @@ class Parameters:
         bool,
         Spec("The position controller knows the true mass; the firmware's value differs slightly"),
     ] = True
+    power_distribution: Annotated[
+        str,
+        Spec(
+            "When rotors cannot give thrust and torque together: keep the torque, as the firmware "
+            "(capped), or limit each rotor by itself, as Crazyflow (clipped)",
+            choices=list(PowerDistribution),
+        ),
+    ] = "capped"
     battery: Annotated[
         bool,
-        Spec("Rotors slow down as batteries discharge; needs certain drone_model and dynamics"),
+        Spec(
+            "Batteries discharge, and rotors lose speed as they run low; needs dynamics "
+            "first_principles"
+        ),
     ] = False
     wind: Annotated[
         Numbers,
@@ -197,8 +207,8 @@ class Parameters:
         if self.battery:
             if self.dynamics != Dynamics.first_principles:
                 raise ParameterError("dynamics", "first_principles with a battery", self.dynamics)
-            if self.drone_model not in _WITH_BATTERY:
-                expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
+            if not has_battery(self.drone_model):
+                expected = "with battery=true, a drone with a table [battery] in its drone.toml"
                 raise ParameterError("drone_model", expected, self.drone_model)
 
     def _check_controller(self) -> None:

@@ -54,7 +54,7 @@ def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
     for owner, name, values in _entries(content):
         if owner != ALL and owner not in drones:
             raise ParameterError("sensors", f"drones of {', '.join(drones)}, or {ALL}", owner)
-        device = _device(owner, name, values)
+        device = _device(owner, name, values, drone_model)
         if taken & {frame.child for frame in device.frames(DRONE)}:
             raise ParameterError("sensors", "names that are not those of other frames", name)
         devices.append(device)
@@ -73,7 +73,7 @@ def _entries(content: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield str(owner), str(name), dict(values)
 
 
-def _device(owner: str, name: str, values: dict[str, Any]) -> Device[Any]:
+def _device(owner: str, name: str, values: dict[str, Any], drone_model: str) -> Device[Any]:
     where = f"{owner}/{name}"
     kind = _kind(where, values.pop("type", None))
     rate = values.pop("rate", kind.rate)
@@ -85,7 +85,7 @@ def _device(owner: str, name: str, values: dict[str, Any]) -> Device[Any]:
         raise ParameterError("sensors", f"{where} with {', '.join(names)}", unknown)
     site = None if place is None else where
     try:
-        cfg = kind.configuration(where, site, values)
+        cfg = kind.configuration(where, site, values, drone_model)
         cfg.build()  # which checks its parts
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError("sensors", f"valid values for {where} ({error})", values) from None

@@ -16,6 +16,7 @@ from paths import ROOT
 from rclpy.context import Context
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
@@ -246,10 +247,15 @@ def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixtu
             {"dynamics": "so_rpy"},
             "dynamics: expected first_principles with a battery, got 'so_rpy'",
         ),
-        ({"drone_model": "hb_x500"}, "drone_model: expected cf2x_L250 or .* with a battery"),
+        ({"drone_model": "{}"}, r"drone_model: expected with battery=true, .*\[battery\]"),
     ],
 )
-def test_batteries_that_are_not_known_are_refused(values: dict[str, str], message: str) -> None:
+def test_batteries_that_are_not_known_are_refused(
+    values: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    without = (folder_of("cf2x_P250") / FIGURES).read_text().split("[battery]")
+    (tmp_path / FIGURES).write_text(without[0] + without[1][without[1].index("[drawing]") :])
+    values = {name: value.format(tmp_path) for name, value in values.items()}
     with pytest.raises(ParameterError, match=message):
         Parameters(battery=True, **values)
 
