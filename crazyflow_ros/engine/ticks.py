@@ -24,7 +24,7 @@ from crazyflow_ros.sim.compile.packing import Components, in_components
 from crazyflow_ros.sim.data import SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import names
-from crazyflow_ros.sim.stages import derivative, free_derivative, with_contacts
+from crazyflow_ros.sim.stages import as_impulses, derivative, free_derivative, with_contacts
 
 HoldingStep: TypeAlias = Callable[[SimData, Array | int], tuple[SimData, Array]]
 """Returns the data after some ticks, and the largest force of each drone's contacts along an axis
@@ -45,11 +45,14 @@ def holding_step(sim: Sim) -> HoldingStep:
         return data
 
     @inlined
-    def rate_of(data: SimData) -> tuple[BodyDerivative, Array]:
+    def rate_of(data: SimData) -> tuple[BodyDerivative, BodyDerivative, Array]:
+        """Return the derivative, the one to advance with, and the largest contact."""
         state = data.states.components
         free = free_derivative(data, state, sim.forces)
         rate = with_contacts(data, state, free, sim.forces)
-        return rate, reduce(jnp.maximum, (jnp.abs(x - y) for x, y in zip(rate.acc, free.acc)))
+        push = reduce(jnp.maximum, (jnp.abs(x - y) for x, y in zip(rate.acc, free.acc)))
+        is_euler = sim.integrator is Integrator.euler
+        return rate, as_impulses(data, state, free, rate) if is_euler else rate, push
 
     @inlined
     def moved(data: SimData, rate: BodyDerivative) -> SimData:
@@ -65,7 +68,7 @@ def holding_step(sim: Sim) -> HoldingStep:
 
     def whole_tick(data: SimData) -> SimData:
         data = commanded(data)
-        return moved(data, rate_of(data)[0])
+        return moved(data, rate_of(data)[1])
 
     def step(data: SimData, n_ticks: Array | int) -> tuple[SimData, Array]:
         check_precision(data)
@@ -81,21 +84,22 @@ def holding_step(sim: Sim) -> HoldingStep:
             )
             data = join(parts)
             if is_simple:
-                rate, push = rate_of(data)
+                rate, step_rate, push = rate_of(data)
                 # The end is where the next step begins, and counts there.
                 worst = jnp.where(is_last, worst, jnp.maximum(worst, push))
             else:
                 rate = jax.lax.cond(is_last, lambda: rate_of(data)[0], lambda: old_rate)
+                step_rate = rate
             parts = jax.lax.cond(
                 is_last,
                 lambda now, _: now,
                 lambda now, rate: split(moved(join(now), rate)),
-                *(parts, rate),
+                *(parts, step_rate),
             )
             return parts, rate, worst
 
-        start = jax.tree.map(jnp.zeros_like, jax.eval_shape(rate_of, data))
-        parts, rate, worst = jax.lax.fori_loop(0, n_ticks + 1, tick, (split(data), *start))
+        rate, _, worst = jax.tree.map(jnp.zeros_like, jax.eval_shape(rate_of, data))
+        parts, rate, worst = jax.lax.fori_loop(0, n_ticks + 1, tick, (split(data), rate, worst))
         data = join(parts).replace(states_deriv=SimStateDeriv.from_components(rate))
         moves = ~data.controls.held[..., 0]  # type: ignore[attr-defined]
         return data, jnp.where(moves & jnp.isfinite(worst), worst * data.params.mass[..., 0], 0)

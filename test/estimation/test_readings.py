@@ -1,4 +1,4 @@
-"""What the instruments read means what the filter expects: errors of its right beliefs are noise."""
+"""What instruments read means what the filter expects: where it is right, errors are noise."""
 
 from __future__ import annotations
 
