@@ -25,7 +25,7 @@ from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 MOST_BYTES = 64 * 1024 * 1024
 """Largest size of a file, and of its arrays; a checkpoint of 10,000 drones has 10 MiB."""
 
-_FORMAT = "crazyflow_ros checkpoint 3"
+_FORMAT = "crazyflow_ros checkpoint 4"
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
