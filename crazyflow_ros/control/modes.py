@@ -42,6 +42,14 @@ class Controller(StrEnum):
     default = "mellinger"
 
     @property
+    def lag(self) -> float:
+        """Time by which a drone follows a moving setpoint late [s].
+
+        As in the firmware, some controllers ignore the velocity of setpoints.
+        """
+        return _LAGS.get(self, 0.0)
+
+    @property
     def number(self) -> int:
         """Value of the firmware's parameter `stabilizer.controller`."""
         return _NUMBERS[self]
@@ -72,6 +80,7 @@ class PowerDistribution(StrEnum):
     default = "clipped"
 
 
+_LAGS = {Controller.pid: 0.5, Controller.indi: 1.0}
 _NUMBERS = {
     Controller.pid: 1,
     Controller.mellinger: 2,

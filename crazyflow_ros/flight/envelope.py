@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, radians, tan
 from typing import Any
 
@@ -23,6 +23,7 @@ _YAW_JERK_TIME = 0.1  # s to reach the acceleration of a turn
 # Share of the yaw torque that the rotors of a hovering drone can produce. With large drones, more
 # would reduce the thrust that they need.
 _TURN_SHARE = 0.2
+_LEAST = 0.1  # share of the bounds with which a drone that can hardly fly still moves
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,18 @@ class Envelope:
             yaw_rate=_YAW_RATE,
             yaw_acceleration=turning,
             yaw_jerk=turning / _YAW_JERK_TIME,
+        )
+
+    def weaker(self, share: float) -> Envelope:
+        """Return the envelope of a drone that has only a share of its spare thrust."""
+        share = max(share, _LEAST)
+        return replace(
+            self,
+            acceleration=share * self.acceleration,
+            lift=share * self.lift,
+            jerk=share * self.jerk,
+            yaw_acceleration=share * self.yaw_acceleration,
+            yaw_jerk=share * self.yaw_jerk,
         )
 
 

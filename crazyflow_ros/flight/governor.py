@@ -21,6 +21,7 @@ _MIN_SHARE = 0.6  # of the bounds, for an axis that must stop although it is at 
 _KNOTS = 0.05  # s between the knots of a curve, which is polynomial in between
 _CENTRIPETAL = 0.5  # share of the acceleration for the centripetal acceleration of a curve
 _ALONG = 0.6  # share of the acceleration for changes of velocity in a curve
+_SAME = 1e-9  # m, rad and their derivatives, between two motions that are the same
 _SLOW = 1e-3  # m/s, below which any turn rate is allowed
 
 
@@ -86,6 +87,28 @@ def at_velocity(
     pieces = [*level, _lasting(start.axis(2), z, duration), _lasting(yaw, turn, duration)]
     last = [evaluate(_padded(p[-1][1]), np.array(p[-1][0]))[0] for p in pieces]
     return Course.of_pieces(pieces, [float(x) for x in last])
+
+
+def onto(start: Reference, course: Course, envelope: Envelope, time: float = 0.0) -> Course:
+    """Fly onto a course that begins elsewhere, or with another motion, than the reference.
+
+    Args:
+        start: Present reference.
+        course: The course.
+        envelope: Bounds of the motion relative to the course.
+        time: Time of the course, now [s].
+
+    Returns:
+        The course, from that time on with a difference that fades away.
+    """
+    there = course.at(time)
+    turn = shortest_turn(0.0, float(start.pos[3] - there.pos[3]))
+    away = Reference(
+        np.array([*(start.pos - there.pos)[:3], turn]), start.vel - there.vel, start.acc - there.acc
+    )
+    if max(float(np.abs(part).max()) for part in away) < _SAME:
+        return course
+    return course.plus(to_pose(away, (0.0, 0.0, 0.0), 0.0, envelope).delayed([time] * AXES))
 
 
 def to_rest(start: Reference, envelope: Envelope) -> Course:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.flight.course import Course, Reference
-from crazyflow_ros.flight.governor import to_rest
+from crazyflow_ros.flight.governor import onto, to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.planner import check_world, lengthened, spiral, straight_to, to_rest_at
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory, checked_timescale
@@ -199,8 +199,11 @@ class FlyTrajectory(StateSetpoint):
         check_group(self.group_mask)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """Plan the pieces in order; the drone hovers at the end."""
-        del rules  # the pieces are flown as they are
+        """Plan the pieces in order; the drone hovers at the end.
+
+        A drone that moves otherwise than the trajectory begins flies onto it within its envelope;
+        with `Rules.exact_durations` it jumps there, as in the firmware.
+        """
         if start.state.stands:
             raise ValueError(f"a trajectory needs a drone in the air, it is {start.state}")
         course = self.trajectory.course(
@@ -223,6 +226,8 @@ class FlyTrajectory(StateSetpoint):
         note = ""
         if self.relative_yaw and not turns:
             note = "ignores relative_yaw: the trajectory is reversed or not relative"
+        if not rules.exact_durations:
+            course = onto(start.reference, course, rules.envelope)
         return Plan(course, bounded=False, note=note)
 
 

@@ -13,6 +13,7 @@ from crazyflow_ros.drones import has_battery, load_battery, load_drone
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
+from crazyflow_ros.flight.moving_goal import Stream
 
 
 class FlightState(StrEnum):
@@ -65,8 +66,9 @@ class FlightConfig:
     auto_arm: bool = True
     """Whether commands arm the drone; otherwise it must be armed first."""
     exact_durations: bool = False
-    """Whether a take-off, landing or go_to takes exactly the time that it is given, as in the
-    firmware; otherwise longer, if the drone cannot fly so fast."""
+    """Whether a take-off, landing or go_to takes exactly the time that it is given, and a
+    polynomial trajectory begins with its own velocity, as in the firmware; otherwise the drone
+    takes the time that it needs."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class Rules:
     recovers: bool = False
     """Whether a drone that is upside down in the air may recover, as with a policy, so that it
     counts as crashed only when it touches something."""
+
+    def at(self, authority: float) -> Rules:
+        """Return the rules for a drone with a share of its spare thrust."""
+        return self if authority >= 1 else replace(self, envelope=self.envelope.weaker(authority))
 
     def bounds(self, duration: float) -> Envelope:
         """Return the bounds of a flight with a required duration [s]; 0 for any duration."""
@@ -129,6 +135,10 @@ class Start:
     reference: Reference
     """The present reference; or the present motion if there is none or the drone cannot keep up."""
     state: FlightState = FlightState.flying
+    stream: Stream = ()
+    """The stream of poses to which the setpoint belongs, with its own pose; empty if it is none."""
+    authority: float = 1.0
+    """Share of its spare thrust that the drone has, with its battery and motors, in this wind."""
 
 
 class Attitude(NamedTuple):

@@ -155,6 +155,10 @@ class Position(StateSetpoint, Streamed):
         object.__setattr__(self, "pos", limits.vector("position", self.pos, (3,), limits.POSITION))
         limits.number("yaw", self.yaw, limits.ANGLE)
 
+    def is_same(self, other: Position) -> bool:
+        """Return whether another setpoint is the same place and heading."""
+        return self.yaw == other.yaw and bool(np.array_equal(self.pos, other.pos))
+
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan as for `Pose`; a drone that stands at the floor stays there."""
         pos = np.asarray(self.pos)

@@ -54,13 +54,16 @@ class Observation:
     """(M, 3) voltage, current and charge drawn; None without batteries."""
     believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     """Estimated position, attitude and velocity; None if the drones know the true ones."""
+    authority: np.ndarray | None = None
+    """(M,) share of their spare thrust that the drones have now; None: all of it."""
 
     def start(self, i: int) -> Start:
         """Return the motion from which a drone plans: the estimate, if there is one."""
         at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
-        return Start(self.time_ns, Reference(pos, vel, np.zeros(AXES)))
+        authority = 1.0 if self.authority is None else float(self.authority[i])
+        return Start(self.time_ns, Reference(pos, vel, np.zeros(AXES)), authority=authority)
 
 
 class Supervisor:
@@ -101,8 +104,16 @@ class Supervisor:
             if pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR:
                 commander.reported.add(_TOUCHED)
 
-    def check(self, observed: Observation, commanders: dict[str, Commander]) -> list[FlightEvent]:
-        """Return the new events. Stop the rotors of crashed drones."""
+    def check(
+        self, observed: Observation, commanders: dict[str, Commander], lag: float = 0.0
+    ) -> list[FlightEvent]:
+        """Return the new events. Stop the rotors of crashed drones.
+
+        Args:
+            observed: All drones.
+            commanders: Commanders by name.
+            lag: Time by which drones follow a moving setpoint late [s].
+        """
         events = []
         upright = 1 - 2 * (observed.quat[:, 0] ** 2 + observed.quat[:, 1] ** 2)
         touching = self._touching(observed.contact)
@@ -128,7 +139,7 @@ class Supervisor:
                 text = f"crashed at {where}: {why}; rotors stopped, call {reset}"
                 events.append(FlightEvent(observed.time_ns, name, "crashed", text))
                 continue
-            if not stands and commander.restart_if_lost(observed.start(i)):
+            if not stands and commander.restart_if_lost(observed.start(i), lag):
                 text = f"off course at {_place(observed.pos[i])}: the course restarts from there"
                 events.append(FlightEvent(observed.time_ns, name, "off course", text))
             hits = bool(touching[i] and height > _IN_THE_AIR) or _TOUCHED in commander.reported

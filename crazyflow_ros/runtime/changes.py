@@ -68,6 +68,7 @@ class Changes(PreparedChanges):
             for name, values in self._checked(states, self._simulation.snapshot.names).items():
                 self._engine.put([name], values)
             self._show()
+            self._simulation.commands.moved(states, self._simulation.snapshot)
 
         return self._request(carry_out)
 
@@ -89,8 +90,11 @@ class Changes(PreparedChanges):
             if reset:
                 self._reset(ResetScope.state, edit=edit)
             else:
-                self._put(edit(self._simulation.snapshot))
+                before = self._simulation.snapshot
+                self._put(edit(before))
                 self._show()
+                after = self._simulation.snapshot
+                self._simulation.commands.moved(_moved(before, after), after)
 
         return self._request(carry_out)
 
@@ -330,3 +334,10 @@ class Changes(PreparedChanges):
     ) -> dict[str, dict[str, np.ndarray]]:
         self._simulation.known(states, known)
         return {name: state.checked(name) for name, state in states.items()}
+
+
+def _moved(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return the drones whose motion differs."""
+    pairs = ((getattr(before, k), getattr(after, k)) for k in ("pos", "quat", "vel", "ang_vel"))
+    differs = np.any([(a != b).any(axis=1) for a, b in pairs], axis=0)
+    return [name for name, is_so in zip(after.names, differs.tolist()) if is_so]

@@ -26,8 +26,8 @@ from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 MOST_BYTES = 64 * 1024 * 1024
 """Largest size of a file, and of its arrays; a checkpoint of 10,000 drones has 10 MiB."""
 
-_FORMAT = "crazyflow_ros checkpoint 3"
-_POS, _POS_LOW = "state/states.pos", f"state/plugins.{POS_LOW}"
+_FORMAT = "crazyflow_ros checkpoint 4"
+_STATES = ("state/states.", f"state/plugins.{POS_LOW}")
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
@@ -72,8 +72,6 @@ class Checkpoint:
             with _opened(path) as file:
                 arrays = read_arrays(file, MOST_BYTES)
             checkpoint = Checkpoint(arrays, _read_about(arrays.pop("about", None)))
-            if _POS in arrays:
-                arrays.setdefault(_POS_LOW, np.zeros_like(arrays[_POS]))  # of older versions
             check_kept(checkpoint.about, checkpoint._check_head())
         except (OSError, ValueError) as error:
             reason = str(error)[:_REASON]
@@ -135,7 +133,7 @@ class Checkpoint:
             if array.dtype.kind != "f":
                 continue
             usable = np.abs(array) <= _LARGEST
-            is_state = array.ndim == 3 and name.startswith(("state/states.", _POS_LOW))
+            is_state = array.ndim == 3 and name.startswith(_STATES)
             if name == "inputs" or (array.ndim == 3 and not is_state):
                 usable |= is_lost[:, None]
             if not usable.all():

@@ -48,6 +48,7 @@ from crazyflow_ros.flight import (
     VelocityWorld,
 )
 from crazyflow_ros.flight.course import AXES
+from crazyflow_ros.flight.moving_goal import MOST_POSES, Stream, TimedPose
 from crazyflow_ros.limits import shown
 from crazyflow_ros.runtime.wrenches import Wrench
 
@@ -81,8 +82,10 @@ _SETPOINTS = (
 )
 _OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}
-_ORDER = ("setpoint", "time_ns", "start", "ahead_ns")
-_COMMANDER = ("state", "why", "armed", "groups", "known", "stuck_ns", "order", "moving")
+_ORDER = ("setpoint", "time_ns", "start", "ahead_ns", "repeated_ns", "stream", "authority")
+_COMMANDER = (
+    *("state", "why", "armed", "groups", "known", "stuck_ns", "stream", "order", "moving"),
+)
 
 
 def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
@@ -138,6 +141,7 @@ def from_commander(commander: Commander) -> dict[str, Any]:
         "groups": commander.groups,
         "known": sorted(commander.reported),
         "stuck_ns": commander.stuck_ns,
+        "stream": _from_stream(commander.stream),
         "order": None,
     }
     if (order := commander.order) is not None:
@@ -147,6 +151,9 @@ def from_commander(commander: Commander) -> dict[str, Any]:
             "time_ns": start.time_ns,
             "start": [str(start.state), *np.concatenate(start.reference).tolist()],
             "ahead_ns": order.ahead_ns,
+            "repeated_ns": order.repeated_ns,
+            "stream": _from_stream(start.stream),
+            "authority": start.authority,
         }
     return values
 
@@ -161,14 +168,29 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
     commander.state, commander.why = FlightState(values["state"]), values["why"]
     commander.armed, commander.groups = values["armed"], values["groups"]
     commander.reported, commander.stuck_ns = set(values["known"]), values["stuck_ns"]
+    commander.stream = _to_stream(values["stream"])
     if (kept := values["order"]) is not None:
         state, *numbers = kept["start"]
         pos, vel, acc = np.array(numbers, float).reshape(3, AXES)
-        start = Start(kept["time_ns"], Reference(pos, vel, acc), FlightState(state))
+        start = Start(
+            kept["time_ns"],
+            Reference(pos, vel, acc),
+            FlightState(state),
+            _to_stream(kept["stream"]),
+            kept["authority"],
+        )
         setpoint = to_setpoint(kept["setpoint"])
-        plan = setpoint.plan(start, rules)
-        commander.order = Order(setpoint, start, plan, kept["ahead_ns"])
+        plan = setpoint.plan(start, rules.at(start.authority))
+        commander.order = Order(setpoint, start, plan, kept["ahead_ns"], kept["repeated_ns"])
     return commander
+
+
+def _from_stream(stream: Stream) -> list[list[float]]:
+    return [[pose.time_ns, *pose.pos] for pose in stream]
+
+
+def _to_stream(values: Sequence[Sequence[float]]) -> Stream:
+    return tuple(TimedPose(int(time), (x, y, z, yaw)) for time, x, y, z, yaw in values)
 
 
 def check_kept(about: Mapping[str, Any], freq: int) -> None:
@@ -247,10 +269,24 @@ def _commander(name: str, values: Any) -> None:
     for flag in ("armed", "moving"):
         if not isinstance(kept[flag], bool):
             raise ValueError(f"{flag} of {name}: expected true or false, {_got(kept[flag])}")
+    _stream(name, kept["stream"])
     if kept["order"] is not None:
         _order(name, kept["order"])
     elif kept["moving"]:
         raise ValueError(f"moving of {name}: expected false without an order")
+
+
+def _stream(name: str, value: Any) -> None:
+    """Check the poses of a stream: their times rise."""
+    if not isinstance(value, list) or len(value) > MOST_POSES:
+        raise ValueError(f"stream of {name}: expected at most {MOST_POSES} poses, {_got(value)}")
+    before = -LATEST * 10**9
+    for pose in value:
+        if not isinstance(pose, list) or len(pose) != 1 + AXES:
+            raise ValueError(f"stream of {name}: expected a time and {AXES} numbers, {_got(pose)}")
+        before = 1 + _whole(f"a time in the stream of {name}", pose[0], before, LATEST * 10**9)
+        for value in pose[1:]:
+            _number(f"a pose in the stream of {name}", value, _START)
 
 
 def _state(name: str, value: Any) -> None:
@@ -273,6 +309,11 @@ def _order(name: str, order: Any) -> None:
         _number(f"start of {name}", value, _START)
     _whole(f"time_ns of {name}", values["time_ns"], 0, LATEST * 10**9)
     _whole(f"ahead_ns of {name}", values["ahead_ns"], -LATEST * 10**9, LATEST * 10**9)
+    if values["repeated_ns"] is not None:
+        _whole(f"repeated_ns of {name}", values["repeated_ns"], -LATEST * 10**9, LATEST * 10**9)
+    _stream(name, values["stream"])
+    if not 0 <= _number(f"authority of {name}", values["authority"], _START) <= 1:
+        raise ValueError(f"authority of {name} must be from 0 to 1, {_got(values['authority'])}")
 
 
 def _wind(kept: Any) -> None:

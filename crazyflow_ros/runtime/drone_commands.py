@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import (
     Commander,
@@ -51,10 +51,19 @@ class DroneCommands:
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
             its multiples; how often `take` is called in between depends on the callers.
         health: Logs failed callbacks, and drones that fell.
+        authority: Returns the share (M,) of their spare thrust that drones have, see `Authority`.
     """
 
-    def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        control: Control,
+        period: int,
+        health: Health,
+        authority: Callable[[Snapshot], np.ndarray],
+    ) -> None:
         self._rules, self._period, self._health = rules, period, health
+        self._authority = authority
         self._supervisor = Supervisor(rules.weight)
         self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
@@ -90,7 +99,7 @@ class DroneCommands:
 
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
-        response, sight = Response([], []), _sight(now)
+        response, sight = Response([], []), self._sight(now)
         for name, setpoint in setpoints.items():
             commander = self._commander(name)
             try:
@@ -158,7 +167,7 @@ class DroneCommands:
         with self._lock:
             posted, self._posted = self._posted, {}
         if posted:
-            sight = _sight(now)
+            sight = self._sight(now)
             for name, setpoint in posted.items():
                 if name in now.names:  # else it was removed meanwhile
                     self._put_into_force(name, setpoint, sight, now)
@@ -204,11 +213,24 @@ class DroneCommands:
         stopped, self._stopped = self._stopped, set()
         return stopped
 
-    def supervise(self, now: Snapshot) -> None:
-        """Detect drones that fell, and restart the courses of drones that lost them."""
+    def moved(self, names: Iterable[str], now: Snapshot) -> None:
+        """Restart the courses of drones that were put elsewhere, where they are now."""
+        sight = self._sight(now)
+        for name in names:
+            commander = self._commanders.get(name)
+            if commander is not None and commander.restart(sight.start(now.names.index(name))):
+                self._follow(name)
+
+    def supervise(self, now: Snapshot, controller: Controller) -> None:
+        """Detect drones that fell, and restart the courses of drones that lost them.
+
+        Args:
+            now: The present state.
+            controller: The position controller, which follows a moving setpoint more or less late.
+        """
         if all(commander.order is None for commander in self._commanders.values()):
             return
-        events = self._supervisor.check(_sight(now), self._commanders)
+        events = self._supervisor.check(self._sight(now), self._commanders, controller.lag)
         for event in events:
             self._announce(event)
             self._follow(event.drone)
@@ -270,7 +292,7 @@ class DroneCommands:
             commander = self._commanders[name]
             state = commander.state
             try:
-                if is_due and (text := commander.update(time_ns, partial(_motion, name, now))):
+                if is_due and (text := commander.update(time_ns, partial(self._motion, name, now))):
                     self._announce(FlightEvent(time_ns, name, "no setpoint", text))
             except Exception as error:
                 self._fail(name, error)
@@ -300,16 +322,15 @@ class DroneCommands:
         self._courses.drop(name)
         self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
 
+    def _motion(self, name: str, now: Snapshot) -> Start:
+        return self._sight(now).start(now.names.index(name))
+
+    def _sight(self, now: Snapshot) -> Observation:
+        return Observation(
+            *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
+            None if now.believed is None else now.believed[:3],
+            self._authority(now),
+        )
+
     def _show_states(self) -> None:
         self.states = {name: commander.state for name, commander in self._commanders.items()}
-
-
-def _motion(name: str, now: Snapshot) -> Start:
-    return _sight(now).start(now.names.index(name))
-
-
-def _sight(now: Snapshot) -> Observation:
-    return Observation(
-        *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
-        None if now.believed is None else now.believed[:3],
-    )

@@ -9,10 +9,13 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
@@ -78,9 +81,17 @@ class Simulation:
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         rules = Rules.of(config.drone_model, config.flight)
         rules = replace(rules, recovers=bool(config.policy))
-        self.commands = DroneCommands(rules, self.control, self.control_period, health)
+        self._authority = Authority(config.drone_model)
+        self.commands = DroneCommands(
+            rules, self.control, self.control_period, health, self._spare_thrust
+        )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
+
+    def _spare_thrust(self, now: Snapshot) -> np.ndarray:
+        """Return the share of their spare thrust that the drones have, see `Authority`."""
+        engine = self._engine
+        return self._authority.of(now, engine.motor_loss[engine.rows], engine.wind)
 
     @property
     def obstacles(self) -> Obstacles | None:
@@ -166,7 +177,7 @@ class Simulation:
     def _supervise(self, period: int, now: Snapshot) -> None:
         # Events also fire where a user steps to or sets a state, on which no flight may depend.
         if now.tick % period == 0:
-            self.commands.supervise(now)
+            self.commands.supervise(now, self.controller)
 
     def _due_events(self, due: float, last: float) -> list[int]:
         """Ticks of the next event and, as long as commands are known, of further due events."""

@@ -53,12 +53,13 @@ def test_rotors_are_as_fast_as_the_voltage_allows(engine: Engine) -> None:
     lowest, slope, curve = figures["rpm2thrust"]
     fastest = np.roots([curve, slope, lowest - figures["thrust_max"]]).max() * RPM
     shares = []
-    for charge in (1.0, 0.5, 0.06, 0.03):
+    engine.advance(1, [600], 0)  # until they turn
+    for charge in (1.0, 0.5, 0.05, 0.04):
         engine.disturb(BatteryCharge("cf0", charge))
-        snapshot = engine.advance(1, [600], 0)[-1]
+        snapshot = engine.advance(1, [100], 0)[-1]
         assert snapshot.battery is not None
         shares.append(min(1.0, snapshot.battery[0, 0] / BATTERY.fastest_from))
-        np.testing.assert_allclose(snapshot.rotor_vel[0], fastest * shares[-1], rtol=1e-2)
+        np.testing.assert_allclose(snapshot.rotor_vel[0], fastest * shares[-1], rtol=2e-2)
     assert shares[0] == shares[1] == 1.0 > shares[2] > shares[3]
 
 

@@ -29,6 +29,7 @@ from crazyflow_ros.flight import (
 from crazyflow_ros.flight.planner import segment, to_rest_at
 
 RULES = Rules.of(DRONE, FlightConfig())
+EXACT = Rules.of(DRONE, FlightConfig(exact_durations=True))
 ENVELOPE = RULES.envelope
 Polynomial = np.polynomial.Polynomial
 
@@ -283,7 +284,7 @@ def test_trajectories_scaled_reversed_and_relative(
     start = airborne((3.0, 2.0, 9.0), 0.7) if relative else airborne(begin[:3], begin[3])
     shift = np.append(start.reference.pos[:3] - begin[:3], 0.0) if relative else np.zeros(4)
     trajectory = PolynomialTrajectory(DURATIONS, coefficients)
-    plan = FlyTrajectory(trajectory, timescale, backwards, relative).plan(start, RULES)
+    plan = FlyTrajectory(trajectory, timescale, backwards, relative).plan(start, EXACT)
     course = course_of(plan)
     assert course.end == pytest.approx(total * timescale) and not plan.bounded
     for time in np.linspace(0.001, 0.999 * total, 50):
@@ -304,7 +305,7 @@ def test_a_relative_yaw_turns_a_trajectory_about_its_origin() -> None:
     coefficients[:, :3, 0] -= coefficients[0, :3, 0]
     trajectory = PolynomialTrajectory(DURATIONS, coefficients)
     start, begin = airborne((3.0, 2.0, 9.0), 2.5), float(coefficients[0, 3, 0])
-    turned = course_of(FlyTrajectory(trajectory, relative_yaw=True).plan(start, RULES))
+    turned = course_of(FlyTrajectory(trajectory, relative_yaw=True).plan(start, EXACT))
     c, s = np.cos(2.5 - begin), np.sin(2.5 - begin)
     for time in np.linspace(0.0, 3.4, 20):
         (x, y, z, yaw), _ = expected(coefficients, time)
