@@ -383,7 +383,7 @@ class Engine:
         return self._output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
 
     def _note_lost(self, tick: int, stretches: Sequence[int], columns: np.ndarray) -> None:
-        """Record which drones were lost in each stretch after a tick; columns as in `CompiledWorld.advance`."""
+        """Record which drones were lost in each stretch after a tick; columns of all drones."""
         if np.count_nonzero(columns[:, :, LOST]):
             for end, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
                 self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))

@@ -398,13 +398,13 @@ def as_impulses(
     """
     dt = 1 / data.core.freq
     moved, turned = subtract(rate.acc, free.acc), subtract(rate.ang_acc, free.ang_acc)
-    touches = reduce(jnp.logical_or, (x != 0 for x in (*moved, *turned)))
-    vel = tuple(jnp.where(touches, v + a * dt, v) for v, a in zip(state.vel, rate.acc))
+    touches = reduce(jnp.logical_or, (a != 0 for a in (*moved, *turned)))
+    x, y, z = (jnp.where(touches, v + a * dt, v) for v, a in zip(state.vel, rate.acc))
     moment = transform(matrix_rows(data.params.J), turned)
     turn = scale(cross(moment, state.ang_vel), dt)
     turn = add(turn, scale(cross(turn, state.ang_vel), dt / 2))
     change = transform(matrix_rows(data.params.J_inv), turn)
-    return rate._replace(vel=vel, ang_acc=add(rate.ang_acc, change))
+    return rate._replace(vel=(x, y, z), ang_acc=add(rate.ang_acc, change))
 
 
 def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:

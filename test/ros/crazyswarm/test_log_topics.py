@@ -16,7 +16,7 @@ def seen(n: int, believed: Believed | None) -> SimpleNamespace:
 
 
 def test_variances_are_in_the_axes_of_the_message() -> None:
-    """Attitude errors turn the drone about its own axes, the message is about those of the world."""
+    """Errors turn the drone about its own axes; the message is about those of the world."""
     rng = np.random.default_rng(0)
     rot = Rotation.random(5, random_state=1)
     own = rng.uniform(1e-5, 1e-4, (5, 9))
