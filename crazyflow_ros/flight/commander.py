@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, isnan
+from math import inf, isnan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -219,10 +219,23 @@ class Commander:
             end = order.plan.course.at(order.plan.course.end).pos
             setpoint = Pose(end[:3], float(end[3]))
         state = FlightState.flying if self.state is FlightState.landing else self.state
-        start = replace(now, state=state)
+        start = replace(now, reference=self._caught(now), state=state)
         self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(now.authority))))
         self.stream = ()
         return True
+
+    def _caught(self, now: Start) -> Reference:
+        """Return the present motion, no faster downwards than the rotors can stop above the floor.
+
+        The drone falls faster than its reference then, and brakes as hard as it can.
+        """
+        reference, envelope = now.reference, self.rules.at(now.authority).envelope
+        left = max(float(reference.pos[2]) - self.rules.rest_height, 0.0)
+        fastest = -sqrt(2 * envelope.catch * left)
+        if reference.vel[2] >= fastest:
+            return reference
+        x, y, _, yaw = reference.vel.tolist()
+        return reference._replace(vel=np.array([x, y, fastest, yaw]))
 
     def rewind(self, time_ns: int) -> None:
         """Set all times back because the clock was rewound by `time_ns`."""

@@ -23,6 +23,9 @@ _YAW_JERK_TIME = 0.1  # s to reach the acceleration of a turn
 # Share of the yaw torque that the rotors of a hovering drone can produce. With large drones, more
 # would reduce the thrust that they need.
 _TURN_SHARE = 0.2
+# What a drone can do for a moment: a share of what its rotors can, and rates that it can follow.
+_UTMOST = 0.7
+_UTMOST_SPEED, _UTMOST_JERK, _UTMOST_TURN = 10.0, 60.0, 6.0  # m/s, m/s^3, rad/s
 _LEAST = 0.1  # share of the bounds with which a drone that can hardly fly still moves
 
 
@@ -43,6 +46,8 @@ class Envelope:
     """Horizontal, m/s^2."""
     lift: float
     """Vertical acceleration, m/s^2."""
+    catch: float
+    """Vertical acceleration with which a drone is caught that falls or rises faster, m/s^2."""
     jerk: float
     """Horizontal and vertical, m/s^3."""
     yaw_rate: float
@@ -68,8 +73,32 @@ class Envelope:
             climb=_CLIMB,
             acceleration=min(_LEVEL_SHARE * spare, gravity * tan(_STEEPEST)),
             lift=_LIFT_SHARE * spare,
+            catch=_UTMOST * spare,
             jerk=_JERK,
             yaw_rate=_YAW_RATE,
+            yaw_acceleration=turning,
+            yaw_jerk=turning / _YAW_JERK_TIME,
+        )
+
+    @classmethod
+    def utmost(cls, drone: str) -> Envelope:
+        """Compute what the rotors of a drone can do for a moment, at most.
+
+        Raises:
+            ValueError: The drone is unknown.
+        """
+        figures = load_drone(drone)
+        gravity = -float(figures["gravity_vec"][2])
+        most = 4 * figures["thrust_max"] / figures["mass"]
+        turning = _UTMOST * _turn_acceleration(figures, gravity)
+        return cls(
+            speed=_UTMOST_SPEED,
+            climb=_UTMOST_SPEED,
+            acceleration=_UTMOST * float(np.sqrt(most**2 - gravity**2)),
+            lift=_UTMOST * (most - gravity),
+            catch=_UTMOST * (most - gravity),
+            jerk=_UTMOST_JERK,
+            yaw_rate=_UTMOST_TURN,
             yaw_acceleration=turning,
             yaw_jerk=turning / _YAW_JERK_TIME,
         )
@@ -81,13 +110,14 @@ class Envelope:
             self,
             acceleration=share * self.acceleration,
             lift=share * self.lift,
+            catch=share * self.catch,
             jerk=share * self.jerk,
             yaw_acceleration=share * self.yaw_acceleration,
             yaw_jerk=share * self.yaw_jerk,
         )
 
 
-UNBOUNDED = Envelope(*8 * (inf,))
+UNBOUNDED = Envelope(*9 * (inf,))
 """For flights that a drone may not be able to follow."""
 
 

@@ -89,9 +89,8 @@ class Rules:
     exact_durations: bool = False
     empty_voltage: float = 0.0
     """Voltage under load [V] at which its battery is empty; 0 if that is not known."""
-    recovers: bool = False
-    """Whether a drone that is upside down in the air may recover, as with a policy, so that it
-    counts as crashed only when it touches something."""
+    utmost: Envelope = UNBOUNDED
+    """What its rotors can do for a moment, at most."""
 
     def at(self, authority: float) -> Rules:
         """Return the rules for a drone with a share of its spare thrust."""
@@ -120,6 +119,7 @@ class Rules:
             config.auto_arm,
             config.exact_durations,
             load_battery(drone)["empty"] if has_battery(drone) else 0.0,
+            Envelope.utmost(drone),
         )
 
 

@@ -20,7 +20,8 @@ _TOUCHES = 0.05  # minimum force of a contact, as a share of the weight
 _IN_THE_AIR = 0.05  # m above the resting height
 _SLOW = 0.05  # m/s
 _TOUCHED = "touched"  # condition: it touched something since the last check
-_STUCK_NS = 1_000_000_000  # for which a drone that should fly may stay on the floor
+_HELD = "held"  # condition: it has stood on the floor for a while although it should fly
+_STUCK = 2.0  # s for which a drone that should fly may stay on the floor
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class FlightEvent:
     """Simulation time."""
     drone: str
     kind: str
-    """crashed, hit, off course, battery empty or no setpoint."""
+    """crashed, upside down, hit, off course, battery empty or no setpoint."""
     text: str
     """The event in words, and what to do."""
 
@@ -121,24 +122,24 @@ class Supervisor:
             commander = commanders.get(name)
             if commander is None or commander.order is None:
                 continue
-            rights_itself = commander.rules.recovers or not commander.order.plan.bounded
             height = observed.pos[i, 2] - commander.rules.rest_height
-            why = ""
-            if upright[i] < 0 and (touching[i] or not rights_itself):
-                why = "upside down"
-            elif upright[i] < _ON_ITS_SIDE and touching[i] and height < _IN_THE_AIR:
-                why = "it fell on its side"
             stands = bool(touching[i]) and height < _IN_THE_AIR
             stands &= bool(np.abs(observed.vel[i]).max() < _SLOW)
-            if not why and _is_stuck(commander, observed.time_ns, stands):
-                why = "it cannot lift off"
-            if why:
+            stuck = _stuck_for(commander, observed.time_ns, stands)
+            if _is_new(commander, _HELD, stuck >= _STUCK / 2):
+                # With the heading and the place that the floor has kept, it may lift off.
+                commander.restart(observed.start(i))
+            if why := _why_crashed(float(upright[i]), bool(touching[i]), height, stuck):
                 where = _place(observed.pos[i])
                 commander.stop(FlightState.crashed, why)
                 reset = self._reset.format(name)
                 text = f"crashed at {where}: {why}; rotors stopped, call {reset}"
                 events.append(FlightEvent(observed.time_ns, name, "crashed", text))
                 continue
+            turned = commander.order.plan.bounded and bool(upright[i] < 0)
+            if _is_new(commander, "upside down", turned):
+                text = f"upside down at {_place(observed.pos[i])}, and falls until it is upright"
+                events.append(FlightEvent(observed.time_ns, name, "upside down", text))
             if not stands and commander.restart_if_lost(observed.start(i), lag):
                 text = f"off course at {_place(observed.pos[i])}: the course restarts from there"
                 events.append(FlightEvent(observed.time_ns, name, "off course", text))
@@ -162,6 +163,15 @@ class Supervisor:
         return touching
 
 
+def _why_crashed(upright: float, touches: bool, height: float, stuck: float) -> str:
+    """Return why a drone has crashed, or an empty string."""
+    if upright < 0 and touches:  # in the air, most controllers right themselves
+        return "upside down"
+    if upright < _ON_ITS_SIDE and touches and height < _IN_THE_AIR:
+        return "it fell on its side"
+    return "it cannot lift off" if stuck >= _STUCK else ""
+
+
 def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
     if not is_so:
         commander.reported.discard(kind)
@@ -171,17 +181,18 @@ def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
     return False
 
 
-def _is_stuck(commander: Commander, time_ns: int, stands: bool) -> bool:
-    """Return whether the drone has stood on the floor for a second although it should fly."""
+def _stuck_for(commander: Commander, time_ns: int, stands: bool) -> float:
+    """Return the time for which the drone has stood on the floor although it should fly [s]."""
     assert commander.order is not None
     reference = commander.order.reference(time_ns)
-    lowest = commander.rules.rest_height + 2 * _IN_THE_AIR
-    if not stands or reference is None or reference.pos[2] <= lowest:
+    if not stands or reference is None:
         commander.stuck_ns = None
-        return False
+        return 0.0
     if commander.stuck_ns is None:
+        if reference.pos[2] <= commander.rules.rest_height + 2 * _IN_THE_AIR:
+            return 0.0
         commander.stuck_ns = time_ns
-    return time_ns - commander.stuck_ns >= _STUCK_NS
+    return (time_ns - commander.stuck_ns) * 1e-9
 
 
 def _place(pos: np.ndarray) -> str:

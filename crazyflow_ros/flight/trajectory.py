@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.flight.course import Course, quintic
 from crazyflow_ros.flight.governor import onto, shortest_turn
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.planner import lengthened
 from crazyflow_ros.flight.setpoint import StateSetpoint
 
 _MIN_INTERVAL_NS = 100_000  # ns between two points of a trajectory
@@ -65,8 +67,8 @@ class Trajectory(StateSetpoint):
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan the pieces between the points, and one from the present reference to the first.
 
-        A trajectory that has begun already, or begins elsewhere at once, is joined by a motion
-        within the drone's envelope.
+        If the drone cannot reach the first point in time, the trajectory begins later. One that has
+        begun already, or begins elsewhere at once, is joined by a motion within the envelope.
         """
         times = np.asarray(self.times_ns)
         begin_ns = start.time_ns if self.start_ns is None else self.start_ns
@@ -75,11 +77,13 @@ class Trajectory(StateSetpoint):
         before = np.array(start.reference)
         before[0, 3] = shortest_turn(float(points[0, 0, 3]), float(before[0, 3]))
         way = (int(times[0]) - joins) * 1e-9
-        durations = np.diff(times) * 1e-9
+        durations, note = np.diff(times) * 1e-9, ""
         if way > 0:
-            join = quintic(before, points[0], way)
-            pieces = np.concatenate((join[None], pieces))
-            durations = np.concatenate(([way], durations))
+            join = lengthened(partial(_piece, before, points[0]), way, rules.utmost)
+            pieces = np.concatenate((join.coefficients[:, 0, :6].T[None], pieces))
+            durations = np.concatenate(([join.end], durations))
+            if join.end > way:
+                note = f"begins the trajectory {join.end - way:.2f} s late: its start is far away"
         last = points[-1, 0].tolist()
         axes = [
             [(d, piece) for d, piece in zip(durations.tolist(), pieces[:, :, i].tolist())]
@@ -92,4 +96,10 @@ class Trajectory(StateSetpoint):
             during=FlightState.taking_off if start.state.stands else FlightState.flying,
             begin_ns=begin_ns,
             bounded=False,
+            note=note,
         )
+
+
+def _piece(before: np.ndarray, after: np.ndarray, duration: float) -> np.ndarray:
+    """Return the (4, 8) coefficients of a piece between two points."""
+    return np.pad(quintic(before, after, duration).T, ((0, 0), (0, 2)))

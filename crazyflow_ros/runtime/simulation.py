@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -80,7 +80,6 @@ class Simulation:
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         rules = Rules.of(config.drone_model, config.flight)
-        rules = replace(rules, recovers=bool(config.policy))
         self._authority = Authority(config.drone_model)
         self.commands = DroneCommands(
             rules, self.control, self.control_period, health, self._spare_thrust

@@ -354,7 +354,7 @@ def test_a_drone_that_lost_its_course_begins_it_anew_where_it_is(
     pilot.tell(told)
     pilot.wait(0.3)
     commander, order, state = pilot.commander, pilot.commander.order, pilot.state
-    for off, lost in (((0.0, 0.4, 0.0), False), ((0.0, 0.6, 0.0), True)):
+    for off, lost in (((0.0, 0.7, 0.0), False), ((0.0, 0.8, 0.0), True)):
         pos = pilot.reference.pos + np.array([*off, 0.0])
         moving = Reference(pos, np.array([0.5, 0.0, 0.2, 0.0]), np.zeros(4))
         assert commander.restart_if_lost(Start(pilot.time_ns, moving)) == lost

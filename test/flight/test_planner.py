@@ -88,7 +88,7 @@ def test_too_short_a_time_is_stretched_until_the_envelope_allows_it(
 
 def test_from_rest_the_shortest_time_is_known() -> None:
     """The steepest slope of the polynomial is 35/16, where it is half-way."""
-    fast = Envelope(2.0, 1.0, 1e3, 1e3, 1e6, 1e3, 1e3, 1e6)
+    fast = Envelope(2.0, 1.0, 1e3, 1e3, 1e3, 1e6, 1e3, 1e3, 1e6)
     course = to_rest_at(Reference.at_rest((0, 0, 0), 0.0), (8.0, 0.0, 0.0), 0.0, 0.0, fast)
     assert course.end == pytest.approx(35 / 16 * 8.0 / 2.0, rel=2e-3)
 

@@ -32,10 +32,11 @@ from crazyflow_ros.flight import (
     Trajectory,
     Velocity,
 )
+from crazyflow_ros.flight.envelope import UNBOUNDED
 from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.scene.frames import yaw
 
-RULES = Rules.of(DRONE, FlightConfig(velocity_timeout=8.0))
+RULES = replace(Rules.of(DRONE, FlightConfig(velocity_timeout=8.0)), utmost=UNBOUNDED)
 START = airborne((1.0, 2.0, 3.0), 0.5)
 REST = RULES.rest_height
 NO_DRAG = np.zeros(3)
