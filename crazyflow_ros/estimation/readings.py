@@ -20,6 +20,7 @@ from crazyflow_ros.drones.instruments import (
     DWM1000,
     PMW3901,
     PMW3901_MIN_RANGE,
+    PMW3901_PERIOD,
     VL53L1X,
     NoiseCfg,
 )
@@ -207,9 +208,10 @@ def flow(motion: Motion, random: Random, dt: float) -> tuple[Array, Array]:
     safe = jnp.where(is_sharp, distance, 1.0)
     rates = (motion.vel[0] / safe - motion.turn[1], motion.vel[1] / safe + motion.turn[0])
     noise = random.normal(2, safe.dtype)
+    std = float(np.max(PMW3901.std)) * PMW3901_PERIOD / dt  # of a reading, whatever its time
     pixels = []
     for rate, number in zip(rates, noise):
-        read = rate + number * float(np.max(PMW3901.std))
+        read = rate + number * std
         read = jnp.clip(read, -PMW3901.saturation, PMW3901.saturation)
         # In a blurred picture, nothing moves.
         pixels.append(_counted(jnp.where(is_sharp, read, 0.0) * dt * PIXELS_PER_RADIAN))

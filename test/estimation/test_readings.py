@@ -28,7 +28,7 @@ def components(rows: np.ndarray) -> tuple[jax.Array, ...]:
     return tuple(jnp.asarray(rows.T, jnp.float32))
 
 
-def flights(seed: int, low: float, high: float) -> tuple[Pose, Pose, np.ndarray]:
+def flights(seed: int, low: float, high: float, dt: float = DT) -> tuple[Pose, Pose, np.ndarray]:
     """Poses at the start and the end of a time step, and the body rates in it.
 
     Drones between two heights, at up to 1.5 m/s and 4 m/s^2, tilted by up to 35 degrees.
@@ -40,7 +40,7 @@ def flights(seed: int, low: float, high: float) -> tuple[Pose, Pose, np.ndarray]
     pos = rng.uniform([-2, -2, low], [2, 2, high], (N, 3))
     vel, rates = rng.uniform(-0.85, 0.85, (N, 3)), rng.uniform(-2, 2, (N, 3))
     acc = rng.uniform(-2.3, 2.3, (N, 3))
-    later = pos + vel * DT + acc * DT**2 / 2, rot * Rotation.from_rotvec(rates * DT), vel + acc * DT
+    later = pos + vel * dt + acc * dt**2 / 2, rot * Rotation.from_rotvec(rates * dt), vel + acc * dt
     poses = [
         Pose(components(p), components(r.as_quat()), components(v))  # type: ignore[arg-type]
         for p, r, v in ((pos, rot, vel), later)
@@ -99,13 +99,13 @@ def test_ranges_are_as_rough_as_the_firmware_says_and_end_at_4_m() -> None:
     assert spread[3.5] == pytest.approx(0.0025 * (1 + np.exp(growth)), rel=0.05)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.3, 0.6), (0.9, 1.5)])
-def test_the_flow_is_what_the_filter_expects(low: float, high: float) -> None:
-    before, now, rates = flights(3, low, high)
-    pixels = readings.flow(Motion.between(before, now, DT), randomness(3), DT)
+@pytest.mark.parametrize(("low", "high", "dt"), [(0.3, 0.6, DT), (0.9, 1.5, DT), (0.9, 1.5, 0.02)])
+def test_the_flow_is_what_the_filter_expects(low: float, high: float, dt: float) -> None:
+    before, now, rates = flights(3, low, high, dt)
+    pixels = readings.flow(Motion.between(before, now, dt), randomness(3), dt)
     # As in the filter: its attitude is the one before the prediction, its velocity the one after.
     rot = rotation_matrix(before.quat)
-    for measurement in kalman.flow(right(now), rot, components(rates), pixels, DT):  # type: ignore[arg-type]
+    for measurement in kalman.flow(right(now), rot, components(rates), pixels, dt):  # type: ignore[arg-type]
         is_noise(measurement)
 
 
