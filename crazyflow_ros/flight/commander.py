@@ -27,6 +27,7 @@ from crazyflow_ros.flight.streamed import (
 
 _NS = 1_000_000_000
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
+_RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
 _MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
 
 
@@ -148,16 +149,7 @@ class Commander:
             raise ValueError("it follows streamed setpoints: call notify_setpoints_stop first")
         elif self.state.stands and not self.armed and not isinstance(setpoint, Stop | Emergency):
             raise ValueError("it is not armed: call arm first")
-        start = self._start(now)
-        if self._repeats(setpoint):
-            assert self.order is not None
-            self.order.repeated_ns = now.time_ns + self.order.ahead_ns
-            return self.order.plan
-        start = replace(start, stream=self._stream(setpoint, start))
-        plan = setpoint.plan(start, self.rules.at(start.authority))
-        self._begin(Order(setpoint, start, plan))
-        self.stream = start.stream
-        return plan
+        return self._follow(setpoint, now)
 
     def stop(self, state: FlightState, why: str = "") -> None:
         """Stop the rotors at once."""
@@ -177,9 +169,7 @@ class Commander:
         if order is not None and time_ns >= order.deadline_ns():
             setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
             start = self._start(motion())
-            self._begin(
-                Order(setpoint, start, setpoint.plan(start, self.rules.at(start.authority)))
-            )
+            self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(start))))
             order = self.order  # None if the drone has landed
         if order is None or order.plan.course is None:
             return text
@@ -220,7 +210,7 @@ class Commander:
             setpoint = Pose(end[:3], float(end[3]))
         state = FlightState.flying if self.state is FlightState.landing else self.state
         start = replace(now, reference=self._caught(now), state=state)
-        self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(now.authority))))
+        self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(now))))
         self.stream = ()
         return True
 
@@ -229,7 +219,7 @@ class Commander:
 
         The drone falls faster than its reference then, and brakes as hard as it can.
         """
-        reference, envelope = now.reference, self.rules.at(now.authority).envelope
+        reference, envelope = now.reference, self.rules.at(now).envelope
         left = max(float(reference.pos[2]) - self.rules.rest_height, 0.0)
         fastest = -sqrt(2 * envelope.catch * left)
         if reference.vel[2] >= fastest:
@@ -258,6 +248,20 @@ class Commander:
             change = min(change, end)
         return change
 
+    def _follow(self, setpoint: Setpoint, now: Start) -> Plan:
+        """Follow a setpoint that may be followed now."""
+        if self._repeats(setpoint):
+            assert self.order is not None
+            self.order.repeated_ns = now.time_ns + self.order.ahead_ns
+            return self.order.plan
+        start = self._start(now)
+        stream, restless = self._stream(setpoint, start), self._is_restless(setpoint, start)
+        start = replace(start, stream=stream, restless=restless)
+        plan = setpoint.plan(start, self.rules.at(start))
+        self._begin(Order(setpoint, start, plan))
+        self.stream = stream
+        return plan
+
     def _repeats(self, setpoint: Setpoint) -> bool:
         """Return whether a pose is the one to which the drone is flying already."""
         order = self.order
@@ -265,6 +269,14 @@ class Commander:
             return False
         same = type(order.setpoint) is type(setpoint)
         return same and setpoint.is_same(order.setpoint)  # type: ignore[arg-type]
+
+    def _is_restless(self, setpoint: Setpoint, start: Start) -> bool:
+        """Return whether poses jump about: programs that disagree would shake the drone."""
+        order = self.order
+        if order is None or not isinstance(setpoint, Pose | Position):
+            return False
+        since = (start.time_ns + order.ahead_ns - order.start.time_ns) * 1e-9
+        return type(order.setpoint) is type(setpoint) and since < _RESTLESS
 
     def _stream(self, setpoint: Setpoint, start: Start) -> Stream:
         """Return the stream of poses that a setpoint continues or begins."""
@@ -276,7 +288,7 @@ class Commander:
         x, y, z = np.asarray(setpoint.pos).tolist()
         before = () if self.order is None else self.stream
         new = TimedPose(start.time_ns, (x, y, z, yaw))
-        return extended(before, new, self.rules.envelope.speed)
+        return extended(before, new, self.rules.envelope)
 
     def _begin(self, order: Order) -> None:
         self.order, self.state = order, order.plan.during

@@ -92,9 +92,11 @@ class Rules:
     utmost: Envelope = UNBOUNDED
     """What its rotors can do for a moment, at most."""
 
-    def at(self, authority: float) -> Rules:
-        """Return the rules for a drone with a share of its spare thrust."""
-        return self if authority >= 1 else replace(self, envelope=self.envelope.weaker(authority))
+    def at(self, start: Start) -> Rules:
+        """Return the rules for a drone with the thrust that it has at the start of a plan."""
+        if start.authority >= 1:
+            return self
+        return replace(self, envelope=self.envelope.weaker(start.authority))
 
     def bounds(self, duration: float) -> Envelope:
         """Return the bounds of a flight with a required duration [s]; 0 for any duration."""
@@ -139,6 +141,8 @@ class Start:
     """The stream of poses to which the setpoint belongs, with its own pose; empty if it is none."""
     authority: float = 1.0
     """Share of its spare thrust that the drone has, with its battery and motors, in this wind."""
+    restless: bool = False
+    """Whether places to fly to replace one another many times a second."""
 
 
 class Attitude(NamedTuple):

@@ -26,6 +26,7 @@ from crazyflow_ros.flight.setpoint import (
 LAPSE_MARGIN = 0.1
 """Time [s] for which a course at a velocity continues after it has lapsed."""
 _TAKEOFF_TOLERANCE = 0.01  # m below the height of a takeoff, at which it is complete
+_GENTLE = 0.3  # of the jerk, with which a drone flies to places that replace one another
 _ABOVE = 0.01  # m and m/s, horizontally, within which a drone is above its goal
 
 
@@ -67,6 +68,8 @@ class Pose(StateSetpoint):
             following = follow(reference, start.stream, envelope)
             if following is not None:
                 return Plan(following, timeout=patience(start.stream))
+        if start.restless:
+            envelope = replace(envelope, jerk=_GENTLE * envelope.jerk)
         lands = z < rules.rest_height + TOUCHDOWN
         # A drone that is already above its goal continues to descend when the pose is repeated.
         above = not start.state.stands and _is_above(reference, x, y)

@@ -82,7 +82,10 @@ _SETPOINTS = (
 )
 _OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}
-_ORDER = ("setpoint", "time_ns", "start", "ahead_ns", "repeated_ns", "stream", "authority")
+_ORDER = (
+    *("setpoint", "time_ns", "start", "ahead_ns", "repeated_ns", "stream", "authority"),
+    "restless",
+)
 _COMMANDER = (
     *("state", "why", "armed", "groups", "known", "stuck_ns", "stream", "order", "moving"),
 )
@@ -154,6 +157,7 @@ def from_commander(commander: Commander) -> dict[str, Any]:
             "repeated_ns": order.repeated_ns,
             "stream": _from_stream(start.stream),
             "authority": start.authority,
+            "restless": start.restless,
         }
     return values
 
@@ -178,9 +182,10 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
             FlightState(state),
             _to_stream(kept["stream"]),
             kept["authority"],
+            kept["restless"],
         )
         setpoint = to_setpoint(kept["setpoint"])
-        plan = setpoint.plan(start, rules.at(start.authority))
+        plan = setpoint.plan(start, rules.at(start))
         commander.order = Order(setpoint, start, plan, kept["ahead_ns"], kept["repeated_ns"])
     return commander
 
@@ -312,6 +317,8 @@ def _order(name: str, order: Any) -> None:
     if values["repeated_ns"] is not None:
         _whole(f"repeated_ns of {name}", values["repeated_ns"], -LATEST * 10**9, LATEST * 10**9)
     _stream(name, values["stream"])
+    if not isinstance(values["restless"], bool):
+        raise ValueError(f"restless of {name} must be true or false, {_got(values['restless'])}")
     if not 0 <= _number(f"authority of {name}", values["authority"], _START) <= 1:
         raise ValueError(f"authority of {name} must be from 0 to 1, {_got(values['authority'])}")
 
