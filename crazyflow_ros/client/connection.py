@@ -15,6 +15,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
+from rclpy.validate_namespace import validate_namespace
 from rclpy.validate_node_name import validate_node_name
 from rosgraph_msgs.msg import Clock
 from simulation_interfaces.msg import EntityCategory, EntityFilters
@@ -85,6 +86,7 @@ class Connection:
         try:
             rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
             validate_node_name(name)
+            validate_namespace(f"/{namespace.strip('/')}")
             self.node = Node(
                 "crazyflow_client",
                 namespace=namespace,
@@ -94,7 +96,7 @@ class Connection:
             )
         except Exception as error:  # rclpy has no public base class for a wrong environment
             self._context.try_shutdown()
-            raise SimulationError(" ".join(str(error).split())) from None
+            raise SimulationError(" ".join(str(error).split()).removesuffix(" ^")) from None
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self.name, self._services = name, dict[str, Any]()
@@ -325,14 +327,20 @@ class Connection:
             if service.endswith(f"/{_OWN_SERVICE}")
         )
 
-    def _clocks(self) -> list[str]:
-        """Return the simulator's clock topic; it is not /clock if several simulators run."""
+    def published(self, kind: str) -> list[str]:
+        """Return the topics of a type that the simulator publishes.
+
+        Those of the clock and of the transforms have other names where several simulators run.
+        """
         namespace = self.node.get_namespace()
         try:
             published = self.node.get_publisher_names_and_types_by_node(self.name, namespace)
         except NodeNameNonExistentError:  # services may be discovered before the node
             return []
-        return [topic for topic, types in published if "rosgraph_msgs/msg/Clock" in types]
+        return [topic for topic, types in published if kind in types]
+
+    def _clocks(self) -> list[str]:
+        return self.published("rosgraph_msgs/msg/Clock")
 
     def _note_clock(self, message: Clock) -> None:
         time_ns = nanoseconds(message.clock)

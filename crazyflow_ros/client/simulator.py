@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
@@ -15,6 +16,9 @@ from crazyflow_ros.client.parameters import ParameterClient
 from crazyflow_ros.client.status import DroneStatus, SimulatorStatus
 from crazyflow_ros.client.world import LOADING, ROBOT, WorldClient
 from crazyflow_ros.limits import shown_path, suggestion
+
+if TYPE_CHECKING:
+    from crazyflow_ros.client.transforms import TransformClient
 
 _FEW = 8  # drones that a message names
 
@@ -31,6 +35,19 @@ class SimulatorClient(Connection):
     def world(self) -> WorldClient:
         """The simulator's world."""
         return WorldClient(self, self.parameters)
+
+    @cached_property
+    def transforms(self) -> TransformClient:
+        """The transforms between the simulator's frames.
+
+        Raises:
+            SimulationError: The ROS package tf2_msgs is not installed.
+        """
+        try:
+            from crazyflow_ros.client.transforms import TransformClient  # with JAX, for a second
+        except ModuleNotFoundError as error:
+            raise SimulationError(f"transforms need the ROS package {error.name}") from None
+        return TransformClient(self)
 
     @cached_property
     def graph(self) -> Graph:

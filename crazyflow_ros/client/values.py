@@ -31,8 +31,8 @@ def values_of_message(message: Any) -> Any:
         return float(message)  # the numbers of an array are NumPy's
     if isinstance(message, str | bool | int):
         return message
-    if isinstance(message, bytes):
-        return list(message)
+    if isinstance(message, bytes):  # one octet, which arrays have one by one
+        return message[0] if len(message) == 1 else list(message)
     return [values_of_message(element) for element in message]
 
 

@@ -43,6 +43,26 @@ def _listed(what: str, found: dict[str, str], options: Namespace) -> str:
     return table([*chosen.items()]) if chosen else f"no {what} contains {options.pattern}"
 
 
+def _transform(simulation: SimulatorClient, options: Namespace) -> str:
+    import numpy as np
+
+    found = simulation.transforms.lookup(options.target, options.source, options.time)
+    from crazyflow_ros.scene.frames import rpy
+
+    pos, quat, angles = (
+        ", ".join(f"{x:z.4f}" for x in values) for values in (*found[1:], rpy(found.quat))
+    )
+    degrees = ", ".join(f"{x:z.1f}" for x in np.rad2deg(rpy(found.quat)))
+    rows = [
+        (f"{options.source} in {options.target}", ""),
+        ("time", f"{found.time_ns * 1e-9:.3f} s" if found.time_ns else "all"),
+        ("position", f"({pos}) m"),
+        ("quaternion xyzw", f"({quat})"),
+        ("roll, pitch, yaw", f"({angles}) rad, ({degrees}) degrees"),
+    ]
+    return table(rows)
+
+
 def _echo(simulation: SimulatorClient, options: Namespace) -> None:
     from crazyflow_ros.client.values import text_of_message
 
@@ -138,6 +158,19 @@ COMMANDS = (
         _hz,
         (_TOPIC, _ONCE),
         ("hz /cf0/odom", "hz /clock --once"),
+    ),
+    Command(
+        "transform",
+        "print the pose of one frame in another",
+        _transform,
+        (
+            argument("target", help="name of a frame, for example map"),
+            argument("source", help="the frame whose pose is wanted"),
+            argument(
+                "--time", type=float, metavar="SECONDS", help="simulated time, default: the latest"
+            ),
+        ),
+        ("transform map cf0/base_link", "transform cf0/base_link cf1/base_link"),
     ),
     Command(
         "pub",

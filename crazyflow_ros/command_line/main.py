@@ -61,7 +61,7 @@ def _main(words: list[str]) -> int:
     if isinstance(command, Program):
         return command.run(rest)
     parser = command.parser()
-    options = parser.parse_args(rest)
+    options = parser.parse_intermixed_args(rest)  # options may stand before the last words
     if not options.wait >= 0 or math.isinf(options.wait):
         parser.error(f"--wait is a number of seconds, not {options.wait:g}")
     try:
