@@ -312,6 +312,18 @@ def test_transforms(standing: SimulatorProcess) -> None:
     assert "there is no frame 'cf1/base_lnk'; did you mean 'cf1/base_link'?" in unknown
 
 
+def test_the_script_of_the_page(standing: SimulatorProcess) -> None:
+    page = (ROOT / "docs" / "command_line.md").read_text()
+    block = page.rpartition("## From Python")[2]
+    script = "".join(line[4:] + "\n" for line in block.splitlines() if line.startswith("    "))
+    done = run_python(DOMAIN, "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^cf7 idle \[ ?2\. +-?0\. +0\.0", done.stdout, re.M)
+    assert re.search(r"^\[ ?2\.", done.stdout.splitlines()[-1])
+    assert said("remove cf7") == "cf7 is removed\n" and "west" in said("wind get")
+    said("wind set 0 0")
+
+
 LISTENER = """
 import rclpy
 from geometry_msgs.msg import TransformStamped
@@ -501,9 +513,13 @@ def test_a_simulator_in_a_namespace_that_starts_paused(standing: SimulatorProces
     """At time 0, where its clock repeats that; another simulator is there, too."""
     arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock", "-r", "/tf:=tf", "-r"]
     arguments += ["/tf_static:=tf_static", "-p", "start_paused:=true", "-p", "drones:=[b0,b1]"]
+    arguments += ["-p", "dynamics:=so_rpy"]
     with SimulatorProcess(DOMAIN, arguments):
-        missing = refused("list --namespace /b --wait 2")
-        assert f"there is no simulator /b/crazyflow in ROS domain {DOMAIN}" in missing
+        for wait in (2, 5, 20, 60):  # a busy machine finds them late
+            missing = refused(f"list --namespace /b --wait {wait}")
+            if "/a/" in missing:
+                break
+        assert f"there is no simulator /b/crazyflow in ROS domain {DOMAIN}, waited" in missing
         assert "there is /a/crazyflow, /crazyflow" in missing
         assert re.search(r"^b1 +idle", said("list --namespace /a"), re.M)
         assert said("resume --namespace /a") == "time goes on\n"
@@ -513,5 +529,7 @@ def test_a_simulator_in_a_namespace_that_starts_paused(standing: SimulatorProces
             said("echo b0/pose --once --namespace /a"),
         )
         assert re.search(r"^position +\(.*, 0\.5\d*\) m$", found, re.M) and "frame_id: map" in told
+        calm = refused("wind set 2 0 --namespace /a")
+        assert "first_principles or so_rpy_rotor_drag with wind" in calm
         low = refused("pub b0/cmd_pose '{pose: {position: {x: .nan}}}' --once --namespace /a")
         assert low.startswith("pub: b0/cmd_pose is ignored: ")
