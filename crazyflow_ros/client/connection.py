@@ -12,7 +12,7 @@ from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import GetParameters
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node, NodeNameNonExistentError
+from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rclpy.validate_namespace import validate_namespace
@@ -27,6 +27,7 @@ from simulation_interfaces.srv import (
 )
 from std_srvs.srv import SetBool
 
+from crazyflow_ros.client.discovery import published, simulators
 from crazyflow_ros.client.log import WarningLog
 from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
@@ -38,8 +39,6 @@ SLICE = 0.05  # s of wall time between two checks
 PATIENCE = 3.0  # s of wall time to wait before the log says so
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
-_OWN_SERVICE = "get_simulator_features"
-"""Service by whose name simulators are found."""
 _ROUND = 20  # callbacks that may be due at once
 
 
@@ -308,7 +307,7 @@ class Connection:
         try:
             self.wait(client.service_is_ready, what, timeout)
         except SimulationError as error:
-            others = ", ".join(self._simulators())
+            others = ", ".join(simulators(self.node))
             raise NoSimulator(f"{error}; there is {others}" if others else str(error)) from None
         asked: Any = client.call_async(GetParameters.Request(names=["drones", "freq"]))
         what = f"{self.full_name}, which may be compiling, does not answer"
@@ -318,29 +317,8 @@ class Connection:
             raise SimulationError(f"the node {self.full_name} is not a simulator")
         return values[0], values[1]
 
-    def _simulators(self) -> list[str]:
-        """Return the full names of all simulators of this ROS domain."""
-        services = self.node.get_service_names_and_types()
-        return sorted(
-            service.removesuffix(f"/{_OWN_SERVICE}")
-            for service, _ in services
-            if service.endswith(f"/{_OWN_SERVICE}")
-        )
-
-    def published(self, kind: str) -> list[str]:
-        """Return the topics of a type that the simulator publishes.
-
-        Those of the clock and of the transforms have other names where several simulators run.
-        """
-        namespace = self.node.get_namespace()
-        try:
-            published = self.node.get_publisher_names_and_types_by_node(self.name, namespace)
-        except NodeNameNonExistentError:  # services may be discovered before the node
-            return []
-        return [topic for topic, types in published if kind in types]
-
     def _clocks(self) -> list[str]:
-        return self.published("rosgraph_msgs/msg/Clock")
+        return published(self.node, self.name, "rosgraph_msgs/msg/Clock")
 
     def _note_clock(self, message: Clock) -> None:
         time_ns = nanoseconds(message.clock)

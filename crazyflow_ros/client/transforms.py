@@ -8,6 +8,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from tf2_msgs.msg import TFMessage
 
 from crazyflow_ros.client.connection import ANSWER, Connection, SimulationError
+from crazyflow_ros.client.discovery import published
 from crazyflow_ros.client.transform_tree import OutOfTime, Transform, TransformError, TransformTree
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
@@ -28,8 +29,8 @@ class TransformClient:
 
     def __init__(self, simulation: Connection) -> None:
         self._simulation, self.tree = simulation, TransformTree()
-        moving = simulation.published("tf2_msgs/msg/TFMessage") or ["/tf", "/tf_static"]
-        for topic in moving:
+        topics = published(simulation.node, simulation.name, "tf2_msgs/msg/TFMessage")
+        for topic in topics or ["/tf", "/tf_static"]:
             is_static = topic.endswith("_static")
             note = self._note_static if is_static else self._note
             qos = _LATCHED if is_static else QoSProfile(depth=_DEPTH)

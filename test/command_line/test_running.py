@@ -388,7 +388,7 @@ def test_checkpoints(standing: SimulatorProcess, tmp_path: Path) -> None:
     said("land cf0")
     restored = said("checkpoint restore hover.npz", tmp_path)
     assert re.fullmatch(r".*/hover\.npz loaded, at tick \d+\n", restored)
-    assert re.search(r"^cf0 +flying +\(.*0\.5\d\) m$", said("list"), re.M)
+    assert re.search(r"^cf0 +flying +\(.*0\.[45]\d\) m$", said("list"), re.M)
     (tmp_path / "other.npz").write_text("no checkpoint")
     missing = refused("checkpoint restore nothing.npz", folder=tmp_path)
     assert f"there is no file {tmp_path / 'nothing.npz'}" in missing
@@ -528,7 +528,8 @@ def test_a_simulator_in_a_namespace_that_starts_paused(standing: SimulatorProces
             said("transform map b0/base_link --namespace /a"),
             said("echo b0/pose --once --namespace /a"),
         )
-        assert re.search(r"^position +\(.*, 0\.5\d*\) m$", found, re.M) and "frame_id: map" in told
+        assert re.search(r"^position +\(.*, 0\.[45]\d*\) m$", found, re.M)
+        assert "frame_id: map" in told
         calm = refused("wind set 2 0 --namespace /a")
         assert "first_principles or so_rpy_rotor_drag with wind" in calm
         low = refused("pub b0/cmd_pose '{pose: {position: {x: .nan}}}' --once --namespace /a")
