@@ -513,7 +513,7 @@ def test_a_simulator_in_a_namespace_that_starts_paused(standing: SimulatorProces
     """At time 0, where its clock repeats that; another simulator is there, too."""
     arguments = ["-r", "__ns:=/a", "-r", "/clock:=clock", "-r", "/tf:=tf", "-r"]
     arguments += ["/tf_static:=tf_static", "-p", "start_paused:=true", "-p", "drones:=[b0,b1]"]
-    arguments += ["-p", "dynamics:=so_rpy"]
+    arguments += ["-p", "dynamics:=so_rpy", "-p", "publish_rates.odom:=0"]
     with SimulatorProcess(DOMAIN, arguments):
         for wait in (2, 5, 20, 60):  # a busy machine finds them late
             missing = refused(f"list --namespace /b --wait {wait}")
