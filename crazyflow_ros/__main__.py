@@ -18,12 +18,20 @@ def main(args: list[str] | None = None) -> NoReturn:
     if given[:1] == ["crazyflie-server"] and not {"-h", "--help"} & set(given):
         crazyflie_server(given[1:])
     if given and not given[0].startswith("--ros-args"):
-        from crazyflow_ros import command_line
-
         if given[0] != "run" or {"-h", "--help"} & set(given):
-            sys.exit(command_line.main(given))
+            sys.exit(_command(given))
         args = given[1:]
     _run(args)
+
+
+def _command(words: list[str]) -> int:
+    """Carry out a command; Ctrl-C also ends it quietly during its imports."""
+    try:
+        from crazyflow_ros import command_line
+
+        return command_line.main(words)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 def crazyflie_server(args: list[str] | None = None) -> NoReturn:
