@@ -12,6 +12,8 @@ from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_
 class Stop(Setpoint):
     """Stop the rotors at once, wherever the drone is; it can take off again."""
 
+    title = "a stop of the rotors"
+
     group_mask: int = 0
 
     def __post_init__(self) -> None:
@@ -26,6 +28,8 @@ class Stop(Setpoint):
 class Arm(Setpoint):
     """Allow a drone to take off, or forbid it: disarming stops the rotors."""
 
+    title = "an arming request"
+
     armed: bool
     group_mask: int = 0
 
@@ -37,6 +41,8 @@ class Arm(Setpoint):
 @dataclass(frozen=True)
 class SetGroups(Setpoint):
     """Set the groups of the drone, one bit each, without changing its motion."""
+
+    title = "a change of groups"
 
     groups: int
 
@@ -55,6 +61,8 @@ class NotifySetpointsStop(StateSetpoint):
     So does a drone that follows an unprocessed command. High-level commands are accepted again.
     """
 
+    title = "the end of a stream of setpoints"
+
     group_mask: int = 0
 
     def __post_init__(self) -> None:
@@ -68,6 +76,8 @@ class NotifySetpointsStop(StateSetpoint):
 @dataclass(frozen=True)
 class Emergency(Setpoint):
     """Stop the rotors at once, and ignore all other setpoints until the drone is reset."""
+
+    title = "an emergency stop"
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""

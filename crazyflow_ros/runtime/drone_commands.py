@@ -231,7 +231,7 @@ class DroneCommands:
         try:
             plan = self._commander(name).command(setpoint, sight.start(now.names.index(name)))
         except ValueError as error:
-            self._health.warn(f"{name} ignores a {type(setpoint).__name__.lower()}: {error}")
+            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
         except Exception as error:  # of this drone alone
             self._fail(name, error)
         else:
