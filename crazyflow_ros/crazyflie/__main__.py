@@ -14,6 +14,7 @@ from crazyflow_ros.code_cache import open_cache
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.pilot import CFLIB_WAY_BACK
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.crazyflie.server import CrazyflieServer
 from crazyflow_ros.crazyflie.storage import Storage
@@ -116,7 +117,7 @@ def main(args: Sequence[str] | None = None) -> int:
             real_time_factor=given.real_time_factor,
             ground_effect=True,
             downwash=True,
-            flight=FlightConfig(exact_durations=True),
+            flight=FlightConfig(exact_durations=True, way_back=CFLIB_WAY_BACK),
         )
         names = [f"cf{i}" for i in range(given.drones)]
         with start_up.compiling(len(names), config.compiled_part()):

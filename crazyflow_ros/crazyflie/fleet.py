@@ -12,7 +12,7 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.runtime import Checkpoint, PhysicsThread, Snapshot
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
 from crazyflow_ros.runtime.health import Logger
 
 _CONTROLLER = "stabilizer.controller"
@@ -57,6 +57,7 @@ class Fleet:
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
         physics.on_change(self._forget)
+        physics.on_reset(self._restart)
         physics.on_restore(self._take_gains)
 
     def get(self, name: str, number: int) -> Crazyflie:
@@ -100,6 +101,15 @@ class Fleet:
         with self._lock:
             for name in self._crazyflies.keys() - set(snapshot.names):
                 del self._crazyflies[name]
+
+    def _restart(self, event: ResetEvent) -> None:
+        """Let the firmware of drones that were reset begin anew."""
+        if ResetScope.state not in event.scope:
+            return
+        with self._lock:
+            found = [self._crazyflies.get(name) for name in event.drones]
+        for crazyflie in filter(None, found):
+            crazyflie.restarted()
 
     def _take_gains(self, checkpoint: Checkpoint) -> None:
         """Update the parameters with the gains of a restored checkpoint."""

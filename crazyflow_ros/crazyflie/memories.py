@@ -63,6 +63,10 @@ class Bytes:
         self.kind, self.size, self._writable = kind, len(content), writable
         self.content = bytearray(content)
 
+    def clear(self) -> None:
+        """Fill the memory with zeros."""
+        self.content = bytearray(self.size)
+
     def read(self, address: int, size: int) -> bytes | None:
         """Return bytes; None outside the memory."""
         end = address + size
@@ -104,6 +108,11 @@ class Trajectories(Bytes):
     def __init__(self) -> None:
         super().__init__(_TRAJECTORIES, bytes(_TRAJECTORY_SIZE))
         self._defined: dict[int, tuple[int, int, int]] = {}  # kind, offset [bytes], pieces
+
+    def clear(self) -> None:
+        """Forget all trajectories."""
+        super().clear()
+        self._defined.clear()
 
     def define(self, number: int, kind: int, offset: int, n_pieces: int) -> None:
         """Define a part of the memory as a trajectory.
@@ -159,15 +168,23 @@ class Memories:
 
     def __init__(self, number: int, decks: Sequence[str]) -> None:
         self.trajectories, self.tester = Trajectories(), Tester()
+        leds, lighthouse = Bytes(_LEDS, bytes(24)), Bytes(_LIGHTHOUSE, bytes(0x2000))
+        self._working = (leds, self.trajectories, lighthouse)
         self._all: list[Memory] = [
             Bytes(_EEPROM, _eeprom(number)),
             *(Bytes(_ONE_WIRE, _one_wire(deck), writable=False) for deck in decks),
-            Bytes(_LEDS, bytes(24)),
+            leds,
             self.trajectories,
-            Bytes(_LIGHTHOUSE, bytes(0x2000)),
+            lighthouse,
             self.tester,
             Bytes(_DECKS, _deck_memories(), writable=False),
         ]
+
+    def restart(self) -> None:
+        """Forget what is in the working memory of the firmware."""
+        self.tester.errors = 0
+        for memory in self._working:
+            memory.clear()
 
     def answer(self, packet: Packet) -> Packet:
         """Return the answer to a packet of this port.

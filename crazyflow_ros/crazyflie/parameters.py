@@ -6,7 +6,8 @@ import errno
 import struct
 import threading
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -100,8 +101,7 @@ class Parameters:
         self._lock = threading.Lock()  # held while a value is set
         self._table = table()
         self._number = {entry.full_name: i for i, entry in enumerate(self._table)}
-        given = [defaults.get(entry.full_name, entry.default) for entry in self._table]
-        self._defaults = [entry.checked(value) for entry, value in zip(self._table, given)]
+        self._defaults = self._checked(defaults)
         self._values = list(self._defaults)
         self._stored: dict[int, Number] = {}
         self._contents = Contents(
@@ -154,6 +154,34 @@ class Parameters:
                 self._report(f"a stored value is left out: {error}")
             else:
                 self._stored[number] = self._values[number]
+
+    def restart(
+        self, defaults: Mapping[str, Number], kept: Collection[str], begin: Callable[[], None]
+    ) -> None:
+        """Return to the defaults and then to the stored values, as when the firmware starts.
+
+        Args:
+            defaults: As in `Parameters`.
+            kept: Full names of parameters that keep their values.
+            begin: Undoes the effects of the present values; no value can be set meanwhile.
+        """
+        with self._lock:
+            begin()
+            before, self._defaults = self._values, self._checked(defaults)
+            self._values = [
+                now if entry.full_name in kept else own
+                for entry, now, own in zip(self._table, before, self._defaults)
+            ]
+        for number, value in self._stored.items():
+            with suppress(ValueError):  # it was accepted when it was stored
+                self._set(number, value)
+        for entry, old, new in zip(self._table, before, self._values):
+            if old != new:
+                self._on_change(entry.full_name)
+
+    def _checked(self, defaults: Mapping[str, Number]) -> list[Number]:
+        given = [defaults.get(entry.full_name, entry.default) for entry in self._table]
+        return [entry.checked(value) for entry, value in zip(self._table, given)]
 
     def note(self, name: str, value: Number) -> None:
         """Adopt a value that was set elsewhere."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import cos, inf, sin
 from typing import NamedTuple
@@ -26,9 +26,9 @@ class FlightState(StrEnum):
     landed = "landed"
     """On the floor with rotors stopped; it takes off again on command."""
     crashed = "crashed"
-    """On the floor with rotors stopped, after a crash; it must be reset."""
+    """On the floor with rotors stopped, after a crash; it must be reset, or recover."""
     locked = "locked"
-    """Rotors stopped by an emergency stop; it must be reset."""
+    """Rotors stopped by an emergency stop, or without power; it must be reset."""
 
     @property
     def stands(self) -> bool:
@@ -37,8 +37,25 @@ class FlightState(StrEnum):
 
     @property
     def needs_reset(self) -> bool:
-        """Whether only a reset lets the drone fly again."""
+        """Whether the drone flies again only after a reset, or after it recovered from a crash."""
         return self in (FlightState.crashed, FlightState.locked)
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """How pilots bring back a drone that no longer flies, in the words of their program.
+
+    `{}` stands for the name of the drone.
+    """
+
+    crashed: str = "reset it"
+    """After a crash."""
+    locked: str = "reset it"
+    """After an emergency stop, or without power."""
+    empty: str = "reset it"
+    """After its battery has run down."""
+    call: str = "reset {}"
+    """The same as `crashed`, so that it can be copied."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,8 @@ class FlightConfig:
     exact_durations: bool = False
     """Whether a take-off, landing or go_to takes exactly the time that it is given, as in the
     firmware; otherwise longer, if the drone cannot fly so fast."""
+    way_back: WayBack = field(default_factory=WayBack)
+    """What messages advise."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,8 @@ class Rules:
     recovers: bool = False
     """Whether a drone that is upside down in the air may recover, as with a policy, so that it
     counts as crashed only when it touches something."""
+    way_back: WayBack = field(default_factory=WayBack)
+    """See `FlightConfig`."""
 
     def bounds(self, duration: float) -> Envelope:
         """Return the bounds of a flight with a required duration [s]; 0 for any duration."""
@@ -111,6 +132,7 @@ class Rules:
             config.takeoff_height,
             config.auto_arm,
             config.exact_durations,
+            way_back=config.way_back,
         )
 
 
@@ -126,6 +148,8 @@ class Start:
     reference: Reference
     """The present reference; or the present motion if there is none or the drone cannot keep up."""
     state: FlightState = FlightState.flying
+    upright: bool = True
+    """Whether the drone is neither on its side nor upside down."""
 
 
 class Attitude(NamedTuple):

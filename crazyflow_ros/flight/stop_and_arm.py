@@ -1,4 +1,4 @@
-"""Setpoints that stop, arm or group drones, or end a stream."""
+"""Setpoints that stop, arm, recover or group drones, or end a stream."""
 
 from __future__ import annotations
 
@@ -81,8 +81,37 @@ class Emergency(Setpoint):
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""
-        parts = (_rotors_stop(start, rules), "is locked until it is reset")
+        parts = (_rotors_stop(start, rules), f"is locked until you {rules.way_back.locked}")
         return no_motion(start, FlightState.locked, " and ".join(filter(None, parts)))
+
+
+@dataclass(frozen=True)
+class Recover(Setpoint):
+    """Let a crashed drone take off again. One that did not crash has nothing to recover from."""
+
+    title = "a recovery from a crash"
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan no motion; commanders call this only for crashed drones.
+
+        Raises:
+            ValueError: The drone does not stand upright.
+        """
+        del rules
+        if not start.upright:
+            raise ValueError("it does not stand upright, and cannot recover")
+        return no_motion(start, FlightState.landed)
+
+
+@dataclass(frozen=True)
+class SwitchOff(Setpoint):
+    """Take the power from a drone: its rotors stop, and it ignores all setpoints until a reset."""
+
+    title = "an order to switch off"
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan no motion."""
+        return no_motion(start, FlightState.locked, _rotors_stop(start, rules))
 
 
 def _rotors_stop(start: Start, rules: Rules) -> str:

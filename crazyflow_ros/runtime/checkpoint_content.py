@@ -35,6 +35,7 @@ from crazyflow_ros.flight import (
     Pose,
     Position,
     Raw,
+    Recover,
     Reference,
     Rules,
     SetGroups,
@@ -42,6 +43,7 @@ from crazyflow_ros.flight import (
     Spiral,
     Start,
     Stop,
+    SwitchOff,
     Takeoff,
     Trajectory,
     Velocity,
@@ -79,10 +81,10 @@ _SETPOINTS = (
     VelocityWorld,
     AltitudeHold,
 )
-_OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
+_OTHERS = (Arm, Emergency, NotifySetpointsStop, Recover, SetGroups, SwitchOff)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}
 _ORDER = ("setpoint", "time_ns", "start", "ahead_ns")
-_COMMANDER = ("state", "why", "armed", "groups", "known", "stuck_ns", "order", "moving")
+_COMMANDER = ("state", "why", "armed", "groups", "known", "hit", "stuck_ns", "order", "moving")
 
 
 def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
@@ -137,6 +139,7 @@ def from_commander(commander: Commander) -> dict[str, Any]:
         "armed": commander.armed,
         "groups": commander.groups,
         "known": sorted(commander.reported),
+        "hit": None if commander.hit is None else list(commander.hit),
         "stuck_ns": commander.stuck_ns,
         "order": None,
     }
@@ -161,6 +164,8 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
     commander.state, commander.why = FlightState(values["state"]), values["why"]
     commander.armed, commander.groups = values["armed"], values["groups"]
     commander.reported, commander.stuck_ns = set(values["known"]), values["stuck_ns"]
+    if (hit := values.get("hit")) is not None:
+        commander.hit = (hit[0], hit[1])
     if (kept := values["order"]) is not None:
         state, *numbers = kept["start"]
         pos, vel, acc = np.array(numbers, float).reshape(3, AXES)
@@ -234,6 +239,8 @@ def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_
 
 
 def _commander(name: str, values: Any) -> None:
+    if isinstance(values, dict):
+        values = {"hit": None, **values}  # older checkpoints contain none
     kept = _entries(f"the commander of {name}", values, _COMMANDER)
     _state(name, kept["state"])
     _whole(f"groups of {name}", kept["groups"], 0, 255)
@@ -242,6 +249,10 @@ def _commander(name: str, values: Any) -> None:
     known = kept["known"]
     if not isinstance(known, list) or not all(isinstance(kind, str) for kind in known):
         raise ValueError(f"known of {name}: expected texts, {_got(known)}")
+    if (hit := kept["hit"]) is not None:
+        if not isinstance(hit, list) or len(hit) != 2 or not isinstance(hit[1], str):
+            raise ValueError(f"hit of {name}: expected a time and a name, {_got(hit)}")
+        _whole(f"hit of {name}", hit[0], -LATEST * 10**9, LATEST * 10**9)
     if kept["stuck_ns"] is not None:
         _whole(f"stuck_ns of {name}", kept["stuck_ns"], -LATEST * 10**9, LATEST * 10**9)
     for flag in ("armed", "moving"):

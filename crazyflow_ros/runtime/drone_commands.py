@@ -51,10 +51,19 @@ class DroneCommands:
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
             its multiples; how often `take` is called in between depends on the callers.
         health: Logs failed callbacks, and drones that fell.
+        neighbour: Takes a state and the row of a drone that touches something, and names it.
     """
 
-    def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
-        self._rules, self._period, self._health = rules, period, health
+    def __init__(
+        self,
+        rules: Rules,
+        control: Control,
+        period: int,
+        health: Health,
+        neighbour: Callable[[Snapshot, int], str],
+    ) -> None:
+        self.rules, self._period, self._health = rules, period, health
+        self._neighbour = neighbour
         self._supervisor = Supervisor(rules.weight)
         self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
@@ -140,7 +149,7 @@ class DroneCommands:
             self._posted.clear()
         self.clear(list(self._commanders))
         for name, values in orders.items():
-            self._commanders[name] = to_commander(values, self._rules)
+            self._commanders[name] = to_commander(values, self.rules)
             if values["moving"]:
                 self._courses.add(name)
         self.changes_ns = 0
@@ -179,7 +188,7 @@ class DroneCommands:
         """
         if not self._courses.names:
             return [], NO_COMMANDS
-        return self._courses.commands(times_ns, self._rules.drag)
+        return self._courses.commands(times_ns, self.rules.drag)
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""
@@ -191,7 +200,9 @@ class DroneCommands:
             self._felt = np.maximum(self._felt, now.impact) if same else now.impact
             if now.tick % self._period == 0:
                 impact = np.maximum(self._felt, np.abs(now.contact[:, :3]).max(axis=1))
-                self._supervisor.note_contacts(impact, now.names, now.pos, self._commanders)
+                neighbour = partial(self._neighbour, now)
+                contacts = (impact, now.names, now.pos)
+                self._supervisor.note_contacts(*contacts, self._commanders, neighbour)
                 self._felt = np.zeros(len(now.names))
 
     def take_failed(self) -> dict[str, str]:
@@ -208,7 +219,8 @@ class DroneCommands:
         """Detect drones that fell, and restart the courses of drones that lost them."""
         if all(commander.order is None for commander in self._commanders.values()):
             return
-        events = self._supervisor.check(_sight(now), self._commanders)
+        neighbour = partial(self._neighbour, now)
+        events = self._supervisor.check(_sight(now), self._commanders, neighbour)
         for event in events:
             self._announce(event)
             self._follow(event.drone)
@@ -222,7 +234,7 @@ class DroneCommands:
 
     def _commander(self, name: str) -> Commander:
         if name not in self._commanders:
-            self._commanders[name] = Commander(self._rules)
+            self._commanders[name] = Commander(self.rules)
         return self._commanders[name]
 
     def _put_into_force(
@@ -287,7 +299,7 @@ class DroneCommands:
             else:
                 change = min(change, self._courses.put(name, order, time_ns))
                 if change == inf:
-                    constant[name] = self._courses.command(name, time_ns, self._rules.drag)
+                    constant[name] = self._courses.command(name, time_ns, self.rules.drag)
             if change == inf:
                 self._courses.drop(name)
             changes = min(changes, change)

@@ -78,7 +78,9 @@ class Simulation:
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         rules = Rules.of(config.drone_model, config.flight)
         rules = replace(rules, recovers=bool(config.policy))
-        self.commands = DroneCommands(rules, self.control, self.control_period, health)
+        self.commands = DroneCommands(
+            *(rules, self.control, self.control_period, health), self._neighbour
+        )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
 
@@ -96,6 +98,13 @@ class Simulation:
     def wind(self) -> Wind:
         """The present wind."""
         return self._engine.wind
+
+    def _neighbour(self, state: Snapshot, row: int) -> str:
+        """Name what a drone touches in a state of the present drones."""
+        if state.names != self.mirror.names:  # drones have just come or gone
+            return "something"
+        drones = self._config.drone_collisions
+        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
     def next_event(self) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""

@@ -365,7 +365,7 @@ def test_what_stops_rotors_is_good_in_all_control_modes(setpoint: Setpoint) -> N
 
 
 def test_what_stops_rotors_in_the_air_says_so() -> None:
-    falls, locked = "stops its rotors 1.50 m above the floor", "is locked until it is reset"
+    falls, locked = "stops its rotors 1.50 m above the floor", "is locked until you reset it"
     start = airborne((0.0, 0.0, 1.5 + RULES.rest_height), 0.0)
     stands = replace(start, state=FlightState.landed)
     for setpoint in (Arm(False), Stop()):

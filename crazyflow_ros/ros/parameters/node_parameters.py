@@ -11,6 +11,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.pilot import CFLIB_WAY_BACK
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
@@ -18,7 +19,7 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.flight import FlightConfig, WayBack
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.ros.parameters.groups import (
@@ -291,7 +292,10 @@ class Parameters:
                 dynamics=self.dynamics,
                 source=self.ros2_control.mode,
             )
-        values["flight"] = FlightConfig(**vars(self.flight))
+        call = "call {}/reset"
+        if self.crazyflie.port:
+            call += f", or {CFLIB_WAY_BACK.call}"
+        values["flight"] = FlightConfig(**vars(self.flight), way_back=WayBack(call=call))
         return SimulationConfig(**values, initial_poses=self._poses())
 
     def _poses(self) -> np.ndarray | None:
