@@ -61,7 +61,7 @@ class Crazyflie:
     Args:
         number: Last byte of its radio address.
         model: Drone model.
-        decks: Names of its decks, see `memories.DECKS`.
+        decks: Names of its decks, see `decks.DECKS`.
         controller: Initial controller.
         pilot: Commands the drone.
         report: Logs refusals with their reasons, and shows them on the console.

@@ -32,7 +32,7 @@ class Fleet:
     Args:
         physics: The simulation.
         model: Drone model.
-        decks: Names of the decks of each drone, see `memories.DECKS`.
+        decks: Names of the decks of each drone, see `decks.DECKS`.
         logger: Logs refusals.
         storage: Keeps stored parameters across restarts.
 

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
+from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet
 from crazyflow_ros.flight import PolynomialTrajectory
 from crazyflow_ros.flight.course import AXES, ORDER
@@ -26,15 +27,6 @@ _EEPROM, _ONE_WIRE, _LEDS, _TRAJECTORIES, _LIGHTHOUSE, _TESTER, _DECKS = (
 _TRAJECTORY_SIZE = 4096
 _PIECE = struct.Struct(f"<{AXES * ORDER}ff")
 _BITCRAZE = 0xBC
-DECKS = {
-    "bcLedRing": 0x01,
-    "bcMultiranger": 0x0C,
-    "bcZRanger2": 0x0E,
-    "bcFlow2": 0x0F,
-    "bcLighthouse4": 0x10,
-    "bcDWM1000": 0x06,
-}
-"""Product numbers of decks by their names in the parameters of the group `deck`."""
 
 
 class Memory(Protocol):
@@ -163,7 +155,7 @@ class Memories:
 
     Args:
         number: Last byte of its radio address.
-        decks: Names of its decks, see `DECKS`.
+        decks: Names of its decks, see `decks.DECKS`.
     """
 
     def __init__(self, number: int, decks: Sequence[str]) -> None:

@@ -23,9 +23,10 @@ import numpy as np
 
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import State
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
@@ -75,6 +76,7 @@ class CrazyflieServer:
         config: The link.
         fleet: The firmware of the drones.
         logger: Logs problems.
+        ports: Ports that are open already.
 
     Attributes:
         config: As given.
@@ -84,10 +86,16 @@ class CrazyflieServer:
     """
 
     def __init__(
-        self, physics: PhysicsThread, config: LinkConfig, fleet: Fleet, logger: Logger
+        self,
+        physics: PhysicsThread,
+        config: LinkConfig,
+        fleet: Fleet,
+        logger: Logger,
+        ports: Ports | None = None,
     ) -> None:
         self._physics, self.config, self._fleet, self._logger = physics, config, fleet, logger
         self.malformed = self.lost = self.skipped = 0
+        self._open_ports = {} if ports is None else ports.hand_over()
         self._stations: dict[str, _Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
@@ -267,15 +275,11 @@ class CrazyflieServer:
         port = next(port for port in count(self.config.port) if port not in taken)
         # crazyswarm2 derives the same number from the address.
         firmware = self._fleet.get(name, int(f"{port % 100:02}", 16))
-        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        opened.setblocking(False)
-        try:
-            opened.bind((self.config.address, port))
-        except (OSError, OverflowError) as error:
-            opened.close()
-            raise OSError(f"udp://{self.config.address}:{port}: {error}") from None
-        station = _Station(name, port, opened, firmware)
-        self._selector.register(opened, selectors.EVENT_READ, station)
+        opened = self._open_ports.pop(port, None) or OpenPort(
+            open_port(self.config.address, port), []
+        )
+        station = _Station(name, port, opened.socket, firmware, held=opened.held)
+        self._selector.register(opened.socket, selectors.EVENT_READ, station)
         return station
 
     def _receive(self, station: _Station) -> None:
@@ -292,7 +296,7 @@ class CrazyflieServer:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
             is_there = station.firmware.power.state is not State.all_off
-            if datagram == NULL_PACKETS[0] and sender not in station.clients and is_there:
+            if datagram == PROBE and sender not in station.clients and is_there:
                 self._pass_on(partial(self._put, station, sender, datagram))
             return
         try:

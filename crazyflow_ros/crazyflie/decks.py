@@ -1,0 +1,11 @@
+"""Expansion decks of Crazyflies."""
+
+DECKS = {
+    "bcLedRing": 0x01,
+    "bcMultiranger": 0x0C,
+    "bcZRanger2": 0x0E,
+    "bcFlow2": 0x0F,
+    "bcLighthouse4": 0x10,
+    "bcDWM1000": 0x06,
+}
+"""Product numbers of decks by their names in the parameters of the group `deck`."""
