@@ -13,6 +13,7 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
+from crazyflow_ros.crazyflie.lights import RGB, colours
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
@@ -49,7 +50,8 @@ _EXPECTED = (  # parameters with an effect, or from which a pilot expects none o
         "memTst.resetW",
         "system.testLogParam",
     ),
-    *("led.", "ring.", "usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
+    *("led.", "ring.", "led_deck_ctrl.", "colorLedBot.", "colorLedTop."),
+    *("usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
 )
 
 _NOTHING = np.zeros(N_DESIRED)
@@ -88,7 +90,7 @@ class Crazyflie:
         save: Callable[[Mapping[str, Number]], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
-        self.memories = Memories(number, decks)
+        self.memories, self._decks = Memories(number, decks), tuple(decks)
         self.supervision = Supervision(pilot, report)
         self.power = Power(number, pilot, report)
         self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
@@ -355,6 +357,9 @@ class Crazyflie:
             self.supervision.ask(flight.SetGroups(int(value)))
         elif name == "memTst.resetW" and value:
             self.memories.tester.errors = 0
+        if name == RGB:
+            for light, colour in colours(self._decks, int(value)).items():
+                self.parameters.note(light, colour)
         if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
