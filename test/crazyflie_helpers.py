@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,6 +83,14 @@ class Link:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {_PATIENCE} s"
+        time.sleep(0.02)
 
 
 def free_port(n: int) -> int:

@@ -10,6 +10,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 
 from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
@@ -147,7 +148,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if command is not None and (not command or shutil.which(command[0]) is None):
             raise ValueError(f"expected a program after --, got {' '.join(command) or 'nothing'}")
         link = LinkConfig(**link_options)
-        with Ports(link.address, link.port, n_drones) as ports:
+        with closing(Ports(link.address, link.port, n_drones)) as ports:
             from crazyflow_ros.crazyflie import program  # which takes seconds
 
             chosen = {k: value for k, value in options.items() if not isinstance(value, _Later)}

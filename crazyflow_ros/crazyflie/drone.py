@@ -67,7 +67,8 @@ class Crazyflie:
         controller: Initial controller.
         pilot: Commands the drone.
         report: Logs refusals with their reasons, and shows them on the console.
-        on_change: Called with the name of a parameter that was set, in any thread.
+        on_change: Called with the name of a parameter that has changed, and whether someone set
+            it, in any thread.
         save: Saves the values of all stored parameters, by name.
 
     Attributes:
@@ -86,7 +87,7 @@ class Crazyflie:
         controller: Controller,
         pilot: Pilot,
         report: Callable[[str], None],
-        on_change: Callable[[str], None],
+        on_change: Callable[[str, bool], None],
         save: Callable[[Mapping[str, Number]], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report

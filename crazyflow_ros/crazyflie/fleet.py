@@ -17,8 +17,9 @@ from crazyflow_ros.runtime.health import Logger
 
 _CONTROLLER = "stabilizer.controller"
 
-Changed = Callable[[str, str], None]
-"""Takes the drone, and the name of the parameter that was set; called in any thread."""
+Changed = Callable[[str, str, bool], None]
+"""Takes the drone, the name of the parameter that has changed, and whether someone set it, or it
+follows from something else; called in any thread."""
 Report = Callable[[str, str], None]
 """Takes the drone and a text."""
 
@@ -37,7 +38,7 @@ class Fleet:
         storage: Keeps stored parameters across restarts.
 
     Attributes:
-        on_change: Called after a parameter was set.
+        on_change: Called after a parameter has changed.
         on_report: Called with each reported refusal, in any thread.
     """
 
@@ -133,9 +134,9 @@ class Fleet:
         for show in self.on_report:
             show(name, text)
 
-    def _changed(self, name: str, parameter: str) -> None:
+    def _changed(self, name: str, parameter: str, was_set: bool) -> None:
         for tell in self.on_change:
-            tell(name, parameter)
+            tell(name, parameter, was_set)
 
     def _set_controller(self, name: str, controller: Controller) -> None:
         """Switch all drones to a controller."""

@@ -84,7 +84,8 @@ class Parameters:
         on_set: Called with full name and value before a value is set; may raise ValueError to
             refuse it.
         report: Called with the reason when a client's value is refused.
-        on_change: Called with full name after a value was set.
+        on_change: Called with full name after a value has changed, and whether someone set it; it
+            may also follow from something else.
         save: Saves the values of all stored parameters, by full name; may raise OSError.
     """
 
@@ -93,7 +94,7 @@ class Parameters:
         defaults: Mapping[str, Number],
         on_set: Callable[[str, Number], None],
         report: Callable[[str], None],
-        on_change: Callable[[str], None] = lambda _: None,
+        on_change: Callable[[str, bool], None] = lambda *_: None,
         save: Callable[[Mapping[str, Number]], None] = lambda _: None,
     ) -> None:
         self._on_set, self._report, self._on_change = on_set, report, on_change
@@ -177,7 +178,7 @@ class Parameters:
                 self._set(number, value)
         for entry, old, new in zip(self._table, before, self._values):
             if old != new:
-                self._on_change(entry.full_name)
+                self._on_change(entry.full_name, False)
 
     def _checked(self, defaults: Mapping[str, Number]) -> list[Number]:
         given = [defaults.get(entry.full_name, entry.default) for entry in self._table]
@@ -187,7 +188,7 @@ class Parameters:
         """Adopt a value that was set elsewhere."""
         number = self._number[name]
         self._values[number] = self._table[number].checked(value)
-        self._on_change(name)
+        self._on_change(name, False)
 
     def note_all(self, values: Callable[[], Mapping[str, Number]]) -> None:
         """Adopt values by full name; no value can be set while they are computed."""
@@ -200,7 +201,7 @@ class Parameters:
                     self._values[number] = stored
                     changed.append(name)
         for name in changed:
-            self._on_change(name)
+            self._on_change(name, False)
 
     def news(self, name: str) -> Packet:
         """Return the packet that notifies clients of a parameter's new value."""
@@ -311,7 +312,7 @@ class Parameters:
         with self._lock:
             self._on_set(self._table[number].full_name, stored)
             self._values[number] = stored
-        self._on_change(self._table[number].full_name)
+        self._on_change(self._table[number].full_name, True)
 
     def _raw(self, number: int) -> bytes:
         return struct.pack(self._table[number].format, self._values[number])

@@ -10,18 +10,20 @@ import numpy as np
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.variables import FULL
-from crazyflow_ros.flight import Setpoint, WayBack
+from crazyflow_ros.flight import Advice, Setpoint
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.scene.frames import yaw
 
-CFLIB_WAY_BACK = WayBack(
+CFLIB_ADVICE = Advice(
     crashed="recover it (cf.supervisor.send_crash_recovery_request)",
     locked="switch it off and on (cflib.utils.power_switch.PowerSwitch)",
     empty="charge it (PowerSwitch: platform_power_down, stm_power_up)",
     call="recover it: cf.supervisor.send_crash_recovery_request()",
+    disarmed="arm it (cf.supervisor.send_arming_request)",
+    streaming="end the stream (cf.commander.send_notify_setpoint_stop)",
 )
-"""What brings a drone back without ROS."""
+"""What works without ROS."""
 
 
 @dataclass(frozen=True)

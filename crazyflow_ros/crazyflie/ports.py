@@ -7,8 +7,7 @@ import selectors
 import socket
 import threading
 from contextlib import suppress
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from crazyflow_ros.crazyflie.link import PROBE
 
@@ -69,17 +68,6 @@ class Ports:
             raise
         self._thread = threading.Thread(target=self._wait, name="ports", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def hand_over(self) -> dict[int, OpenPort]:
         """Return the ports by number, for someone else to serve and to close."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crazyflow_ros.code_cache import open_cache
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
-from crazyflow_ros.crazyflie.pilot import CFLIB_WAY_BACK
+from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.crazyflie.script import Signals
@@ -125,7 +125,7 @@ def _config(
         ),
         ground_effect=True,
         downwash=True,
-        flight=FlightConfig(exact_durations=True, way_back=CFLIB_WAY_BACK),
+        flight=FlightConfig(exact_durations=True, advice=CFLIB_ADVICE),
         **options,
     )
     scene_path(config.scene)  # which is known before anything is compiled

@@ -173,9 +173,9 @@ class CrazyflieServer:
             self._console.append((name, text))
         self._wake()
 
-    def _note_change(self, name: str, parameter: str) -> None:
+    def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
         """Notify a drone's clients of a parameter's value, except for the one that set it."""
-        own = threading.current_thread() is self._thread
+        own = was_set and threading.current_thread() is self._thread
         with self._lock:
             self._changed[name, parameter] = self._serving if own else None
         self._wake()

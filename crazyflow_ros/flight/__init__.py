@@ -4,7 +4,7 @@ from crazyflow_ros.flight.commander import Commander, Flight, Order
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
-from crazyflow_ros.flight.plan import FlightConfig, FlightState, Plan, Rules, Start, WayBack
+from crazyflow_ros.flight.plan import Advice, FlightConfig, FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
 from crazyflow_ros.flight.pose_and_velocity import Goal, Pose, Velocity
 from crazyflow_ros.flight.raw import Raw
@@ -32,6 +32,7 @@ from crazyflow_ros.flight.supervisor import FlightEvent, Observation, Supervisor
 from crazyflow_ros.flight.trajectory import Trajectory
 
 __all__ = [
+    "Advice",
     "AltitudeHold",
     "Arm",
     "AttitudeThrust",
@@ -74,5 +75,4 @@ __all__ = [
     "Trajectory",
     "Velocity",
     "VelocityWorld",
-    "WayBack",
 ]

@@ -163,14 +163,15 @@ class Commander:
 
     def _check(self, setpoint: Setpoint) -> None:
         """Raise ValueError if the drone cannot follow a setpoint in its present state."""
+        advice = self.rules.advice
         if self.state.needs_reset and not isinstance(setpoint, _LAST):
-            why, way = f" ({self.why})" if self.why else "", self.rules.way_back
-            remedy = way.crashed if self.state is FlightState.crashed else way.locked
+            why = f" ({self.why})" if self.why else ""
+            remedy = advice.crashed if self.state is FlightState.crashed else advice.locked
             raise ValueError(f"it is {self.state}{why}: {remedy} first")
         if isinstance(setpoint, HIGH_LEVEL) and self.order is not None and self.order.is_streamed:
-            raise ValueError("it follows streamed setpoints: call notify_setpoints_stop first")
+            raise ValueError(f"it follows streamed setpoints: {advice.streaming} first")
         if self.state.stands and not self.armed and not isinstance(setpoint, _ALWAYS):
-            raise ValueError("it is not armed: call arm first")
+            raise ValueError(f"it is not armed: {advice.disarmed} first")
 
     def _recover(self, setpoint: Recover, now: Start) -> Plan | None:
         """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""

@@ -42,11 +42,8 @@ class FlightState(StrEnum):
 
 
 @dataclass(frozen=True)
-class WayBack:
-    """How pilots bring back a drone that no longer flies, in the words of their program.
-
-    `{}` stands for the name of the drone.
-    """
+class Advice:
+    """What messages advise the pilot of a drone that does not fly, in the words of his program."""
 
     crashed: str = "reset it"
     """After a crash."""
@@ -55,7 +52,11 @@ class WayBack:
     empty: str = "reset it"
     """After its battery has run down."""
     call: str = "reset {}"
-    """The same as `crashed`, so that it can be copied."""
+    """After a crash, as a call; `{}` stands for the name of the drone."""
+    disarmed: str = "call arm"
+    """Before it can take off."""
+    streaming: str = "call notify_setpoints_stop"
+    """Before it follows something other than its stream of setpoints."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class FlightConfig:
     exact_durations: bool = False
     """Whether a take-off, landing or go_to takes exactly the time that it is given, as in the
     firmware; otherwise longer, if the drone cannot fly so fast."""
-    way_back: WayBack = field(default_factory=WayBack)
+    advice: Advice = field(default_factory=Advice)
     """What messages advise."""
 
 
@@ -107,7 +108,7 @@ class Rules:
     recovers: bool = False
     """Whether a drone that is upside down in the air may recover, as with a policy, so that it
     counts as crashed only when it touches something."""
-    way_back: WayBack = field(default_factory=WayBack)
+    advice: Advice = field(default_factory=Advice)
     """See `FlightConfig`."""
 
     def bounds(self, duration: float) -> Envelope:
@@ -132,7 +133,7 @@ class Rules:
             config.takeoff_height,
             config.auto_arm,
             config.exact_durations,
-            way_back=config.way_back,
+            advice=config.advice,
         )
 
 

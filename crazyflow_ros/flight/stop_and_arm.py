@@ -81,7 +81,7 @@ class Emergency(Setpoint):
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""
-        parts = (_rotors_stop(start, rules), f"is locked until you {rules.way_back.locked}")
+        parts = (_rotors_stop(start, rules), f"is locked until you {rules.advice.locked}")
         return no_motion(start, FlightState.locked, " and ".join(filter(None, parts)))
 
 

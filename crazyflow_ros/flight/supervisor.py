@@ -150,7 +150,7 @@ class Supervisor:
                 where = _place(observed.pos[i])
                 why += _after_a_hit(commander, observed.time_ns)
                 commander.stop(FlightState.crashed, why)
-                call = commander.rules.way_back.call.format(name)
+                call = commander.rules.advice.call.format(name)
                 text = f"crashed at {where}: {why}; rotors stopped, {call}"
                 events.append(FlightEvent(observed.time_ns, name, "crashed", text))
                 continue
@@ -168,8 +168,10 @@ class Supervisor:
             if observed.battery is not None:
                 volts = float(observed.battery[i, 0])
                 if _is_new(commander, "battery empty", volts < EMPTY):
-                    way = commander.rules.way_back.empty
-                    text = f"battery empty ({volts:.2f} V): land before the drone falls, then {way}"
+                    then = commander.rules.advice.empty
+                    text = (
+                        f"battery empty ({volts:.2f} V): land before the drone falls, then {then}"
+                    )
                     events.append(FlightEvent(observed.time_ns, name, "battery empty", text))
         return events
 

@@ -153,7 +153,7 @@ def test_wrong_usage_is_refused_before_anything_is_compiled(words: list[str], me
 def test_open_ports_answer_probes_and_keep_the_rest() -> None:
     first = free_port(2)
     with (
-        Ports("127.0.0.1", first, 2) as ports,
+        closing(Ports("127.0.0.1", first, 2)) as ports,
         closing(Link(f"udp://127.0.0.1:{first + 1}")) as link,
     ):
         link.send(ECHO)

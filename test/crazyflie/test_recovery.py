@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, crazyflies
+from crazyflie_helpers import ECHO, MODEL, Crazyflies, Link, crazyflies, until
 
 from crazyflow_ros.crazyflie.packets import Packet, Port
-from crazyflow_ros.crazyflie.pilot import CFLIB_WAY_BACK
+from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.flight import FlightConfig, FlightState, Takeoff
@@ -45,7 +45,7 @@ KP_Z = 1.25  # parameter ctrlMel.kp_z of the firmware
 @pytest.fixture(scope="module")
 def served() -> Iterator[Crazyflies]:
     cflib.crtp.init_drivers()
-    flight = FlightConfig(exact_durations=True, way_back=CFLIB_WAY_BACK)
+    flight = FlightConfig(exact_durations=True, advice=CFLIB_ADVICE)
     with crazyflies(2, flight=flight, battery=True, start_paused=True) as found:
         yield found
 
@@ -61,13 +61,6 @@ def connected(served: Crazyflies, folder: Path) -> Iterator[Crazyflie]:
     with SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(folder / "cache"))) as scf:
         scf.wait_for_params()
         yield scf.cf
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {T} s"
-        time.sleep(0.01)
 
 
 def step(served: Crazyflies, seconds: float) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from crazyflie_helpers import ECHO, Crazyflies, Link, crazyflies
+from crazyflie_helpers import ECHO, Crazyflies, Link, crazyflies, until
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port
@@ -33,13 +33,6 @@ def link(served: Crazyflies) -> Link:
 def one_link(served: Crazyflies) -> Link:
     """The same for all bad packets: with one for each the drone would have too many clients."""
     return Link(served.uris[0])
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {T} s"
-        time.sleep(0.02)
 
 
 def test_a_probe_is_answered_and_makes_no_client(link: Link) -> None:

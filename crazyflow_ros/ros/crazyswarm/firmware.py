@@ -118,8 +118,8 @@ class FirmwareParameters:
                     ]
                 )
 
-    def _note(self, drone: str, name: str) -> None:
-        """Note that a parameter of the firmware was set."""
+    def _note(self, drone: str, name: str, _: bool) -> None:
+        """Note that a parameter of the firmware has changed."""
         with self._lock:
             self._changed.add((drone, name))
 

@@ -9,7 +9,7 @@ from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.crazyflie.decks import DECKS
-from crazyflow_ros.crazyflie.pilot import CFLIB_WAY_BACK
+from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
@@ -18,7 +18,7 @@ from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.flight import FlightConfig, WayBack
+from crazyflow_ros.flight import Advice, FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.ros.parameters.groups import (
@@ -292,7 +292,7 @@ class Parameters:
             )
         call = "call {}/reset"
         if self.crazyflie.port:
-            call += f", or {CFLIB_WAY_BACK.call}"
-        values["flight"] = FlightConfig(**vars(self.flight), way_back=WayBack(call=call))
+            call += f", or {CFLIB_ADVICE.call}"
+        values["flight"] = FlightConfig(**vars(self.flight), advice=Advice(call=call))
         poses = poses_of("initial_poses", self.initial_poses, len(self.drones))
         return SimulationConfig(**values, initial_poses=poses)
