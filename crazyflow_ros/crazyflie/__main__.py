@@ -55,20 +55,14 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=_Help,
     )
     program.add_argument("drones", type=int, nargs="?", default=1, help="number of drones")
-    program.add_argument(
-        "--model",
-        default=_Later(_default_model),
-        choices=_Later(_models),
-        metavar="NAME",
-        help="drone model: %(choices)s",
-    )
-    scene = program.add_argument(
-        "--scene",
-        default=_Later(_default_scene),
-        metavar="NAME",
-        help="%(known)s, or path of an MJCF file",
-    )
-    scene.known = _Later(_scenes)  # type: ignore[attr-defined]
+
+    def add_name(option: str, text: str, default: _Later, choices: _Later | None = None) -> None:
+        added = program.add_argument(option, default=default, choices=choices, metavar="NAME")
+        added.scenes = _Later(_scenes)  # type: ignore[attr-defined]
+        added.help = text  # here, because Python 3.14 formats a given text at once
+
+    add_name("--model", "drone model: %(choices)s", _Later(_default_model), _Later(_models))
+    add_name("--scene", "%(scenes)s, or path of an MJCF file", _Later(_default_scene))
     program.add_argument(
         "--positions",
         type=float,
@@ -104,13 +98,8 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument(
         "--anchors", type=float, nargs="*", default=[], help="x, y, z of each radio anchor [m]"
     )
-    program.add_argument(
-        "--estimator",
-        default=_Later(_default_estimator),
-        choices=_Later(_estimators),
-        metavar="NAME",
-        help="source of the state: %(choices)s",
-    )
+    estimators = _Later(_default_estimator), _Later(_estimators)
+    add_name("--estimator", "source of the state: %(choices)s", *estimators)
     program.add_argument(
         "--motion-capture", action="store_true", help="the estimator also measures poses"
     )

@@ -30,11 +30,17 @@ def neighbour(
     shapes, is_drone = collision_shapes(model, data)
     owners = model.body_rootid[model.geom_bodyid]
     own = owners == model.body(f"{_DRONE}{drone}").id
+    parts = np.flatnonzero(shapes & own)
+    if not parts.size:  # a drone of a user's own may have none
+        return None
     others = shapes & ~own & (~is_drone | drones)
+    # The exact distance is asked only of those whose bounding spheres are near; planes have none.
+    place, reach = data.geom_xpos[parts[0]], model.geom_rbound[parts].max()
+    away = np.linalg.norm(data.geom_xpos - place, axis=1) - model.geom_rbound
+    others &= (away < 2 * reach + _NEAR) | (model.geom_rbound == 0)
     distances = {
         geom: min(
-            mujoco.mj_geomDistance(model, data, int(part), geom, _NEAR, None)
-            for part in np.flatnonzero(shapes & own)
+            mujoco.mj_geomDistance(model, data, int(part), geom, _NEAR, None) for part in parts
         )
         for geom in np.flatnonzero(others).tolist()
     }

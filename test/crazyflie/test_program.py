@@ -150,6 +150,15 @@ def test_wrong_usage_is_refused_before_anything_is_compiled(words: list[str], me
     assert "compiled code" not in done.stderr and "compiling" not in done.stderr
 
 
+def test_nothing_slow_is_imported_before_the_ports_open() -> None:
+    """A program of cflib sends its first packet after it has imported NumPy, and no later."""
+    code = "import sys, crazyflow_ros.crazyflie.__main__ as program; "
+    code += "program.parser().parse_args(['3', '--scene', 'room']); program.Ports; "
+    code += "print({'numpy', 'jax', 'mujoco', 'rclpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=T)
+    assert done.stdout == "set()\n", done.stderr
+
+
 def test_open_ports_answer_probes_and_keep_the_rest() -> None:
     first = free_port(2)
     with (
