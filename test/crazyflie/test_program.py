@@ -60,7 +60,8 @@ with Swarm(uris, factory=CachedCfFactory(rw_cache=sys.argv[1])) as swarm:
 os.kill(os.getpid(), 9)
 """
 CATCH = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore for background jobs
 print("waits", os.getpid(), flush=True)
 for _ in range(2):
     try:
