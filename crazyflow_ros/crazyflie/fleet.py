@@ -12,13 +12,14 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.runtime import Checkpoint, PhysicsThread, Snapshot
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
 from crazyflow_ros.runtime.health import Logger
 
 _CONTROLLER = "stabilizer.controller"
 
-Changed = Callable[[str, str], None]
-"""Takes the drone, and the name of the parameter that was set; called in any thread."""
+Changed = Callable[[str, str, bool], None]
+"""Takes the drone, the name of the parameter that has changed, and whether someone set it, or it
+follows from something else; called in any thread."""
 Report = Callable[[str, str], None]
 """Takes the drone and a text."""
 
@@ -32,12 +33,12 @@ class Fleet:
     Args:
         physics: The simulation.
         model: Drone model.
-        decks: Names of the decks of each drone, see `memories.DECKS`.
+        decks: Names of the decks of each drone, see `decks.DECKS`.
         logger: Logs refusals.
         storage: Keeps stored parameters across restarts.
 
     Attributes:
-        on_change: Called after a parameter was set.
+        on_change: Called after a parameter has changed.
         on_report: Called with each reported refusal, in any thread.
     """
 
@@ -57,6 +58,7 @@ class Fleet:
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
         physics.on_change(self._forget)
+        physics.on_reset(self._restart)
         physics.on_restore(self._take_gains)
 
     def get(self, name: str, number: int) -> Crazyflie:
@@ -101,6 +103,15 @@ class Fleet:
             for name in self._crazyflies.keys() - set(snapshot.names):
                 del self._crazyflies[name]
 
+    def _restart(self, event: ResetEvent) -> None:
+        """Let the firmware of drones that were reset begin anew."""
+        if ResetScope.state not in event.scope:
+            return
+        with self._lock:
+            found = [self._crazyflies.get(name) for name in event.drones]
+        for crazyflie in filter(None, found):
+            crazyflie.restarted()
+
     def _take_gains(self, checkpoint: Checkpoint) -> None:
         """Update the parameters with the gains of a restored checkpoint."""
         tuned = checkpoint.about.get("gains", {})
@@ -123,9 +134,9 @@ class Fleet:
         for show in self.on_report:
             show(name, text)
 
-    def _changed(self, name: str, parameter: str) -> None:
+    def _changed(self, name: str, parameter: str, was_set: bool) -> None:
         for tell in self.on_change:
-            tell(name, parameter)
+            tell(name, parameter, was_set)
 
     def _set_controller(self, name: str, controller: Controller) -> None:
         """Switch all drones to a controller."""

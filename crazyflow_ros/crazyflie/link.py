@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.decks import DECKS
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
+
+PROBE = b"\xff"
+"""Packet without meaning, to which programs that look for drones expect an answer."""
 
 LEAST_PORT, MOST_PORT = 1024, 65535
 """Ports that users may open; lower ones belong to the system."""
@@ -23,7 +26,7 @@ class LinkConfig:
     port: int = FIRST_PORT
     """Port of the first drone; the others follow."""
     decks: Sequence[str] = ("bcFlow2", "bcMultiranger")
-    """Expansion decks of each drone, see `memories.DECKS`."""
+    """Expansion decks of each drone, see `decks.DECKS`."""
     anchors: Sequence[float] = ()
     """x, y, z [m] of each radio anchor, see `positioning`."""
     loss: float = 0.0

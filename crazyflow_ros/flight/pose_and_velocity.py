@@ -34,6 +34,8 @@ _ABOVE = 0.01  # m and m/s, horizontally, within which a drone is above its goal
 class Pose(StateSetpoint):
     """Fly to a position and heading, and stay there. A drone on the floor takes off first."""
 
+    title = "a pose"
+
     pos: ArrayLike
     """(3,) m, world frame. The drone lands if it is on the floor."""
     yaw: float
@@ -92,6 +94,8 @@ class Pose(StateSetpoint):
 class Goal(StateSetpoint):
     """Fly to a place at the present height, or from the floor at `Rules.takeoff_height`."""
 
+    title = "a goal pose"
+
     place: ArrayLike
     """(2,) x and y, world frame, m."""
     yaw: float
@@ -117,6 +121,8 @@ class Velocity(StateSetpoint):
 
     A drone on the floor takes off to `Rules.takeoff_height`; one that descends to the floor lands.
     """
+
+    title = "a velocity"
 
     vel: ArrayLike
     """(3,) m/s in the heading frame: x ahead, y left, z up. It turns with the heading."""

@@ -35,6 +35,7 @@ from crazyflow_ros.flight import (
     Pose,
     Position,
     Raw,
+    Recover,
     Reference,
     Rules,
     SetGroups,
@@ -42,6 +43,7 @@ from crazyflow_ros.flight import (
     Spiral,
     Start,
     Stop,
+    SwitchOff,
     Takeoff,
     Trajectory,
     Velocity,
@@ -80,14 +82,15 @@ _SETPOINTS = (
     VelocityWorld,
     AltitudeHold,
 )
-_OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
+_OTHERS = (Arm, Emergency, NotifySetpointsStop, Recover, SetGroups, SwitchOff)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}
 _ORDER = (
     *("setpoint", "time_ns", "start", "ahead_ns", "repeated_ns", "stream", "authority"),
     "restless",
 )
 _COMMANDER = (
-    *("state", "why", "armed", "groups", "known", "stuck_ns", "stream", "order", "moving"),
+    *("state", "why", "armed", "groups", "known", "hit", "stuck_ns", "stream", "order"),
+    "moving",
 )
 
 
@@ -143,6 +146,7 @@ def from_commander(commander: Commander) -> dict[str, Any]:
         "armed": commander.armed,
         "groups": commander.groups,
         "known": sorted(commander.reported),
+        "hit": None if commander.hit is None else list(commander.hit),
         "stuck_ns": commander.stuck_ns,
         "stream": _from_stream(commander.stream),
         "order": None,
@@ -173,6 +177,8 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
     commander.armed, commander.groups = values["armed"], values["groups"]
     commander.reported, commander.stuck_ns = set(values["known"]), values["stuck_ns"]
     commander.stream = _to_stream(values["stream"])
+    if (hit := values.get("hit")) is not None:
+        commander.hit = (hit[0], hit[1])
     if (kept := values["order"]) is not None:
         state, *numbers = kept["start"]
         pos, vel, acc = np.array(numbers, float).reshape(3, AXES)
@@ -261,6 +267,8 @@ def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_
 
 
 def _commander(name: str, values: Any) -> None:
+    if isinstance(values, dict):
+        values = {"hit": None, **values}  # older checkpoints contain none
     kept = _entries(f"the commander of {name}", values, _COMMANDER)
     _state(name, kept["state"])
     _whole(f"groups of {name}", kept["groups"], 0, 255)
@@ -269,6 +277,10 @@ def _commander(name: str, values: Any) -> None:
     known = kept["known"]
     if not isinstance(known, list) or not all(isinstance(kind, str) for kind in known):
         raise ValueError(f"known of {name}: expected texts, {_got(known)}")
+    if (hit := kept["hit"]) is not None:
+        if not isinstance(hit, list) or len(hit) != 2 or not isinstance(hit[1], str):
+            raise ValueError(f"hit of {name}: expected a time and a name, {_got(hit)}")
+        _whole(f"hit of {name}", hit[0], -LATEST * 10**9, LATEST * 10**9)
     if kept["stuck_ns"] is not None:
         _whole(f"stuck_ns of {name}", kept["stuck_ns"], -LATEST * 10**9, LATEST * 10**9)
     for flag in ("armed", "moving"):

@@ -82,7 +82,8 @@ class Simulation:
         rules = Rules.of(config.drone_model, config.flight)
         self._authority = Authority(config.drone_model)
         self.commands = DroneCommands(
-            rules, self.control, self.control_period, health, self._spare_thrust
+            *(rules, self.control, self.control_period, health),
+            *(self._spare_thrust, self._neighbour),
         )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
@@ -106,6 +107,13 @@ class Simulation:
     def wind(self) -> Wind:
         """The present wind."""
         return self._engine.wind
+
+    def _neighbour(self, state: Snapshot, row: int) -> str:
+        """Name what a drone touches in a state of the present drones."""
+        if state.names != self.mirror.names:  # drones have just come or gone
+            return "something"
+        drones = self._config.drone_collisions
+        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
     def next_event(self) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""

@@ -25,6 +25,7 @@ from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.lock import TimedLock
 from crazyflow_ros.scene.mirrored_model import MirroredModel
+from crazyflow_ros.scene.neighbours import neighbour
 from crazyflow_ros.scene.state import MirrorState
 
 _TIMEOUT = 10.0  # s for a request to the physics thread
@@ -151,6 +152,21 @@ class Mirror:
         """
         down = self.range()
         return np.column_stack((self._mirrored.rangefinder.read_around(self._front), down))
+
+    def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
+        """Return the name of what a drone touches, see `neighbours.neighbour`.
+
+        Args:
+            state: A state of the drones of this mirror.
+            drone: Name of the drone.
+            drones: Whether drones collide with one another.
+
+        Physics thread only, as `range`.
+        """
+        with self._working:
+            self._mirrored.index.write(state, self._back)
+            mujoco.mj_kinematics(self._mirrored.model, self._back)
+            return neighbour(self._mirrored.model, self._back, drone, drones=drones)
 
     def staged_controls(self) -> Controls | None:
         """Return the controls staged since the last call, see `apply_control_data`.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import MODEL, Crazyflies, crazyflies, free_port
+from crazyflie_helpers import MODEL, Crazyflies, crazyflies, free_port, until
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.storage import Storage
@@ -61,13 +61,6 @@ def connected(served: Crazyflies, tmp_path: Path, i: int = 0) -> Iterator[Crazyf
     with SyncCrazyflie(served.uris[i], cf=Crazyflie(rw_cache=str(tmp_path / "cache"))) as scf:
         scf.wait_for_params()
         yield scf.cf
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {T} s"
-        time.sleep(0.02)
 
 
 def state(served: Crazyflies, i: int = 0) -> FlightState:

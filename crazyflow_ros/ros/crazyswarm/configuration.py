@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -99,7 +99,7 @@ class Robot:
     uri: str
     """Address; its last byte, in hexadecimal, is the number of the Crazyflie."""
     drone_model: str
-    """Drone model of this package."""
+    """Drone model of this package; empty until it is chosen for a type with a name of its own."""
     initial_position: tuple[float, float, float]
     """m; z = 0 is on the floor."""
     settings: Settings
@@ -130,15 +130,17 @@ class Swarm:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         robots, types = table(tree, "robots"), table(tree, "robot_types")
-        self.robots = tuple(
+        self._assumed: dict[str, str] = {}
+        found = tuple(
             self._robot(name, table(robots, name, "robots."), types)
             for name in robots
             if get(robots, name, "enabled", bool, "robots.")
             and self._connects(table(robots, name, "robots."), types)
         )
-        """Enabled robots, in the order of the file."""
-        if not self.robots:
+        if not found:
             raise ParameterError("robots", "one or more with enabled: true", sorted(robots))
+        self.robots = tuple(self._with_model(robot, found) for robot in found)
+        """Enabled robots, in the order of the file."""
         models = {robot.drone_model: robot.name for robot in self.robots}
         if len(models) > 1:
             kinds = ", ".join(f"{name} is a {model}" for model, name in models.items())
@@ -158,6 +160,19 @@ class Swarm:
     @property
     def notes(self) -> Sequence[str]:
         """Notes on this configuration for the user."""
+        return [*self._notes_on_types, *self._notes_on_controllers]
+
+    @property
+    def _notes_on_types(self) -> Sequence[str]:
+        kinds = sorted(self._assumed)
+        if not kinds:
+            return []
+        models = ", ".join(f"{kind} as {self._assumed[kind]}" for kind in kinds)
+        choose = f"to choose another, add an entry {_KEY} to the type: {' | '.join(Drone)}"
+        return [f"types with names of their own are simulated: {models}; {choose}"]
+
+    @property
+    def _notes_on_controllers(self) -> Sequence[str]:
         given, flies = self._sim_controller, self.controller
         if given == _NO_CONTROLLER:
             return [f"sim.controller is none, but drones need one: they fly with {flies}"]
@@ -244,9 +259,20 @@ class Swarm:
             (f"robot_types.{kind}", table(types, kind, "robot_types.")),
             (where, robot),
         ]
-        model = _drone_model(where, kind, layers)
+        model = _drone_model(where, kind, layers, types)
+        if not model:
+            self._assumed[kind] = ""
         uri = get(robot, "", "uri", str, where)
         return Robot(name, uri, model, _position(where, robot), self._settings(layers))
+
+    def _with_model(self, robot: Robot, robots: Sequence[Robot]) -> Robot:
+        """Return a robot with a drone model: its own, or else that of the others, or the usual."""
+        if robot.drone_model:
+            return robot
+        others = {other.drone_model for other in robots if other.drone_model}
+        model = others.pop() if len(others) == 1 else DEFAULT_DRONE
+        self._assumed = dict.fromkeys(self._assumed, model)
+        return replace(robot, drone_model=model)
 
     def _settings(self, layers: list[tuple[str, Tree]]) -> Settings:
         """Merge the settings of all robots, of a type and of a robot."""
@@ -271,8 +297,14 @@ class Swarm:
         return Settings(frame, topics, parameters, tracking in _TRACKED)
 
 
-def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]]) -> str:
-    """Return the drone model of a robot, from the name of its type or an entry `drone_model`."""
+def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]], types: Tree) -> str:
+    """Return the drone model of a robot, from the name of its type or an entry `drone_model`.
+
+    It is empty if the user has given the type a name of his own, and no such entry.
+
+    Raises:
+        ParameterError: There is no such type, or no such model.
+    """
     given = [layer[_KEY] for _, layer in layers if _KEY in layer]
     if given:
         model = given[-1]
@@ -281,11 +313,11 @@ def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]]) -> str:
         if not isinstance(model, str):
             raise ParameterError(f"{where}.{_KEY}", f"one of {', '.join(Drone)}", model)
         return own_drone(model)
-    if kind not in _TYPES:
+    if kind not in _TYPES and kind not in types:
         known = ", ".join(_TYPES)
-        expected = f"a type named {known}, or with an entry {_KEY}: {' | '.join(Drone)}"
-        raise ParameterError(f"{where}.type", expected, kind)
-    return _TYPES[kind]
+        own = ", ".join(types) or "none there"
+        raise ParameterError(f"{where}.type", f"a type of robot_types ({own}), or {known}", kind)
+    return _TYPES.get(kind, "")
 
 
 def _position(where: str, robot: Tree) -> tuple[float, float, float]:
@@ -313,5 +345,5 @@ def _log_topics(logging: Tree) -> tuple[LogTopic, ...]:
     return tuple(topics)
 
 
-DEFAULT_TOPICS = ("pose", "scan", "odom", "status")
+DEFAULT_TOPICS = ("pose", "scan", "odom", "status", "imu")
 """Topics with their own message types."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
-import numpy as np
-
 from crazyflow_ros import limits
 from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.decks import DECKS
+from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone, has_battery
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
+from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.flight import Advice, FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.ros.parameters.groups import (
@@ -31,7 +31,6 @@ from crazyflow_ros.ros.parameters.groups import (
 )
 from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
-from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
@@ -55,7 +54,7 @@ class Parameters:
     initial_poses: Annotated[
         Numbers,
         Spec(
-            "For each drone x, y, z [m] and yaw [rad], or x, y, z and a quaternion x, y, z, w. "
+            "For each drone x, y, z [m], and yaw [rad] or a quaternion x, y, z, w if it is not 0. "
             "Empty: on the floor, 1 m apart"
         ),
     ] = ()
@@ -301,25 +300,9 @@ class Parameters:
                 dynamics=self.dynamics,
                 source=self.ros2_control.mode,
             )
-        values["flight"] = FlightConfig(**vars(self.flight))
-        return SimulationConfig(**values, initial_poses=self._poses())
-
-    def _poses(self) -> np.ndarray | None:
-        """Return position and attitude xyzw of each drone, shape (M, 7)."""
-        numbers, n_drones = np.array(self.initial_poses), len(self.drones)
-        given = list(self.initial_poses)
-        if numbers.size == 0:
-            return None
-        if not np.isfinite(numbers).all():
-            raise ParameterError("initial_poses", "finite numbers", given)
-        if numbers.size == 7 * n_drones:
-            poses = numbers.reshape(n_drones, 7)
-            if not poses[:, 3:].any(axis=1).all():
-                raise ParameterError("initial_poses", "quaternions that are not zero", given)
-            return poses
-        if numbers.size == 4 * n_drones:
-            position, yaw = np.split(numbers.reshape(n_drones, 4), [3], axis=1)
-            level = np.zeros((n_drones, 2))
-            return np.hstack((position, quat_from_rpy(np.hstack((level, yaw)))))
-        expected = f"{4 * n_drones} or {7 * n_drones} numbers for {n_drones} drones"
-        raise ParameterError("initial_poses", expected, given)
+        call = "call {}/reset"
+        if self.crazyflie.port:
+            call += f", or {CFLIB_ADVICE.call}"
+        values["flight"] = FlightConfig(**vars(self.flight), advice=Advice(call=call))
+        poses = poses_of("initial_poses", self.initial_poses, len(self.drones))
+        return SimulationConfig(**values, initial_poses=poses)

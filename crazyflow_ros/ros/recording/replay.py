@@ -209,7 +209,10 @@ class _Flight:
             return
         names = tuple(change["names"])
         state = {field: np.array(change["state"][field]) for field in STATE}
-        if "reset" in change:
+        if change.get("charged") is not None:
+            (name,) = change["drones"]
+            self.physics.restart(name, charged=change["charged"]).result(_TIMEOUT)
+        elif "reset" in change:
             scope = ResetScope(0)
             for part in change["reset"]:
                 scope |= ResetScope[part]

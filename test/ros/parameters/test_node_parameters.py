@@ -351,6 +351,12 @@ def test_initial_poses_with_a_quaternion_are_taken_as_they_are() -> None:
     assert np.array_equal(poses, [given])
 
 
+def test_initial_poses_without_a_yaw_look_ahead() -> None:
+    parameters = Parameters(drones=("a", "b"), initial_poses=(0, 1, 2, 3, 4, 5))
+    expected = [[0, 1, 2, 0, 0, 0, 1], [3, 4, 5, 0, 0, 0, 1]]
+    assert np.array_equal(parameters.simulation_config().initial_poses, expected)
+
+
 def test_initial_poses_with_a_yaw_turn_left() -> None:
     parameters = Parameters(drones=("a", "b"), initial_poses=(0, 0, 1, 0, 4, 5, 6, math.pi / 2))
     half = math.sqrt(0.5)
@@ -361,7 +367,7 @@ def test_initial_poses_with_a_yaw_turn_left() -> None:
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        ((1.0, 2.0), "expected 8 or 14 numbers for 2 drones, got [1.0, 2.0]"),
+        ((1.0, 2.0), "expected 6, 8 or 14 numbers for 2 drones, got [1.0, 2.0]"),
         ((math.nan,) * 8, "expected finite numbers"),
         ((0.0,) * 14, "expected quaternions that are not zero"),
     ],
