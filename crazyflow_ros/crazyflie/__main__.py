@@ -21,6 +21,7 @@ from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
+from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.start_up import StartUp
 
 _MOST_DRONES = 100  # each of which has its own port and address
@@ -84,8 +85,8 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     given = parser().parse_args(args)
     logging.basicConfig(format="%(levelname)s: %(message)s")
-    logger = logging.getLogger("crazyflie")
-    logger.setLevel(logging.INFO)
+    logging.getLogger("crazyflie").setLevel(logging.INFO)
+    logger = Sometimes(logging.getLogger("crazyflie"))
     code_cache = open_cache(logger.warning)
     start_up = StartUp.of_cache(logger.info)
     try:

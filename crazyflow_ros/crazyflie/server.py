@@ -29,7 +29,7 @@ from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Por
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 _LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
 _MAX_CLIENTS = 16  # of a drone
@@ -77,7 +77,8 @@ class CrazyflieServer:
     def __init__(
         self, physics: PhysicsThread, config: LinkConfig, fleet: Fleet, logger: Logger
     ) -> None:
-        self._physics, self.config, self._fleet, self._logger = physics, config, fleet, logger
+        self._physics, self.config, self._fleet = physics, config, fleet
+        self._logger = Sometimes.of(logger)
         self.malformed = self.lost = self.skipped = 0
         self._stations: dict[str, _Station] = {}
         self._selector = selectors.DefaultSelector()

@@ -21,7 +21,7 @@ def declare(simulator: SimulatorNode) -> None:
     p = simulator.parameters
     if not p.crazyflie.port:
         return
-    config, logger = LinkConfig(**vars(p.crazyflie), seed=p.seed), simulator.get_logger()
+    config, logger = LinkConfig(**vars(p.crazyflie), seed=p.seed), simulator.log
     try:
         server = CrazyflieServer(simulator.physics, config, simulator.fleet, logger)
     except OSError as error:

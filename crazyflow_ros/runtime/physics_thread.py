@@ -18,7 +18,7 @@ from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.runtime.changes import Changes
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
-from crazyflow_ros.runtime.health import Health, Logger, Statistics
+from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import Life
@@ -28,6 +28,7 @@ from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
 from crazyflow_ros.scene import Mirror
+from crazyflow_ros.sometimes import Logger
 
 
 class PhysicsThread(Changes):
@@ -61,8 +62,7 @@ class PhysicsThread(Changes):
         logger: Logger | None = None,
     ) -> None:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
-        logger = logging.getLogger("crazyflow_ros") if logger is None else logger
-        health = Health(logger, config.watchdog_timeout)
+        health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
         n_slots = 0 if source else config.max_drones
         engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
         roster = Roster(config, names, engine, health)

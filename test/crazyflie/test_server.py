@@ -117,7 +117,6 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_bad_packets_are_counted_and_named(served: Crazyflies, one_link: Link, what: str) -> None:
     served.physics.reset().result(T)
-    served.server._fleet._reported.clear()  # as if the last line were long ago
     before, lines = served.server.malformed, len(served.log)
     one_link.send(BAD[what])
     assert one_link.ask(ECHO) == ECHO

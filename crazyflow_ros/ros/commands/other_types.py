@@ -92,7 +92,7 @@ class OtherTypes:
         if nodes:  # otherwise the type comes from a subscriber
             self._warned.add((topic, other))
             who = ", ".join(sorted(nodes))
-            self._simulator.get_logger().warning(
+            self._simulator.log.warning(
                 f"{topic}: {who} publishes {other}, which has no subscriber; expected {expected}"
             )
 

@@ -23,8 +23,9 @@ with extra("record"):
     from mcap.writer import Writer
 
 if TYPE_CHECKING:
-    from rclpy.impl.rcutils_logger import RcutilsLogger
     from rclpy.publisher import Publisher
+
+    from crazyflow_ros.sometimes import Logger
 
 PARTIAL = "partial"
 """Key of the metadata which says why a file cannot be replayed."""
@@ -80,7 +81,7 @@ class Recorder:
         self,
         path: Path,
         parameters: Mapping[str, Any],
-        logger: RcutilsLogger,
+        logger: Logger,
         wall_time: bool = False,
         is_complete: bool = True,
     ) -> None:

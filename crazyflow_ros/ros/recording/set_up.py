@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.plain_values import ParameterError, values_of
 
 if TYPE_CHECKING:
-    from rclpy.impl.rcutils_logger import RcutilsLogger
-
     from crazyflow_ros.ros.node import SimulatorNode
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+    from crazyflow_ros.sometimes import Logger
 
 
-def new_recorder(parameters: Parameters, logger: RcutilsLogger) -> Recorder:
+def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:
     """Return a recorder to the file of the parameter `record`.
 
     Raises:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _BACKLOG = 64  # snapshots in the queue; if it is full, the physics waits
 _PATIENCE = 5.0  # s of wall time for which the physics waits
-_WARNING_PERIOD = 60.0  # s of wall time
 
 
 class _View(NamedTuple):
@@ -53,7 +52,7 @@ class SensorThread:
     """
 
     def __init__(self, simulator: SimulatorNode, name: str, *, is_awaited: bool) -> None:
-        self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._physics, self._logger = simulator.physics, simulator.log
         self._begun: Mapping[str, Life] | None = None
         self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
@@ -112,13 +111,12 @@ class SensorThread:
                     for topics in self._topics.values():
                         topics.clear()
                 except Exception as error:  # the simulation continues
-                    self._logger.error(f"sensors: {error!r}", throttle_duration_sec=1.0)
+                    self._logger.error(f"sensors: {error!r}")
                 if self._left_out > self._left_out_before:
                     self._left_out_before = self._left_out
                     self._logger.warning(
                         f"sensors: readings were left out {self._left_out} times so far: they "
-                        "take longer than the period of the sensor",
-                        throttle_duration_sec=_WARNING_PERIOD,
+                        "take longer than the period of the sensor"
                     )
 
     def _take_row(self) -> list[_View]:
