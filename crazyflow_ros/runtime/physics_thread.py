@@ -66,7 +66,9 @@ class PhysicsThread(Changes):
         n_slots = 0 if source else config.max_drones
         engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
         roster = Roster(config, names, engine, health)
-        simulation = Simulation(config, engine, roster.mirror, source, health)
+        simulation = Simulation(
+            config, engine, roster.mirror, source, health, lambda: roster.surroundings
+        )
         loop = Loop(simulation, self._show, pacer, source, health, paused=config.start_paused)
         super().__init__(config, simulation, engine, roster, loop, source, health)
         self.freq = config.freq

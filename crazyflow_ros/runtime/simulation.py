@@ -20,6 +20,7 @@ from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.flight.supervisor import RATE
+from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import DroneCommands
@@ -45,6 +46,7 @@ class Simulation:
         mirror: The MuJoCo side, written before each event.
         source: Provides the commands from outside, instead of `commands`.
         health: Logs failures.
+        surroundings: Returns the obstacles of the world.
 
     Attributes:
         mirror: As given.
@@ -65,6 +67,7 @@ class Simulation:
         mirror: Mirror,
         source: CommandSource | None,
         health: Health,
+        surroundings: Callable[[], Surroundings],
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
         self._source, self._mass = source, load_drone(config.drone_model)["mass"]
@@ -78,7 +81,9 @@ class Simulation:
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         rules = Rules.of(config.drone_model, config.flight)
         rules = replace(rules, recovers=bool(config.policy))
-        self.commands = DroneCommands(rules, self.control, self.control_period, health)
+        self.commands = DroneCommands(
+            rules, self.control, self.control_period, health, surroundings
+        )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
 

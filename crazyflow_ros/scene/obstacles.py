@@ -21,6 +21,8 @@ class Scanned(NamedTuple):
     obstacles: Obstacles
     ignored: tuple[str, ...]
     """Reasons why drones fly through some of the geoms, one text each."""
+    names: tuple[str, ...]
+    """What messages call the obstacles: the name of the geom, or of its body at the root."""
 
 
 def obstacles_of(
@@ -64,4 +66,13 @@ def obstacles_of(
         quats[found],
         slots=slots(len(found)),
     )
-    return Scanned(obstacles, tuple(ignored))
+    names = tuple(_name(model, geom, roots[int(owners[geom])]) for geom in found.tolist())
+    return Scanned(obstacles, tuple(ignored), names)
+
+
+def _name(model: mujoco.MjModel, geom: int, root: str) -> str:
+    """Return what a pilot calls a geom: parts of an object have its name as a prefix."""
+    own = model.geom(geom).name
+    if root != "world":
+        own = root.partition("/")[0]
+    return own or f"a {Shape(model.geom_type[geom]).name} without a name"
