@@ -21,6 +21,7 @@ from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
+from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
@@ -70,6 +71,7 @@ _FEATURES = (
     "services.mujoco_ros2_control",
     "viewer",
     "simulation_interfaces",
+    "silent_mistakes",
 )
 _ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
@@ -103,6 +105,7 @@ class SimulatorNode(ParameterNode):
         on_quit: Ends the process; set by the owner of the node.
         regular_calls: Calls functions at intervals of wall time.
         listeners: Knows which topics have subscribers.
+        other_nodes: Knows what other nodes publish and call.
         senders: Senders of the drones' state by rate [Hz].
         wind: Applies the wind parameters.
         latched: Publishers of latched messages by topic.
@@ -155,6 +158,7 @@ class SimulatorNode(ParameterNode):
         self.on_quit: Callable[[], None] = lambda: None
         self.regular_calls = RegularCalls(self.door)
         self.listeners = Listeners(self)
+        self.other_nodes = OtherNodes(self)
         self.senders: dict[int, StateSender] = {}
         self.latched: dict[str, Any] = {}
         self._per_drone: list[Callable[[str], None]] = []

@@ -17,7 +17,8 @@ from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.ros.recording.message_definitions import definition, type_name
+from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.recording.message_definitions import definition
 
 with extra("record"):
     from mcap.writer import Writer
