@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 
 _DRONE_NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?", re.ASCII)
 _SHOWN = 80  # characters of a refused value in a message
+_LISTED = 100  # names in a message
+_ALIKE = 0.75  # similarity of a name that was probably meant
 _SHOWN_PATH = 400  # of a path, whose end is the most informative
 
 
@@ -114,6 +116,25 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a question that suggests a known name similar to an unknown one; empty if none is."""
     alike = get_close_matches(name, known, 1)
     return f"did you mean {alike[0]!r}?" if alike else ""
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Return a message that there is no such thing, with those that there are.
+
+    Such as "there is no scene 'rom', only floor, room; did you mean 'room'?"
+
+    Args:
+        what: What it would be.
+        name: The unknown name.
+        known: All names.
+    """
+    names = [*known]
+    others = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    only = f", only {', '.join(names[:_LISTED])}{others}" if names else ""
+    alike = get_close_matches(name, names, 1, _ALIKE) if isinstance(name, str) else []
+    hint = f"; did you mean {alike[0]!r}?" if alike else ""
+    given = repr(shown(name)) if isinstance(name, str) else shown(name)
+    return f"there is no {what} {given}{only}{hint}"
 
 
 def number(name: str, value: float, limit: Limit) -> float:

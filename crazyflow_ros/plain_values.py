@@ -37,14 +37,23 @@ _KINDS = {
     Names: "a list of names such as [cf0, cf1]",
     Numbers: "a list of numbers",
 }
+_NONE = object()
 _SHOWN = 600  # characters of an expectation or a refused value in an error
 
 
 class ParameterError(ValueError):
-    """A refused parameter; the message has its name, the expectation and the value."""
+    """A refused parameter; the message begins with its name.
 
-    def __init__(self, name: str, expected: str, value: Any) -> None:
-        super().__init__(f"{name}: expected {_cut(expected)}, got {_cut(repr(value))}")
+    Args:
+        name: Name of the parameter.
+        text: What is wrong; with a value, the allowed ones, as a noun.
+        value: The value.
+    """
+
+    def __init__(self, name: str, text: str, value: Any = _NONE) -> None:
+        if value is not _NONE:
+            text = f"expected {_cut(text)}, got {_cut(repr(value))}"
+        super().__init__(f"{name}: {text}")
 
 
 def _cut(text: str) -> str:
@@ -106,7 +115,11 @@ class Declaration(NamedTuple):
         is_other = bool(self.spec.choices) and converted not in self.spec.choices
         if is_other and self.spec.otherwise is not None:
             return self.spec.otherwise(converted)
-        if not inside or is_other:
+        if is_other:
+            near = limits.suggestion(str(value), self.spec.choices)
+            got = f"{_cut(repr(value))}{'; ' if near else ''}{near}"
+            raise ParameterError(self.name, f"expected {self.expected}, got {got}")
+        if not inside:
             raise ParameterError(self.name, self.expected, value)
         if self.spec.check is not None:
             self.spec.check(converted)
@@ -178,7 +191,7 @@ def filled(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
 
 def _number(value: Any, name: str) -> float:
     if type(value) not in (int, float):
-        raise TypeError(f"{name}: expected a number, got {value!r}")
+        raise TypeError(f"{name}: expected a number, got {_cut(repr(value))}")
     return float(value)
 
 
@@ -216,15 +229,16 @@ def convert(value: Any, hint: Any, name: str, number: Callable[[Any, str], float
     elif type(value) is hint:
         return value
     expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
-    raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
+    kind = expected.replace("typing.", "")
+    raise TypeError(f"{name}: expected {kind}, got {_cut(repr(value))}")
 
 
 def _dataclass(
     value: dict[Any, Any], kind: type, name: str, number: Callable[[Any, str], float]
 ) -> Any:
     hints = get_type_hints(kind)
-    if unknown := sorted(value.keys() - hints.keys(), key=str):
-        raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
+    for key in sorted(value.keys() - hints.keys(), key=str):
+        raise ValueError(f"{name}: {limits.unknown('field', key, hints)}")
     try:
         return kind(**{k: convert(v, hints[k], f"{name}.{k}", number) for k, v in value.items()})
     except TypeError as error:  # no other type of a union accepts a dictionary

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
 from crazyflow_ros.elementwise import absolute, library, maximum, sqrt, where, zeros_like
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.struct import Struct
 
 
@@ -156,8 +157,7 @@ def _shape(shape: Shape | str | int) -> Shape:
     try:
         return Shape[shape] if isinstance(shape, str) else Shape(shape)
     except (KeyError, ValueError):
-        names = ", ".join(member.name for member in Shape)
-        raise ValueError(f"unknown shape {shape!r}, have {names}") from None
+        raise ValueError(unknown("shape", shape, (each.name for each in Shape))) from None
 
 
 def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]:

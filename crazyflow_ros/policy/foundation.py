@@ -17,7 +17,7 @@ import numpy as np
 from crazyflow_ros.drones import AnyDrone, model_name, resolve
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import shown
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.policy.checked import (
     MOST_LAYERS,
     ActionNumbers,
@@ -85,7 +85,7 @@ def _layer(i: int, group: Any) -> Dense | Gru:
         return dense(str(i), weights, bias.ravel(), activation)
     if kind == "gru":
         return gru(str(i), {own: _array(group, name) for own, name in _GRU.items()})
-    raise ValueError(f"unknown kind {shown(str(kind))!r} of layer {i}, have dense, gru")
+    raise ValueError(f"layer {i}: {unknown('kind', kind, ('dense', 'gru'))}")
 
 
 def _array(group: Any, name: str) -> np.ndarray:

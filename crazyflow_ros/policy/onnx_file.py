@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import read_text, shown
+from crazyflow_ros.limits import read_text, shown, unknown
 from crazyflow_ros.plain_values import convert
 from crazyflow_ros.policy.checked import (
     MOST_BYTES,
@@ -127,8 +127,8 @@ class _Chain:
                 *_AFFINE[kind]([self._constant(kind, node.input[0])], given, len(self._bias))
             )
         elif kind != "Identity":
-            known = ", ".join([*_AFFINE, *_ACTIVATIONS, "Identity"])
-            raise ValueError(f"operator {kind} is not known here, have {known}")
+            known = (*_AFFINE, *_ACTIVATIONS, "Identity")
+            raise ValueError(unknown("operator", kind, known))
 
     def _constant(self, kind: str, name: str) -> np.ndarray:
         array = self._constants.get(name)

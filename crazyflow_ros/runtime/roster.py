@@ -125,6 +125,16 @@ class Roster:
         self._ignored: tuple[str, ...] = ()
         self._note_ignored(ignored)
 
+    @staticmethod
+    def check(config: SimulationConfig) -> None:
+        """Check the scene, before anything is compiled for it.
+
+        Raises:
+            ValueError: There is no such scene, or it does not compile.
+        """
+        check_scene(scene_path(config.scene))
+        build_spec(config.drone_model, ["cf0"], scene=config.scene).compile()
+
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
         return dict(zip(self._engine.names, self._engine.initial_poses()))

@@ -21,6 +21,7 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.flight.surroundings import Surroundings
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import DroneCommands
@@ -282,7 +283,7 @@ class Simulation:
         known = self.snapshot.names if known is None else known
         for name in names:
             if name not in known:
-                raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
+                raise ValueError(unknown("drone", name, known))
         return tuple(dict.fromkeys(names))
 
     def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:

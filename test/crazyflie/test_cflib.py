@@ -527,7 +527,7 @@ def test_parameters_have_limits(served: Crazyflies, tmp_path: Path) -> None:
     with connected(served, tmp_path) as cf:
         cf.param.set_value("stabilizer.controller", 9)
         known = "1 pid, 2 mellinger, 3 indi, 4 brescianini"
-        refused = f"cf0: unknown controller 9, have {known}"
+        refused = f"cf0: there is no controller 9, only {known}"
         until(lambda: refused in served.log, "a refusal")
         until(lambda: cf.param.get_value("stabilizer.controller") == "2", "the value in force")
         found = threading.Event()

@@ -277,7 +277,7 @@ def test_gusts_come_to_a_simulation_that_runs_and_go_on_in_another() -> None:
     try:
         with pytest.raises(ValueError, match="the drones have no batteries"):
             physics.disturb(BatteryCharge("cf0", 0.5)).result(T)
-        with pytest.raises(ValueError, match="unknown drone 'cf9', have cf0"):
+        with pytest.raises(ValueError, match="there is no drone 'cf9', only cf0"):
             physics.disturb(MotorEfficiency("cf9", 0, 0.5)).result(T)
         physics.command("cf0", Pose((0.0, 0.0, 1.0), 0.0))
         physics.step(500).result(T)

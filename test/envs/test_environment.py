@@ -204,7 +204,7 @@ def _hovering(delay: int, ticks: int) -> Environment:
         ({"action_delay": -0.01}, "action_delay must be"),
         ({"action_delay": float("nan")}, "action_delay must be"),
         ({"history": 0}, "history must be at least 1, got 0"),
-        ({"observation": ("speed",)}, "unknown part 'speed'"),
+        ({"observation": ("speed",)}, "there is no part 'speed'"),
         ({"observation_noise": {"attitude": -1.0}}, "observation_noise must be finite"),
         ({"observation_noise": float("inf")}, "observation_noise must be finite"),
         ({"observation_noise": {"position": 0.1}}, "observation_noise has 'position'"),

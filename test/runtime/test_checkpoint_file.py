@@ -300,7 +300,7 @@ def test_setpoints_are_kept_as_they_are_and_odd_ones_are_refused(setpoint: Setpo
         ({"gains": {"cf0": []}}, "gains of cf0: expected values by controller, got \\[\\]"),
         ({"gains": {"cf0": {"lqr": {}}}}, "gains of cf0: expected controllers of mellinger, pid"),
         ({"gains": {"cf0": {"pid": [1]}}}, "gains of cf0: expected values by gain, got \\[1\\]"),
-        ({"gains": {"cf0": {"pid": {"x": 1}}}}, "gains of cf0: pid has no gain 'x' that can be"),
+        ({"gains": {"cf0": {"pid": {"x": 1}}}}, "gains of cf0: pid: there is no gain 'x', only"),
         (
             {"gains": {"cf0": {"pid": {"state.kp": [1.0]}}}},
             "gains of cf0: state.kp must be 3 finite numbers, got",

@@ -134,7 +134,7 @@ def test_a_simulation_starts_with_its_controller_and_refuses_others() -> None:
     config = SimulationConfig(control="attitude", controller="brescianini", start_paused=True)
     physics = PhysicsThread(config, ("cf0",))
     assert physics.controller is Controller.brescianini
-    with pytest.raises(ValueError, match="unknown controller 'lee', have pid, mellinger, indi"):
+    with pytest.raises(ValueError, match="there is no controller 'lee', only pid, mellinger, indi"):
         physics.set_controller("lee")
     with pytest.raises(ValueError, match="controller=pid needs control=state or attitude"):
         PhysicsThread(SimulationConfig(control="rotor_vel", controller="pid"), ("cf0",))

@@ -141,7 +141,7 @@ def test_a_reset_of_one_drone_brings_it_back_and_leaves_the_others_alone(
         flown = physics.step(1000).result(T)
         assert flown.pos[0, 2] > 0.5
         flights.append(state_of(flown, "cf1"))
-        with pytest.raises(ValueError, match="unknown drone 'cf7', have cf0, cf1"):
+        with pytest.raises(ValueError, match="there is no drone 'cf7', only cf0, cf1"):
             physics.reset(drones=["cf7"]).result(T)
         with pytest.raises(ValueError, match="only the state"):
             physics.reset(ResetScope.time, drones=["cf0"]).result(T)
@@ -178,7 +178,7 @@ def test_states_of_single_drones_are_set_at_once_or_not_at_all(physics):
     hover(physics)
     before = physics.step(300).result(T)
     wrong = {
-        "unknown drone 'cf7'": {"cf7": DroneState()},
+        "there is no drone 'cf7'": {"cf7": DroneState()},
         "pos of cf1 must be 3 finite numbers": {"cf1": DroneState(pos=(0, np.nan, 1))},
         "quat of cf1 is the zero quaternion": {"cf1": DroneState(quat=(0, 0, 0, 0))},
         "vel of cf1 must be 3": {"cf1": DroneState(vel=(0, 1))},

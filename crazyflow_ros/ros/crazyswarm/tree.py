@@ -51,7 +51,7 @@ def _of_file(parameter: str, path: str, keys: tuple[str, ...]) -> Tree:
     try:
         content = load_yaml(path)
     except ValueError as error:
-        raise ParameterError(parameter, f"a YAML file ({error})", path) from None
+        raise ParameterError(parameter, str(error)) from None
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     if not isinstance(content, dict):

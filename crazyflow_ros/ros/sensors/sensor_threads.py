@@ -186,11 +186,11 @@ def declare(simulator: SimulatorNode) -> None:
     for device in file.devices:
         needed = device.kind.parameter
         if needed and not getattr(simulator.parameters, needed):
-            raise ParameterError(needed, f"true, because there is a sensor {device.name}", False)
+            raise ParameterError(needed, f"the sensor {device.name} needs true, got False")
         topics: DeviceTopics = device.kind.topics(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:
-                raise ParameterError("sensors", "names that are not those of other topics", topic)
+                raise ParameterError("sensors", f"there is a topic {topic!r} already")
         # One thread for all awaited sensors: they run in Python, which more threads only slow down.
         key = 0 if topics.is_awaited else device.rate
         if key not in threads:

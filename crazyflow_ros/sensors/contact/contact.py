@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import mujoco
 import numpy as np
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.contact.match import ContactMatch
 from crazyflow_ros.sensors.contact.reduction import Reduction, reduce_contacts
@@ -56,12 +57,14 @@ class ContactSensorCfg(SensorCfg):
     """Whether to log the names that the patterns have matched."""
 
     def __post_init__(self) -> None:
-        unknown = set(self.fields) - set(_FIELDS)
-        if unknown or not self.fields:
-            raise ValueError(f"{self.name}: fields {self.fields}, expected of {', '.join(_FIELDS)}")
+        if not self.fields:
+            raise ValueError(f"{self.name}: fields is empty; choose from {', '.join(_FIELDS)}")
+        for field in self.fields:
+            if field not in _FIELDS:
+                raise ValueError(f"{self.name}: {unknown('field', field, _FIELDS)}")
         if self.reduce not in get_args(Reduction):
-            kinds = ", ".join(get_args(Reduction))
-            raise ValueError(f"{self.name}: unknown reduce {self.reduce!r}, have {kinds}")
+            kinds = get_args(Reduction)
+            raise ValueError(f"{self.name}: {unknown('reduction', self.reduce, kinds)}")
         if self.secondary_policy not in ("first", "any", "error"):
             raise ValueError(f"{self.name}: unknown secondary_policy {self.secondary_policy!r}")
         if self.num_slots < 1 or self.history_length < 0:

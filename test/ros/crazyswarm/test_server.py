@@ -435,7 +435,10 @@ class Failing(ServerProcess):
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("crazyflies_yaml_file:=/no/such.yaml", "crazyflies_yaml_file: expected a YAML file"),
+        (
+            "crazyflies_yaml_file:=/no/such.yaml",
+            "crazyflies_yaml_file: /no/such.yaml cannot be read",
+        ),
         ("publish_rates.pose:=50", "publish_rates.pose: expected 0, because firmware_logging"),
         ("drones:=[cf9]", "drones: expected the robots that are enabled: cf1, cf2"),
     ],

@@ -350,8 +350,8 @@ def test_secondary_policies(caplog: pytest.LogCaptureFixture) -> None:
         ({"primary": ContactMatch("body", "cup", entity="a")}, "no body of 'a' matches 'cup'"),
         ({"primary": cube(exclude=("cube:a",))}, "leaves nothing of cube:a"),
         ({"secondary": ContactMatch("geom", ("floor",))}, "secondary takes one pattern"),
-        ({"fields": ("found", "heat")}, r"fields \('found', 'heat'\), expected of found, dist"),
-        ({"reduce": "sum"}, "unknown reduce 'sum'"),
+        ({"fields": ("found", "heat")}, "there is no field 'heat', only found"),
+        ({"reduce": "sum"}, "there is no reduction 'sum'"),
         ({"secondary_policy": "last"}, "unknown secondary_policy 'last'"),
         ({"num_slots": 0}, "num_slots 0"),
         ({"reduce": "netforce", "fields": ("normal",)}, "the sum of all contacts has no normal"),
@@ -366,7 +366,7 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> Non
 
 
 def test_bad_matches_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown mode 'limb'"):
+    with pytest.raises(ValueError, match="there is no mode 'limb'"):
         ContactMatch("limb", "x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'\(' is not a regular expression"):
         ContactMatch("geom", "(", entity="a")

@@ -93,7 +93,7 @@ def test_drones_are_seen_on_demand(sim: Sim) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"camera": "eye"}, "unknown camera 'eye'"),
+        ({"camera": "eye"}, "there is no camera 'eye'"),
         ({"camera": -1}, "the free camera has no rays"),
         ({"camera": "flat"}, "is orthographic"),
         ({"camera": "wide"}, "rays pass through cylinders, height fields and SDFs"),
