@@ -211,12 +211,14 @@ def drone_name(value: str, reserved: Collection[str] = ("all",)) -> str:
         ValueError: It is not allowed.
     """
     if not _DRONE_NAME.fullmatch(value):
-        rule = "letters, digits and single underscores that start with a letter"
-        raise ValueError(f"expected {rule}, got {shown(value)!r}")
+        rule = "must be letters, digits and single underscores, and start with a letter"
+        raise ValueError(f"a name {rule}, got {shown(value)!r}")
     if len(value) > DRONE_NAME_LENGTH:
-        raise ValueError(f"expected at most {DRONE_NAME_LENGTH} characters, got {shown(value)!r}")
+        most = f"at most {DRONE_NAME_LENGTH} characters"
+        raise ValueError(f"a name must have {most}, got {shown(value)!r}")
     if value in reserved:
-        raise ValueError(f"expected another name, for there are services of {value}, got {value!r}")
+        use = "addresses all drones" if value == "all" else "is this simulator"
+        raise ValueError(f"{value!r} is reserved; in the names of services it {use}")
     return value
 
 

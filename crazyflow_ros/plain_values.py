@@ -37,7 +37,9 @@ _KINDS = {
     Names: "a list of names such as [cf0, cf1]",
     Numbers: "a list of numbers",
 }
+_PLURALS = {bool: "values true or false", int: "whole numbers", float: "numbers", str: "texts"}
 _NONE = object()
+_NOTHING = type(None)
 _SHOWN = 600  # characters of an expectation or a refused value in an error
 
 
@@ -73,7 +75,9 @@ class Spec:
     read_only: bool = True
     """Whether the value is fixed at the start."""
     check: Callable[[Any], object] | None = None
-    """Raises ValueError for unusable values within the range."""
+    """Raises ValueError for unusable values within the range; the message names the parameter."""
+    least: float | None = None
+    """The smallest value but 0, if the range begins at 0."""
 
 
 class Declaration(NamedTuple):
@@ -88,13 +92,15 @@ class Declaration(NamedTuple):
     @property
     def expected(self) -> str:
         """The allowed values in words."""
-        if self.spec.choices:
-            return f"one of {', '.join(self.spec.choices)}"
-        if self.spec.minimum is None:
-            return _KINDS[self.kind]
-        if self.spec.maximum is None:
-            return f"{_KINDS[self.kind]} of at least {self.spec.minimum:.10g}"
-        return f"{_KINDS[self.kind]} from {self.spec.minimum:.10g} to {self.spec.maximum:.10g}"
+        spec, kind = self.spec, _KINDS[self.kind]
+        if spec.choices:
+            return f"one of {', '.join(spec.choices)}"
+        if spec.minimum is None:
+            return kind
+        zero, low = ("", spec.minimum) if spec.least is None else ("0, or ", spec.least)
+        if spec.maximum is None:
+            return f"{zero}{kind} of at least {low:.10g}"
+        return f"{zero}{kind} from {low:.10g} to {spec.maximum:.10g}"
 
     def checked(self, value: Any) -> Any:
         """Return the value in the declared type.
@@ -112,6 +118,7 @@ class Declaration(NamedTuple):
         inside = low is None or (
             low <= converted < math.inf and (high is None or converted <= high)
         )
+        inside &= self.spec.least is None or converted == 0 or converted >= self.spec.least
         is_other = bool(self.spec.choices) and converted not in self.spec.choices
         if is_other and self.spec.otherwise is not None:
             return self.spec.otherwise(converted)
@@ -173,7 +180,8 @@ def from_values(cls: type[T], values: Mapping[str, Any]) -> T:
     """
     known = {d.name: d for d in declarations(cls)}
     for name in known.keys() ^ values.keys():
-        raise ParameterError(name, "another version of this package", values.get(name))
+        what = "has no value" if name in known else "is not a parameter"
+        raise ParameterError(name, f"{what}; another version of this package wrote the values")
     return filled(cls, {name: d.checked(values[name]) for name, d in known.items()})
 
 
@@ -228,9 +236,22 @@ def convert(value: Any, hint: Any, name: str, number: Callable[[Any, str], float
         return number(value, name)
     elif type(value) is hint:
         return value
-    expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
-    kind = expected.replace("typing.", "")
-    raise TypeError(f"{name}: expected {kind}, got {_cut(repr(value))}")
+    near = limits.suggestion(str(value), arguments) if origin is Literal else ""
+    got = f"{_cut(repr(value))}{'; ' if near else ''}{near}"
+    raise TypeError(f"{name}: expected {_described(hint)}, got {got}")
+
+
+def _described(hint: Any) -> str:
+    """Return the values of a type in words."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_described(choice) for choice in arguments if choice is not _NOTHING)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if origin is not None:
+        number = "" if origin is not tuple or arguments[-1] is ... else f"{len(arguments)} "
+        return f"a list of {number}{_PLURALS.get(arguments[0], 'lists')}"
+    return "fields by name" if is_dataclass(hint) else _KINDS.get(hint, str(hint))
 
 
 def _dataclass(

@@ -39,7 +39,7 @@ _BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
 _ANSWER = 0x80
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
-_EXPECTED = (  # parameters with an effect, or from which a pilot expects none on the flight
+_EXPECTED = (  # parameters that change the flight, or that pilots know not to
     *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
     *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
     *(

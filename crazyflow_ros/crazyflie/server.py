@@ -258,7 +258,8 @@ class CrazyflieServer:
             opened.bind((self.config.address, port))
         except (OSError, OverflowError) as error:
             opened.close()
-            raise OSError(f"udp://{self.config.address}:{port}: {error}") from None
+            uri = f"udp://{self.config.address}:{port}"
+            raise OSError(f"cannot listen on {uri} ({error})") from None
         station = _Station(name, port, opened, firmware)
         self._selector.register(opened, selectors.EVENT_READ, station)
         return station

@@ -67,7 +67,7 @@ def read(file: BinaryIO, drone: AnyDrone | None) -> Policy:
         raise ValueError(f"it is not an RLtools checkpoint ({error})") from None
     first = layers[0] if layers else None
     if not isinstance(first, Dense) or first.n_in != _OBSERVATION.size:
-        raise ValueError(f"expected a dense first layer with {_OBSERVATION.size} inputs")
+        raise ValueError(f"the first layer must be dense, with {_OBSERVATION.size} inputs")
     layers[0] = first.replace(weights=first.weights.at[:, np.array(_NEGATED)].multiply(-1))
     half = float(Params.create(model).rotor_vel_limits[1]) / 2
     action = ActionNumbers("rotor_vel", (half,) * 4, (half,) * 4)

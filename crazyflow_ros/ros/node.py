@@ -131,7 +131,7 @@ class SimulatorNode(ParameterNode):
         self.parameters = self._read_parameters()
         self.drones = self.parameters.drones
         if (name := self.get_name()) in self.drones:
-            raise ParameterError("drones", "names other than that of this node", name)
+            raise ParameterError("drones", f"{name!r} is the name of this node")
         self._refuse_sim_time()
         p = self.parameters
         self.sensor_file = SensorFile((), p.drone_model)
@@ -188,8 +188,7 @@ class SimulatorNode(ParameterNode):
         try:
             storage = Storage(link.storage)
         except ValueError as error:
-            expected = f"a folder ({error})"
-            raise ParameterError("crazyflie.storage", expected, link.storage) from None
+            raise ParameterError("crazyflie.storage", str(error)) from None
         return Fleet(self.physics, p.drone_model, link.decks, self.log, storage)
 
     def start(self) -> None:

@@ -333,5 +333,5 @@ class PhysicsThread(Changes):
                 raise ValueError("a policy flies the drones: they follow positions, not attitudes")
             has_rates = isinstance(setpoint, AttitudeThrust) and setpoint.has_rates
             if has_rates and not Dynamics(self.config.dynamics).has_rotors:
-                expected = f"dynamics=first_principles, the drones have {self.config.dynamics}"
-                raise ValueError(f"roll and pitch rates need {expected}")
+                need = "roll and pitch rates need dynamics first_principles"
+                raise ValueError(f"{need}, got {self.config.dynamics}")

@@ -270,8 +270,8 @@ class Roster:
 
         def slots(shapes: int) -> int:
             if shapes > limits.OBSTACLES:
-                most = f"expected at most {limits.OBSTACLES}"
-                raise ValueError(f"drones would collide with {shapes} shapes, {most}")
+                most = f"at most {limits.OBSTACLES} shapes"
+                raise ValueError(f"drones can collide with {most}, got {shapes}")
             return room if shapes <= room else max(shapes, _MIN_SLOTS, 2 * room)
 
         found, ignored, names = obstacles_of(model, slots=slots)

@@ -56,7 +56,7 @@ def obstacles_of(
         name = model.geom(geom).name or f"{geom} of {roots[int(owners[geom])]!r}"
         what = mujoco.mjtGeom(kinds[geom]).name.removeprefix("mjGEOM_").lower()
         shapes = ", ".join(shape.name for shape in Shape if shape is not Shape.none)
-        ignored.append(f"drones fly through geom {name}: expected one of {shapes}, got {what}")
+        ignored.append(f"drones fly through the {what} {name}, because only {shapes} are solid")
     is_floor = (kinds == Shape.plane) & (data.geom_xpos[:, 2] == 0) & ~quats[:, :2].any(axis=1)
     found = np.flatnonzero(collides & is_shape & ~is_floor)
     obstacles = Obstacles.create(

@@ -64,7 +64,7 @@ def move(view: mujoco.MjvCamera, there: mujoco.MjvCamera) -> None:
 def _configure(view: mujoco.MjvCamera, config: Mapping[str, Any], n_bodies: int) -> None:
     for name, value in config.items():
         if name not in _FREE:
-            raise ValueError(f"cam_config has no {name!r}, expected {', '.join(_FREE)}")
+            raise ValueError(f"cam_config: {unknown('field', name, _FREE)}")
         numbers = np.asarray(value, float)
         if numbers.shape != ((3,) if name == "lookat" else ()) or not np.isfinite(numbers).all():
             kind = "three finite numbers" if name == "lookat" else "a finite number"

@@ -96,7 +96,7 @@ class BuiltinSensor(Sensor[Array]):
     def __init__(self, cfg: BuiltinSensorCfg | None = None, name: str | None = None) -> None:
         super().__init__()
         if (cfg is None) == (name is None):
-            raise ValueError("expected either a configuration or the name of a sensor")
+            raise ValueError("give either a configuration or the name of a sensor")
         self.cfg = cfg
         self.name = cfg.name if cfg is not None else str(name)
 

@@ -650,5 +650,5 @@ def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
         assert "cf0: the parameter is not stored:" in texts
         assert "cf1: a stored value is left out: ring.effect is a uint8, got 300" in texts
         assert "cf1: the stored parameter led.bitmask is none that can be stored" in texts
-    with pytest.raises(ValueError, match="storage must be a folder, got '/dev/null/x'"):
+    with pytest.raises(ValueError, match="cannot use the folder '/dev/null/x'"):
         Storage("/dev/null/x")

@@ -210,12 +210,12 @@ def test_figures_that_cannot_be_are_named(
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("drawing.xml", '<site name="imu"/>', "", r"the drawing of a drone has to have .*'imu'"),
-        ("drawing.xml", 'name="col_box"', 'name="box"', "has to have .*col_box"),
-        ("drawing.xml", 'body name="rotor{i}"', 'body name="r{i}"', "has to have .*rotor0"),
+        ("drawing.xml", '<site name="imu"/>', "", r"the drawing of a drone must have .*'imu'"),
+        ("drawing.xml", 'name="col_box"', 'name="box"', "must have .*col_box"),
+        ("drawing.xml", 'body name="rotor{i}"', 'body name="r{i}"', "must have .*rotor0"),
         ("drawing.xml", "{arm}", "{arms}", "size='{arms}': there is no figure 'arms'"),
         ("drawing.xml", "{arm}", "{0}", "there is no figure '0'"),
-        ("drawing.xml", "{arm}", "{L.__class__}", "braces are for the names of figures"),
+        ("drawing.xml", "{arm}", "{L.__class__}", "expected the name of a figure in braces"),
         ("drawing.xml", "{arm}", "1 1", "drawing.xml: .*size"),
         ("drawing.xml", "<asset>", "<asset>&", "drawing.xml: not well-formed"),
         ("drawing.xml", "<mujoco", "<!DOCTYPE x><mujoco", "DOCTYPE"),
@@ -250,7 +250,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
     os.mkfifo(own / "drone.toml")
     with pytest.raises(ValueError, match=r"there is no file"):
         load_drone(own)
-    with pytest.raises(ValueError, match=r"letters, digits, '_', '-' and '.'"):
+    with pytest.raises(ValueError, match=r"my drone.*only letters"):
         load_drone(shutil.copytree(EXAMPLE, tmp_path / "my drone"))
 
 

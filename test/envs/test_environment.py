@@ -210,8 +210,8 @@ def _hovering(delay: int, ticks: int) -> Environment:
         ({"observation_noise": {"position": 0.1}}, "observation_noise has 'position'"),
         ({"max_episode_steps": 0}, "max_episode_steps must be at least 1, got 0"),
         ({"n_drones": 0}, "n_drones must be at least 1, got 0"),
-        ({"autoreset": "later"}, "unknown autoreset 'later'"),
-        ({"action": "state"}, "state has 16"),
+        ({"autoreset": "later"}, "there is no autoreset 'later'"),
+        ({"action": "state"}, "control mode state"),
         ({"action": "rotor_vel"}, "control"),  # which the fitted model does not have
         ({"randomizers": (3,)}, "randomizers must be a tuple of functions"),
         ({"stages": "all"}, "stages must be a tuple of functions"),

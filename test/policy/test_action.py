@@ -73,7 +73,7 @@ def test_nan_stays_nan() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"drone": "cf9"}, "unknown .*'cf9'"),
+        ({"drone": "cf9"}, "there is no drone 'cf9'"),
         ({"control": "will"}, "there is no control 'will'"),
         ({"control": "state"}, "4 numbers"),
         ({"dynamics": "aristotle"}, "there is no dynamics 'aristotle'"),

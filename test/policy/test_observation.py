@@ -127,5 +127,5 @@ def test_refuses(arguments: dict, message: str) -> None:
 
 
 def test_refuses_an_unknown_drone() -> None:
-    with pytest.raises(ValueError, match="unknown"):
+    with pytest.raises(ValueError, match="there is no drone 'cf9'"):
         Observation.of("cf9", DEFAULT_PARTS)

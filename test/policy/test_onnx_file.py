@@ -70,7 +70,7 @@ def test_computes_what_onnx_does(tmp_path: Path) -> None:
 
 def test_the_specification_may_be_beside_it(tmp_path: Path) -> None:
     path = written(tmp_path / "bare.onnx", USUAL, None)
-    with pytest.raises(ValueError, match=r"expected metadata 'crazyflow_ros' or a file bare\.json"):
+    with pytest.raises(ValueError, match=r"metadata 'crazyflow_ros', or a file bare\.json"):
         load(path)
     path.with_suffix(".json").write_text(json.dumps(plain(SPECIFICATION)))
     assert Specification.of(load(path)) == SPECIFICATION

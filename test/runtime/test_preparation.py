@@ -278,7 +278,7 @@ def test_the_number_of_drones_and_of_shapes_is_limited(physics, monkeypatch):
         physics.spawn("cf2", POSE).result(T)
     monkeypatch.setattr(limits, "OBSTACLES", 2)
     before = physics.mirror.model
-    with pytest.raises(ValueError, match="collide with 3 shapes, expected at most 2"):
+    with pytest.raises(ValueError, match="collide with at most 2 shapes, got 3"):
         physics.set_scene(edit=boxes(3)).result(T)
     assert physics.mirror.model is before
 

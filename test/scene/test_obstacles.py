@@ -37,7 +37,7 @@ def test_everything_that_collides_is_found_where_it_is(tmp_path) -> None:
     assert names == ("wall", "tree", "tree")
     (leaf,) = ignored
     shapes = "plane, sphere, capsule, cylinder, box"
-    assert leaf == f"drones fly through geom leaf: expected one of {shapes}, got mesh"
+    assert leaf == f"drones fly through the mesh leaf, because only {shapes} are solid"
 
 
 def test_moved_bodies_are_found_where_the_data_say() -> None:

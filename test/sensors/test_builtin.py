@@ -187,7 +187,7 @@ def test_objects_of_a_drone() -> None:
     ("options", "message"),
     [
         ({"sensor_type": "sonar"}, "there is no sensor_type 'sonar', only accelerometer"),
-        ({"sensor_type": "gyro"}, r"obj of 'gyro': expected type site, got 'joint' \(hinge\)"),
+        ({"sensor_type": "gyro"}, "obj of 'gyro' 'hinge' must be a site, not a joint"),
         ({"sensor_type": "clock"}, "'clock' needs no obj"),
         ({"obj": None}, "'jointpos' needs an obj of type joint"),
         ({"ref": ObjRef("site", "tip")}, "'jointpos' takes no ref"),
@@ -220,9 +220,9 @@ def test_misuse_is_told() -> None:
         BuiltinSensor.from_existing("of the file").data  # noqa: B018
     with pytest.raises(RuntimeError, match="initialize the sensors before they sense"):
         SensorSet([]).sense()
-    with pytest.raises(ValueError, match="expected either a configuration or the name"):
+    with pytest.raises(ValueError, match="either a configuration or the name"):
         BuiltinSensor()
-    with pytest.raises(ValueError, match="at least one world, got none"):
+    with pytest.raises(ValueError, match="at least one world"):
         MujocoBackend(model, [])
     other = mujoco.MjData(mujoco.MjModel.from_xml_string("<mujoco/>"))
     with pytest.raises(ValueError, match="the data of world 1 are of another model"):

@@ -144,7 +144,10 @@ def test_the_last_drawings_are_kept_up_to_a_number(sim: Sim) -> None:
         (lambda s: change_material(s, "led_bot", [0], emission=[1, 2]), "emission must have shape"),
         (lambda s: s.render("rgb_array", camera="eye"), "there is no camera 'eye', only fpv_cam:0"),
         (lambda s: s.render("rgb_array", camera=9), "camera must be -1 to"),
-        (lambda s: s.render("rgb_array", cam_config={"zoom": 2}), "cam_config has no 'zoom'"),
+        (
+            lambda s: s.render("rgb_array", cam_config={"zoom": 2}),
+            "cam_config: there is no field 'zoom'",
+        ),
         (lambda s: s.render("rgb_array", cam_config={"distance": np.inf}), "a finite number"),
         (lambda s: s.render("rgb_array", cam_config={"lookat": 1.0}), "three finite numbers"),
         (lambda s: s.render("rgb_array", cam_config={"trackbodyid": 999}), "trackbodyid must be"),

@@ -63,10 +63,11 @@ class TrajectoryMemory:
         """
         pieces, number = request.pieces, request.trajectory_id
         where = range(request.piece_offset, request.piece_offset + len(pieces))
-        if not pieces or where.stop > MAX_PIECES:
-            expected = f"1 or more from an offset on, {MAX_PIECES} in all"
+        if not pieces:
+            raise ValueError("pieces is empty")
+        if where.stop > MAX_PIECES:
             got = f"{len(pieces)} from {request.piece_offset} on"
-            raise ValueError(f"pieces: expected {expected}, got {got}")
+            raise ValueError(f"a drone has room for {MAX_PIECES} pieces, got {got}")
         if number >= MAX_TRAJECTORIES:
             expected = f"from 0 to {MAX_TRAJECTORIES - 1}"
             raise ValueError(f"trajectory_id must be {expected}, got {number}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.limits import shown_path
 from crazyflow_ros.plain_values import ParameterError, values_of
 
 if TYPE_CHECKING:
@@ -25,14 +26,14 @@ def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:
     try:
         from crazyflow_ros.ros.recording.recorder import Recorder
     except ModuleNotFoundError as error:
-        raise ParameterError("record", f"a package that writes the file ({error})", path) from None
+        text = f"cannot write bags, because a package is missing ({error})"
+        raise ParameterError("record", text) from None
     try:
         values = values_of(parameters)
         return Recorder(Path(path).expanduser(), values, logger, wall_time)
     except OSError as error:
-        raise ParameterError(
-            "record", f"a file that can be created ({error.strerror})", path
-        ) from None
+        text = f"cannot create {shown_path(path)} ({error.strerror})"
+        raise ParameterError("record", text) from None
 
 
 def recorded_rotors(simulator: SimulatorNode, recorder: Recorder) -> RotorTransforms | None:

@@ -71,7 +71,8 @@ class ContactMatch:
             found = [name for name in short if self._matches(pattern, name)]
             if not found:
                 of = "" if self.entity is None else f" of {self.entity!r}"
-                raise ValueError(f"no {self.mode}{of} matches {pattern!r}, have {', '.join(short)}")
+                there = ", ".join(short)
+                raise ValueError(f"no {self.mode}{of} matches {pattern!r}; there are {there}")
             chosen.update(found)
         left = [
             name + ending

@@ -284,7 +284,8 @@ def _bridge(node: ParameterNode, executor: Executor) -> Bridge:
         bridge = Bridge(node, executor, parameters)
     except OSError as error:
         place = f"{parameters.address}:{parameters.port}"
-        raise ParameterError("port", f"one to listen on ({error.strerror})", place) from None
+        text = f"cannot listen on {place} ({error.strerror})"
+        raise ParameterError("port", text) from None
     query = f"/?token={parameters.token}" if parameters.token else ""
     node.get_logger().info(f"{READY}ws://{parameters.address}:{bridge.port}{query}")
     return bridge

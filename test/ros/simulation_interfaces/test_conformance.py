@@ -613,7 +613,7 @@ def test_drones_come_and_go(client: Client, paused: None) -> None:
     odometry = {name: client.collect(Odometry, f"{name}/odom") for name in ("cf0", "cf1")}
     transforms = client.collect(TFMessage, "/tf")
     refused = {"a-b": "underscores", "a__b": "underscores", "a" * 250: "at most 100 characters"}
-    for name, reason in (refused | dict.fromkeys(("all", "crazyflow"), "another name")).items():
+    for name, reason in (refused | dict.fromkeys(("all", "crazyflow"), "is reserved")).items():
         result = spawn(client, name=name, uri="cf2x_L250").result
         assert result.result == SpawnResult.NAME_INVALID and reason in result.error_message
     guests = ("guest", "second", "third")  # the third one needs another slot
