@@ -53,7 +53,7 @@ def _describe(simulation: SimulatorClient, options: Namespace) -> str:
 
 
 def _dump(simulation: SimulatorClient, options: Namespace) -> str | None:
-    from crazyflow_ros.client.parameter_files import file_text
+    from crazyflow_ros.ros.parameters.parameter_files import file_text
 
     content = file_text(simulation.full_name, simulation.parameters.all())
     if options.file is None:
@@ -67,10 +67,10 @@ def _dump(simulation: SimulatorClient, options: Namespace) -> str | None:
 
 
 def _load(simulation: SimulatorClient, options: Namespace) -> str:
-    from crazyflow_ros.client.parameter_files import read_parameters
+    from crazyflow_ros.ros.parameters.parameter_files import parameters_of
 
     try:
-        given = read_parameters(options.file, simulation.full_name)
+        given = parameters_of(simulation.full_name, options.file)
     except ValueError as error:
         raise UsageError(str(error)) from None
     before = simulation.parameters.all()

@@ -38,7 +38,7 @@ _CONTROLLER = "stabilizer.controller"
 _REFUSED = 1  # status of a command that the drone cannot follow
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
-_EXPECTED = (  # parameters with an effect, or from which a pilot expects none on the flight
+_EXPECTED = (  # parameters that change the flight, or that pilots know not to
     *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
     *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
     *(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -13,7 +12,7 @@ from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 _CONTROLLER = "stabilizer.controller"
 
@@ -22,9 +21,6 @@ Changed = Callable[[str, str, bool], None]
 follows from something else; called in any thread."""
 Report = Callable[[str, str], None]
 """Takes the drone and a text."""
-
-_REPORT_PERIOD = 1.0  # s of wall time
-_MAX_REPORTS = 5  # different reports about a drone in that time
 
 
 class Fleet:
@@ -39,7 +35,7 @@ class Fleet:
 
     Attributes:
         on_change: Called after a parameter has changed.
-        on_report: Called with each reported refusal, in any thread.
+        on_report: Called with each refusal that is logged at once, in any thread.
     """
 
     def __init__(
@@ -51,10 +47,10 @@ class Fleet:
         storage: Storage,
     ) -> None:
         self._storage = storage
-        self._physics, self._model, self._decks, self._logger = physics, model, decks, logger
-        self._lock = threading.Lock()  # guards the two below
+        self._physics, self._model, self._decks = physics, model, decks
+        self._logger = Sometimes.of(logger)
+        self._lock = threading.Lock()  # guards the Crazyflies
         self._crazyflies: dict[str, Crazyflie] = {}
-        self._reported: dict[str, tuple[float, set[str]]] = {}
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
         physics.on_change(self._forget)
@@ -121,18 +117,10 @@ class Fleet:
             crazyflie.take_gains(tuned.get(name, {}))
 
     def report(self, name: str, text: str) -> None:
-        """Report a refusal; repeated reports, and too many different ones, are suppressed."""
-        now = time.monotonic()
-        with self._lock:
-            since, texts = self._reported.get(name, (-_REPORT_PERIOD, set[str]()))
-            if now - since >= _REPORT_PERIOD:
-                since, texts = now, set()
-            if text in texts or len(texts) >= _MAX_REPORTS:
-                return
-            self._reported[name] = since, texts | {text}
-        self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}")
-        for show in self.on_report:
-            show(name, text)
+        """Report a refusal; those that recur are only logged."""
+        if self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}"):
+            for show in self.on_report:
+                show(name, text)
 
     def _changed(self, name: str, parameter: str, was_set: bool) -> None:
         for tell in self.on_change:

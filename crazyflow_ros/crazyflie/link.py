@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crazyflow_ros.crazyflie.decks import DECKS
+from crazyflow_ros.limits import unknown
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
@@ -52,4 +53,4 @@ class LinkConfig:
             raise ValueError(f"latency must be from 0 to 10 s, got {self.latency:g}")
         for deck in self.decks:
             if deck not in DECKS:
-                raise ValueError(f"unknown deck {deck!r}, have {', '.join(DECKS)}")
+                raise ValueError(unknown("deck", deck, DECKS))

@@ -119,7 +119,8 @@ class Trajectories(Bytes):
             ValueError: There are no such trajectories.
         """
         if number >= MAX_TRAJECTORIES:
-            raise ValueError(f"trajectory {number}: expected from 0 to {MAX_TRAJECTORIES - 1}")
+            last = MAX_TRAJECTORIES - 1
+            raise ValueError(f"the number of a trajectory must be from 0 to {last}, got {number}")
         if kind not in (0, 1):
             raise ValueError(f"trajectory {number} is of the unknown type {kind}")
         self._defined[number] = kind, offset, n_pieces

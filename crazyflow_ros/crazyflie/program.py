@@ -25,6 +25,7 @@ from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 from crazyflow_ros.scene import scene_path
+from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.start_up import StartUp
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def run(
         ModuleNotFoundError: The page needs packages that are not installed.
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
-    logger = logging.getLogger("crazyflie")
-    logger.setLevel(logging.INFO)
+    logging.getLogger("crazyflie").setLevel(logging.INFO)
+    logger = Sometimes(logging.getLogger("crazyflie"))
     page = _page() if options.pop("view") else None
     config, storage = _config(n_drones, link, **options), Storage(link.storage)
     with ExitStack() as stack:

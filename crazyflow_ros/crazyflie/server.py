@@ -31,7 +31,7 @@ from crazyflow_ros.crazyflie.power import State
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 _LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
 _MAX_CLIENTS = 16  # of a drone
@@ -93,7 +93,8 @@ class CrazyflieServer:
         logger: Logger,
         ports: Ports | None = None,
     ) -> None:
-        self._physics, self.config, self._fleet, self._logger = physics, config, fleet, logger
+        self._physics, self.config, self._fleet = physics, config, fleet
+        self._logger = Sometimes.of(logger)
         self.malformed = self.lost = self.skipped = 0
         self._open_ports = {} if ports is None else ports.hand_over()
         self._stations: dict[str, _Station] = {}

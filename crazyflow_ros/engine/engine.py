@@ -307,14 +307,12 @@ class Engine:
                 self._blow(disturbance)
             case MotorEfficiency(drone, motor, efficiency):
                 if not self._world.has_rotors:
-                    raise ValueError(
-                        "there are no motors: expected dynamics first_principles, "
-                        f"got {self._config.dynamics}"
-                    )
+                    dynamics = self._config.dynamics
+                    raise ValueError(f"dynamics {dynamics} have no motors, first_principles do")
                 self.motor_loss[self._slots[drone], motor] = 1 - np.sqrt(efficiency)
             case BatteryCharge(drone, charge):
                 if not self._config.battery:
-                    raise ValueError("the drones have no batteries: expected battery=true at start")
+                    raise ValueError("the drones have no batteries; start with battery=true")
                 drawn = (1 - charge) * Battery.of(self._config.drone_model).capacity
                 self._set_leaves(drone, {_DRAWN: drawn})
 
@@ -325,8 +323,8 @@ class Engine:
             ValueError: The dynamics have no drag.
         """
         if not (self._world.feels_wind or wind.is_calm):
-            expected = "expected dynamics first_principles or so_rpy_rotor_drag"
-            raise ValueError(f"wind has no effect: {expected}, got {self._config.dynamics}")
+            need = "wind needs dynamics first_principles or so_rpy_rotor_drag"
+            raise ValueError(f"{need}, got {self._config.dynamics}")
 
     def policy_failed(self, name: str) -> bool:
         """Return whether a policy flew the drone, and its output was not a number."""

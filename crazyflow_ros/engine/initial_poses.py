@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros import limits
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.plain_values import ParameterError
@@ -55,7 +56,8 @@ def poses_of(what: str, given: Sequence[float], n_drones: int) -> np.ndarray | N
     poses = numbers.reshape(n_drones, -1)
     if poses.shape[1] == 7:
         if not poses[:, 3:].any(axis=1).all():
-            raise ParameterError(what, "quaternions that are not zero", list(given))
+            got = limits.shown(list(given))
+            raise ParameterError(what, f"quaternions must not be zero, got {got}")
         return poses
     angles = np.zeros((n_drones, 3))
     angles[:, 2:] = poses[:, 3:] if poses.shape[1] == 4 else 0.0

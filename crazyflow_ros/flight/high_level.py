@@ -229,8 +229,8 @@ class FlyTrajectory(StateSetpoint):
             if self.relative:
                 remedy = "relative_yaw turns it about its origin, where it has to start"
             raise ValueError(
-                f"the trajectory starts {away:.2f} m from the reference position, expected at "
-                f"most {_MAX_JUMP:g} m: {remedy}"
+                f"the trajectory starts {away:.2f} m from the reference position, more than "
+                f"{_MAX_JUMP:g} m: {remedy}"
             )
         turns = self.relative and not self.reversed
         note = ""

@@ -40,7 +40,7 @@ class FlightEvent:
     """Simulation time."""
     drone: str
     kind: str
-    """crashed, upside down, hit, off course, battery empty or no setpoint."""
+    """crashed, upside down, hit, off course, battery empty, no setpoint or refused."""
     text: str
     """The event in words, and what to do."""
 

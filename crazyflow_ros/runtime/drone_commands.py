@@ -24,6 +24,8 @@ from crazyflow_ros.flight import (
     Start,
     Supervisor,
 )
+from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commander
 from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
@@ -50,9 +52,10 @@ class DroneCommands:
         control: Control mode of the commands.
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
             its multiples; how often `take` is called in between depends on the callers.
-        health: Logs failed callbacks, and drones that fell.
+        health: Logs failed callbacks, drones that fell, and doubtful setpoints.
         authority: Returns the share (M,) of their spare thrust that drones have, see `Authority`.
         neighbour: Takes a state and the row of a drone that touches something, and names it.
+        surroundings: Returns the obstacles of the world.
     """
 
     def __init__(
@@ -63,9 +66,10 @@ class DroneCommands:
         health: Health,
         authority: Callable[[Snapshot], np.ndarray],
         neighbour: Callable[[Snapshot, int], str],
+        surroundings: Callable[[], Surroundings],
     ) -> None:
         self.rules, self._period, self._health = rules, period, health
-        self._authority, self._neighbour = authority, neighbour
+        self._authority, self._neighbour, self._surroundings = authority, neighbour, surroundings
         self._supervisor = Supervisor(rules.weight)
         self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
@@ -271,9 +275,17 @@ class DroneCommands:
         """Report that a setpoint has taken effect."""
         if plan is not None:
             self._follow(name)
+            self._health.call("check of a setpoint", self._doubt, name)
         for callback in self.callbacks:
             self._health.call("command callback", callback, name, setpoint, now.tick)
         self._show_states()
+
+    def _doubt(self, name: str) -> None:
+        """Warn if the setpoint that a drone follows now is doubtful."""
+        order = self._commanders[name].order
+        if order is not None:
+            for doubt in doubts(order, self.rules, self._surroundings()):
+                self._health.warn(f"{name}: {doubt}")
 
     def _follow(self, name: str) -> None:
         """Look at a commander in the next `take`."""

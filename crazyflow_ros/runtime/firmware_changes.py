@@ -159,7 +159,7 @@ class FirmwareChanges(PreparedChanges):
                 raise ValueError(f"standard deviations must be {expected}, got {error:g}")
         self._check_estimates(name)
         if not self.config.positioning.external:
-            raise ValueError("poses from outside need positioning.external=true at start")
+            raise ValueError("poses from outside need positioning.external=true from the start")
 
         def carry_out() -> None:
             self._simulation.known([name])
@@ -170,7 +170,7 @@ class FirmwareChanges(PreparedChanges):
     def _check_estimates(self, name: str) -> None:
         self._simulation.known([name])
         if self._simulation.snapshot.believed is None:
-            raise ValueError("the drones know their true state: expected estimator=kalman at start")
+            raise ValueError("the drones know their true state; start with estimator=kalman")
 
     def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
         """Carry out `action` between two ticks; the future has the state after it."""

@@ -23,6 +23,8 @@ from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.flight.supervisor import RATE
+from crazyflow_ros.flight.surroundings import Surroundings
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import DroneCommands
@@ -48,6 +50,7 @@ class Simulation:
         mirror: The MuJoCo side, written before each event.
         source: Provides the commands from outside, instead of `commands`.
         health: Logs failures.
+        surroundings: Returns the obstacles of the world.
 
     Attributes:
         mirror: As given.
@@ -68,6 +71,7 @@ class Simulation:
         mirror: Mirror,
         source: CommandSource | None,
         health: Health,
+        surroundings: Callable[[], Surroundings],
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
         self._source, self._mass = source, load_drone(config.drone_model)["mass"]
@@ -83,7 +87,7 @@ class Simulation:
         self._authority = Authority(config.drone_model)
         self.commands = DroneCommands(
             *(rules, self.control, self.control_period, health),
-            *(self._spare_thrust, self._neighbour),
+            *(self._spare_thrust, self._neighbour, surroundings),
         )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
@@ -295,7 +299,7 @@ class Simulation:
         known = self.snapshot.names if known is None else known
         for name in names:
             if name not in known:
-                raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
+                raise ValueError(unknown("drone", name, known))
         return tuple(dict.fromkeys(names))
 
     def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:

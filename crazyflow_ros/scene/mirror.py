@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import mujoco
 import numpy as np
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.lock import TimedLock
@@ -214,9 +215,7 @@ class Mirror:
         """Return a copy of the readings of one sensor of the model, for example "gyro:cf0"."""
         with self._mutex:
             if name not in self._mirrored.sensors:
-                raise ValueError(
-                    f"unknown sensor {name!r}, have {', '.join(self._mirrored.sensors)}"
-                )
+                raise ValueError(unknown("sensor", name, self._mirrored.sensors))
             return self._front.sensordata[self._mirrored.sensors[name]].copy()
 
     def imu(self) -> Imu:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from crazyflow_ros.dynamics.obstacles import Shape
-from crazyflow_ros.scene.obstacles import collision_shapes
+from crazyflow_ros.scene.obstacles import collision_shapes, name_of
 
 _DRONE = "drone:"  # prefix of the bodies of drones
 _NEAR = 0.1  # m, largest distance of the collision shape of a drone from what its parts touch
@@ -50,10 +49,4 @@ def neighbour(
     root = model.body(int(owners[nearest]))
     if root.name.startswith(_DRONE):
         return str(root.name.removeprefix(_DRONE))
-    if root.id:  # parts of an object have its name as a prefix
-        return root.name.partition("/")[0] or _unnamed(model, nearest)
-    return model.geom(nearest).name or _unnamed(model, nearest)
-
-
-def _unnamed(model: mujoco.MjModel, geom: int) -> str:
-    return f"a {Shape(model.geom_type[geom]).name}"
+    return name_of(model, nearest)

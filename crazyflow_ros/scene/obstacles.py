@@ -21,6 +21,8 @@ class Scanned(NamedTuple):
     obstacles: Obstacles
     ignored: tuple[str, ...]
     """Reasons why drones fly through some of the geoms, one text each."""
+    names: tuple[str, ...]
+    """What messages call the obstacles: the name of the geom, or of its body at the root."""
 
 
 def obstacles_of(
@@ -50,7 +52,7 @@ def obstacles_of(
         name = model.geom(geom).name or f"{geom} of {root!r}"
         what = mujoco.mjtGeom(model.geom_type[geom]).name.removeprefix("mjGEOM_").lower()
         shapes = ", ".join(shape.name for shape in Shape if shape is not Shape.none)
-        ignored.append(f"drones fly through geom {name}: expected one of {shapes}, got {what}")
+        ignored.append(f"drones fly through the {what} {name}, because only {shapes} are solid")
     obstacles = Obstacles.create(
         [Shape(kind) for kind in model.geom_type[found]],
         np.where(model.geom_size[found] > 0, model.geom_size[found], 1.0),
@@ -58,7 +60,16 @@ def obstacles_of(
         quat_from_matrix(data.geom_xmat[found].reshape(-1, 3, 3)),
         slots=slots(len(found)),
     )
-    return Scanned(obstacles, tuple(ignored))
+    names = tuple(name_of(model, geom) for geom in found.tolist())
+    return Scanned(obstacles, tuple(ignored), names)
+
+
+def name_of(model: mujoco.MjModel, geom: int) -> str:
+    """Return what a pilot calls a geom: its own name, or that of the object to which it belongs."""
+    root = model.body(int(model.body_rootid[model.geom_bodyid[geom]]))
+    # Parts of an object have its name as a prefix.
+    name = root.name.partition("/")[0] if root.id else model.geom(geom).name
+    return name or f"a {Shape(model.geom_type[geom]).name}"
 
 
 def collision_shapes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:

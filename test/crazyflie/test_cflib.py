@@ -520,7 +520,7 @@ def test_parameters_have_limits(served: Crazyflies, tmp_path: Path) -> None:
     with connected(served, tmp_path) as cf:
         cf.param.set_value("stabilizer.controller", 9)
         known = "1 pid, 2 mellinger, 3 indi, 4 brescianini"
-        refused = f"cf0: unknown controller 9, have {known}"
+        refused = f"cf0: there is no controller 9, only {known}"
         until(lambda: refused in served.log, "a refusal")
         until(lambda: cf.param.get_value("stabilizer.controller") == "2", "the value in force")
         found = threading.Event()
@@ -643,5 +643,5 @@ def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
         assert "cf0: the parameter is not stored:" in texts
         assert "cf1: a stored value is left out: ring.effect is a uint8, got 300" in texts
         assert "cf1: the stored parameter led.bitmask is none that can be stored" in texts
-    with pytest.raises(ValueError, match="storage must be a folder, got '/dev/null/x'"):
+    with pytest.raises(ValueError, match="cannot use the folder '/dev/null/x'"):
         Storage("/dev/null/x")

@@ -78,7 +78,7 @@ def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
     config = SimulationConfig(drone_model=DRONE, controller=controller, true_mass=True)
     engine = Engine(config, ("own", "tuned"))
     tune(engine, controller)
-    with pytest.raises(ValueError, match=r"the gain state\.no has no effect here, have state\."):
+    with pytest.raises(ValueError, match=r"there is no gain 'state\.no', only state\."):
         engine.tune("tuned", controller, {"state.no": np.zeros(3)})
     other = next(c for c in NEW if c is not controller)
     engine.tune("own", other, NEW[other])  # of a controller that does not fly
@@ -155,7 +155,7 @@ def test_firmware_parameters_cover_the_gains_in_the_units_of_the_firmware() -> N
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("state.no", 1.0, "pid has no gain 'state.no' that can be changed, have state.kp"),
+        ("state.no", 1.0, "pid: there is no gain 'state.no', only state.kp"),
         ("state.kp", [1.0, 2.0], "state.kp must be 3 finite numbers"),
         ("state.kp", [1.0, 2.0, np.nan], "state.kp must be 3 finite numbers"),
         ("state.thrust_base", 1e8, "state.thrust_base must be within 1e.07, got"),

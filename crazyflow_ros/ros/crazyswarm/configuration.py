@@ -14,6 +14,7 @@ from typing import Any
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.crazyswarm.tree import (
     POSES_DEADLINE,
@@ -138,14 +139,14 @@ class Swarm:
             and self._connects(table(robots, name, "robots."), types)
         )
         if not found:
-            raise ParameterError("robots", "one or more with enabled: true", sorted(robots))
+            known = ", ".join(sorted(robots)) or "none"
+            raise ParameterError("robots", f"no robot has enabled: true; there are {known}")
         self.robots = tuple(self._with_model(robot, found) for robot in found)
         """Enabled robots, in the order of the file."""
         models = {robot.drone_model: robot.name for robot in self.robots}
         if len(models) > 1:
             kinds = ", ".join(f"{name} is a {model}" for model, name in models.items())
-            expected = f"types of one drone model, because all drones are alike ({kinds})"
-            raise ParameterError("robots", expected, sorted(models))
+            raise ParameterError("robots", f"all must be of one drone model, but {kinds}")
 
     @property
     def controller(self) -> Controller:
@@ -191,7 +192,7 @@ class Swarm:
         given = table(self._tree, "sim").get("controller")
         known = (*(controller.value for controller in Controller), _NO_CONTROLLER)
         if given is not None and given not in known:
-            raise ParameterError("sim.controller", f"one of {', '.join(known)}", given)
+            raise ParameterError("sim.controller", unknown("controller", given, known))
         return given
 
     @cached_property
@@ -202,9 +203,11 @@ class Swarm:
             (number,) = found
             return Controller.of_number(int(number)) if number else default
         except ValueError as error:
-            reason = "" if len(found) > 1 else f" ({error})"
-            expected = f"one that all robots have{reason}"
-            raise ParameterError(f"firmware_params.{CONTROLLER}", expected, sorted(found)) from None
+            numbers = ", ".join(f"{number:g}" for number in sorted(found))
+            text = f"must be the same for all robots, got {numbers}"
+            raise ParameterError(
+                f"firmware_params.{CONTROLLER}", text if len(found) > 1 else str(error)
+            ) from None
 
     def settings(self, drone: str) -> Settings:
         """Return the settings of a drone; those of all robots if it was spawned later."""
@@ -234,7 +237,8 @@ class Swarm:
             return 0.0
         frequency = warnings.get("frequency", 1.0)
         if type(frequency) not in (int, float) or not 0 < frequency <= STEPS:
-            raise ParameterError("warnings.frequency", f"up to {STEPS} Hz", frequency)
+            expected = f"a number above 0, up to {STEPS} Hz"
+            raise ParameterError("warnings.frequency", expected, frequency)
         return 1 / frequency
 
     @cached_property
@@ -314,9 +318,9 @@ def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]], types: T
             raise ParameterError(f"{where}.{_KEY}", f"one of {', '.join(Drone)}", model)
         return own_drone(model)
     if kind not in _TYPES and kind not in types:
-        known = ", ".join(_TYPES)
-        own = ", ".join(types) or "none there"
-        raise ParameterError(f"{where}.type", f"a type of robot_types ({own}), or {known}", kind)
+        other = f"others need an entry in robot_types, perhaps with {_KEY}: {' | '.join(Drone)}"
+        known = dict.fromkeys((*types, *_TYPES))
+        raise ParameterError(f"{where}.type", f"{unknown('type', kind, known)}; {other}")
     return _TYPES.get(kind, "")
 
 
@@ -334,7 +338,7 @@ def _log_topics(logging: Tree) -> tuple[LogTopic, ...]:
     for name, values in table(logging, "default_topics", where).items():
         topic = f"{where}default_topics.{name}"
         if name not in DEFAULT_TOPICS:
-            raise ParameterError(topic, f"one of {', '.join(DEFAULT_TOPICS)}", name)
+            raise ParameterError(topic, unknown("default topic", name, DEFAULT_TOPICS))
         frequency = values.get("frequency") if isinstance(values, Mapping) else values
         topics.append(LogTopic.of(name, frequency, (), topic))
     for name, values in table(logging, "custom_topics", where).items():

@@ -194,7 +194,7 @@ class LogTopics:
     """Publishes the logged values of the drones, in the physics thread."""
 
     def __init__(self, simulator: CrazyflieServer) -> None:
-        self._simulator, self._logger = simulator, simulator.get_logger()
+        self._simulator, self._logger = simulator, simulator.log
         self._listeners, self._swarm = simulator.listeners, simulator.swarm
         self._blocks: dict[tuple[str, str], Block] = {}
         self._in_order = threading.Lock()  # guards the three below

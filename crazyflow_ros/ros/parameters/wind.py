@@ -62,7 +62,7 @@ class WindParameters:
 
     def _report(self, asked: Future[Snapshot]) -> None:
         if not asked.cancelled() and (error := asked.exception()) is not None:
-            self._simulator.get_logger().warning(f"the wind is unchanged: {error}")
+            self._simulator.log.warning(f"the wind is unchanged: {error}")
 
 
 def _plain(value: Any) -> Any:

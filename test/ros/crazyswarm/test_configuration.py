@@ -107,9 +107,9 @@ def test_old_files_have_no_reference_frame() -> None:
 @pytest.mark.parametrize(
     ("where", "value", "message"),
     [
-        ("robots", {}, "robots: expected one or more with enabled: true, got"),
+        ("robots", {}, "robots: no robot has enabled: true; there are none"),
         ("robots.cf1.enabled", "yes", "robots.cf1.enabled: expected true or false, got 'yes'"),
-        ("robots.cf1.type", "octocopter", "robots.cf1.type: expected a type of robot_types"),
+        ("robots.cf1.type", "octocopter", "robots.cf1.type: there is no type 'octocopter', only"),
         ("robots.cf1.initial_position", [0, 1], "initial_position: expected three numbers x, y, z"),
         ("robots.cf1.uri", None, "robots.cf1.uri: expected a text, got None"),
         ("all.firmware_params.led.bitmask", "on", "firmware_params.led.bitmask: expected a number"),
@@ -117,7 +117,7 @@ def test_old_files_have_no_reference_frame() -> None:
         (
             "all.firmware_logging.default_topics.gps",
             {},
-            "expected one of pose, scan, odom, status, imu",
+            "there is no default topic 'gps', only pose, scan, odom, status, imu",
         ),
         ("all.firmware_logging.custom_topics.a", {"frequency": 1}, "expected frequency and vars"),
         ("warnings", 3, "warnings: expected settings by name, got 3"),
@@ -182,7 +182,8 @@ def test_types_may_have_any_name(types: tuple[str, str], models: tuple[str, str]
 
 def test_a_type_that_no_file_defines_is_refused() -> None:
     content = changed("robots.cf1.type", "cf12")
-    with pytest.raises(ParameterError, match=r"robot_types \(.*cf21.*\), or cf2, .*got 'cf12'"):
+    expected = r"no type .cf12., only cf21, .*; others need an entry in robot_types"
+    with pytest.raises(ParameterError, match=expected):
         Swarm(content)
 
 
@@ -235,9 +236,9 @@ def test_numbers_are_read_as_ros_reads_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("robots: [", "crazyflies_yaml_file: expected a YAML file"),
-        ("teleop: {}", "crazyflies_yaml_file: expected a file with robots"),
-        ("3", "crazyflies_yaml_file: expected a file with robots"),
+        ("robots: [", "crazyflies_yaml_file: .*line 1, column"),
+        ("teleop: {}", "crazyflies_yaml_file: .*has no robots"),
+        ("3", "crazyflies_yaml_file: .*has no robots"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -246,5 +247,5 @@ def test_bad_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         read_files(str(path), "", "")
     path.write_text("robots: {}")
-    with pytest.raises(ParameterError, match="server_yaml_file: expected a file with /crazyfl"):
+    with pytest.raises(ParameterError, match=r"server_yaml_file: .*has no /crazyfl"):
         read_files(str(path), str(path), "")

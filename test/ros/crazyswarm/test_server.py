@@ -436,9 +436,12 @@ class Failing(ServerProcess):
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("crazyflies_yaml_file:=/no/such.yaml", "crazyflies_yaml_file: expected a YAML file"),
-        ("publish_rates.pose:=50", "publish_rates.pose: expected 0, because firmware_logging"),
-        ("drones:=[cf9]", "drones: expected the robots that are enabled: cf1, cf2"),
+        (
+            "crazyflies_yaml_file:=/no/such.yaml",
+            "crazyflies_yaml_file: /no/such.yaml cannot be read",
+        ),
+        ("publish_rates.pose:=50", "publish_rates.pose: must be 0, got 50"),
+        ("drones:=[cf9]", "drones: must be the robots that are enabled, cf1, cf2"),
     ],
 )
 def test_a_server_that_cannot_start_says_why(tmp_path: Any, argument: str, message: str) -> None:
