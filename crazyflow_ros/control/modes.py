@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from crazyflow_ros.limits import unknown
+
 
 class Control(StrEnum):
     """Control mode: the meaning of a command of `Sim` or of the `command` topic."""
@@ -64,8 +66,8 @@ class Controller(StrEnum):
         for controller, own in _NUMBERS.items():
             if number == own:
                 return controller
-        known = ", ".join(f"{own} {controller}" for controller, own in _NUMBERS.items())
-        raise ValueError(f"unknown controller {number}, have {known}")
+        known = (f"{own} {controller}" for controller, own in _NUMBERS.items())
+        raise ValueError(unknown("controller", number, known))
 
 
 class PowerDistribution(StrEnum):

@@ -23,13 +23,15 @@ import numpy as np
 
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
+from crazyflow_ros.crazyflie.power import State
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 _LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
 _MAX_CLIENTS = 16  # of a drone
@@ -38,6 +40,7 @@ _CHECK_PERIOD = 1.0  # s of wall time between two checks for such clients
 _BURST = 64  # packets of one drone that are read before it is the others' turn
 _MAX_WAITING = 64  # snapshots whose values are still to be sent
 _MAX_DELAYED = 10_000  # packets
+_MAX_HELD = 200  # datagrams for a drone that starts, more than a program sends without an answer
 _RECEIVE_SIZE = 64  # bytes, more than any packet
 
 
@@ -56,6 +59,13 @@ class _Station:
     socket: socket.socket
     firmware: Crazyflie
     clients: dict[tuple[str, int], _Client] = field(default_factory=dict)
+    held: list[tuple[tuple[str, int], bytes]] = field(default_factory=list)
+    """Datagrams with their senders that wait until the firmware has started."""
+
+    def forget_logs(self) -> None:
+        """Forget the log blocks of all clients, which were in the memory of the firmware."""
+        for client in self.clients.values():
+            client.blocks = LogBlocks()
 
 
 class CrazyflieServer:
@@ -66,6 +76,7 @@ class CrazyflieServer:
         config: The link.
         fleet: The firmware of the drones.
         logger: Logs problems.
+        ports: Ports that are open already.
 
     Attributes:
         config: As given.
@@ -75,10 +86,17 @@ class CrazyflieServer:
     """
 
     def __init__(
-        self, physics: PhysicsThread, config: LinkConfig, fleet: Fleet, logger: Logger
+        self,
+        physics: PhysicsThread,
+        config: LinkConfig,
+        fleet: Fleet,
+        logger: Logger,
+        ports: Ports | None = None,
     ) -> None:
-        self._physics, self.config, self._fleet, self._logger = physics, config, fleet, logger
+        self._physics, self.config, self._fleet = physics, config, fleet
+        self._logger = Sometimes.of(logger)
         self.malformed = self.lost = self.skipped = 0
+        self._open_ports = {} if ports is None else ports.hand_over()
         self._stations: dict[str, _Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
@@ -156,9 +174,9 @@ class CrazyflieServer:
             self._console.append((name, text))
         self._wake()
 
-    def _note_change(self, name: str, parameter: str) -> None:
+    def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
         """Notify a drone's clients of a parameter's value, except for the one that set it."""
-        own = threading.current_thread() is self._thread
+        own = was_set and threading.current_thread() is self._thread
         with self._lock:
             self._changed[name, parameter] = self._serving if own else None
         self._wake()
@@ -213,7 +231,11 @@ class CrazyflieServer:
                 except (OSError, ValueError) as error:
                     self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
             for station in self._stations.values():
-                station.firmware.check_watchdog(snapshot.time_ns // 1_000_000)
+                station.firmware.supervision.check_watchdog(snapshot.time_ns // 1_000_000)
+                if station.held and station.firmware.power.state is not State.booting:
+                    held, station.held = station.held, []
+                    for sender, datagram in held:
+                        self._take(station, sender, datagram)
         self._selector.close()
 
     def _patience(self, next_check: float) -> float:
@@ -224,7 +246,10 @@ class CrazyflieServer:
                 return 0.0
             if self._delayed:
                 due = min(due, self._delayed[0][0])
-        if any(station.firmware.watchdog_ms is not None for station in self._stations.values()):
+        stations = self._stations.values()
+        if any(station.held for station in stations):
+            due = min(due, time.monotonic() + 0.02)
+        if any(station.firmware.supervision.watchdog_ms is not None for station in stations):
             due = min(due, time.monotonic() + 0.1)
         return max(0.0, due - time.monotonic())
 
@@ -251,15 +276,11 @@ class CrazyflieServer:
         port = next(port for port in count(self.config.port) if port not in taken)
         # crazyswarm2 derives the same number from the address.
         firmware = self._fleet.get(name, int(f"{port % 100:02}", 16))
-        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        opened.setblocking(False)
-        try:
-            opened.bind((self.config.address, port))
-        except (OSError, OverflowError) as error:
-            opened.close()
-            raise OSError(f"udp://{self.config.address}:{port}: {error}") from None
-        station = _Station(name, port, opened, firmware)
-        self._selector.register(opened, selectors.EVENT_READ, station)
+        opened = self._open_ports.pop(port, None) or OpenPort(
+            open_port(self.config.address, port), []
+        )
+        station = _Station(name, port, opened.socket, firmware, held=opened.held)
+        self._selector.register(opened.socket, selectors.EVENT_READ, station)
         return station
 
     def _receive(self, station: _Station) -> None:
@@ -275,18 +296,25 @@ class CrazyflieServer:
     def _take(self, station: _Station, sender: tuple[str, int], datagram: bytes) -> None:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
-            if datagram == NULL_PACKETS[0] and sender not in station.clients:
+            is_there = station.firmware.power.state is not State.all_off
+            if datagram == PROBE and sender not in station.clients and is_there:
                 self._pass_on(partial(self._put, station, sender, datagram))
             return
         try:
             packet = Packet.parse(datagram)
+            if station.firmware.is_early(packet):
+                if len(station.held) < _MAX_HELD:
+                    station.held.append((sender, datagram))
+                return
             client = self._client(station, sender)
             send = partial(self._send, station, sender)
             info = partial(self._info, station.name)
             time_ms = self._latest[0].time_ns // 1_000_000
             self._serving = sender
             station.firmware.receive(packet, client.blocks, info, time_ms, send)
-            if packet.port == Port.log:
+            if station.firmware.power.state is not State.on:
+                station.forget_logs()
+            if packet.port in (Port.log, Port.link):
                 self._note_blocks()
         except ValueError as error:
             self.malformed += 1

@@ -192,6 +192,15 @@ def _nothing(group: str, names: str, ctype: str = "float") -> dict[str, Variable
     return {f"{group}.{name}": Variable(ctype, lambda _: 0.0) for name in names.split()}
 
 
+def _color_deck(group: str) -> dict[str, Variable]:
+    """Return the variables of a deck with lights, which stays cool."""
+    return {
+        **_one(f"{group}.deckTemp", lambda _: _ROOM, "uint8"),
+        **_nothing(group, "throttlePct", "uint8"),
+        **_nothing(group, "ledCurR ledCurG ledCurB ledCurW", "uint16"),
+    }
+
+
 def _in_each(names: str, value: Callable[[Telemetry], np.ndarray]) -> dict[str, Variable]:
     """Return variables that the PID and Mellinger controllers both have."""
     return _vector("controller", names, value) | _vector("ctrlMel", names, value)
@@ -381,6 +390,8 @@ VARIABLES: dict[str, Variable] = {
     **_nothing("health", "motorPass batteryPass", "uint8"),  # tests for real motors
     **_nothing("health", "batterySag"),
     **_nothing("health", "motorTestCount", "uint16"),
+    **_color_deck("colorLedBot"),
+    **_color_deck("colorLedTop"),
     **_nothing("lighthouse", "bsReceive bsActive bsAvailable", "uint16"),
     **_nothing("lighthouse", "bsCalUd bsCalCon bsCalVal bsGeoVal", "uint16"),
     **_nothing("lighthouse", "status", "uint8"),

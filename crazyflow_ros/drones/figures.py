@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crazyflow_ros.drones.folders import BUILT_IN, FIGURES, AnyDrone, folder_of
-from crazyflow_ros.limits import Limit, number, read_text, shown, vector
+from crazyflow_ros.limits import Limit, number, read_text, shown, unknown, vector
 
 _MOST_BYTES = 64 * 1024
 _DRAWN = 4  # numbers of a figure for the drawing
@@ -318,7 +318,8 @@ def _figures(
     if not isinstance(table, dict):
         raise ValueError(f"{prefix[:-1]} must be a table, got {shown(table)}")
     for name in table.keys() - known.keys():
-        raise ValueError(f"unknown figure {shown(prefix + name)!r}, have {', '.join(known)}")
+        known_names = [prefix + each for each in known]
+        raise ValueError(unknown("figure", prefix + name, known_names))
     for name in known:
         if name in needed and name not in table:
             raise ValueError(f"{prefix}{name} is missing")
@@ -385,8 +386,8 @@ def _staged(
     if not isinstance(table, dict):
         raise ValueError(f"{controller} must be a table, got {shown(table)}")
     for stage in table.keys() - stages.keys():
-        known = ", ".join(f"[{controller}.{stage}]" for stage in stages)
-        raise ValueError(f"unknown figure {shown(f'{controller}.{stage}')!r}, have {known}")
+        known = [f"{controller}.{stage}" for stage in stages]
+        raise ValueError(unknown("table of figures", f"{controller}.{stage}", known))
     return {
         stage: _figures(f"{controller}.{stage}.", figures, stages[stage], set())
         for stage, figures in table.items()

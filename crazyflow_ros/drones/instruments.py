@@ -37,14 +37,16 @@ class NoiseCfg:
         for field in fields(self):
             value = getattr(self, field.name)
             if not np.min(value) >= 0.0 or (field.name != "saturation" and np.isinf(value).any()):
-                raise ValueError(f"noise: {field.name} is {value}: negative, or not finite")
+                rule = "must be finite and not negative"
+                raise ValueError(f"noise: {field.name} {rule}, got {value}")
 
     def check(self, name: str, n_axes: int) -> None:
         """Raise a ValueError that begins with `name` if a value is not for `n_axes` axes."""
         for field in fields(self):
             value = getattr(self, field.name)
             if np.size(value) not in (1, n_axes):
-                raise ValueError(f"{name}: {field.name} {value}, for {n_axes} axes")
+                numbers = f"one number or {n_axes}" if n_axes > 1 else "one number"
+                raise ValueError(f"{name}: {field.name} must be {numbers}, got {value}")
 
     def variance(self, dt: float, n_axes: int) -> np.ndarray:
         """Return the variance of the white noise at a sampling period [s], (n_axes,), in u²."""

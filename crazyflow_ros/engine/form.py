@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sim.wind import N_NUMBERS
 
 Leaves = dict[str, np.ndarray]
@@ -120,8 +121,7 @@ class Form:
             ValueError: It has no effect.
         """
         if name not in self.gains:
-            known = ", ".join(self.gains) or "none"
-            raise ValueError(f"the gain {name} has no effect here, have {known}")
+            raise ValueError(unknown("gain", name, self.gains))
         names = list(self.gains)
         start = sum(self.gains[other].size for other in names[: names.index(name)])
         return slice(start, start + self.gains[name].size)

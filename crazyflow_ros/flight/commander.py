@@ -15,7 +15,15 @@ from crazyflow_ros.flight.moving_goal import Stream, TimedPose, extended
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.pose_and_velocity import Pose, Velocity
 from crazyflow_ros.flight.setpoint import Brake, Setpoint
-from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsStop, SetGroups, Stop
+from crazyflow_ros.flight.stop_and_arm import (
+    Arm,
+    Emergency,
+    NotifySetpointsStop,
+    Recover,
+    SetGroups,
+    Stop,
+    SwitchOff,
+)
 from crazyflow_ros.flight.streamed import (
     HIGH_LEVEL,
     AltitudeHold,
@@ -26,8 +34,13 @@ from crazyflow_ros.flight.streamed import (
 )
 
 _NS = 1_000_000_000
+_ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
+_RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
 _MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
+
+
+_LAST = (Emergency, SwitchOff)  # that drones follow in any state
 
 
 @dataclass
@@ -94,6 +107,7 @@ class Commander:
         stream: The stream of poses that the drone follows; empty if it follows none.
         why: Why it crashed.
         reported: Conditions that the supervisor has reported and that still hold.
+        hit: When it last hit something in the air, in simulated time [ns], and what; or None.
         stuck_ns: Time since which the drone has stood on the floor although it should fly.
     """
 
@@ -106,6 +120,7 @@ class Commander:
         self.stream: Stream = ()
         self.why = ""
         self.reported: set[str] = set()
+        self.hit: tuple[int, str] | None = None
         self.stuck_ns: int | None = None
 
     @property
@@ -132,9 +147,9 @@ class Commander:
         if isinstance(setpoint, SetGroups):
             self.groups = setpoint.groups
             return None
-        if self.state.needs_reset and not isinstance(setpoint, Emergency):
-            why = f" ({self.why})" if self.why else ""
-            raise ValueError(f"it is {self.state}{why}: reset it first")
+        if isinstance(setpoint, Recover):
+            return self._recover(setpoint, now)
+        self._check(setpoint)
         if isinstance(setpoint, Arm):
             self.armed = setpoint.armed
             if self.armed:
@@ -144,19 +159,34 @@ class Commander:
                 return None
             if not self.order.is_streamed and self.order.plan.command is None:
                 return None
-        elif isinstance(setpoint, HIGH_LEVEL) and self.order is not None and self.order.is_streamed:
-            raise ValueError("it follows streamed setpoints: call notify_setpoints_stop first")
-        elif self.state.stands and not self.armed and not isinstance(setpoint, Stop | Emergency):
-            raise ValueError("it is not armed: call arm first")
-        start = self._start(now)
-        if self._repeats(setpoint):
-            assert self.order is not None
-            self.order.repeated_ns = now.time_ns + self.order.ahead_ns
-            return self.order.plan
-        start = replace(start, stream=self._stream(setpoint, start))
-        plan = setpoint.plan(start, self.rules.at(start.authority))
-        self._begin(Order(setpoint, start, plan))
-        self.stream = start.stream
+        before, plan = self.state, self._follow(setpoint, now)
+        if isinstance(setpoint, SwitchOff):
+            self.why = "it is switched off"
+        elif self.state is not before:
+            self.why = ""
+        return plan
+
+    def _check(self, setpoint: Setpoint) -> None:
+        """Raise ValueError if the drone cannot follow a setpoint in its present state."""
+        advice = self.rules.advice
+        if self.state.needs_reset and not isinstance(setpoint, _LAST):
+            why = f" ({self.why})" if self.why else ""
+            remedy = advice.crashed if self.state is FlightState.crashed else advice.locked
+            raise ValueError(f"it is {self.state}{why}: {remedy} first")
+        if isinstance(setpoint, HIGH_LEVEL) and self.order is not None and self.order.is_streamed:
+            raise ValueError(f"it follows streamed setpoints: {advice.streaming} first")
+        if self.state.stands and not self.armed and not isinstance(setpoint, _ALWAYS):
+            raise ValueError(f"it is not armed: {advice.disarmed} first")
+
+    def _recover(self, setpoint: Recover, now: Start) -> Plan | None:
+        """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""
+        if self.state is not FlightState.crashed:
+            return None
+        plan = setpoint.plan(now, self.rules)
+        self._begin(Order(setpoint, now, plan))
+        self.armed, self.why = self.rules.auto_arm, ""
+        self.hit = self.stuck_ns = None
+        self.reported.clear()
         return plan
 
     def stop(self, state: FlightState, why: str = "") -> None:
@@ -177,9 +207,7 @@ class Commander:
         if order is not None and time_ns >= order.deadline_ns():
             setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
             start = self._start(motion())
-            self._begin(
-                Order(setpoint, start, setpoint.plan(start, self.rules.at(start.authority)))
-            )
+            self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(start))))
             order = self.order  # None if the drone has landed
         if order is None or order.plan.course is None:
             return text
@@ -220,7 +248,7 @@ class Commander:
             setpoint = Pose(end[:3], float(end[3]))
         state = FlightState.flying if self.state is FlightState.landing else self.state
         start = replace(now, reference=self._caught(now), state=state)
-        self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(now.authority))))
+        self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(now))))
         self.stream = ()
         return True
 
@@ -229,7 +257,7 @@ class Commander:
 
         The drone falls faster than its reference then, and brakes as hard as it can.
         """
-        reference, envelope = now.reference, self.rules.at(now.authority).envelope
+        reference, envelope = now.reference, self.rules.at(now).envelope
         left = max(float(reference.pos[2]) - self.rules.rest_height, 0.0)
         fastest = -sqrt(2 * envelope.catch * left)
         if reference.vel[2] >= fastest:
@@ -244,6 +272,8 @@ class Commander:
         if self.stuck_ns is not None:
             self.stuck_ns -= time_ns
         self.stream = tuple(p._replace(time_ns=p.time_ns - time_ns) for p in self.stream)
+        if self.hit is not None:
+            self.hit = (self.hit[0] - time_ns, self.hit[1])
 
     def next_change_ns(self) -> float:
         """Return the time at which `update` has to act next; infinity if never."""
@@ -258,6 +288,20 @@ class Commander:
             change = min(change, end)
         return change
 
+    def _follow(self, setpoint: Setpoint, now: Start) -> Plan:
+        """Follow a setpoint that may be followed now."""
+        if self._repeats(setpoint):
+            assert self.order is not None
+            self.order.repeated_ns = now.time_ns + self.order.ahead_ns
+            return self.order.plan
+        start = self._start(now)
+        stream, restless = self._stream(setpoint, start), self._is_restless(setpoint, start)
+        start = replace(start, stream=stream, restless=restless)
+        plan = setpoint.plan(start, self.rules.at(start))
+        self._begin(Order(setpoint, start, plan))
+        self.stream = stream
+        return plan
+
     def _repeats(self, setpoint: Setpoint) -> bool:
         """Return whether a pose is the one to which the drone is flying already."""
         order = self.order
@@ -265,6 +309,14 @@ class Commander:
             return False
         same = type(order.setpoint) is type(setpoint)
         return same and setpoint.is_same(order.setpoint)  # type: ignore[arg-type]
+
+    def _is_restless(self, setpoint: Setpoint, start: Start) -> bool:
+        """Return whether poses jump about: programs that disagree would shake the drone."""
+        order = self.order
+        if order is None or not isinstance(setpoint, Pose | Position):
+            return False
+        since = (start.time_ns + order.ahead_ns - order.start.time_ns) * 1e-9
+        return type(order.setpoint) is type(setpoint) and since < _RESTLESS
 
     def _stream(self, setpoint: Setpoint, start: Start) -> Stream:
         """Return the stream of poses that a setpoint continues or begins."""
@@ -276,7 +328,7 @@ class Commander:
         x, y, z = np.asarray(setpoint.pos).tolist()
         before = () if self.order is None else self.stream
         new = TimedPose(start.time_ns, (x, y, z, yaw))
-        return extended(before, new, self.rules.envelope.speed)
+        return extended(before, new, self.rules.envelope)
 
     def _begin(self, order: Order) -> None:
         self.order, self.state = order, order.plan.during

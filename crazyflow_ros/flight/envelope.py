@@ -24,8 +24,8 @@ _YAW_JERK_TIME = 0.1  # s to reach the acceleration of a turn
 # would reduce the thrust that they need.
 _TURN_SHARE = 0.2
 # What a drone can do for a moment: a share of what its rotors can, and rates that it can follow.
-_UTMOST = 0.7
-_UTMOST_SPEED, _UTMOST_JERK, _UTMOST_TURN = 10.0, 60.0, 6.0  # m/s, m/s^3, rad/s
+_UTMOST, _UTMOST_TILT = 0.75, radians(35.0)
+_UTMOST_SPEED, _UTMOST_JERK, _UTMOST_TURN = 5.0, 25.0, 6.0  # m/s, m/s^3, rad/s
 _LEAST = 0.1  # share of the bounds with which a drone that can hardly fly still moves
 
 
@@ -91,10 +91,11 @@ class Envelope:
         gravity = -float(figures["gravity_vec"][2])
         most = 4 * figures["thrust_max"] / figures["mass"]
         turning = _UTMOST * _turn_acceleration(figures, gravity)
+        level = float(np.sqrt(max((_UTMOST * most) ** 2 - gravity**2, 0.0)))
         return cls(
             speed=_UTMOST_SPEED,
             climb=_UTMOST_SPEED,
-            acceleration=_UTMOST * float(np.sqrt(most**2 - gravity**2)),
+            acceleration=min(level, gravity * tan(_UTMOST_TILT)),
             lift=_UTMOST * (most - gravity),
             catch=_UTMOST * (most - gravity),
             jerk=_UTMOST_JERK,

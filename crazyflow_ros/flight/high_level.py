@@ -29,6 +29,8 @@ _MAX_JUMP = 0.5  # m, a step of the position that the slowest drone survives
 class Takeoff(StateSetpoint):
     """Rise from the floor to a height, straight up."""
 
+    title = "a take-off"
+
     height: float
     """Height of the centre of mass above the floor z = 0 [m]."""
     duration: float = 0.0
@@ -61,6 +63,8 @@ class Takeoff(StateSetpoint):
 @dataclass(frozen=True)
 class Land(StateSetpoint):
     """Descend straight down to a height, and stop the rotors there."""
+
+    title = "a landing"
 
     height: float = 0.0
     """Height of the centre of mass above the floor z = 0 [m]; at least the resting height."""
@@ -97,6 +101,8 @@ class Land(StateSetpoint):
 @dataclass(frozen=True)
 class GoTo(StateSetpoint):
     """Fly to a position within a time."""
+
+    title = "a go_to"
 
     pos: ArrayLike
     """(3,) m, world frame."""
@@ -137,6 +143,8 @@ class Spiral(StateSetpoint):
     Position, velocity and acceleration at both ends are those of a spiral, with a polynomial of
     degree 7 in between; as in the firmware, it begins and ends with a jolt.
     """
+
+    title = "a spiral"
 
     angle: float
     """rad, at most one turn, by which the drone also yaws; a negative one is flown backwards."""
@@ -183,6 +191,8 @@ class Spiral(StateSetpoint):
 class FlyTrajectory(StateSetpoint):
     """Fly an uploaded trajectory, from the drone's present position or from its own start."""
 
+    title = "a start of an uploaded trajectory"
+
     trajectory: PolynomialTrajectory
     timescale: float = 1.0
     """2 takes twice as long."""
@@ -219,8 +229,8 @@ class FlyTrajectory(StateSetpoint):
             if self.relative:
                 remedy = "relative_yaw turns it about its origin, where it has to start"
             raise ValueError(
-                f"the trajectory starts {away:.2f} m from the reference position, expected at "
-                f"most {_MAX_JUMP:g} m: {remedy}"
+                f"the trajectory starts {away:.2f} m from the reference position, more than "
+                f"{_MAX_JUMP:g} m: {remedy}"
             )
         turns = self.relative and not self.reversed
         note = ""

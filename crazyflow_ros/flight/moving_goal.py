@@ -35,10 +35,10 @@ _FASTEST_TURN = 3.0  # rad/s
 _SLOW = 0.1  # m/s, below which the direction of the velocity says little
 _STILL = 1e-3  # m/s or rad/s, below which a goal does not move
 
-_HORIZONS = (0.7, 1.0)  # s until the drone meets a goal that is near
+_HORIZONS = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # s until the drone meets the goal
 _SAMPLES = np.linspace(0.0, 1.0, 9)
-_MARGIN = 1.2  # of the envelope's speed, while the drone catches up
-_LEAST = 0.35  # of the envelope, with which the drone has to be able to catch up
+_SMOOTH = 0.5  # of the envelope's jerk: poses that are early or late make the drone sway
+_LEAST = 0.3  # of the envelope, with which the drone has to be able to catch up
 _FACTORIALS = np.array([factorial(k) for k in range(ORDER)], float)
 LONGEST = 0.5
 """Time [s] for which a course lasts at least, without another pose."""
@@ -79,13 +79,13 @@ class Motion(NamedTuple):
         return np.column_stack(found) / _FACTORIALS
 
 
-def extended(stream: Stream, new: TimedPose, speed: float) -> Stream:
+def extended(stream: Stream, new: TimedPose, envelope: Envelope) -> Stream:
     """Append a pose to a stream, or begin another stream with it.
 
     Args:
         stream: The stream so far; may be empty.
         new: The pose.
-        speed: Greatest speed of a drone [m/s]: a goal that is much faster has made a step.
+        envelope: Bounds of a drone: a goal that moves or turns much faster has made a step.
     """
     recent = [pose for pose in stream if (new.time_ns - pose.time_ns) * _NS <= _OLDEST]
     if not recent:
@@ -94,7 +94,8 @@ def extended(stream: Stream, new: TimedPose, speed: float) -> Stream:
     yaw = shortest_turn(last.pos[3], new.pos[3])
     new = new._replace(pos=(*new.pos[:3], yaw))
     way = float(np.linalg.norm(np.subtract(new.pos[:3], last.pos[:3])))
-    if way > _TOO_FAST * speed * max((new.time_ns - last.time_ns) * _NS, _SPACING):
+    turn, time = abs(yaw - last.pos[3]), max((new.time_ns - last.time_ns) * _NS, _SPACING)
+    if max(way / envelope.speed, turn / envelope.yaw_rate) > _TOO_FAST * time:
         return (new,)
     before = recent[-2].time_ns * _NS + _SPACING if len(recent) > 1 else last.time_ns * _NS
     if new.time_ns * _NS <= before:
@@ -159,17 +160,21 @@ def follow(start: Reference, stream: Stream, envelope: Envelope) -> Course | Non
     slower = _left(goal, envelope)
     if slower is None or float(np.abs(goal.vel).max()) < _STILL:
         return None
+    # In axes that move with the goal, the drone comes to rest there.
+    away = np.array(start) - (goal.pos, goal.vel, goal.acc)
+    approach = _approach(away, slower) or to_pose(Reference(*away), (0.0, 0.0, 0.0), 0.0, slower)
     lasts = max(patience(stream), LONGEST) + _LAST
+    return approach.plus(Course.of_polynomials([max(lasts, approach.end)], arc[None]))
+
+
+def _approach(away: np.ndarray, envelope: Envelope) -> Course | None:
+    """Return the smoothest way (3, 4) to rest at the origin; None if it is too far."""
     for horizon in _HORIZONS:
         piece = np.zeros((AXES, ORDER))
-        met = np.array(_at(arc, horizon))
-        piece[:, :6] = quintic(np.array(start), met, horizon).T
+        piece[:, :6] = quintic(away, np.zeros((3, AXES)), horizon).T
         if _is_within(piece, horizon, envelope):
-            return _joined(piece, arc, horizon, lasts)
-    # From far away: to rest, in axes that move with the goal.
-    relative = Reference(*(np.array(start) - (goal.pos, goal.vel, goal.acc)))
-    approach = to_pose(relative, (0.0, 0.0, 0.0), 0.0, slower)
-    return approach.plus(Course.of_polynomials([max(lasts, approach.end)], arc[None]))
+            return Course.of_polynomials([horizon], piece[None])
+    return None
 
 
 def _left(goal: Motion, envelope: Envelope) -> Envelope | None:
@@ -181,6 +186,8 @@ def _left(goal: Motion, envelope: Envelope) -> Envelope | None:
         "acceleration": level,
         "lift": abs(float(goal.acc[2])),
         "jerk": goal.turn**2 * speed,
+        "yaw_rate": abs(float(goal.vel[3])),
+        "yaw_acceleration": abs(float(goal.acc[3])),
     }
     left = vars(envelope).copy()
     for name, value in wanted.items():
@@ -191,28 +198,16 @@ def _left(goal: Motion, envelope: Envelope) -> Envelope | None:
 
 
 def _is_within(piece: np.ndarray, duration: float, envelope: Envelope) -> bool:
-    """Return whether polynomials (4, 8) stay within an envelope, but for catching up."""
+    """Return whether polynomials (4, 8) stay within an envelope."""
     times = np.broadcast_to(duration * _SAMPLES, (AXES, len(_SAMPLES)))
     _, vel, acc, jerk = evaluate(piece[:, None], times)
     return bool(
-        np.hypot(vel[0], vel[1]).max() <= _MARGIN * envelope.speed
-        and np.abs(vel[2]).max() <= _MARGIN * envelope.climb
-        and np.abs(vel[3]).max() <= _MARGIN * envelope.yaw_rate
+        np.hypot(vel[0], vel[1]).max() <= envelope.speed
+        and np.abs(vel[2]).max() <= envelope.climb
+        and np.abs(vel[3]).max() <= envelope.yaw_rate
         and np.hypot(acc[0], acc[1]).max() <= envelope.acceleration
         and np.abs(acc[2]).max() <= envelope.lift
         and np.abs(acc[3]).max() <= envelope.yaw_acceleration
-        and np.sqrt((jerk[:3] ** 2).sum(axis=0)).max() <= envelope.jerk
+        and np.sqrt((jerk[:3] ** 2).sum(axis=0)).max() <= _SMOOTH * envelope.jerk
         and np.abs(jerk[3]).max() <= envelope.yaw_jerk
     )
-
-
-def _at(polynomials: np.ndarray, time: float) -> Reference:
-    return Reference(*evaluate(polynomials, np.full(AXES, time))[:3])
-
-
-def _joined(piece: np.ndarray, arc: np.ndarray, horizon: float, lasts: float) -> Course:
-    """Return the course of a piece that meets an arc at the horizon, and stays on it."""
-    left = max(lasts - horizon, _LAST)
-    whole = Course.of_polynomials([horizon + left], arc[None])
-    rest = whole.since(np.full((AXES, 1), horizon))[:, 0]
-    return Course.of_polynomials([horizon, left], np.stack((piece, rest)))

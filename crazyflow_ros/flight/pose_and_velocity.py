@@ -26,12 +26,15 @@ from crazyflow_ros.flight.setpoint import (
 LAPSE_MARGIN = 0.1
 """Time [s] for which a course at a velocity continues after it has lapsed."""
 _TAKEOFF_TOLERANCE = 0.01  # m below the height of a takeoff, at which it is complete
+_GENTLE = 0.3  # of the jerk, with which a drone flies to places that replace one another
 _ABOVE = 0.01  # m and m/s, horizontally, within which a drone is above its goal
 
 
 @dataclass(frozen=True)
 class Pose(StateSetpoint):
     """Fly to a position and heading, and stay there. A drone on the floor takes off first."""
+
+    title = "a pose"
 
     pos: ArrayLike
     """(3,) m, world frame. The drone lands if it is on the floor."""
@@ -67,6 +70,8 @@ class Pose(StateSetpoint):
             following = follow(reference, start.stream, envelope)
             if following is not None:
                 return Plan(following, timeout=patience(start.stream))
+        if start.restless:
+            envelope = replace(envelope, jerk=_GENTLE * envelope.jerk)
         lands = z < rules.rest_height + TOUCHDOWN
         # A drone that is already above its goal continues to descend when the pose is repeated.
         above = not start.state.stands and _is_above(reference, x, y)
@@ -88,6 +93,8 @@ class Pose(StateSetpoint):
 @dataclass(frozen=True)
 class Goal(StateSetpoint):
     """Fly to a place at the present height, or from the floor at `Rules.takeoff_height`."""
+
+    title = "a goal pose"
 
     place: ArrayLike
     """(2,) x and y, world frame, m."""
@@ -114,6 +121,8 @@ class Velocity(StateSetpoint):
 
     A drone on the floor takes off to `Rules.takeoff_height`; one that descends to the floor lands.
     """
+
+    title = "a velocity"
 
     vel: ArrayLike
     """(3,) m/s in the heading frame: x ahead, y left, z up. It turns with the heading."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,18 +10,26 @@ import numpy as np
 from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import AXES, Reference
 from crazyflow_ros.flight.plan import FlightState, Start
+from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.scene.frames import yaw
 
 RATE = 10
 """Checks per simulated second."""
 
-_ON_ITS_SIDE = 0.5  # cosine of the tilt: 60 degrees
-_TOUCHES = 0.05  # minimum force of a contact, as a share of the weight
 _IN_THE_AIR = 0.05  # m above the resting height
-_SLOW = 0.05  # m/s
-_TOUCHED = "touched"  # condition: it touched something since the last check
+_TOUCHED = "touched "  # prefix of a condition: it touched this since the last check
+_HIT = "hit"
 _HELD = "held"  # condition: it has stood on the floor for a while although it should fly
+_CAUSES_NS = 3_000_000_000  # from a hit to a crash that it explains: a fall from a great height
 _STUCK = 2.0  # s for which a drone that should fly may stay on the floor
+
+
+Neighbour = Callable[[int], str]
+"""Takes the row of a drone that touches something, and returns the name of what it touches."""
+
+
+def _unknown(_: int) -> str:
+    return "something"
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class FlightEvent:
     """Simulation time."""
     drone: str
     kind: str
-    """crashed, upside down, hit, off course, battery empty or no setpoint."""
+    """crashed, upside down, hit, off course, battery empty, no setpoint or refused."""
     text: str
     """The event in words, and what to do."""
 
@@ -64,7 +72,9 @@ class Observation:
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
         authority = 1.0 if self.authority is None else float(self.authority[i])
-        return Start(self.time_ns, Reference(pos, vel, np.zeros(AXES)), authority=authority)
+        upright = bool(uprightness(self.quat[i]) >= TUMBLED)
+        motion = Reference(pos, vel, np.zeros(AXES))
+        return Start(self.time_ns, motion, authority=authority, upright=upright)
 
 
 class Supervisor:
@@ -75,11 +85,10 @@ class Supervisor:
 
     Args:
         weight: Weight of a drone [N].
-        reset: Name of the service that resets a drone, with a placeholder for the drone's name.
     """
 
-    def __init__(self, weight: float, reset: str = "{}/reset") -> None:
-        self._weight, self._reset = weight, reset
+    def __init__(self, weight: float) -> None:
+        self._weight = weight
 
     def note_contacts(
         self,
@@ -87,6 +96,7 @@ class Supervisor:
         names: Sequence[str],
         pos: np.ndarray,
         commanders: dict[str, Commander],
+        neighbour: Neighbour = _unknown,
     ) -> None:
         """Record drones that touch something in the air.
 
@@ -97,16 +107,23 @@ class Supervisor:
             names: Names of the drones.
             pos: (M, 3) their positions after these ticks [m].
             commanders: Commanders by name.
+            neighbour: Names what a drone touches; called for those that touched nothing before.
         """
-        for i in np.flatnonzero(impact > _TOUCHES * self._weight).tolist():
+        for i in np.flatnonzero(impact > TOUCHES * self._weight).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
                 continue
-            if pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR:
-                commander.reported.add(_TOUCHED)
+            in_the_air = pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR
+            if in_the_air and not _touched(commander):
+                is_told = _HIT in commander.reported
+                commander.reported.add(_TOUCHED + ("" if is_told else neighbour(i)))
 
     def check(
-        self, observed: Observation, commanders: dict[str, Commander], lag: float = 0.0
+        self,
+        observed: Observation,
+        commanders: dict[str, Commander],
+        lag: float = 0.0,
+        neighbour: Neighbour = _unknown,
     ) -> list[FlightEvent]:
         """Return the new events. Stop the rotors of crashed drones.
 
@@ -114,9 +131,10 @@ class Supervisor:
             observed: All drones.
             commanders: Commanders by name.
             lag: Time by which drones follow a moving setpoint late [s].
+            neighbour: See `note_contacts`.
         """
         events = []
-        upright = 1 - 2 * (observed.quat[:, 0] ** 2 + observed.quat[:, 1] ** 2)
+        upright = uprightness(observed.quat)
         touching = self._touching(observed.contact)
         for i, name in enumerate(observed.names):
             commander = commanders.get(name)
@@ -124,16 +142,17 @@ class Supervisor:
                 continue
             height = observed.pos[i, 2] - commander.rules.rest_height
             stands = bool(touching[i]) and height < _IN_THE_AIR
-            stands &= bool(np.abs(observed.vel[i]).max() < _SLOW)
+            stands &= bool(np.abs(observed.vel[i]).max() < SLOW)
             stuck = _stuck_for(commander, observed.time_ns, stands)
             if _is_new(commander, _HELD, stuck >= _STUCK / 2):
                 # With the heading and the place that the floor has kept, it may lift off.
                 commander.restart(observed.start(i))
             if why := _why_crashed(float(upright[i]), bool(touching[i]), height, stuck):
                 where = _place(observed.pos[i])
+                why += _after_a_hit(commander, observed.time_ns)
                 commander.stop(FlightState.crashed, why)
-                reset = self._reset.format(name)
-                text = f"crashed at {where}: {why}; rotors stopped, call {reset}"
+                call = commander.rules.advice.call.format(name)
+                text = f"crashed at {where}: {why}; rotors stopped, {call}"
                 events.append(FlightEvent(observed.time_ns, name, "crashed", text))
                 continue
             turned = commander.order.plan.bounded and bool(upright[i] < 0)
@@ -143,23 +162,27 @@ class Supervisor:
             if not stands and commander.restart_if_lost(observed.start(i), lag):
                 text = f"off course at {_place(observed.pos[i])}: the course restarts from there"
                 events.append(FlightEvent(observed.time_ns, name, "off course", text))
-            hits = bool(touching[i] and height > _IN_THE_AIR) or _TOUCHED in commander.reported
-            commander.reported.discard(_TOUCHED)
-            if _is_new(commander, "hit", hits):
-                text = f"hit something at {_place(observed.pos[i])}, and flies on"
+            touched = _touched(commander)
+            hits = bool(touching[i] and height > _IN_THE_AIR) or bool(touched)
+            commander.reported.discard(touched)
+            if _is_new(commander, _HIT, hits):
+                what = touched.removeprefix(_TOUCHED) or neighbour(i)
+                commander.hit = (observed.time_ns, what)
+                text = f"hit {what} at {_place(observed.pos[i])}, and flies on"
                 events.append(FlightEvent(observed.time_ns, name, "hit", text))
             if observed.battery is not None:
                 volts = float(observed.battery[i, 0])
                 if _is_new(commander, "battery empty", volts < commander.rules.empty_voltage):
+                    then = commander.rules.advice.empty
                     text = (
-                        f"battery empty ({volts:.2f} V): land before the drone falls, then reset it"
+                        f"battery empty ({volts:.2f} V): land before the drone falls, then {then}"
                     )
                     events.append(FlightEvent(observed.time_ns, name, "battery empty", text))
         return events
 
     def _touching(self, contact: np.ndarray) -> np.ndarray:
         """Return (M,) which drones touch something."""
-        touching: np.ndarray = np.abs(contact[:, :3]).max(axis=1) > _TOUCHES * self._weight
+        touching: np.ndarray = np.abs(contact[:, :3]).max(axis=1) > TOUCHES * self._weight
         return touching
 
 
@@ -167,9 +190,22 @@ def _why_crashed(upright: float, touches: bool, height: float, stuck: float) -> 
     """Return why a drone has crashed, or an empty string."""
     if upright < 0 and touches:  # in the air, most controllers right themselves
         return "upside down"
-    if upright < _ON_ITS_SIDE and touches and height < _IN_THE_AIR:
+    if upright < TUMBLED and touches and height < _IN_THE_AIR:
         return "it fell on its side"
     return "it cannot lift off" if stuck >= _STUCK else ""
+
+
+def _touched(commander: Commander) -> str:
+    """Return the condition that the drone touched something; empty if it does not hold."""
+    return next((kind for kind in commander.reported if kind.startswith(_TOUCHED)), "")
+
+
+def _after_a_hit(commander: Commander, time_ns: int) -> str:
+    """Return what a drone hit that crashes, in words; empty if it hit nothing."""
+    touched = _touched(commander).removeprefix(_TOUCHED)
+    if not touched and commander.hit is not None and time_ns - commander.hit[0] <= _CAUSES_NS:
+        touched = commander.hit[1]
+    return f", after it hit {touched}" if touched else ""
 
 
 def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:

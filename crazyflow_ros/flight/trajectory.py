@@ -25,6 +25,8 @@ class Trajectory(StateSetpoint):
     Between two points, position and yaw are polynomials of degree 5.
     """
 
+    title = "a trajectory"
+
     times_ns: ArrayLike
     """(K,) ns since the trajectory's start, increasing. Before the first one, the drone flies
     there."""

@@ -83,9 +83,10 @@ class Checkpoint:
         config, names = self.about.get("config"), self.about.get("names")
         freq = config.get("freq") if isinstance(config, dict) else None
         if type(freq) is not int or not 0 < freq <= 1_000_000:
-            raise ValueError(f"config: expected values by name, with a freq, got {shown(config)}")
+            rule = "must have a 'freq' from 1 to 1000000"
+            raise ValueError(f"'config' {rule}, got {shown(config)}")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"names: expected those of the drones, got {shown(names)}")
+            raise ValueError(f"'names' must be a list of strings, got {shown(names)}")
         return freq
 
     def check(
@@ -111,7 +112,8 @@ class Checkpoint:
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):
                 kept = f"{shown(name)}={shown(theirs.get(name))}"
-                raise ValueError(f"the checkpoint is of {kept}, this is {ours.get(name)}")
+                here = ours.get(name)
+                raise ValueError(f"the checkpoint has {kept}, this simulation has {here}")
         if tuple(self.about["names"]) != names:
             raise ValueError(
                 f"the checkpoint is of the drones {shown(', '.join(self.about['names']))}, "
@@ -141,7 +143,8 @@ class Checkpoint:
                 raise ValueError(f"{name} of the checkpoint holds {array[where]}")
         lost, tick = self.arrays["lost"], self.about["tick"]
         if not ((lost >= _NEVER) & (lost <= tick)).all():
-            raise ValueError(f"lost of the checkpoint holds {shown(lost)}, it is of tick {tick}")
+            rule = f"must not be after the checkpoint's tick, {tick}"
+            raise ValueError(f"'lost' {rule}, got {shown(lost)}")
 
 
 def _opened(path: str | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:

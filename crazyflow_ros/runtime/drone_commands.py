@@ -24,6 +24,8 @@ from crazyflow_ros.flight import (
     Start,
     Supervisor,
 )
+from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commander
 from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
@@ -50,8 +52,10 @@ class DroneCommands:
         control: Control mode of the commands.
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
             its multiples; how often `take` is called in between depends on the callers.
-        health: Logs failed callbacks, and drones that fell.
+        health: Logs failed callbacks, drones that fell, and doubtful setpoints.
         authority: Returns the share (M,) of their spare thrust that drones have, see `Authority`.
+        neighbour: Takes a state and the row of a drone that touches something, and names it.
+        surroundings: Returns the obstacles of the world.
     """
 
     def __init__(
@@ -61,9 +65,11 @@ class DroneCommands:
         period: int,
         health: Health,
         authority: Callable[[Snapshot], np.ndarray],
+        neighbour: Callable[[Snapshot, int], str],
+        surroundings: Callable[[], Surroundings],
     ) -> None:
-        self._rules, self._period, self._health = rules, period, health
-        self._authority = authority
+        self.rules, self._period, self._health = rules, period, health
+        self._authority, self._neighbour, self._surroundings = authority, neighbour, surroundings
         self._supervisor = Supervisor(rules.weight)
         self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
@@ -149,7 +155,7 @@ class DroneCommands:
             self._posted.clear()
         self.clear(list(self._commanders))
         for name, values in orders.items():
-            self._commanders[name] = to_commander(values, self._rules)
+            self._commanders[name] = to_commander(values, self.rules)
             if values["moving"]:
                 self._courses.add(name)
         self.changes_ns = 0
@@ -188,7 +194,7 @@ class DroneCommands:
         """
         if not self._courses.names:
             return [], NO_COMMANDS
-        return self._courses.commands(times_ns, self._rules.drag)
+        return self._courses.commands(times_ns, self.rules.drag)
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""
@@ -200,7 +206,9 @@ class DroneCommands:
             self._felt = np.maximum(self._felt, now.impact) if same else now.impact
             if now.tick % self._period == 0:
                 impact = np.maximum(self._felt, np.abs(now.contact[:, :3]).max(axis=1))
-                self._supervisor.note_contacts(impact, now.names, now.pos, self._commanders)
+                neighbour = partial(self._neighbour, now)
+                contacts = (impact, now.names, now.pos)
+                self._supervisor.note_contacts(*contacts, self._commanders, neighbour)
                 self._felt = np.zeros(len(now.names))
 
     def take_failed(self) -> dict[str, str]:
@@ -230,7 +238,9 @@ class DroneCommands:
         """
         if all(commander.order is None for commander in self._commanders.values()):
             return
-        events = self._supervisor.check(self._sight(now), self._commanders, controller.lag)
+        neighbour = partial(self._neighbour, now)
+        sight = self._sight(now)
+        events = self._supervisor.check(sight, self._commanders, controller.lag, neighbour)
         for event in events:
             self._announce(event)
             self._follow(event.drone)
@@ -244,7 +254,7 @@ class DroneCommands:
 
     def _commander(self, name: str) -> Commander:
         if name not in self._commanders:
-            self._commanders[name] = Commander(self._rules)
+            self._commanders[name] = Commander(self.rules)
         return self._commanders[name]
 
     def _put_into_force(
@@ -253,7 +263,7 @@ class DroneCommands:
         try:
             plan = self._commander(name).command(setpoint, sight.start(now.names.index(name)))
         except ValueError as error:
-            self._health.warn(f"{name} ignores a {type(setpoint).__name__.lower()}: {error}")
+            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
         except Exception as error:  # of this drone alone
             self._fail(name, error)
         else:
@@ -265,9 +275,17 @@ class DroneCommands:
         """Report that a setpoint has taken effect."""
         if plan is not None:
             self._follow(name)
+            self._health.call("check of a setpoint", self._doubt, name)
         for callback in self.callbacks:
             self._health.call("command callback", callback, name, setpoint, now.tick)
         self._show_states()
+
+    def _doubt(self, name: str) -> None:
+        """Warn if the setpoint that a drone follows now is doubtful."""
+        order = self._commanders[name].order
+        if order is not None:
+            for doubt in doubts(order, self.rules, self._surroundings()):
+                self._health.warn(f"{name}: {doubt}")
 
     def _follow(self, name: str) -> None:
         """Look at a commander in the next `take`."""
@@ -309,7 +327,7 @@ class DroneCommands:
             else:
                 change = min(change, self._courses.put(name, order, time_ns))
                 if change == inf:
-                    constant[name] = self._courses.command(name, time_ns, self._rules.drag)
+                    constant[name] = self._courses.command(name, time_ns, self.rules.drag)
             if change == inf:
                 self._courses.drop(name)
             changes = min(changes, change)

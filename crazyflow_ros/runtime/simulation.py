@@ -23,6 +23,8 @@ from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.flight.supervisor import RATE
+from crazyflow_ros.flight.surroundings import Surroundings
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import DroneCommands
@@ -48,6 +50,7 @@ class Simulation:
         mirror: The MuJoCo side, written before each event.
         source: Provides the commands from outside, instead of `commands`.
         health: Logs failures.
+        surroundings: Returns the obstacles of the world.
 
     Attributes:
         mirror: As given.
@@ -68,6 +71,7 @@ class Simulation:
         mirror: Mirror,
         source: CommandSource | None,
         health: Health,
+        surroundings: Callable[[], Surroundings],
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
         self._source, self._mass = source, load_drone(config.drone_model)["mass"]
@@ -82,7 +86,8 @@ class Simulation:
         rules = Rules.of(config.drone_model, config.flight)
         self._authority = Authority(config.drone_model)
         self.commands = DroneCommands(
-            rules, self.control, self.control_period, health, self._spare_thrust
+            *(rules, self.control, self.control_period, health),
+            *(self._spare_thrust, self._neighbour, surroundings),
         )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
@@ -106,6 +111,13 @@ class Simulation:
     def wind(self) -> Wind:
         """The present wind."""
         return self._engine.wind
+
+    def _neighbour(self, state: Snapshot, row: int) -> str:
+        """Name what a drone touches in a state of the present drones."""
+        if state.names != self.mirror.names:  # drones have just come or gone
+            return "something"
+        drones = self._config.drone_collisions
+        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
     def next_event(self) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""
@@ -287,7 +299,7 @@ class Simulation:
         known = self.snapshot.names if known is None else known
         for name in names:
             if name not in known:
-                raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
+                raise ValueError(unknown("drone", name, known))
         return tuple(dict.fromkeys(names))
 
     def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, crazyflies
+from crazyflie_helpers import Crazyflies, crazyflies, until
 
 from crazyflow_ros.estimation import Positioning
+from crazyflow_ros.runtime import DroneState
+from crazyflow_ros.scene.frames import yaw
 
 pytest.importorskip("cflib", reason="cflib is not installed")
 
@@ -110,13 +111,6 @@ def scf(served: Crazyflies, tmp_path: Path) -> Iterator[SyncCrazyflie]:
         yield scf
 
 
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {T} s"
-        time.sleep(0.02)
-
-
 def logged(scf: SyncCrazyflie, *names: str) -> dict[str, float]:
     block = LogConfig("one", 10)
     for name in names:
@@ -184,3 +178,22 @@ def test_a_drone_believes_positions_from_outside(
 def test_other_estimators_are_refused(served: Crazyflies, scf: SyncCrazyflie) -> None:
     scf.cf.param.set_value("stabilizer.estimator", 1)
     until(lambda: any("must be 2 (Kalman), got 1" in line for line in served.log), "refused")
+
+
+def test_a_restarted_estimator_begins_where_the_drone_is(
+    served: Crazyflies, scf: SyncCrazyflie
+) -> None:
+    """Whatever it believed before; so do the parameters with its initial position."""
+    half = 0.4  # of the heading
+    there = DroneState(pos=(1.2, -0.7, 0.02), quat=(0.0, 0.0, np.sin(half), np.cos(half)))
+    served.physics.set_drone_states({"cf0": there}).result(T)
+    scf.cf.param.set_value("kalman.initialX", -3.0)
+    scf.cf.param.set_value("kalman.resetEstimation", 1)
+    until(lambda: served.physics.snapshot.believed.pos[0, 0] < -2.0, "a wrong belief")
+    served.physics.restart("cf0").result(T)
+    believed = served.physics.snapshot.believed
+    np.testing.assert_allclose(believed.pos[0, :2], (1.2, -0.7), atol=0.01)
+    assert float(yaw(believed.quat[0])) == pytest.approx(2 * half, abs=0.01)
+    names = [f"kalman.initial{name}" for name in ("X", "Y", "Yaw")]
+    expected = pytest.approx([1.2, -0.7, 2 * half], abs=0.01)
+    until(lambda: [float(scf.cf.param.get_value(n)) for n in names] == expected, "parameters")

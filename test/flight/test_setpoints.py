@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from inspect import isabstract
 
 import numpy as np
 import pytest
@@ -366,7 +367,7 @@ def test_what_stops_rotors_is_good_in_all_control_modes(setpoint: Setpoint) -> N
 
 
 def test_what_stops_rotors_in_the_air_says_so() -> None:
-    falls, locked = "stops its rotors 1.50 m above the floor", "is locked until it is reset"
+    falls, locked = "stops its rotors 1.50 m above the floor", "is locked until you reset it"
     start = airborne((0.0, 0.0, 1.5 + RULES.rest_height), 0.0)
     stands = replace(start, state=FlightState.landed)
     for setpoint in (Arm(False), Stop()):
@@ -396,3 +397,21 @@ def test_raw_commands_are_checked_against_the_control_mode() -> None:
         Raw(np.zeros(16)).check(Control.state)
     with pytest.raises(ValueError, match="nan at index"):
         Raw([1, 2, np.nan, 3]).check(Control.attitude)
+
+
+def kinds(kind: type[Setpoint] = Setpoint) -> Iterator[type[Setpoint]]:
+    """All setpoints of this package that drones can follow."""
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("crazyflow_ros.") and not isabstract(below):
+            yield below
+        yield from kinds(below)
+
+
+@pytest.mark.parametrize("kind", sorted(set(kinds()), key=str), ids=lambda kind: kind.__name__)
+def test_messages_name_setpoints_as_people_do(kind: type[Setpoint]) -> None:
+    article, _, name = kind.title.partition(" ")
+    vowel = name[0] in "aeiou"
+    assert article in ({"an", "the"} if vowel else {"a", "the"})
+    assert kind.title != Setpoint.title
+    is_compound = not kind.__name__[1:].islower()  # as AttitudeThrust
+    assert not is_compound or kind.__name__.lower() not in name

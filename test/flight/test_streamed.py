@@ -264,7 +264,7 @@ def test_rates_are_followed_as_in_the_firmware(controller: str, rate: float) -> 
 def test_rates_need_rotors() -> None:
     physics = PhysicsThread(SimulationConfig(start_paused=True, dynamics="so_rpy"), NAMES)
     rolls = AttitudeThrust(1.0, 0.0, 0.0, 0.3, roll_is_rate=True)
-    with pytest.raises(ValueError, match="dynamics=first_principles, the drones have so_rpy"):
+    with pytest.raises(ValueError, match="need dynamics first_principles, got so_rpy"):
         physics.fly({"cf0": rolls})
 
 

@@ -39,7 +39,10 @@ FREQ = 500
 SOON = 200_000_000  # ns
 NAMES = ("cf0", "cf1")
 WALL = """<mujoco><worldbody><geom type="plane" size="0 0 1"/>
-<geom type="box" pos="2 0 1" size="0.2 3 1"/></worldbody></mujoco>"""
+<geom name="wall" type="box" pos="2 0 1" size="0.2 3 1"/>
+<geom type="cylinder" pos="-2 -3 1" size="0.2 1"/>
+<body name="tower" pos="0 3 1"><geom name="bricks" type="box" size="0.2 0.2 1"/></body>
+</worldbody></mujoco>"""
 ROLLED = {angle: (np.sin(angle / 2), 0.0, 0.0, np.cos(angle / 2)) for angle in (np.pi, np.pi / 2)}
 
 
@@ -72,7 +75,12 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Physi
     scene = tmp_path_factory.mktemp("supervisor") / "wall.xml"
     scene.write_text(WALL)
     config = SimulationConfig(
-        scene=str(scene), real_time_factor=0.0, start_paused=True, battery=True, true_mass=True
+        scene=str(scene),
+        real_time_factor=0.0,
+        start_paused=True,
+        battery=True,
+        true_mass=True,
+        drone_collisions=True,
     )
     physics, watch = PhysicsThread(config, NAMES), Watch()
     physics.on_flight_event(watch.events.append)
@@ -115,7 +123,7 @@ def put(physics: PhysicsThread, **state: object) -> None:
 
 def assert_crashed(physics: PhysicsThread, watch: Watch, why: str, since: int) -> None:
     event = watch.only("crashed")
-    assert f": {why}; rotors stopped, call cf0/reset" in event.text
+    assert f": {why}; rotors stopped, reset cf0" in event.text
     assert 0 <= event.time_ns - since <= SOON
     assert physics.flight_states == {"cf0": "crashed", "cf1": "flying"}
     lies = physics.step(FREQ).result(T)
@@ -192,7 +200,43 @@ def test_a_drone_that_hits_a_wall(physics: PhysicsThread, watch: Watch, speed: f
             break
     event = watch.only("hit")  # at the faster speed it may fall over afterwards
     assert 0 <= event.time_ns - watch.first(2.0, touching=True) <= SOON
-    assert "hit something at (1.7" in event.text
+    assert "hit wall at (1.7" in event.text
+
+
+@pytest.mark.parametrize(
+    ("start", "way", "name"),
+    [
+        ((-1.7, -2.6, 1.0), (-1.0, 0.0), None),  # past the cylinder
+        ((-1.7, -3.0, 1.0), (-1.0, 0.0), "a cylinder"),
+        ((0.0, 2.7, 1.2), (0.0, 1.0), "tower"),
+        ((0.1, 2.7, 1.2), (0.0, 1.0), "tower"),
+    ],
+)
+def test_what_was_hit_is_named(
+    physics: PhysicsThread,
+    watch: Watch,
+    start: tuple[float, ...],
+    way: tuple[float, float],
+    name: str | None,
+) -> None:
+    """By the name of a shape of the scene, or that of the object that it is part of."""
+    put(physics, pos=start, vel=(*way, 0.0))
+    physics.step(FREQ // 4).result(T)
+    hits = [event.text for event in watch.events if event.kind == "hit"]
+    assert [text.partition(" at ")[0] for text in hits] == ([f"hit {name}"] if name else [])
+
+
+def test_drones_are_hit_by_name(physics: PhysicsThread, watch: Watch) -> None:
+    """And a crash says what it came from."""
+    other = physics.snapshot.pos[1]
+    put(physics, pos=other - (0.2, 0.0, 0.0), vel=(2.0, 0.0, 0.0))
+    physics.step(FREQ // 5).result(T)
+    hits = {event.drone: event.text for event in watch.events if event.kind == "hit"}
+    assert hits["cf0"].startswith("hit cf1 at") and hits["cf1"].startswith("hit cf0 at")
+    put(physics, pos=(0.0, -1.0, 0.02), quat=ROLLED[np.pi], vel=(0.0, 0.0, 0.0))
+    physics.step(FREQ // 5).result(T)
+    (crash,) = [event.text for event in watch.events if event.kind == "crashed"]
+    assert ": upside down, after it hit cf1; rotors stopped" in crash
 
 
 @pytest.mark.parametrize("tick", range(5))
@@ -310,7 +354,7 @@ def test_a_drone_upside_down_has_crashed_only_when_it_touches(touches: bool) -> 
 
 def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:
     rules = Rules.of("cf2x_L250", FlightConfig())
-    commander, supervisor = Commander(rules), Supervisor(0.3, "/sim/{}/reset")
+    commander, supervisor = Commander(rules), Supervisor(0.3)
     kinds: list[str] = []
     for tick, (touches, volts) in enumerate(
         [(0, 3.8), (1, 3.8), (1, 3.8), (0, 2.9), (0, 2.9), (1, 3.1), (1, 2.9), (0, 2.9)]

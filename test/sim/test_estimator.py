@@ -116,7 +116,7 @@ def test_a_reset_restores_the_estimate_but_not_the_random_numbers(flow: Sim) -> 
 
 
 def test_unknown_estimators_and_positions_without_one_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown estimator 'ukf', have none, kalman"):
+    with pytest.raises(ValueError, match=r"there is no estimator 'ukf', only none, kalman"):
         Sim(estimator="ukf")
     with pytest.raises(ValueError, match=r"positioning needs estimator=kalman, got none"):
         Sim(positioning=NOTHING)

@@ -39,7 +39,7 @@ def test_stages_are_found_by_name() -> None:
     assert names(insert_after(pipeline, "ActionDelay", c)) == ("a", "b", "ActionDelay", "c")
     assert replace(pipeline, "a", c) == (c, *pipeline[1:])
     assert remove(pipeline, "b") == (a, pipeline[2])
-    with pytest.raises(ValueError, match="no stages are called 'd', have"):
+    with pytest.raises(ValueError, match="there is no stage 'd', only"):
         remove(pipeline, "d")
     with pytest.raises(ValueError, match="2 stages are called 'a'"):
         remove((a, a), "a")

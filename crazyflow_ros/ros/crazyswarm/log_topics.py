@@ -1,4 +1,4 @@
-"""Logging of the drones: <drone>/pose, scan, odom and status, and topics with chosen variables.
+"""Logging of the drones: <drone>/pose, scan, odom, status, imu, and topics with chosen variables.
 
 Messages are sent at exact multiples of their periods. Poses are the drones' own estimates, or the
 true poses if they have no estimators. All reference frames coincide with the world.
@@ -21,7 +21,7 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import LaserScan
+from sensor_msgs.msg import Imu, LaserScan
 
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
@@ -85,6 +85,19 @@ def _scan(drone: str, frame: str) -> LaserScan:
     return message
 
 
+def _imu(drone: str, frame: str) -> Imu:
+    """Return a message without an orientation, which an IMU does not measure (REP 145)."""
+    del frame
+    message = Imu()
+    message.header.frame_id = drone
+    message.orientation_covariance[0] = -1.0
+    return message
+
+
+def _readings(snapshot: Snapshot, _: Distances) -> list[np.ndarray]:
+    return [snapshot.ang_vel, snapshot.specific_force]
+
+
 def _ranges(_: Snapshot, distances: Distances) -> list[np.ndarray]:
     ranges = distances()[:, _AROUND]
     return [np.where(ranges > _FARTHEST, np.inf, ranges)]
@@ -133,9 +146,14 @@ _KINDS = {
             [f"twist.covariance.{7 * i}" for i in range(3)],
         ],
     ),
+    "imu": Kind(
+        _imu,
+        _readings,
+        [below("angular_velocity", XYZ), below("linear_acceleration", XYZ)],
+    ),
     "scan": Kind(_scan, _ranges, floats=[[f"ranges.{i}" for i in range(len(_AROUND))]]),
 }
-_TYPES = {"pose": PoseStamped, "odom": Odometry, "scan": LaserScan, "status": Status}
+_TYPES = {"pose": PoseStamped, "odom": Odometry, "scan": LaserScan, "status": Status, "imu": Imu}
 
 
 @dataclass(frozen=True)
@@ -193,7 +211,7 @@ class LogTopics:
     """Publishes the logged values of the drones, in the physics thread."""
 
     def __init__(self, simulator: CrazyflieServer) -> None:
-        self._simulator, self._logger = simulator, simulator.get_logger()
+        self._simulator, self._logger = simulator, simulator.log
         self._listeners, self._swarm = simulator.listeners, simulator.swarm
         self._blocks: dict[tuple[str, str], Block] = {}
         self._in_order = threading.Lock()  # guards the three below

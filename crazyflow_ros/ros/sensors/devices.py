@@ -248,7 +248,7 @@ def _along(direction: Sequence[float]) -> np.ndarray:
 def _number(value: Any, name: str) -> float:
     """Convert a value from YAML to a number; YAML reads 1e-6, without a point, as text."""
     if type(value) not in (int, float, str):
-        raise TypeError(f"{name}: expected float, got {value!r}")
+        raise TypeError(f"{name}: expected a number, got {value!r}")
     try:
         number = float(value)
     except (ValueError, OverflowError):

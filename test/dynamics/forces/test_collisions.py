@@ -453,7 +453,7 @@ def test_nothing_thin_slips_in_between_the_spheres() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["ball"], [[1.0]], [[0.0] * 3]), "unknown shape 'ball'"),
+        ((["ball"], [[1.0]], [[0.0] * 3]), "there is no shape 'ball'"),
         ((["box"], [[1.0, 1, 0]], [[0.0] * 3]), "sizes of a box must be positive"),
         ((["sphere"], [[1.0]], [[0.0] * 2]), "pos of 1 obstacles"),
         ((["sphere"], [[1.0]], [[np.nan] * 3]), "pos of an obstacle is not finite"),

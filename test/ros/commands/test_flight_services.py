@@ -267,9 +267,21 @@ def test_goals_of_rviz_keep_the_height(pilot: Pilot) -> None:
 
 def test_a_publisher_of_the_wrong_type_is_named(pilot: Pilot, simulator: SimulatorProcess) -> None:
     publisher = pilot.client.node.create_publisher(Twist, "cf1/cmd_pose", 1)
-    simulator.wait_for("publishes geometry_msgs/msg/Twist, which has no subscriber; expected")
+    simulator.wait_for("publishes geometry_msgs/msg/Twist, which nobody receives; the topic takes")
     assert "/cf1/cmd_pose: " in simulator.log
     pilot.client.node.destroy_publisher(publisher)
+
+
+def test_misspelt_topics_and_services_are_named(pilot: Pilot, simulator: SimulatorProcess) -> None:
+    node = pilot.client.node
+    publisher = node.create_publisher(PoseStamped, "crazyflow/cf1/cmd_pose", 1)
+    client = node.create_client(Takeoff, "cf1/take_off")
+    simulator.wait_for("nobody listens on /crazyflow/cf1/cmd_pose, where")
+    simulator.wait_for("there is no service /cf1/take_off, which")
+    assert "did you mean /cf1/cmd_pose?" in simulator.log
+    assert "did you mean /cf1/takeoff?" in simulator.log
+    node.destroy_publisher(publisher)
+    node.destroy_client(client)
 
 
 def test_a_drone_that_fell_says_so(pilot: Pilot, simulator: SimulatorProcess) -> None:
