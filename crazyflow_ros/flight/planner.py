@@ -80,7 +80,7 @@ def to_rest_at(
         box = np.stack((start.pos, end.pos, there.pos), axis=1)[:3]
         if _excess(found, duration, envelope) <= 1 and not _leaves(found, duration, box):
             return Course.of_polynomials([duration], found[None])
-    swift = to_pose(start, pos, yaw, envelope)
+    swift = to_pose(start, end.pos[:3].tolist(), yaw, envelope)
     if swift.end >= duration:
         return swift
     rest = Reference.at_rest(np.zeros(3), 0.0)

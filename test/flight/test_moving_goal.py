@@ -180,9 +180,7 @@ def test_a_jump_begins_another_stream() -> None:
     envelope = Rules.of(DRONE, FlightConfig()).envelope
     stream = extended((), TimedPose(0, (0.0, 0.0, 1.0, 0.0)), envelope)
     for k in range(1, 6):
-        stream = extended(
-            stream, TimedPose(k * SECOND // 20, (0.02 * k, 0.0, 1.0, 0.0)), envelope
-        )
+        stream = extended(stream, TimedPose(k * SECOND // 20, (0.02 * k, 0.0, 1.0, 0.0)), envelope)
     assert len(stream) == 6
     assert motion_of(stream).vel == pytest.approx([0.4, 0, 0, 0], abs=1e-3)
     for pose in ((2.0, 0.0, 1.0, 0.0), (0.12, 0.0, 1.0, 2.0)):

@@ -125,7 +125,10 @@ def test_a_go_to_under_way_stays_within_the_bounds_and_does_not_swing_out(seed: 
     vel = np.array([*(shares[0] * (ENVELOPE.speed, ENVELOPE.speed, ENVELOPE.climb)), 0.5])
     acc = np.array([*(shares[1] * (ENVELOPE.acceleration, ENVELOPE.acceleration, 0.5)), 0.0])
     start = Reference(pos, vel, acc)
-    goal, duration = rng.uniform(-3, 3, 3) + (0, 0, 4), float(rng.choice([0, 0.7, 3, 12, 40]))
+    goal, duration = (
+        rng.uniform(-3, 3, 3) + np.array([0, 0, 4.0]),
+        float(rng.choice([0, 0.7, 3, 12, 40])),
+    )
     course = to_rest_at(start, goal, 1.0, duration, ENVELOPE)
     assert course.end >= duration
     at_once = course.at(0.0)
