@@ -28,10 +28,11 @@ from crazyflow_ros.flight.streamed import (
     Position,
     VelocityWorld,
 )
-from crazyflow_ros.flight.supervisor import FlightEvent, Observation, Supervisor
+from crazyflow_ros.flight.supervisor import Ability, FlightEvent, Observation, Supervisor
 from crazyflow_ros.flight.trajectory import Trajectory
 
 __all__ = [
+    "Ability",
     "Advice",
     "AltitudeHold",
     "Arm",

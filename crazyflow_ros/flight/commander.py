@@ -37,6 +37,7 @@ _NS = 1_000_000_000
 _ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
 _RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
+_LATER = 1.3  # of its lag, by which a drone is late when the setpoint turns back
 _MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
 
 
@@ -230,7 +231,7 @@ class Commander:
             return False
         reference = order.plan.course.at(order.seconds(now.time_ns))
         away = float(np.linalg.norm(now.reference.pos[:3] - reference.pos[:3]))
-        if away <= _MAX_DEVIATION + lag * self.rules.envelope.speed:
+        if away <= _MAX_DEVIATION + _LATER * lag * self.rules.envelope.speed:
             return False
         return self.restart(now)
 

@@ -117,6 +117,10 @@ class Envelope:
             yaw_jerk=share * self.yaw_jerk,
         )
 
+    def slower(self, speed: float) -> Envelope:
+        """Return the envelope of a drone whose controller can follow a speed [m/s] at most."""
+        return replace(self, speed=min(self.speed, speed), climb=min(self.climb, speed))
+
 
 UNBOUNDED = Envelope(*9 * (inf,))
 """For flights that a drone may not be able to follow."""

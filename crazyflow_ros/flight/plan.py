@@ -115,10 +115,11 @@ class Rules:
     """See `FlightConfig`."""
 
     def at(self, start: Start) -> Rules:
-        """Return the rules for a drone with the thrust that it has at the start of a plan."""
-        if start.authority >= 1:
+        """Return the rules for what a drone can do at the start of a plan."""
+        if start.authority >= 1 and start.fastest >= self.envelope.speed:
             return self
-        return replace(self, envelope=self.envelope.weaker(start.authority))
+        envelope = self.envelope.weaker(start.authority).slower(start.fastest)
+        return replace(self, envelope=envelope)
 
     def bounds(self, duration: float) -> Envelope:
         """Return the bounds of a flight with a required duration [s]; 0 for any duration."""
@@ -164,6 +165,8 @@ class Start:
     """The stream of poses to which the setpoint belongs, with its own pose; empty if it is none."""
     authority: float = 1.0
     """Share of its spare thrust that the drone has, with its battery and motors, in this wind."""
+    fastest: float = inf
+    """Speed that its controller can follow [m/s]."""
     restless: bool = False
     """Whether places to fly to replace one another many times a second."""
     upright: bool = True

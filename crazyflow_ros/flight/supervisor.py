@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,17 @@ _HIT = "hit"
 _HELD = "held"  # condition: it has stood on the floor for a while although it should fly
 _CAUSES_NS = 3_000_000_000  # from a hit to a crash that it explains: a fall from a great height
 _STUCK = 2.0  # s for which a drone that should fly may stay on the floor
+
+
+class Ability(NamedTuple):
+    """What drones can do, with their rotors and their controllers."""
+
+    authority: np.ndarray
+    """(M,) share of their spare thrust that they have now."""
+    fastest: float = inf
+    """Speed that the controller can follow [m/s]."""
+    lag: float = 0.0
+    """Time by which they follow a moving setpoint late [s]."""
 
 
 Neighbour = Callable[[int], str]
@@ -63,18 +76,20 @@ class Observation:
     """(M, 3) voltage, current and charge drawn; None without batteries."""
     believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     """Estimated position, attitude and velocity; None if the drones know the true ones."""
-    authority: np.ndarray | None = None
-    """(M,) share of their spare thrust that the drones have now; None: all of it."""
+    ability: Ability | None = None
+    """What they can do now; None for all."""
 
     def start(self, i: int) -> Start:
         """Return the motion from which a drone plans: the estimate, if there is one."""
         at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
-        authority = 1.0 if self.authority is None else float(self.authority[i])
         upright = bool(uprightness(self.quat[i]) >= TUMBLED)
         motion = Reference(pos, vel, np.zeros(AXES))
-        return Start(self.time_ns, motion, authority=authority, upright=upright)
+        start = Start(self.time_ns, motion, upright=upright)
+        if (able := self.ability) is None:
+            return start
+        return replace(start, authority=float(able.authority[i]), fastest=able.fastest)
 
 
 class Supervisor:
@@ -122,7 +137,6 @@ class Supervisor:
         self,
         observed: Observation,
         commanders: dict[str, Commander],
-        lag: float = 0.0,
         neighbour: Neighbour = _unknown,
     ) -> list[FlightEvent]:
         """Return the new events. Stop the rotors of crashed drones.
@@ -130,10 +144,9 @@ class Supervisor:
         Args:
             observed: All drones.
             commanders: Commanders by name.
-            lag: Time by which drones follow a moving setpoint late [s].
             neighbour: See `note_contacts`.
         """
-        events = []
+        events, lag = [], 0.0 if observed.ability is None else observed.ability.lag
         upright = uprightness(observed.quat)
         touching = self._touching(observed.contact)
         for i, name in enumerate(observed.names):

@@ -86,7 +86,7 @@ _OTHERS = (Arm, Emergency, NotifySetpointsStop, Recover, SetGroups, SwitchOff)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}
 _ORDER = (
     *("setpoint", "time_ns", "start", "ahead_ns", "repeated_ns", "stream", "authority"),
-    "restless",
+    *("fastest", "restless"),
 )
 _COMMANDER = (
     *("state", "why", "armed", "groups", "known", "hit", "stuck_ns", "stream", "order"),
@@ -161,6 +161,7 @@ def from_commander(commander: Commander) -> dict[str, Any]:
             "repeated_ns": order.repeated_ns,
             "stream": _from_stream(start.stream),
             "authority": start.authority,
+            "fastest": None if start.fastest == math.inf else start.fastest,
             "restless": start.restless,
         }
     return values
@@ -188,6 +189,7 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
             FlightState(state),
             _to_stream(kept["stream"]),
             kept["authority"],
+            math.inf if kept["fastest"] is None else kept["fastest"],
             kept["restless"],
         )
         setpoint = to_setpoint(kept["setpoint"])
@@ -335,6 +337,9 @@ def _order(name: str, order: Any) -> None:
     if not isinstance(values["restless"], bool):
         got = _got(values["restless"])
         raise ValueError(f"{name}: 'restless' must be true or false, {got}")
+    fastest = values["fastest"]
+    if fastest is not None and not _number(f"{name}: 'fastest'", fastest, _START) > 0:
+        raise ValueError(f"{name}: 'fastest' must be positive, {_got(fastest)}")
     if not 0 <= _number(f"{name}: 'authority'", values["authority"], _START) <= 1:
         raise ValueError(f"{name}: 'authority' must be from 0 to 1, {_got(values['authority'])}")
 

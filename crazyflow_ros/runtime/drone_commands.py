@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control import Control
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import (
+    Ability,
     Commander,
     Flight,
     FlightEvent,
@@ -53,7 +54,7 @@ class DroneCommands:
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
             its multiples; how often `take` is called in between depends on the callers.
         health: Logs failed callbacks, drones that fell, and doubtful setpoints.
-        authority: Returns the share (M,) of their spare thrust that drones have, see `Authority`.
+        ability: Returns what the drones can do.
         neighbour: Takes a state and the row of a drone that touches something, and names it.
         surroundings: Returns the obstacles of the world.
     """
@@ -64,12 +65,12 @@ class DroneCommands:
         control: Control,
         period: int,
         health: Health,
-        authority: Callable[[Snapshot], np.ndarray],
+        ability: Callable[[Snapshot], Ability],
         neighbour: Callable[[Snapshot, int], str],
         surroundings: Callable[[], Surroundings],
     ) -> None:
         self.rules, self._period, self._health = rules, period, health
-        self._authority, self._neighbour, self._surroundings = authority, neighbour, surroundings
+        self._ability, self._neighbour, self._surroundings = ability, neighbour, surroundings
         self._supervisor = Supervisor(rules.weight)
         self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
@@ -229,18 +230,13 @@ class DroneCommands:
             if commander is not None and commander.restart(sight.start(now.names.index(name))):
                 self._follow(name)
 
-    def supervise(self, now: Snapshot, controller: Controller) -> None:
-        """Detect drones that fell, and restart the courses of drones that lost them.
-
-        Args:
-            now: The present state.
-            controller: The position controller, which follows a moving setpoint more or less late.
-        """
+    def supervise(self, now: Snapshot) -> None:
+        """Detect drones that fell, and restart the courses of drones that lost them."""
         if all(commander.order is None for commander in self._commanders.values()):
             return
         neighbour = partial(self._neighbour, now)
         sight = self._sight(now)
-        events = self._supervisor.check(sight, self._commanders, controller.lag, neighbour)
+        events = self._supervisor.check(sight, self._commanders, neighbour)
         for event in events:
             self._announce(event)
             self._follow(event.drone)
@@ -347,7 +343,7 @@ class DroneCommands:
         return Observation(
             *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
             None if now.believed is None else now.believed[:3],
-            self._authority(now),
+            self._ability(now),
         )
 
     def _show_states(self) -> None:

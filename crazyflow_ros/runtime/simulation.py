@@ -9,8 +9,6 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
@@ -21,7 +19,7 @@ from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import Rules
+from crazyflow_ros.flight import Ability, Rules
 from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.limits import unknown
@@ -87,15 +85,15 @@ class Simulation:
         self._authority = Authority(config.drone_model)
         self.commands = DroneCommands(
             *(rules, self.control, self.control_period, health),
-            *(self._spare_thrust, self._neighbour, surroundings),
+            *(self._ability, self._neighbour, surroundings),
         )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
 
-    def _spare_thrust(self, now: Snapshot) -> np.ndarray:
-        """Return the share of their spare thrust that the drones have, see `Authority`."""
+    def _ability(self, now: Snapshot) -> Ability:
         engine = self._engine
-        return self._authority.of(now, engine.motor_loss[engine.rows], engine.wind)
+        motor_loss = engine.motor_loss[engine.rows]
+        return self._authority.of(now, motor_loss, engine.wind, self.controller)
 
     @property
     def obstacles(self) -> Obstacles | None:
@@ -188,7 +186,7 @@ class Simulation:
     def _supervise(self, period: int, now: Snapshot) -> None:
         # Events also fire where a user steps to or sets a state, on which no flight may depend.
         if now.tick % period == 0:
-            self.commands.supervise(now, self.controller)
+            self.commands.supervise(now)
 
     def _due_events(self, due: float, last: float) -> list[int]:
         """Ticks of the next event and, as long as commands are known, of further due events."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
-from crazyflow_ros.limits import unknown
+from crazyflow_ros.limits import shown_path, unknown
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.drone import LED, load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
@@ -119,6 +119,8 @@ def scene_path(scene: str | Path) -> Path:
     """
     known = scenes()
     path = known.get(str(scene), Path(scene))
+    if not path.is_file() and path.name != str(scene):
+        raise ValueError(f"there is no scene {shown_path(path)}")
     if not path.is_file():
         raise ValueError(f"{unknown('scene', scene, known)}; nor is it a file")
     return path

@@ -215,7 +215,7 @@ def test_parameters(standing: SimulatorProcess, tmp_path: Path) -> None:
     for file, reason in (
         ("other", "no parameters of /crazyflow, but of /other"),
         ("broken", "line "),
-        ("nothing", "there is no file"),
+        ("nothing", "No such file"),
     ):
         assert reason in refused(f"param load {file}.yaml", 2, tmp_path)
 
@@ -531,6 +531,6 @@ def test_a_simulator_in_a_namespace_that_starts_paused(standing: SimulatorProces
         assert re.search(r"^position +\(.*, 0\.[45]\d*\) m$", found, re.M)
         assert "frame_id: map" in told
         calm = refused("wind set 2 0 --namespace /a")
-        assert "first_principles or so_rpy_rotor_drag with wind" in calm
+        assert "wind needs first_principles or so_rpy_rotor_drag" in calm
         low = refused("pub b0/cmd_pose '{pose: {position: {x: .nan}}}' --once --namespace /a")
         assert low.startswith("pub: b0/cmd_pose is ignored: ")

@@ -116,6 +116,34 @@ def test_takeoff_and_landing_go_straight_up_and_down() -> None:
     assert "instead of 0.5 s, the fastest allowed" in note
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_go_to_under_way_stays_within_the_bounds_and_does_not_swing_out(seed: int) -> None:
+    """From any motion that the governor leaves, with any time: the firmware's polynomial is not."""
+    rng = np.random.default_rng(seed)
+    pos = np.array([*rng.uniform(-3, 3, 2), rng.uniform(1, 4), 0.0])
+    shares = rng.uniform(-0.65, 0.65, (2, 3))
+    vel = np.array([*(shares[0] * (ENVELOPE.speed, ENVELOPE.speed, ENVELOPE.climb)), 0.5])
+    acc = np.array([*(shares[1] * (ENVELOPE.acceleration, ENVELOPE.acceleration, 0.5)), 0.0])
+    start = Reference(pos, vel, acc)
+    goal, duration = (
+        rng.uniform(-3, 3, 3) + np.array([0, 0, 4.0]),
+        float(rng.choice([0, 0.7, 3, 12, 40])),
+    )
+    course = to_rest_at(start, goal, 1.0, duration, ENVELOPE)
+    assert course.end >= duration
+    at_once = course.at(0.0)
+    assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(at_once, start))
+    assert course.at(course.end + 1.0).pos[:3] == pytest.approx(goal, abs=1e-6)
+    flown = course.along(np.linspace(0.0, course.end, 2000))
+    # Braking on three axes at once, each by itself, may exceed the bounds of the first moment.
+    assert np.hypot(*flown[1, :, :2].T).max() < 1.05 * ENVELOPE.speed
+    assert np.abs(flown[1, :, 2]).max() < 1.05 * ENVELOPE.climb
+    assert np.hypot(*flown[2, :, :2].T).max() < 1.3 * ENVELOPE.acceleration
+    braking = 0.5 * vel[:3] ** 2 / (0.5 * ENVELOPE.lift) + 0.8 * np.abs(vel[:3])
+    low, high = np.minimum(pos[:3], goal) - braking, np.maximum(pos[:3], goal) + braking
+    assert (flown[0, :, :3] > low - 0.1).all() and (flown[0, :, :3] < high + 0.1).all()
+
+
 def test_go_to_is_relative_to_where_the_drone_was_to_be() -> None:
     start = airborne((1.0, 2.0, 3.0), 0.2)
     course = course_of(GoTo((1.0, 0.0, -0.5), 0.3, 5.0, relative=True).plan(start, RULES))

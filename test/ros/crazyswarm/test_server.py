@@ -497,7 +497,7 @@ def test_a_reboot_starts_the_firmware_anew_where_the_drone_is(client: Client) ->
     takeoff(client, "cf1", 0.5)
     until_at(client, "cf1", None, None, 0.5)
     client.call(Empty, "cf1/emergency")
-    until_at(client, "cf1", None, None, STANDING)
+    until_at(client, "cf1", None, None, STANDING, near=1e-3)
     status = client.collect(Status, "cf1/status")
     client.until(lambda: status and status[-1].supervisor_info & LOCKED, "a locked drone")
     where = place(client)
