@@ -72,8 +72,10 @@ BMI088_ACCELEROMETER = NoiseCfg(density=230e-6 * _G, bias=20e-3 * _G, saturation
 sets: 230 µg/√Hz (160, on z 190, only at ±3 g); the zero-g offset of 20 mg is taken as a standard
 deviation."""
 
-_APERTURE, _PIXELS, _PERIOD = 0.71674, 35.0, 0.01  # rad, pixels across, s between two readings
-PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / _PERIOD, saturation=7.4)
+_APERTURE, _PIXELS = 0.71674, 35.0  # rad, pixels across
+PMW3901_PERIOD = 0.01
+"""Time between two readings of the Flow deck's sensor [s]."""
+PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / PMW3901_PERIOD, saturation=7.4)
 """Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels per reading, as the Crazyflie's
 firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). Its datasheet states a range of up to
 7.4 rad/s."""

@@ -16,7 +16,7 @@ from crazyflow_ros.engine.air import gust_period
 from crazyflow_ros.engine.compiled_world import SHARED, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
-from crazyflow_ros.engine.form import LOST, Leaves
+from crazyflow_ros.engine.form import LOST, POS_LOW, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
@@ -409,7 +409,7 @@ class Engine:
         return self._output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
 
     def _note_lost(self, tick: int, stretches: Sequence[int], columns: np.ndarray) -> None:
-        """Record which drones were lost in each stretch after a tick; columns (n, M, 36)."""
+        """Record which drones were lost in each stretch after a tick; columns of all drones."""
         if np.count_nonzero(columns[:, :, LOST]):
             for end, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
                 self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
@@ -444,9 +444,18 @@ class Engine:
 
     def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:
         """Replace some fields in leaves, and make these the state."""
-        for name in fields.keys() & {"pos", "quat", "vel", "ang_vel"}:
+        for name in fields.keys() & {"quat", "vel", "ang_vel"}:
             leaves[f"states.{name}"][0, slots] = fields[name]
+        if "pos" in fields:
+            _place(leaves["states.pos"][0], leaves[f"plugins.{POS_LOW}"][0], slots, fields["pos"])
         if "rotor_vel" in fields and self._world.has_rotors:
             leaves["states.rotor_vel"][0, slots] = fields["rotor_vel"] / RPM
         self._output.set_rotors(slots, fields)
         self._world.leaves = leaves
+
+
+def _place(high: np.ndarray, low: np.ndarray, slots: np.ndarray, pos: np.ndarray) -> None:
+    """Write positions as sums of two numbers; those of drones that stay keep all their digits."""
+    moves = pos != high[slots] + low[slots].astype(float)
+    high[slots] = np.where(moves, pos, high[slots])
+    low[slots] = np.where(moves, pos - high[slots].astype(float), low[slots])

@@ -31,6 +31,12 @@ CONTACT = slice(LOST + 1, LOST + 7)
 """Columns of the output with the wrench of all contacts on each drone."""
 IMPACT = CONTACT.stop
 """Column of the output with the largest contact of the stretch, see `HoldingStep`."""
+LOW = slice(IMPACT + 1, IMPACT + 4)
+"""Columns of the output with what positions lack in single precision; the last ones that are always
+there."""
+POS_LOW = "pos_low"
+"""Name in `SimData.plugins` of what positions lack in single precision [m], (N, M, 3), see `ticks`.
+"""
 
 N_BELIEVED = 19
 """Columns of the output with a drone's estimate: position, attitude, velocity, variances."""

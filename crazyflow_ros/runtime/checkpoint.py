@@ -17,6 +17,7 @@ import numpy as np
 from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.form import POS_LOW
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.limits import open_file, shown
@@ -26,6 +27,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """Largest size of a file, and of its arrays; a checkpoint of 10,000 drones has 10 MiB."""
 
 _FORMAT = "crazyflow_ros checkpoint 4"
+_STATES = ("state/states.", f"state/plugins.{POS_LOW}")
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
@@ -133,7 +135,7 @@ class Checkpoint:
             if array.dtype.kind != "f":
                 continue
             usable = np.abs(array) <= _LARGEST
-            is_state = array.ndim == 3 and name.startswith("state/states.")
+            is_state = array.ndim == 3 and name.startswith(_STATES)
             if name == "inputs" or (array.ndim == 3 and not is_state):
                 usable |= is_lost[:, None]
             if not usable.all():

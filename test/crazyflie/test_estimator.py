@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from crazyflie_helpers import Crazyflies, crazyflies, until
@@ -22,6 +23,7 @@ from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
 from cflib.crazyflie.syncLogger import SyncLogger
 
 T = 60.0  # s
+COMPILED = "/jax/core/compile/backend_compile_duration"
 
 SCRIPT = """
 import cflib.crtp
@@ -40,6 +42,43 @@ with SyncCrazyflie(uri_helper.uri_from_env(default="")) as scf:
 print("landed")
 """
 
+FIRST_COMMANDS = """
+import time
+
+import cflib.crtp
+from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+from cflib.utils import uri_helper
+from cflib.utils.reset_estimator import reset_estimator
+
+cflib.crtp.init_drivers()
+with SyncCrazyflie(uri_helper.uri_from_env(default="")) as scf:
+    cf = scf.cf
+    cf.param.set_value("stabilizer.controller", 2)  # as it is
+    cf.param.set_value("ctrlMel.kp_z", 1.2)
+    cf.extpos.send_extpose(0, 0, 0, 0, 0, 0, 1)
+    reset_estimator(scf)
+    cf.commander.send_setpoint(0, 0, 0, 0)
+    for setpoint in (
+        lambda: cf.commander.send_zdistance_setpoint(0, 0, 0, 0.3),
+        lambda: cf.commander.send_hover_setpoint(0.2, 0, 0, 0.4),
+        lambda: cf.commander.send_velocity_world_setpoint(0, 0.2, 0, 0),
+        lambda: cf.commander.send_position_setpoint(0, 0, 0.4, 0),
+    ):
+        for _ in range(5):
+            setpoint()
+            time.sleep(0.1)
+    cf.commander.send_notify_setpoint_stop()
+    commander = cf.high_level_commander
+    commander.takeoff(0.5, 1.0)
+    time.sleep(1.0)
+    commander.go_to(0.2, 0, 0.5, 0, 1.0)
+    time.sleep(1.0)
+    commander.land(0, 1.0)
+    time.sleep(1.0)
+    commander.stop()
+print("landed")
+"""
+
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Crazyflies]:
@@ -47,6 +86,21 @@ def served() -> Iterator[Crazyflies]:
     positioning = Positioning(external=True)
     with crazyflies(estimator="kalman", positioning=positioning) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def compiles_nothing(served: Crazyflies) -> Iterator[None]:
+    """Simulated time stands still while something is compiled, so that is done before the start."""
+    compiled = []
+
+    def note(event: str, duration: float, **about: object) -> None:
+        if event == COMPILED:
+            compiled.append(about)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    yield
+    jax.monitoring.unregister_event_duration_listener(note)
+    assert not compiled
 
 
 @pytest.fixture
@@ -92,6 +146,15 @@ def test_the_log_shows_the_estimate_and_its_variances(
     assert values["kalman.varX"] == pytest.approx(100.0, rel=0.01)
     assert 0 < values["kalman.varPX"] < 1e-3
     assert abs(served.physics.snapshot.pos[0, 0]) < 0.1
+
+
+def test_first_commands_are_followed_at_once(served: Crazyflies, tmp_path: Path) -> None:
+    served.physics.reset().result(T)  # and nothing is compiled, see above
+    script = tmp_path / "script.py"
+    script.write_text(FIRST_COMMANDS)
+    program = served.run(script, served.uris[0], tmp_path)
+    output, _ = program.communicate(timeout=2 * T)
+    assert program.returncode == 0 and "landed" in output, output
 
 
 @pytest.mark.parametrize("with_attitude", [False, True])

@@ -32,7 +32,7 @@ from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, SerialisedMessages, below,
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.scene.frames import world_to_body
+from crazyflow_ros.scene.frames import rotation_matrix, world_to_body
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
@@ -110,7 +110,22 @@ def _believed_pose(snapshot: Snapshot, _: Distances) -> list[np.ndarray]:
 def _believed_motion(snapshot: Snapshot, distances: Distances) -> list[np.ndarray]:
     pose, known = _believed_pose(snapshot, distances), snapshot.believed
     vel = snapshot.body_vel if known is None else world_to_body(known.quat, known.vel)
-    return [*pose, vel, snapshot.ang_vel]
+    return [*pose, vel, snapshot.ang_vel, *variances(snapshot)]
+
+
+def variances(snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonals of the covariances of an odometry message, zeros for what is exact.
+
+    Returns:
+        (M, 6) of position [m] and of the rotation about the axes of the world [rad], and (M, 3) of
+        the velocity in the axes of the drone [m/s].
+    """
+    known = snapshot.believed
+    if known is None:
+        return np.zeros((len(snapshot.names), 6)), np.zeros((len(snapshot.names), 3))
+    place, vel, turn = np.split(known.variances, 3, axis=1)
+    turn = (np.square(rotation_matrix(known.quat)) @ turn[..., None])[..., 0]
+    return np.hstack((place, turn)), vel
 
 
 _KINDS = {
@@ -127,6 +142,8 @@ _KINDS = {
             below("pose.pose.orientation", XYZW),
             below("twist.twist.linear", XYZ),
             below("twist.twist.angular", XYZ),
+            [f"pose.covariance.{7 * i}" for i in range(6)],
+            [f"twist.covariance.{7 * i}" for i in range(3)],
         ],
     ),
     "imu": Kind(

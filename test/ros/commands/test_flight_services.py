@@ -302,11 +302,12 @@ def test_a_drone_that_fell_says_so(pilot: Pilot, simulator: SimulatorProcess) ->
         return [event for event in pilot.events if event.level == DiagnosticStatus.ERROR]
 
     pilot.client.until(crashes, "a crash")
-    (event,) = crashes()
-    assert event.name == "cf0"
-    place = re.match(r"crashed at \(0\.00, 0\.00, (0\.\d\d)\) m: ", event.message)
-    assert place, event.message
+    (event,), turned = crashes(), pilot.events[0]
+    assert event.name == turned.name == "cf0"
+    place = re.match(r"upside down at \(0\.00, 0\.00, (0\.\d\d)\) m, and falls", turned.message)
+    assert place, turned.message
     assert 0.5 - 9.81 / 2 * 0.2**2 < float(place[1]) <= 0.5  # it fell for 0.2 s at most
+    assert re.match(r"crashed at \(-?\d\.\d\d, -?\d\.\d\d, 0\.\d\d\) m: ", event.message)
     assert "upside down; rotors stopped, call cf0/reset" in event.message
     simulator.wait_for("cf0: crashed at")
 
