@@ -213,7 +213,7 @@ class Wrenches:
         if wrench.in_body:
             force, torque = body_to_world(quat, np.stack((force, torque)))
         total = np.concatenate((force, torque))
-        if any(wrench.point):
+        if np.any(wrench.point):
             total[3:] += np.cross(body_to_world(quat, np.asarray(wrench.point)), force)
         if wrench.ramp_down:
             total *= min(1.0, (active.end - tick) / self._freq / wrench.ramp_down)
