@@ -36,8 +36,8 @@ def test_drones_arrive_without_overshoot(drone: str, wind: float) -> None:
         assert_good(flight, case, wind, rules)
 
 
-def test_the_steps_that_the_bare_controller_falls_at_are_flown_closely() -> None:
-    """Of the issue: the corners of a square of 1 m, and a turn of 90 degrees on the way."""
+def test_corners_and_far_goals_with_turns_are_flown_closely() -> None:
+    """The bare controller tilts far, overshoots and sinks on the way."""
     rules = Rules.of("cf2x_L250", FlightConfig())
     start = np.array([0.0, 0.0, 1.0])
     goals = [((1, 0, 1), 0.0), ((0, 1, 1), 1.6), ((-30, 20, 1), 3.1), ((0.6, 0, 1), np.pi / 2)]
