@@ -150,7 +150,7 @@ def fly_bare(drones: list[str], distribution: str) -> tuple[np.ndarray, np.ndarr
     [*(("attitude", c) for c in Controller), ("body_rate", "mellinger"), ("force_torque", "pid")],
 )
 def test_full_thrust_takes_no_torque(control: str, controller: str) -> None:
-    """In every mode that mixes, with every controller. Limited one by one, rotors lose half of it."""
+    """In every mode that mixes, with every controller; limited one by one, rotors lose half."""
     options = {} if control == "force_torque" else {"controller": controller}
     figures, quadrotor = load_drone("cf2x_T350"), Quadrotor("cf2x_T350")
     most, torques = 4 * figures["thrust_max"], {}
