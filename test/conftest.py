@@ -21,6 +21,7 @@ _LONGEST = (
     "test_derivatives",
     "test_replay",
     "test_cflib",
+    "test_running",
     "test_examples",
     "test_floor",
     "test_collisions",
@@ -48,6 +49,8 @@ _LONGEST = (
     "test_pipeline",
     "test_random_calls",
     "test_preparation",
+    "test_supervisor",
+    "test_streamed",
     "test_recorder",
     "test_disturbances",
 )
@@ -62,6 +65,7 @@ settings.register_profile("thorough", max_examples=10_000, deadline=None, databa
 settings.load_profile("quick")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One more than there are processors: tests that start processes often wait for them."""
     return (os.cpu_count() or 1) + 1

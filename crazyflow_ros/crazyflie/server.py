@@ -50,6 +50,18 @@ class _Client:
     heard: float = 0.0  # wall time of its latest packet
 
 
+@dataclass(frozen=True)
+class _Console:
+    """The console of a drone, as a logger."""
+
+    show: Callable[[str], None]
+
+    def info(self, message: str) -> None:
+        self.show(message)
+
+    warning = error = info
+
+
 @dataclass
 class _Station:
     """A drone and its port."""
@@ -58,9 +70,16 @@ class _Station:
     port: int
     socket: socket.socket
     firmware: Crazyflie
+    console: Sometimes
+    """Says refusals to the clients; the log may have left them out, for it serves all drones."""
     clients: dict[tuple[str, int], _Client] = field(default_factory=dict)
     held: list[tuple[tuple[str, int], bytes]] = field(default_factory=list)
     """Datagrams with their senders that wait until the firmware has started."""
+
+    def close(self) -> None:
+        """Close the port, and end what belongs to it."""
+        self.console.close()
+        self.socket.close()
 
     def forget_logs(self) -> None:
         """Forget the log blocks of all clients, which were in the memory of the firmware."""
@@ -117,7 +136,7 @@ class CrazyflieServer:
         rate = gcd(physics.freq, _LOG_RATE)
         physics.every(rate, self._observe, "the Crazyflie server", observes=True)
         physics.on_flight_event(lambda event: self._show(event.drone, event.text))
-        fleet.on_report.append(self._show)
+        fleet.on_report.append(self._show_refusal)
         fleet.on_change.append(self._note_change)
 
     @property
@@ -143,7 +162,7 @@ class CrazyflieServer:
             if self._thread.is_alive():
                 raise TimeoutError(f"the Crazyflie server did not end within {timeout} s")
         for station in self._stations.values():
-            station.socket.close()
+            station.close()
 
     # In the physics thread.
 
@@ -173,6 +192,11 @@ class CrazyflieServer:
         with self._lock:
             self._console.append((name, text))
         self._wake()
+
+    def _show_refusal(self, name: str, text: str) -> None:
+        """Show a refusal on the console of a drone; one that recurs only now and then."""
+        if (station := self._stations.get(name)) is not None:
+            station.console.warning(text)
 
     def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
         """Notify a drone's clients of a parameter's value, except for the one that set it."""
@@ -259,7 +283,7 @@ class CrazyflieServer:
         for name in self._stations.keys() - set(names):
             station = self._stations.pop(name)
             self._selector.unregister(station.socket)
-            station.socket.close()
+            station.close()
         for name in names:
             if name not in self._stations:
                 self._stations[name] = self._open(name)
@@ -279,7 +303,8 @@ class CrazyflieServer:
         opened = self._open_ports.pop(port, None) or OpenPort(
             open_port(self.config.address, port), []
         )
-        station = _Station(name, port, opened.socket, firmware, held=opened.held)
+        console = Sometimes(_Console(partial(self._show, name)))
+        station = _Station(name, port, opened.socket, firmware, console, held=opened.held)
         self._selector.register(opened.socket, selectors.EVENT_READ, station)
         return station
 
@@ -344,6 +369,7 @@ class CrazyflieServer:
             if len(station.clients) >= _MAX_CLIENTS:
                 raise ValueError(f"it has {_MAX_CLIENTS} clients already")
             client = station.clients[sender] = _Client()
+            station.console.forget()  # which the new client has not heard
         client.heard = time.monotonic()
         return client
 
