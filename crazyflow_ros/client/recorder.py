@@ -24,6 +24,8 @@ from crazyflow_ros.simulator_arguments import add_simulator_arguments
 _GONE = 10.0  # s of wall time without a simulator, after which the recording ends
 _SLICE = 0.1  # s of wall time
 _LAST = 0.5  # s of wall time for the answer of the service to leave
+_DEPARTURE = 1.0  # s of wall time for the program that has asked to end
+_CLOSING = 10  # s of wall time after which the process ends although ROS does not
 
 
 def _record(simulation: SimulatorClient, path: Path) -> str:
@@ -52,7 +54,7 @@ def _record(simulation: SimulatorClient, path: Path) -> str:
         return answer
 
     recording.begin()
-    node.create_service(Trigger, stop_service(simulation.name), stop)
+    service = node.create_service(Trigger, stop_service(simulation.name), stop)
     print(f"{RECORDS} {path}", flush=True)
     seen = time.monotonic()
     while not stopped and not recording.status().error and time.monotonic() < seen + _GONE:
@@ -64,6 +66,11 @@ def _record(simulation: SimulatorClient, path: Path) -> str:
     end = time.monotonic() + _LAST
     while time.monotonic() < end:
         simulation.spin(_SLICE)
+    node.destroy_service(service)
+    # Fast DDS 3.2 waits for itself for ever if it closes just as it hears that another one has.
+    time.sleep(_DEPARTURE)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_CLOSING)
     return report()
 
 
