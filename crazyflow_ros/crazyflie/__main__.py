@@ -13,6 +13,7 @@ from dataclasses import replace
 from crazyflow_ros.code_cache import open_cache
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
+from crazyflow_ros.crazyflie.lock_step import fly
 from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.crazyflie.positioning import positioning
 from crazyflow_ros.crazyflie.server import CrazyflieServer
@@ -40,7 +41,15 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("--model", default=DEFAULT_DRONE, choices=list(Drone), help="drone model")
     program.add_argument("--scene", default=config.scene, help="name, or path of an MJCF file")
     program.add_argument(
-        "--real-time-factor", type=float, default=1.0, help="simulated seconds per second"
+        "--real-time-factor",
+        type=float,
+        help="simulated seconds per second; by default 1, in lock-step as many as possible",
+    )
+    program.add_argument(
+        "--lock-step",
+        action="store_true",
+        help="let the program after -- live in simulated time: it flies as fast as possible, and "
+        "each time the same",
     )
     program.add_argument("--battery", action="store_true", help="let the batteries run down")
     program.add_argument(
@@ -82,7 +91,9 @@ def main(args: Sequence[str] | None = None) -> int:
     Returns:
         Exit code: 0 after a signal, 1 if the simulation failed.
     """
-    given = parser().parse_args(args)
+    words = list(sys.argv[1:] if args is None else args)
+    end = words.index("--") if "--" in words else len(words)
+    given, command = parser().parse_args(words[:end]), words[end + 1 :]
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logger = logging.getLogger("crazyflie")
     logger.setLevel(logging.INFO)
@@ -91,6 +102,8 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         if not 1 <= given.drones <= _MOST_DRONES:
             raise ValueError(f"drones must be from 1 to {_MOST_DRONES}, got {given.drones}")
+        if given.lock_step != bool(command):
+            raise ValueError("--lock-step needs a program: --lock-step -- python script.py")
         link = LinkConfig(
             given.address,
             given.port,
@@ -113,7 +126,8 @@ def main(args: Sequence[str] | None = None) -> int:
             ),
             battery=given.battery,
             wind=tuple(given.wind),
-            real_time_factor=given.real_time_factor,
+            real_time_factor=1.0 if given.real_time_factor is None else given.real_time_factor,
+            start_paused=given.lock_step,
             ground_effect=True,
             downwash=True,
             flight=FlightConfig(exact_durations=True),
@@ -121,6 +135,8 @@ def main(args: Sequence[str] | None = None) -> int:
         names = [f"cf{i}" for i in range(given.drones)]
         with start_up.compiling(len(names), config.compiled_part()):
             physics = PhysicsThread(config, names, logger=logger)
+        if given.lock_step:
+            return fly(command, physics, link, logger, given.real_time_factor or 0.0)
         fleet = Fleet(physics, given.model, link.decks, logger, storage)
         server = CrazyflieServer(physics, link, fleet, logger)
     except (ValueError, OSError) as error:

@@ -22,7 +22,7 @@ Changed = Callable[[str, str], None]
 Report = Callable[[str, str], None]
 """Takes the drone and a text."""
 
-_REPORT_PERIOD = 1.0  # s of wall time
+_REPORT_PERIOD = 1_000_000_000  # ns
 _MAX_REPORTS = 5  # different reports about a drone in that time
 
 
@@ -35,6 +35,7 @@ class Fleet:
         decks: Names of the decks of each drone, see `memories.DECKS`.
         logger: Logs refusals.
         storage: Keeps stored parameters across restarts.
+        clock: Time between reports, in ns; by default wall time.
 
     Attributes:
         on_change: Called after a parameter was set.
@@ -48,12 +49,14 @@ class Fleet:
         decks: Sequence[str],
         logger: Logger,
         storage: Storage,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._clock = clock
         self._storage = storage
         self._physics, self._model, self._decks, self._logger = physics, model, decks, logger
         self._lock = threading.Lock()  # guards the two below
         self._crazyflies: dict[str, Crazyflie] = {}
-        self._reported: dict[str, tuple[float, set[str]]] = {}
+        self._reported: dict[str, tuple[int, set[str]]] = {}
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
         physics.on_change(self._forget)
@@ -111,7 +114,7 @@ class Fleet:
 
     def report(self, name: str, text: str) -> None:
         """Report a refusal; repeated reports, and too many different ones, are suppressed."""
-        now = time.monotonic()
+        now = self._clock()
         with self._lock:
             since, texts = self._reported.get(name, (-_REPORT_PERIOD, set[str]()))
             if now - since >= _REPORT_PERIOD:

@@ -12,7 +12,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,10 +31,13 @@ from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.health import Logger
 
-_LOG_RATE = 100  # Hz of simulated time, as the firmware's shortest period is 10 ms
+LOG_RATE = 100
+"""Hz at which log variables may be sent, as the firmware's shortest period is 10 ms."""
+
 _MAX_CLIENTS = 16  # of a drone
-_SILENCE = 5.0  # s of wall time after which a client is forgotten; connected ones send ten a second
-_CHECK_PERIOD = 1.0  # s of wall time between two checks for such clients
+_SILENCE = 5_000_000_000  # ns after which a client is forgotten; connected ones send ten a second
+_CHECK_PERIOD = 1_000_000_000  # ns between two checks for such clients
+_WATCHDOG_PERIOD = 100_000_000  # ns between two checks of the watchdogs of emergency stops
 _BURST = 64  # packets of one drone that are read before it is the others' turn
 _MAX_WAITING = 64  # snapshots whose values are still to be sent
 _MAX_DELAYED = 10_000  # packets
@@ -44,11 +47,11 @@ _RECEIVE_SIZE = 64  # bytes, more than any packet
 @dataclass
 class _Client:
     blocks: LogBlocks = field(default_factory=LogBlocks)
-    heard: float = 0.0  # wall time of its latest packet
+    heard: int = 0  # time of its latest packet [ns]
 
 
 @dataclass
-class _Station:
+class Station:
     """A drone and its port."""
 
     name: str
@@ -66,6 +69,7 @@ class CrazyflieServer:
         config: The link.
         fleet: The firmware of the drones.
         logger: Logs problems.
+        clock: Time of the link, in ns; by default wall time.
 
     Attributes:
         config: As given.
@@ -75,18 +79,24 @@ class CrazyflieServer:
     """
 
     def __init__(
-        self, physics: PhysicsThread, config: LinkConfig, fleet: Fleet, logger: Logger
+        self,
+        physics: PhysicsThread,
+        config: LinkConfig,
+        fleet: Fleet,
+        logger: Logger,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._clock, self._check_at = clock, clock()
         self._physics, self.config, self._fleet, self._logger = physics, config, fleet, logger
         self.malformed = self.lost = self.skipped = 0
-        self._stations: dict[str, _Station] = {}
+        self._stations: dict[str, Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._selector.register(self._wakes, selectors.EVENT_READ)
         self._lock = threading.Lock()  # guards the four below
         self._waiting: list[tuple[Snapshot, list[Flight], np.ndarray | None]] = []
-        self._delayed: list[tuple[float, int, Callable[[], None]]] = []
+        self._delayed: list[tuple[int, int, Callable[[], None]]] = []
         self._console: list[tuple[str, str]] = []
         self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
         self._serving: tuple[str, int] | None = None  # the client whose packet is carried out
@@ -96,7 +106,7 @@ class CrazyflieServer:
         self._ending = False
         self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
         self._follow(physics.names)
-        rate = gcd(physics.freq, _LOG_RATE)
+        rate = gcd(physics.freq, LOG_RATE)
         physics.every(rate, self._observe, "the Crazyflie server", observes=True)
         physics.on_flight_event(lambda event: self._show(event.drone, event.text))
         fleet.on_report.append(self._show)
@@ -163,11 +173,11 @@ class CrazyflieServer:
             self._changed[name, parameter] = self._serving if own else None
         self._wake()
 
-    def _send(self, station: _Station, to: tuple[str, int], packet: Packet) -> None:
+    def _send(self, station: Station, to: tuple[str, int], packet: Packet) -> None:
         """Send a packet, unless it gets lost."""
         self._pass_on(partial(self._put, station, to, bytes(packet)))
 
-    def _put(self, station: _Station, to: tuple[str, int], datagram: bytes) -> None:
+    def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:
         with suppress(OSError):  # the client has ended, or is too slow
             station.socket.sendto(datagram, to)
 
@@ -184,49 +194,53 @@ class CrazyflieServer:
                 if len(self._delayed) >= _MAX_DELAYED:
                     self.lost += 1
                     return
-                due = time.monotonic() + self.config.latency
+                due = self._clock() + round(self.config.latency * 1e9)
                 heapq.heappush(self._delayed, (due, next(self._order), deliver))
             self._wake()
 
     # In the server's thread.
 
     def _main(self) -> None:
-        next_check = time.monotonic()
         while not self._ending:
-            for key, _ in self._selector.select(self._patience(next_check)):
+            for key, _ in self._selector.select(self._patience()):
                 if key.data is None:
                     os.read(self._wakes, 4096)
                 else:
-                    self._receive(key.data)
-            self._deliver_delayed()
-            self._show_console()
-            self._show_changes()
-            self._send_logs()
-            now = time.monotonic()
-            if now >= next_check:
-                next_check = now + _CHECK_PERIOD
-                self._forget_silent(now)
-            snapshot, _ = self._latest
-            if snapshot.names != self._followed:
-                try:
-                    self._follow(snapshot.names)
-                except (OSError, ValueError) as error:
-                    self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
-            for station in self._stations.values():
-                station.firmware.check_watchdog(snapshot.time_ns // 1_000_000)
+                    for datagram, client in self._received(key.data):
+                        self._accept(key.data, client, datagram)
+            self._serve()
         self._selector.close()
 
-    def _patience(self, next_check: float) -> float:
+    def _serve(self) -> None:
+        """Do everything that is due."""
+        self._deliver_delayed()
+        self._show_console()
+        self._show_changes()
+        self._send_logs()
+        now = self._clock()
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_PERIOD
+            self._forget_silent(now)
+        snapshot, _ = self._latest
+        if snapshot.names != self._followed:
+            try:
+                self._follow(snapshot.names)
+            except (OSError, ValueError) as error:
+                self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
+        for station in self._stations.values():
+            station.firmware.check_watchdog(snapshot.time_ns // 1_000_000)
+
+    def _patience(self) -> float:
         """Return how long to wait for packets [s]."""
-        due = next_check
+        due = self._check_at
         with self._lock:
             if self._waiting or self._console or self._changed:
                 return 0.0
             if self._delayed:
                 due = min(due, self._delayed[0][0])
         if any(station.firmware.watchdog_ms is not None for station in self._stations.values()):
-            due = min(due, time.monotonic() + 0.1)
-        return max(0.0, due - time.monotonic())
+            due = min(due, self._clock() + _WATCHDOG_PERIOD)
+        return max(0.0, (due - self._clock()) * 1e-9)
 
     def _follow(self, names: Sequence[str]) -> None:
         """Open ports for new drones, and close those of removed drones."""
@@ -240,7 +254,7 @@ class CrazyflieServer:
                 self._stations[name] = self._open(name)
         self._stations = {name: self._stations[name] for name in names}
 
-    def _open(self, name: str) -> _Station:
+    def _open(self, name: str) -> Station:
         """Open the lowest port that no drone uses.
 
         Raises:
@@ -258,21 +272,25 @@ class CrazyflieServer:
         except (OSError, OverflowError) as error:
             opened.close()
             raise OSError(f"udp://{self.config.address}:{port}: {error}") from None
-        station = _Station(name, port, opened, firmware)
+        station = Station(name, port, opened, firmware)
         self._selector.register(opened, selectors.EVENT_READ, station)
         return station
 
-    def _receive(self, station: _Station) -> None:
+    def _received(self, station: Station) -> Iterator[tuple[bytes, tuple[str, int]]]:
+        """Return datagrams from the network, each with its sender."""
         for _ in range(_BURST):
             try:
-                datagram, client = station.socket.recvfrom(_RECEIVE_SIZE)
+                yield station.socket.recvfrom(_RECEIVE_SIZE)
             except BlockingIOError:
                 return
             except OSError:  # an answer to a client that has ended came back
                 continue
-            self._pass_on(partial(self._take, station, client, datagram))
 
-    def _take(self, station: _Station, sender: tuple[str, int], datagram: bytes) -> None:
+    def _accept(self, station: Station, client: tuple[str, int], datagram: bytes) -> None:
+        """Accept a datagram, unless it gets lost."""
+        self._pass_on(partial(self._take, station, client, datagram))
+
+    def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
             if datagram == NULL_PACKETS[0] and sender not in station.clients:
@@ -305,7 +323,7 @@ class CrazyflieServer:
         i = snapshot.names.index(name)
         return supervisor_info(flights[i], snapshot.quat[i], snapshot.time_ns)
 
-    def _client(self, station: _Station, sender: tuple[str, int]) -> _Client:
+    def _client(self, station: Station, sender: tuple[str, int]) -> _Client:
         """Return the record of a client.
 
         Raises:
@@ -316,7 +334,7 @@ class CrazyflieServer:
             if len(station.clients) >= _MAX_CLIENTS:
                 raise ValueError(f"it has {_MAX_CLIENTS} clients already")
             client = station.clients[sender] = _Client()
-        client.heard = time.monotonic()
+        client.heard = self._clock()
         return client
 
     def _note_blocks(self) -> None:
@@ -325,7 +343,7 @@ class CrazyflieServer:
         self._logging = any(block.running for block in blocks)
         self._ranging = any(block.need_ranges for block in blocks)
 
-    def _forget_silent(self, now: float) -> None:
+    def _forget_silent(self, now: int) -> None:
         for station in self._stations.values():
             station.clients = {
                 address: client
@@ -337,7 +355,7 @@ class CrazyflieServer:
     def _deliver_delayed(self) -> None:
         while True:
             with self._lock:
-                if not self._delayed or self._delayed[0][0] > time.monotonic():
+                if not self._delayed or self._delayed[0][0] > self._clock():
                     return
                 _, _, deliver = heapq.heappop(self._delayed)
             deliver()

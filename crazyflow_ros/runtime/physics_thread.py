@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics import Dynamics
@@ -310,6 +311,10 @@ class PhysicsThread(Changes):
         steps = Steps(n_ticks, progress, cancel)
         self._loop.enqueue(steps)
         return steps
+
+    def changes_under_way(self) -> tuple[Future[Any], ...]:
+        """Futures of the changes that are still being prepared, while time may go on."""
+        return self._loop.preparation.under_way()
 
     def set_real_time_factor(self, factor: float) -> Future[Snapshot]:
         """Change the speed; 0 runs as fast as possible.

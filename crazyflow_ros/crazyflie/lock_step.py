@@ -1,0 +1,181 @@
+"""Crazyflies for a script in simulated time: each packet is sent, and arrives, at an exact time."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Sequence
+from math import gcd
+from typing import Any
+
+from crazyflow_ros.crazyflie.fleet import Fleet
+from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.packets import Port
+from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer, Station
+from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.lockstep.in_script.simulated_time.channel import FOREVER, Datagram
+from crazyflow_ros.lockstep.script import LockStep, Script
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime.health import Logger
+
+_ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency
+_CONTENTS = {(Port.parameters, 0), (Port.log, 0)}  # port and channel of tables
+# Ports whose packets the simulation's thread has nothing to do with.
+_AT_ONCE = {Port.log, Port.memory, Port.link, Port.attitude_setpoint}
+_LOOK = 0.1  # s of wall time between two looks for packets of other programs
+
+
+class LockStepServer(CrazyflieServer):
+    """Serves the drones to one script in simulated time; packets of other programs are refused.
+
+    Args:
+        physics: The simulation, before its start.
+        config: The link.
+        fleet: The firmware of the drones.
+        logger: Logs problems.
+        lock_step: Lets time run.
+    """
+
+    def __init__(
+        self,
+        physics: PhysicsThread,
+        config: LinkConfig,
+        fleet: Fleet,
+        logger: Logger,
+        lock_step: LockStep,
+    ) -> None:
+        self._lock_step = lock_step
+        self._outbox: list[tuple[int, int, Datagram]] = []
+        self._answering = self._looked = 0
+        super().__init__(physics, config, fleet, logger, lambda: lock_step.now)
+        self._period = physics.freq // gcd(physics.freq, LOG_RATE)
+        self._logged = 0  # tick of the latest state whose values were sent
+        self._others: set[Any] = set()
+        lock_step.exchange = self
+
+    @property
+    def ports(self) -> list[int]:
+        """UDP ports of the drones."""
+        return [station.port for station in self._stations.values()]
+
+    # For the lock-step.
+
+    def take(self, datagram: Datagram) -> None:
+        """See `Exchange`."""
+        for station in self._stations.values():
+            if station.port == datagram.drone:
+                self._accept(station, (self.config.address, datagram.client), datagram.data)
+
+    def serve(self, snapshot: Snapshot) -> list[Datagram]:
+        """See `Exchange`."""
+        flights = self._physics.flights()
+        self._latest = snapshot, flights
+        if self._logging and snapshot.tick % self._period == 0 and snapshot.tick > self._logged:
+            self._logged = snapshot.tick
+            ranges = self._physics.mirror.ranges() if self._ranging else None
+            self._waiting.append((snapshot, flights, ranges))
+        self._serve()
+        self._refuse_others()
+        found = []
+        while self._outbox and self._outbox[0][0] <= self._lock_step.now:
+            found.append(heapq.heappop(self._outbox)[2])
+        return found
+
+    def due(self) -> int:
+        """See `Exchange`."""
+        times = [heap[0][0] for heap in (self._outbox, self._delayed) if heap]
+        for station in self._stations.values():
+            if station.firmware.watchdog_ms is not None:
+                times.append(self._tick_time(1_000_000 * (station.firmware.watchdog_ms + 1)))
+            for client in station.clients.values():
+                if (due := client.blocks.next_due()) is not None:
+                    times.append(self._tick_time(1_000_000 * due, self._period))
+        return min(times, default=FOREVER)
+
+    def _tick_time(self, earliest_ns: int, period: int = 1) -> int:
+        """Return the time of the next multiple of a period [ticks] that is not earlier."""
+        freq, before = self._physics.freq, self._latest[0].tick
+        tick = max(before + 1, -(-earliest_ns * freq // 1_000_000_000))
+        return -(-tick // period) * period * 1_000_000_000 // freq
+
+    # How packets pass.
+
+    def _observe(self, snapshot: Snapshot) -> None:
+        """Leave it to `serve`."""
+
+    def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
+        head = (datagram[0] >> 4, datagram[0] & 3) if datagram else (0, 0)
+        # A client that has kept the tables of another flight must fly as one that reads them.
+        self._answering = 0 if head in _CONTENTS else _ANSWERING_NS
+        super()._take(station, sender, datagram)
+        if head[0] not in _AT_ONCE:
+            self._lock_step.settle()
+        self._answering = 0
+
+    def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:
+        due = self._lock_step.now + self._answering
+        sent = Datagram(due, to[1], station.port, datagram)
+        heapq.heappush(self._outbox, (due, next(self._order), sent))
+
+    def _refuse_others(self) -> None:
+        """Say which other programs send packets."""
+        now = time.monotonic()
+        if now < self._looked + _LOOK:
+            return
+        self._looked = now
+        for key, _ in self._selector.select(0):
+            if key.data is None:
+                continue
+            for _, sender in self._received(key.data):
+                if sender not in self._others:
+                    self._others.add(sender)
+                    self._logger.warning(
+                        f"{key.data.name}: packets of another program, {sender[0]}:{sender[1]}, are "
+                        "ignored: in lock-step, only the process of the script flies drones"
+                    )
+
+
+def fly(
+    command: Sequence[str],
+    physics: PhysicsThread,
+    link: LinkConfig,
+    logger: Logger,
+    factor: float = 0.0,
+) -> int:
+    """Let a script fly drones in simulated time. Main thread only.
+
+    Args:
+        command: Program of the script, and its arguments.
+        physics: The simulation, paused, before its start; it is stopped in the end.
+        link: The link.
+        logger: Logs problems, and where the drones are in the end.
+        factor: Simulated seconds per second, at most; 0 for as many as possible.
+
+    Returns:
+        Exit code of the script; 1 if the simulation failed.
+
+    Raises:
+        OSError: The script cannot be started, or another program uses a port.
+        ValueError: The storage is not usable.
+    """
+    lock_step = LockStep(physics, factor)
+    storage = Storage(link.storage)
+    fleet = Fleet(
+        physics, physics.config.drone_model, link.decks, logger, storage, lambda: lock_step.now
+    )
+    server = LockStepServer(physics, link, fleet, logger, lock_step)
+    try:
+        variables = {"CFLIB_URI": next(iter(server.uris.values()))}
+        script = Script(command, logger, server.ports, link.address, variables, link.seed)
+        physics.start()
+        begin, began = physics.snapshot.time_ns, time.monotonic()
+        code = script.run(lock_step)
+        took, end = time.monotonic() - began, physics.snapshot
+    finally:
+        server.close()
+        physics.stop()
+    seconds = (end.time_ns - begin) * 1e-9
+    logger.info(f"{seconds:.3f} s of simulated time took {took:.1f} s: {seconds / took:.1f} x")
+    for name, pos in zip(end.names, end.pos.tolist()):
+        logger.info(f"{name} ended at {', '.join(map(repr, pos))} m")
+    return code

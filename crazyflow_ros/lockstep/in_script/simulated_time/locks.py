@@ -1,0 +1,112 @@
+"""Locks that threads in simulated time wait for; conditions, events and queues are made of them."""
+
+from __future__ import annotations
+
+import _thread
+import queue
+import threading
+from collections import deque
+from contextlib import suppress
+from types import FunctionType, ModuleType, TracebackType
+from typing import Any
+
+from .kernel import LOOK, PATIENCE, Kernel, Wait
+
+_allocate = _thread.allocate_lock
+
+
+def install(kernel: Kernel) -> type[Any]:
+    """Replace Python's locks; return the class of the new ones."""
+
+    class Lock:
+        """A lock. Those who wait for it get it in the order in which they came."""
+
+        __slots__ = ("__weakref__", "_lock", "_waits")
+
+        def __init__(self) -> None:
+            self._lock, self._waits = _allocate(), deque[Wait]()
+
+        def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+            kernel.looks += 1
+            if kernel.looks > PATIENCE:
+                kernel.rest()
+            if self._lock.acquire(False):
+                return True
+            task = kernel.task()
+            if task is None or (timeout != -1 and (not blocking or timeout < 0)):
+                return self._lock.acquire(blocking, timeout)
+            if not blocking:
+                kernel.looks += LOOK
+                return False
+            wait = Wait(task)
+            self._waits.append(wait)
+            # Threads in wall time may release it at any moment.
+            if self._lock.acquire(False):
+                wait.claim()
+                return True
+            try:
+                deadline = None if timeout < 0 else kernel.now + nanoseconds(timeout)
+                kernel.block(task, wait, deadline)
+            except BaseException:
+                if wait.woken:
+                    self.release()
+                raise
+            if not wait.woken:
+                with suppress(ValueError):  # `release` has removed it
+                    self._waits.remove(wait)
+            return wait.woken
+
+        def release(self) -> None:
+            while self._waits:
+                if kernel.wake(self._waits.popleft()):
+                    return  # the lock is that thread's now
+            self._lock.release()
+            if self._waits and self._lock.acquire(False):
+                self.release()
+
+        def locked(self) -> bool:
+            kernel.looks += LOOK
+            return self._lock.locked()
+
+        def __enter__(self) -> bool:
+            return self.acquire()
+
+        def __exit__(
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            trace: TracebackType | None,
+        ) -> None:
+            self.release()
+
+        def _at_fork_reinit(self) -> None:
+            self._lock, self._waits = _allocate(), deque()
+
+        def __repr__(self) -> str:
+            state = "locked" if self._lock.locked() else "unlocked"
+            return f"<{state} lock at {id(self):#x}>"
+
+        acquire_lock, release_lock, locked_lock = acquire, release, locked
+
+    Lock.__module__, Lock.__qualname__, Lock.__name__ = "_thread", "lock", "lock"
+    reentrant = threading._PyRLock  # type: ignore[attr-defined]
+    replace(_thread, allocate_lock=Lock, allocate=Lock, LockType=Lock, RLock=reentrant)
+    replace(threading, _allocate_lock=Lock, Lock=Lock, _CRLock=None)
+    # Looks that the library takes for itself cost nothing: how often it does is not the script's.
+    replace(threading, _time=lambda: kernel.now * 1e-9)
+    replace(queue, time=lambda: kernel.now * 1e-9)
+    replace(queue, SimpleQueue=queue._PySimpleQueue)  # type: ignore[attr-defined]
+    return Lock
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return a duration in ns; at least 1, so that who waits again and again gets further."""
+    return max(1, round(seconds * 1e9)) if seconds > 0 else 0
+
+
+def replace(module: Any, **names: Any) -> None:
+    """Replace names of a module or a class."""
+    for name, value in names.items():
+        # As an attribute of a class, a function of C is no method, and neither must be its substitute.
+        is_function = isinstance(module, ModuleType) and isinstance(value, FunctionType)
+        setattr(module, name, staticmethod(value) if is_function else value)
