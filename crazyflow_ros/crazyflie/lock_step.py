@@ -20,8 +20,6 @@ from crazyflow_ros.runtime.health import Logger
 
 _ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency
 _CONTENTS = {(Port.parameters, 0), (Port.log, 0)}  # port and channel of tables
-# Ports whose packets the simulation's thread has nothing to do with.
-_AT_ONCE = {Port.log, Port.memory, Port.link, Port.attitude_setpoint}
 _LOOK = 0.1  # s of wall time between two looks for packets of other programs
 
 
@@ -68,13 +66,14 @@ class LockStepServer(CrazyflieServer):
 
     def serve(self, snapshot: Snapshot) -> list[Datagram]:
         """See `Exchange`."""
-        flights = self._physics.flights()
-        self._latest = snapshot, flights
+        if snapshot is not self._latest[0]:
+            self._latest = snapshot, self._physics.flights()
         if self._logging and snapshot.tick % self._period == 0 and snapshot.tick > self._logged:
             self._logged = snapshot.tick
             ranges = self._physics.mirror.ranges() if self._ranging else None
-            self._waiting.append((snapshot, flights, ranges))
+            self._waiting.append((*self._latest, ranges))
         self._serve()
+        self._lock_step.settle()
         self._refuse_others()
         found = []
         while self._outbox and self._outbox[0][0] <= self._lock_step.now:
@@ -108,8 +107,7 @@ class LockStepServer(CrazyflieServer):
         # A client that has kept the tables of another flight must fly as one that reads them.
         self._answering = 0 if head in _CONTENTS else _ANSWERING_NS
         super()._take(station, sender, datagram)
-        if head[0] not in _AT_ONCE:
-            self._lock_step.settle()
+        self._lock_step.settle()
         self._answering = 0
 
     def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:

@@ -6,6 +6,7 @@ and waits. When all its threads wait, it asks to let time run until the earliest
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shlex
@@ -15,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from math import gcd, inf
 from pathlib import Path
 from types import FrameType
@@ -42,10 +43,11 @@ FOLDER = Path(__file__).parent / "in_script"
 
 _PATIENCE = 10.0  # s of wall time after which it is said what the script waits for
 _START = 30.0  # s of wall time that it may take until the script has connected
-_LOOK = 0.1  # s of wall time between two looks whether it has
+_SHORTEST, _LOOK = 50e-6, 0.05  # s of wall time between two looks at what takes long
 _STRETCH_NS = 1_000_000_000  # after which the script may look around, at most
 _TEXT_RATE = 10  # Hz at which texts of drones reach the script, at least
 _CHECK = 1.0  # s of wall time between two checks whether the simulation has failed
+_ASK, _NO_RANDOM_ADDRESSES = 0xFFFFFFFF, 0x0040000  # arguments of personality(2)
 _ADVICE = (
     "simulated time: only programs in Python are, which must not be started with -I, -E or -S"
 )
@@ -117,14 +119,12 @@ class LockStep:
         Raises:
             RuntimeError: The simulation has failed.
         """
-        changes: tuple[Future[Any], ...] = ()
-        while True:
-            wait(changes, _CHECK)
-            before = self._physics.changes_under_way()
+        pause = _SHORTEST
+        while self._physics.busy:
             self._finish(self._physics.pause())  # after all other requests
-            changes = self._physics.changes_under_way()
-            if not before and not changes:
-                return
+            if self._physics.busy:  # something is being compiled
+                time.sleep(pause)
+                pause = min(2 * pause, _LOOK)
 
     def _advance(self, asked: Advance) -> Reached:
         """Let time run as far as the script wants, or until it receives something."""
@@ -207,7 +207,8 @@ class Script:
             VARIABLE: json.dumps(settings._asdict()),
         }
         try:
-            self._process = subprocess.Popen(command, env=variables)
+            with _fixed_addresses():
+                self._process = subprocess.Popen(command, env=variables)
         except OSError:
             self._close()
             raise
@@ -263,3 +264,19 @@ class Script:
     def _close(self) -> None:
         self._listener.close()
         self._folder.cleanup()
+
+
+@contextmanager
+def _fixed_addresses() -> Iterator[None]:
+    """Let processes that the calling thread starts have objects at the same addresses each time.
+
+    The order of a set of objects depends on them. Where the system does not allow it, that order is
+    another one each time.
+    """
+    personality = ctypes.CDLL(None).personality
+    before = personality(_ASK)
+    personality(before | _NO_RANDOM_ADDRESSES)
+    try:
+        yield
+    finally:
+        personality(before)

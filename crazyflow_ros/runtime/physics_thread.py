@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
 
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.dynamics import Dynamics
@@ -133,6 +132,11 @@ class PhysicsThread(Changes):
     def paused(self) -> bool:
         """Whether time stands still."""
         return self._loop.paused
+
+    @property
+    def busy(self) -> bool:
+        """Whether requests of other threads, or changes for them, are still to be carried out."""
+        return self._loop.busy
 
     @property
     def stepping(self) -> bool:
@@ -311,10 +315,6 @@ class PhysicsThread(Changes):
         steps = Steps(n_ticks, progress, cancel)
         self._loop.enqueue(steps)
         return steps
-
-    def changes_under_way(self) -> tuple[Future[Any], ...]:
-        """Futures of the changes that are still being prepared, while time may go on."""
-        return self._loop.preparation.under_way()
 
     def set_real_time_factor(self, factor: float) -> Future[Snapshot]:
         """Change the speed; 0 runs as fast as possible.
