@@ -166,14 +166,11 @@ def fly(
         variables = {"CFLIB_URI": next(iter(server.uris.values()))}
         script = Script(command, logger, server.ports, link.address, variables, link.seed)
         physics.start()
-        begin, began = physics.snapshot.time_ns, time.monotonic()
-        code = script.run(lock_step)
-        took, end = time.monotonic() - began, physics.snapshot
+        with script.signals():
+            code = script.run(lock_step)
     finally:
         server.close()
         physics.stop()
-    seconds = (end.time_ns - begin) * 1e-9
-    logger.info(f"{seconds:.3f} s of simulated time took {took:.1f} s: {seconds / took:.1f} x")
-    for name, pos in zip(end.names, end.pos.tolist()):
-        logger.info(f"{name} ended at {', '.join(map(repr, pos))} m")
+    for text in lock_step.summary():
+        logger.info(text)
     return code

@@ -16,13 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from math import gcd, inf
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
@@ -30,6 +30,7 @@ from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     VARIABLE,
     Advance,
     Datagram,
+    Endpoint,
     Reached,
     Reader,
     Settings,
@@ -95,7 +96,8 @@ class LockStep:
     def __init__(self, physics: PhysicsThread, factor: float = 0.0) -> None:
         self._physics, self._factor = physics, factor
         self.exchange: Exchange = _Nobody()
-        self.now = physics.snapshot.time_ns
+        self.now = self._begin = physics.snapshot.time_ns
+        self._took = 0.0
 
     def serve(self, stream: socket.socket) -> None:
         """Serve a script until it ends.
@@ -104,14 +106,38 @@ class LockStep:
             ValueError: It has sent what is no message.
             RuntimeError: The simulation has failed.
         """
-        with stream, stream.makefile("rb") as file:
-            reader = Reader(file)
-            while (message := reader.request()) is not None:
-                if isinstance(message, Advance):
-                    stream.sendall(answer(self._advance(message)))
-                else:
-                    self.now = max(self.now, message.time_ns)
-                    self.exchange.take(message)
+        began = time.monotonic()
+        try:
+            with stream, stream.makefile("rb") as file:
+                self._serve(stream, Reader(file))
+        finally:
+            self._took = time.monotonic() - began
+
+    def summary(self) -> Iterator[str]:
+        """Say how long it took, and where the drones are now."""
+        end = self._physics.snapshot
+        seconds = (end.time_ns - self._begin) * 1e-9
+        factor = seconds / self._took if self._took else 0.0
+        yield f"{seconds:.3f} s of simulated time took {self._took:.1f} s: {factor:.1f} x"
+        for name, pos in zip(end.names, end.pos.tolist()):
+            yield f"{name} ended at {', '.join(map(repr, pos))} m"
+
+    def _serve(self, stream: socket.socket, reader: Reader) -> None:
+        while (message := reader.request()) is not None:
+            if isinstance(message, Advance):
+                self.advance(message, lambda reached: stream.sendall(answer(reached)))
+            elif isinstance(message, Datagram):
+                self.now = max(self.now, message.time_ns)
+                self.exchange.take(message)
+            else:
+                self.note(message)
+
+    def advance(self, asked: Advance, reply: Callable[[Reached], object]) -> None:
+        """Let time run, and reply."""
+        reply(self._advance(asked))
+
+    def note(self, endpoint: Endpoint) -> None:
+        """Note a new endpoint of the script."""
 
     def settle(self) -> None:
         """Wait until the simulation has carried out all requests, also those that take long.
@@ -166,6 +192,16 @@ class LockStep:
         future.result()
 
 
+class Extension(NamedTuple):
+    """What else lives in simulated time in a script's process."""
+
+    folder: Path
+    """Folder of the module."""
+    module: str
+    """Its function `begin` is called, see `Settings`."""
+    arguments: Sequence[Any]
+
+
 class Script:
     """The process of a script. Its constructor starts it.
 
@@ -176,6 +212,7 @@ class Script:
         address: Network address of the drones.
         environment: Additional environment variables.
         seed: Seed of random numbers that the script does not seed.
+        extension: Of `Settings`.
 
     Raises:
         OSError: It cannot be started.
@@ -189,6 +226,7 @@ class Script:
         address: str = "127.0.0.1",
         environment: Mapping[str, str] | None = None,
         seed: int = 0,
+        extension: Extension | None = None,
     ) -> None:
         self._name, self._logger = shlex.join(command), logger
         self._folder = tempfile.TemporaryDirectory(prefix="crazyflow_ros.")
@@ -197,13 +235,20 @@ class Script:
         self._listener.bind(path)
         self._listener.listen(1)
         self._listener.settimeout(_LOOK)
-        settings = Settings(path, address, list(ports), seed, _PATIENCE)
-        folders = [str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
+        folders, path_before = [str(FOLDER)], os.environ.get("PYTHONPATH")
+        module, arguments = "", ()
+        if extension is not None:
+            folders.append(str(extension.folder))
+            module, arguments = extension.module, tuple(extension.arguments)
+        settings = Settings(
+            *(path, address, list(ports), seed, _PATIENCE),
+            *(folders, path_before, module, arguments),
+        )
         variables = {
             "PYTHONHASHSEED": "0",  # or sets of strings would have another order each time
             **os.environ,
             **(environment or {}),
-            "PYTHONPATH": os.pathsep.join(folders),
+            "PYTHONPATH": os.pathsep.join([*folders, *filter(None, [path_before])]),
             VARIABLE: json.dumps(settings._asdict()),
         }
         try:
@@ -214,13 +259,11 @@ class Script:
             raise
 
     def run(self, lock_step: LockStep) -> int:
-        """Let it run to its end. Signals to this process are passed on to it. Main thread only.
+        """Let it run to its end.
 
         Returns:
             Its exit code, as a shell gives it: 128 and the number of the signal that ended it.
         """
-        signals = (signal.SIGINT, signal.SIGTERM)
-        handlers = {number: signal.signal(number, self._pass_on) for number in signals}
         try:
             stream = self._connect()
             if stream is not None:
@@ -234,10 +277,23 @@ class Script:
             self._process.wait()
             code = 1
         finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
             self._close()
         return code if code >= 0 else 128 - code
+
+    def stop(self) -> None:
+        """End it; `run` then returns. From any thread."""
+        self._process.terminate()
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Pass signals to this process on to the script. Main thread only."""
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        handlers = {number: signal.signal(number, self._pass_on) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
     def _connect(self) -> socket.socket | None:
         """Wait until the script has connected; return None if it ends before."""

@@ -104,6 +104,7 @@ class SimulatorNode(ParameterNode):
         senders: Senders of the drones' state by rate [Hz].
         wind: Applies the wind parameters.
         latched: Publishers of latched messages by topic.
+        repeat_clock: Publishes the latest time once more.
 
     Raises:
         ValueError: A parameter has an invalid value; the message names the parameter and the
@@ -154,6 +155,7 @@ class SimulatorNode(ParameterNode):
         self.listeners = Listeners(self)
         self.senders: dict[int, StateSender] = {}
         self.latched: dict[str, Any] = {}
+        self.repeat_clock: Callable[[], None] = lambda: None
         self._per_drone: list[Callable[[str], None]] = []
         self._on_close: list[Callable[[], None]] = []
         # Services that add drones call it directly; a reset may also change the drones.

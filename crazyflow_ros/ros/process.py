@@ -31,11 +31,17 @@ from rclpy.utilities import remove_ros_args
 from crazyflow_ros.ros.middleware import configure_middleware
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from crazyflow_ros.code_cache import CodeCache
+    from crazyflow_ros.lockstep.script import Script
     from crazyflow_ros.ros.node import SimulatorNode
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
 """Exit codes."""
+
+LOCK_STEP = "--lock-step"
+"""Argument after which the last ones are a program that lives in simulated time."""
 
 _STOP_TIMEOUT = 0.6  # s for each of the other threads
 _LAST_RESORT = 10.0  # s for all of them
@@ -55,20 +61,25 @@ def main(args: list[str] | None = None, node: str = "crazyflow_ros.ros.node") ->
         args: Command line, by default that of the process.
         node: Module with the function `build`, which builds the node; importing it takes seconds.
     """
+    try:
+        given, command = _split(sys.argv[1:] if args is None else args)
+    except ValueError as error:
+        print(f"simulator: {error}", file=sys.stderr)
+        sys.exit(WRONG_USAGE)
     # When the physics thread wakes up while a callback runs, it needs the interpreter's lock within
     # a fraction of a tick. Python's default of 5 ms is more than a tick.
     sys.setswitchinterval(_SWITCH_INTERVAL)
     _give_memory_back()
     gc.disable()  # until the node is built: imported modules and traced code are permanent
-    process = _Process(node)
+    process = _Process(node, command)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: process.end(STOPPED))
     _check_address_space()
     configure_middleware()
     _ensure_log_folder()
     try:
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-        if unread := remove_ros_args(sys.argv[1:] if args is None else args):
+        rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
+        if unread := remove_ros_args(given):
             raise ValueError(f"expected arguments after --ros-args, got {' '.join(unread)}")
     except Exception as error:  # rclpy has no public base class for argument errors
         unknown = type(error).__name__ == "UnknownROSArgsError"  # its text is a list of these
@@ -82,6 +93,22 @@ def main(args: list[str] | None = None, node: str = "crazyflow_ros.ros.node") ->
     # Everything is closed by now, unless a thread is still compiling, which cannot be interrupted.
     # A regular exit would wait for that thread, and otherwise takes longer than everything above.
     os._exit(exit_code)
+
+
+def _split(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of ROS, and the program that is to live in simulated time, if any.
+
+    Raises:
+        ValueError: The program is missing.
+    """
+    if LOCK_STEP not in args:
+        return list(args), []
+    end = args.index("--") if "--" in args else len(args)
+    command = list(args[end + 1 :])
+    if not command:
+        raise ValueError(f"{LOCK_STEP} needs a program, at the end: -- python script.py")
+    ours = [word for word in args[:end] if word != LOCK_STEP]
+    return [*ours, "--ros-args", "-p", "start_paused:=true"], command
 
 
 def _give_memory_back() -> None:
@@ -123,8 +150,9 @@ def _ensure_log_folder() -> None:
 class _Process:
     """Threads of the process and its shutdown."""
 
-    def __init__(self, node: str) -> None:
-        self._node = node
+    def __init__(self, node: str, command: Sequence[str]) -> None:
+        self._node, self._command = node, command
+        self._script: Script | None = None
         self._simulator: SimulatorNode | None = None
         self._cache: CodeCache | None = None
         self._exit_code = STOPPED
@@ -151,6 +179,8 @@ class _Process:
         while not self._ended.is_set():
             os.read(self._wakes, 1)
         may_compile = False
+        if self._script is not None:
+            self._script.stop()
         if self._simulator is not None:
             try:
                 self._simulator.physics.stop(_STOP_TIMEOUT)  # ends the waits of all callbacks
@@ -185,6 +215,8 @@ class _Process:
             gc.enable()
             self._cache.postpone()
             simulator.start()
+            if self._command:
+                self._start_script(simulator)
             executor = new_executor()
             executor.add_node(simulator)
             while not self._ended.is_set():
@@ -198,6 +230,21 @@ class _Process:
             simulator.destroy_node()
         except BaseException as error:
             self._fail(error)
+
+    def _start_script(self, simulator: SimulatorNode) -> None:
+        """Start the program that lives in simulated time, with which the process ends."""
+        from crazyflow_ros.ros.lock_step import RosLockStep, start_script
+
+        lock_step = RosLockStep(simulator)
+        self._script = script = start_script(self._command, simulator)
+
+        def run() -> None:
+            try:
+                self.end(lock_step.run(script))
+            except BaseException as error:
+                self._fail(error)
+
+        threading.Thread(target=run, name="script", daemon=True).start()
 
     def _fail(self, error: BaseException) -> None:
         if not self._ended.is_set():  # failures during shutdown do not matter

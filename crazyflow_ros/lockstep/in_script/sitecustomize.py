@@ -6,6 +6,7 @@ Python imports it at its start, because a lock-step has put its folder on the pa
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 
@@ -20,13 +21,17 @@ def _main() -> None:
     is_launcher = any(os.path.basename(word) in _LAUNCHERS for word in sys.orig_argv[1:2])
     if settings is not None and not is_launcher:
         del os.environ[variable]
-        paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path != _FOLDER)
+        given = json.loads(settings)
         try:
-            begin(settings)
+            begin(given)
         except Exception as error:  # Python would go on, in wall time
             print(f"lock-step: simulated time cannot begin: {error!r}", file=sys.stderr)
             os._exit(1)
+        if given["python_path"] is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = given["python_path"]
+        sys.path[:] = [path for path in sys.path if path not in given["folders"]]
 
 
 def _go_on() -> None:

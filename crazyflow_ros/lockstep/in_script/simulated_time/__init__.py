@@ -7,14 +7,15 @@ with this package on its path; nothing here needs more than Python's own library
 from __future__ import annotations
 
 import _socket
-import json
+import importlib
 import os
 import sys
 from _thread import allocate_lock
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from . import chance, clocks, locks, threads
-from .channel import Advance, Datagram, Reached, Reader, Settings, request
+from .channel import Advance, Message, Reached, Reader, Settings, request
 from .descriptors import Descriptors
 from .kernel import Kernel
 from .outside import Outside
@@ -27,6 +28,9 @@ class _Simulator:
 
     Args:
         path: Of its Unix socket.
+
+    Attributes:
+        advance_by: Asks the simulator to let time run between two times.
     """
 
     def __init__(self, path: str) -> None:
@@ -37,16 +41,20 @@ class _Simulator:
         self._descriptor = descriptor
         self._reader = Reader(os.fdopen(descriptor, "rb", closefd=False))
         self._lock = allocate_lock()
+        self.advance_by: Callable[[int, int], None] = self._ask_to_advance
 
     def advance(self, now_ns: int, until_ns: int) -> Reached:
         """Let time run."""
-        self.send(Advance(now_ns, until_ns))
+        self.advance_by(now_ns, until_ns)
         try:
             return self._reader.reached()
         except (EOFError, OSError):
             _end()
 
-    def send(self, message: Datagram | Advance) -> None:
+    def _ask_to_advance(self, now_ns: int, until_ns: int) -> None:
+        self.send(Advance(now_ns, until_ns))
+
+    def send(self, message: Message) -> None:
         """Send a message."""
         data = request(message)
         try:
@@ -65,13 +73,13 @@ def _end() -> NoReturn:
     os._exit(1)
 
 
-def begin(settings: str) -> None:
+def begin(settings: dict[str, Any]) -> None:
     """Begin simulated time in this process.
 
     Args:
-        settings: `Settings` as JSON.
+        settings: The fields of `Settings`.
     """
-    given = Settings(**json.loads(settings))
+    given = Settings(**settings)
     simulator = _Simulator(given.path)
     kernel = Kernel(simulator, simulator.advance(0, 0).now_ns)
     descriptors = Descriptors(kernel)
@@ -84,4 +92,7 @@ def begin(settings: str) -> None:
     for part in (descriptors, outside, sockets):
         part.install()
     chance.install(given.seed)
+    if given.extension:
+        module = importlib.import_module(given.extension)
+        module.begin(kernel, outside, simulator, *given.arguments)
     Watch(kernel, given.patience).start()

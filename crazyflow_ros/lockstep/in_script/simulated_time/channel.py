@@ -7,9 +7,10 @@ Times are simulated ones in ns. The simulator's side reads with `Reader`, too.
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Sequence
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Union
 
 VARIABLE = "CRAZYFLOW_ROS_LOCK_STEP"
 """Environment variable with `Settings` for the script, in JSON."""
@@ -27,15 +28,24 @@ class Settings(NamedTuple):
     """Of random numbers that the script does not seed."""
     patience: float
     """s of wall time after which it is said what a script waits for."""
+    folders: Sequence[str]
+    """Folders that were put on the script's path, from which they are removed again."""
+    python_path: str | None
+    """The user's own PYTHONPATH."""
+    extension: str = ""
+    """Module that lets a library of scripts live in simulated time, too; empty: none."""
+    arguments: Sequence[Any] = ()
+    """Of its function `begin`, after those that `simulated_time.begin` gives it."""
 
 
 FOREVER = 2**62
 """A time that is never reached."""
 
-_DATAGRAM, _ADVANCE = b"D", b"A"
+_DATAGRAM, _ADVANCE, _ENDPOINT = b"D", b"A", b"E"
 _MOST = 65_535  # bytes of a datagram
 _HEAD = struct.Struct("<qHHH")  # time, ports of client and drone, size
-_ADVANCING = struct.Struct("<qq")
+_ADVANCING = struct.Struct("<qq?")
+_TEXT = struct.Struct("<I")
 _REACHED = struct.Struct("<qI")
 
 
@@ -62,6 +72,17 @@ class Advance(NamedTuple):
     """The script's time, at least that of the latest answer."""
     until_ns: int
     """Time at which it goes on, if it receives no datagram before."""
+    by_service: bool = False
+    """Whether it also calls a service of ROS, and time runs when that is carried out."""
+
+
+class Endpoint(NamedTuple):
+    """The script has a new publisher or subscription of ROS, which others have to find."""
+
+    publishes: bool
+    topic: str
+    node: str
+    namespace: str
 
 
 class Reached(NamedTuple):
@@ -69,6 +90,9 @@ class Reached(NamedTuple):
 
     now_ns: int
     datagrams: list[Datagram]
+
+
+Message = Union[Datagram, Advance, Endpoint]  # noqa: UP007, Python 3.10 knows no other form here
 
 
 class Reader:
@@ -81,7 +105,7 @@ class Reader:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def request(self) -> Datagram | Advance | None:
+    def request(self) -> Message | None:
         """Return the script's next message; None if it has ended.
 
         Raises:
@@ -95,9 +119,14 @@ class Reader:
                 return self._datagram()
             if kind == _ADVANCE:
                 return Advance(*_ADVANCING.unpack(self._exactly(_ADVANCING.size)))
+            if kind == _ENDPOINT:
+                (size,) = _TEXT.unpack(self._exactly(_TEXT.size))
+                return Endpoint(*json.loads(self._exactly(size)))
         except EOFError:
             return None
-        raise ValueError(f"a message of a script begins with D or A, not with {kind!r}")
+        except TypeError as error:
+            raise ValueError(f"an endpoint is not complete: {error}") from None
+        raise ValueError(f"a message of a script begins with D, A or E, not with {kind!r}")
 
     def reached(self) -> Reached:
         """Return the simulator's answer.
@@ -119,10 +148,13 @@ class Reader:
         return data
 
 
-def request(message: Datagram | Advance) -> bytes:
+def request(message: Message) -> bytes:
     """Return a message of the script."""
     if isinstance(message, Datagram):
         return _DATAGRAM + bytes(message)
+    if isinstance(message, Endpoint):
+        text = json.dumps(message).encode()
+        return _ENDPOINT + _TEXT.pack(len(text)) + text
     return _ADVANCE + _ADVANCING.pack(*message)
 
 

@@ -106,17 +106,16 @@ class Kernel:
             very often must be waiting for something, so it has to rest.
         listening: Number of waits for datagrams of the simulator.
         receive: Takes the answer of the simulator.
-        advanced: Called after time has run.
+        reached: Time at which the simulator has answered last [ns].
         idle: Whether nobody can go on, not even time.
     """
 
     def __init__(self, simulator: Simulator, now_ns: int) -> None:
-        self._simulator, self.now = simulator, now_ns
+        self._simulator, self.now, self.reached = simulator, now_ns, now_ns
         self.main = self.running = Task(get_ident())
         self.tasks = {self.running.ident: self.running}
         self.looks = self.listening = 0
         self.receive: Callable[[Reached], object] = lambda _: None
-        self.advanced: list[Callable[[], object]] = []
         self.idle = False
         self.handled = 0  # signals
         self._ready: deque[Task] = deque()
@@ -272,15 +271,20 @@ class Kernel:
         until = deadlines[0][0] if deadlines else FOREVER
         if until > self.now:
             latest = self.now + _WATCHING if self._watched else FOREVER
-            reached = self._simulator.advance(self.now, min(until, latest))
-            self.now = max(self.now, reached.now_ns)
-            self.receive(reached)
-            for call in self.advanced:
-                call()
+            self._reach(min(until, latest))
         while deadlines and deadlines[0][0] <= self.now:
             wait = heappop(deadlines)[2]
             if wait.claim():
                 self._ready.append(wait.task)
+
+    def refresh(self) -> None:
+        """Let the simulator do what is due, while time stands still."""
+        self._reach(self.now)
+
+    def _reach(self, until: int) -> None:
+        reached = self._simulator.advance(self.now, until)
+        self.now = self.reached = max(self.now, reached.now_ns)
+        self.receive(reached)
 
     def _idle(self) -> None:
         """Wait, in wall time, for a descriptor, a signal, or a thread that Python did not start."""

@@ -52,9 +52,15 @@ class Outside:
         return bool(self._descriptors.wait(task, {descriptor: READ}, deadline))
 
     @contextmanager
-    def section(self, task: Task) -> Iterator[None]:
-        """Let the calling thread live in wall time, while time stands still."""
-        self._kernel.settle(task)
+    def section(self, task: Task, *, settled: bool = True) -> Iterator[None]:
+        """Let the calling thread live in wall time, while time stands still.
+
+        Args:
+            task: The thread.
+            settled: Whether other threads run before, until they wait.
+        """
+        if settled:
+            self._kernel.settle(task)
         task.outside += 1
         try:
             yield
