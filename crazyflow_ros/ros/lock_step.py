@@ -29,15 +29,6 @@ _LOOK = 2e-3  # s of wall time between two looks for it
 _PATIENCE = 60.0  # s of wall time for the call of the service
 
 
-class _Turn:
-    """A call of the service, in which time runs."""
-
-    def __init__(self) -> None:
-        self.look: Future[bool] = Future()  # whether subscriptions may have changed
-        self.looked: Future[None] = Future()
-        self.over: Future[None] = Future()
-
-
 class RosLockStep(LockStep):
     """Lets the time of a node's simulation run as far as a program of ROS asks for.
 
@@ -48,20 +39,19 @@ class RosLockStep(LockStep):
     def __init__(self, simulator: SimulatorNode) -> None:
         super().__init__(simulator.physics)
         self._simulator = simulator
-        self._turns: SimpleQueue[_Turn] = SimpleQueue()
+        # Calls of the service; each ends with whether subscriptions may have changed.
+        self._calls: SimpleQueue[Future[bool]] = SimpleQueue()
         self._sought: list[Endpoint] = []
         # The last one: a program that knows it knows all others of this node.
         simulator.create_service(Trigger, _SERVICE, self._call)
 
     async def _call(self, _: Trigger.Request, _response: Trigger.Response) -> str:
         """Let time run once; called when everything that came before has been served."""
-        turn, waiting = _Turn(), self._simulator.waiting
-        self._turns.put(turn)
-        if await waiting.result(turn.look, LOADING_TIMEOUT):
+        call: Future[bool] = Future()
+        self._calls.put(call)
+        if await self._simulator.waiting.result(call, LOADING_TIMEOUT):
             self._simulator.listeners.look()
             self._simulator.repeat_clock()
-        turn.looked.set_result(None)
-        await waiting.result(turn.over, LOADING_TIMEOUT)
         return "time has run"
 
     # In the thread that serves the program.
@@ -87,16 +77,16 @@ class RosLockStep(LockStep):
             super().advance(asked, reply)
             return
         try:
-            turn = self._turns.get(timeout=_PATIENCE)
+            call = self._calls.get(timeout=_PATIENCE)
         except Empty:
             text = f"the program has not called {_SERVICE} for {_PATIENCE:g} s"
             raise RuntimeError(text) from None
+        found = False
         try:
-            turn.look.set_result(self._find())
-            turn.looked.result(_PATIENCE)
+            found = self._find()
             super().advance(asked, reply)
         finally:
-            turn.over.set_result(None)
+            call.set_result(found)
 
     def _find(self) -> bool:
         """Wait until all new endpoints are known here; return whether there were any."""

@@ -19,8 +19,11 @@ import rclpy.experimental
 from rclpy.action import ActionClient
 from rclpy.client import Client
 from rclpy.clock_type import ClockType
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.event_handler import EventHandler
+from rclpy.guard_condition import GuardCondition
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from simulated_time.channel import Advance, Endpoint
 from simulated_time.kernel import Kernel, Task, Wait
 from simulated_time.locks import nanoseconds, replace
@@ -29,6 +32,7 @@ from std_srvs.srv import Trigger
 
 _PATIENCE = 60.0  # s of wall time for which time stands still until a service answers
 _LOOK = 0.05  # s of wall time between two looks of other threads meanwhile
+_EVENTS = 50  # looks for callbacks between two in which those of the middleware's events are called
 _real_time = time.monotonic
 
 
@@ -66,8 +70,9 @@ class _Ros:
         self._service, self._period = service, ns
         self._node: Any = None
         self._client: Any = None
-        self._executor: Any = None
-        self._polled = -1  # time at which a look for callbacks has found none
+        self._polled = -1  # time at which a look without a timeout has found no callback
+        self._acts = self._looks = 0  # of the script
+        self._idle: object = None  # executor, time and acts at which a look has found none
 
     # The simulator's node.
 
@@ -77,11 +82,18 @@ class _Ros:
         self._simulator.send(Advance(now_ns, until_ns, by_service=connected))
         if not connected:
             return
-        with self._wall_time():
-            future = self._client.call_async(Trigger.Request())
-            while not future.done():
-                self._executor.spin_until_future_complete(future, _PATIENCE)
-                if not future.done():
+        client, context = self._client.handle, self._node.context.handle
+        with client, context:
+            client.send_request(Trigger.Request())
+            answer = None
+            while answer is None:
+                # An executor of rclpy would take longer than all the rest.
+                wait_set = rclpy_implementation.WaitSet(0, 0, 0, 1, 0, 0, context)
+                wait_set.clear_entities()
+                wait_set.add_client(client)
+                wait_set.wait(round(_PATIENCE * 1e9))
+                answer, _ = client.take_response(Trigger.Response)
+                if answer is None:
                     _say(f"{self._service} has not answered for {_PATIENCE:g} s")
 
     def _connect(self) -> bool:
@@ -89,7 +101,7 @@ class _Ros:
         if not rclpy.ok():
             self._node = None
         elif self._node is None:
-            with self._wall_time():
+            with self._outside.section(self._kernel.running, settled=False):
                 self._node = Node(
                     "_lock_step",
                     enable_rosout=False,
@@ -97,14 +109,9 @@ class _Ros:
                     start_parameter_services=False,
                 )
                 self._client = self._node.create_client(Trigger, self._service)
-                self._executor = SingleThreadedExecutor()
-                self._executor.add_node(self._node)
                 while not self._client.wait_for_service(_PATIENCE):
                     _say(f"there is no service {self._service}: is ROS_DOMAIN_ID the simulator's?")
         return self._node is not None
-
-    def _wall_time(self) -> Any:
-        return self._outside.section(self._kernel.running, settled=False)
 
     # rclpy.
 
@@ -128,9 +135,18 @@ class _Ros:
             deadline = None if endless else self._kernel.now + nanoseconds(timeout)
             late = _real_time() + _PATIENCE
             while True:
-                for _ in range(2):  # the first look may only end an earlier one
+                state = this, self._kernel.reached, self._acts
+                if state != self._idle:
+                    self._looks += 1
+                    is_new = this._cb_iter is None  # otherwise this look only ends an earlier one
                     with suppress(timed_out):
-                        return wait(this, 0, nodes, condition)
+                        found = wait(this, 0, nodes, condition)
+                        self._acts += 1
+                        return found
+                    this._cb_iter = None
+                    if not is_new:
+                        continue
+                    self._idle = state
                 unanswered = _unanswered(nodes or this.get_nodes()) if _real_time() < late else []
                 if not unanswered:
                     self._let_time_run(task, deadline, timed_out)
@@ -154,6 +170,20 @@ class _Ros:
             return True
 
         replace(rclpy.executors.Executor, wait_for_ready_callbacks=wait_for_ready_callbacks)
+        can_execute = rclpy.executors.Executor.can_execute
+
+        def can_execute_now(this: Any, entity: Any) -> bool:
+            # The more entities are waited for, the longer it takes, and there are many.
+            if isinstance(entity, Client) and not entity._pending_requests:
+                return False
+            if isinstance(entity, EventHandler) and self._looks % _EVENTS:
+                return False
+            return bool(can_execute(this, entity))
+
+        replace(rclpy.executors.Executor, can_execute=can_execute_now)
+        acts = ((Publisher, "publish"), (Client, "call_async"), (GuardCondition, "trigger"))
+        for cls, name in acts:
+            replace(cls, **{name: self._counted(getattr(cls, name))})
         replace(rclpy.clock.Clock, sleep_until=sleep)
         if hasattr(rclpy.experimental, "EventsExecutor"):  # it waits outside of Python
             replace(rclpy.experimental, EventsExecutor=rclpy.executors.SingleThreadedExecutor)
@@ -183,6 +213,15 @@ class _Ros:
 
     def _next_period(self) -> int:
         return (self._kernel.now // self._period + 1) * self._period
+
+    def _counted(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Note that a callback may become due."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._acts += 1
+            return method(*args, **kwargs)
+
+        return call
 
     def _in_wall_time(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

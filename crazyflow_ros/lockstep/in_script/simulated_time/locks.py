@@ -30,10 +30,12 @@ def install(kernel: Kernel) -> type[Any]:
             kernel.looks += 1
             if kernel.looks > PATIENCE:
                 kernel.rest()
+            if timeout != -1 and (not blocking or timeout < 0):
+                return self._lock.acquire(blocking, timeout)  # which refuses it
             if self._lock.acquire(False):
                 return True
             task = kernel.task()
-            if task is None or (timeout != -1 and (not blocking or timeout < 0)):
+            if task is None:
                 return self._lock.acquire(blocking, timeout)
             if not blocking:
                 kernel.looks += LOOK

@@ -5,11 +5,13 @@ While the main thread waits for them, time stands still; while other threads do,
 
 from __future__ import annotations
 
+import _multiprocessing
 import builtins
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from .descriptors import READ, Descriptors
@@ -17,7 +19,7 @@ from .kernel import Kernel, Task, select_poll
 from .locks import nanoseconds, replace
 
 _STANDARD_INPUT = 0
-_LOOK_NS = 10_000_000  # between two looks whether a process has ended
+_LOOK_NS = 10_000_000  # between two looks at another process
 _read, _input = os.read, builtins.input
 
 
@@ -83,6 +85,7 @@ class Outside:
         replace(os, read=read)
         replace(builtins, input=input_)
         self._install_subprocess()
+        self._install_semaphores()
 
     def _install_subprocess(self) -> None:
         begin, wait = subprocess.Popen.__init__, subprocess.Popen.wait
@@ -111,6 +114,28 @@ class Outside:
 
         replace(subprocess.Popen, __init__=in_section(begin, always=True), wait=wait_)
         replace(subprocess.Popen, communicate=in_section(communicate, always=False))
+
+
+    def _install_semaphores(self) -> None:
+        """Let threads that wait for another process not keep the others from running."""
+        kernel = self._kernel
+
+        class SemLock(_multiprocessing.SemLock):  # type: ignore[misc]
+            def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
+                task = kernel.task()
+                if task is None or not block:
+                    return bool(super().acquire(block, timeout))
+                deadline = inf if timeout is None else kernel.now + nanoseconds(max(0.0, timeout))
+                while not super().acquire(False):
+                    if kernel.now >= deadline:
+                        return False
+                    kernel.sleep(task, _LOOK_NS)
+                return True
+
+            def __enter__(self) -> bool:
+                return self.acquire()
+
+        replace(_multiprocessing, SemLock=SemLock)
 
 
 def _is_ready(descriptor: int) -> bool:

@@ -35,13 +35,13 @@ class Watch:
         kernel, patience = self._kernel, self._patience
         while True:
             running, main = kernel.running, kernel.main
-            before, now = (running, running.waits, main.waits), kernel.now
+            before, now, waits = (running, running.waits, kernel.now), kernel.now, main.waits
             _sleep(patience)
             if not kernel.tasks:
                 return
-            if before[:2] == (kernel.running, kernel.running.waits):
+            if before == (kernel.running, kernel.running.waits, kernel.now):
                 self._say(f"has stood still for {patience:g} s: {self._cause(running)}")
-            elif main.since_ns is not None and before[2] == main.waits:
+            elif main.since_ns is not None and waits == main.waits:
                 waited = (kernel.now - main.since_ns) * 1e-9
                 self._say(
                     f"runs, {(kernel.now - now) * 1e-9:.3f} s in the last {patience:g} s; "
