@@ -117,6 +117,7 @@ async def echo(reader, writer):
     data = await reader.read(5)
     await asyncio.sleep(1.0)
     writer.write(data)
+    writer.close()
 
 async def both():
     global port
@@ -278,7 +279,8 @@ def test_other_programs_and_threads_are_reached_as_ever(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("typed\n")
     succeed(
         """
-import multiprocessing, os, socket, subprocess, sys
+import multiprocessing, os, socket, subprocess, sys, warnings
+warnings.simplefilter("ignore")  # of Python 3.12, about `fork` beside threads
 assert input() == "typed"; check(0.0)
 assert subprocess.run([sys.executable, "-c", "import time; time.sleep(0.2); print(time.time())"],
                       capture_output=True, timeout=60).returncode == 0; check(0.0)

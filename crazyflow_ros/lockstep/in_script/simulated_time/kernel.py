@@ -30,6 +30,7 @@ PATIENCE = 1_000 * LOOK
 _READING = 1_000  # ns of simulated time that a look at a clock takes, so that none repeats
 _REST = 10 * LOOK  # looks between two rests from then on
 _RESTING = 100_000  # ns of such a rest
+_NOTICE = 0.5  # s of wall time after which a signal is noticed at the latest
 _WATCHING = 100_000_000  # ns between two looks at descriptors while time runs
 
 
@@ -238,7 +239,9 @@ class Kernel:
         """Pass the turn on, until it comes back."""
         task.away = True
         if not self._hand_over(task):
-            task.turn.acquire()
+            # A signal that comes just before the main thread waits does not end the wait.
+            while not task.turn.acquire(timeout=_NOTICE if task is self.main else -1):
+                pass
         task.away = False
         while task.then:
             task.then.popleft()()
@@ -291,16 +294,16 @@ class Kernel:
         self.idle = True
         try:
             if not self._ready:
-                self._watch(None)
+                self._watch(1e3 * _NOTICE)
                 with suppress(BlockingIOError):
                     os.read(self._wakes, 4096)
         finally:
             self.idle = False
 
-    def _watch(self, timeout: float | None) -> bool:
+    def _watch(self, timeout_ms: float) -> bool:
         """End the waits for descriptors that are ready; return whether there are any."""
         poll = select_poll()
-        if timeout is None:
+        if timeout_ms:
             poll.register(self._wakes, select.POLLIN)
         events: dict[int, int] = {}
         for pairs in self._watched.values():
@@ -308,7 +311,7 @@ class Kernel:
                 events[descriptor] = events.get(descriptor, 0) | mask
         for descriptor, mask in events.items():
             poll.register(descriptor, mask)
-        found = {descriptor for descriptor, _ in poll.poll(timeout)}
+        found = {descriptor for descriptor, _ in poll.poll(timeout_ms)}
         woken = [
             wait
             for wait, pairs in self._watched.items()

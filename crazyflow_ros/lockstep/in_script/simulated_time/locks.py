@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import queue
+import sys
 import threading
 from collections import deque
 from contextlib import suppress
@@ -107,8 +108,14 @@ def nanoseconds(seconds: float) -> int:
 
 
 def replace(module: Any, **names: Any) -> None:
-    """Replace names of a module or a class."""
+    """Replace names of a module or a class.
+
+    Raises:
+        AttributeError: It has no such name: this version of Python is not supported.
+    """
     for name, value in names.items():
+        if not hasattr(module, name):
+            raise AttributeError(f"Python {sys.version.split()[0]} has no {module.__name__}.{name}")
         # As an attribute of a class, a function of C is no method, and neither must be its substitute.
         is_function = isinstance(module, ModuleType) and isinstance(value, FunctionType)
         setattr(module, name, staticmethod(value) if is_function else value)
