@@ -1,7 +1,8 @@
 """A program of ROS in simulated time: it runs, and the simulation waits while it does.
 
-Before time runs, the program calls a service of the node. The node serves it after all messages and
-requests that came before, and answers when it has published all messages until the new time.
+If the program has sent anything, it calls a service of the node before time runs. The node serves it
+after all messages and requests that came before, and answers when it has published all messages
+until the new time. The program calls it, too, when it is told that there are messages.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import Advance, Endpoint, Reached
@@ -29,16 +31,34 @@ _LOOK = 2e-3  # s of wall time between two looks for it
 _PATIENCE = 60.0  # s of wall time for the call of the service
 
 
+class Published:
+    """Whether the node has published anything that others subscribe to, except for the clock."""
+
+    def __init__(self) -> None:
+        self._any = False
+
+    def note(self, publisher: Any, _: bytes) -> None:
+        """Note a message, from any thread."""
+        if not self._any and publisher.get_subscription_count():
+            self._any = publisher.msg_type is not Clock
+
+    def take(self) -> bool:
+        """Return whether there was anything since the last call."""
+        found, self._any = self._any, False
+        return found
+
+
 class RosLockStep(LockStep):
     """Lets the time of a node's simulation run as far as a program of ROS asks for.
 
     Args:
         simulator: The node, all of whose other services exist.
+        published: Notes its messages.
     """
 
-    def __init__(self, simulator: SimulatorNode) -> None:
+    def __init__(self, simulator: SimulatorNode, published: Published) -> None:
         super().__init__(simulator.physics)
-        self._simulator = simulator
+        self._simulator, self._published = simulator, published
         # Calls of the service; each ends with whether subscriptions may have changed.
         self._calls: SimpleQueue[Future[bool]] = SimpleQueue()
         self._sought: list[Endpoint] = []
@@ -51,7 +71,6 @@ class RosLockStep(LockStep):
         self._calls.put(call)
         if await self._simulator.waiting.result(call, LOADING_TIMEOUT):
             self._simulator.listeners.look()
-            self._simulator.repeat_clock()
         return "time has run"
 
     # In the thread that serves the program.
@@ -73,8 +92,12 @@ class RosLockStep(LockStep):
         Raises:
             RuntimeError: The service was not called, or the simulation has failed.
         """
+
+        def tell(reached: Reached) -> None:
+            reply(reached._replace(published=self._published.take()))
+
         if not asked.by_service:
-            super().advance(asked, reply)
+            super().advance(asked, tell)
             return
         try:
             call = self._calls.get(timeout=_PATIENCE)
@@ -84,7 +107,7 @@ class RosLockStep(LockStep):
         found = False
         try:
             found = self._find()
-            super().advance(asked, reply)
+            super().advance(asked, tell)
         finally:
             call.set_result(found)
 

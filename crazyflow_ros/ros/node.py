@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
+from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
     from crazyflow_ros.ros.viewer import Viewer
+
+Tap = Callable[[Any, bytes], None]
+"""Takes a publisher and the message that it publishes."""
 
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
 _FEATURES = (
@@ -83,6 +87,7 @@ class SimulatorNode(ParameterNode):
 
     Args:
         name: Name of the node, unless it is remapped.
+        tap: Called before each message is published, in any thread.
 
     Attributes:
         parameters: Parameter values at the start.
@@ -104,7 +109,6 @@ class SimulatorNode(ParameterNode):
         senders: Senders of the drones' state by rate [Hz].
         wind: Applies the wind parameters.
         latched: Publishers of latched messages by topic.
-        repeat_clock: Publishes the latest time once more.
 
     Raises:
         ValueError: A parameter has an invalid value; the message names the parameter and the
@@ -114,7 +118,8 @@ class SimulatorNode(ParameterNode):
     wind: WindParameters
     recorder: Recorder | None = None  # needed while the base class creates its publishers
 
-    def __init__(self, name: str = "crazyflow") -> None:
+    def __init__(self, name: str = "crazyflow", tap: Tap | None = None) -> None:
+        self._tap = tap
         self.door = Door(get_logger(name))  # rclpy's own services need these, too
         self.answers = Answers(self.call_later, get_logger(name))
         self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
@@ -155,7 +160,6 @@ class SimulatorNode(ParameterNode):
         self.listeners = Listeners(self)
         self.senders: dict[int, StateSender] = {}
         self.latched: dict[str, Any] = {}
-        self.repeat_clock: Callable[[], None] = lambda: None
         self._per_drone: list[Callable[[str], None]] = []
         self._on_close: list[Callable[[], None]] = []
         # Services that add drones call it directly; a reset may also change the drones.
@@ -269,6 +273,8 @@ class SimulatorNode(ParameterNode):
     ) -> Any:
         """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
         publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
+        if self._tap is not None:
+            publisher = TappedPublisher(publisher, partial(self._tap, publisher))
         if self.recorder is None or not recorded:
             return publisher
         return self.recorder.tap(publisher)
@@ -389,6 +395,6 @@ class SimulatorNode(ParameterNode):
                 self.physics.set_real_time_factor(change.value)
 
 
-def build() -> SimulatorNode:
-    """Build the node."""
-    return SimulatorNode()
+def build(tap: Tap | None = None) -> SimulatorNode:
+    """Build the node, see `SimulatorNode`."""
+    return SimulatorNode(tap=tap)

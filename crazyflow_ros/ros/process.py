@@ -31,10 +31,11 @@ from rclpy.utilities import remove_ros_args
 from crazyflow_ros.ros.middleware import configure_middleware
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from crazyflow_ros.code_cache import CodeCache
     from crazyflow_ros.lockstep.script import Script
+    from crazyflow_ros.ros.lock_step import Published
     from crazyflow_ros.ros.node import SimulatorNode
 
 STOPPED, FAILED, WRONG_USAGE = 0, 1, 2
@@ -153,6 +154,7 @@ class _Process:
     def __init__(self, node: str, command: Sequence[str]) -> None:
         self._node, self._command = node, command
         self._script: Script | None = None
+        self._published: Published | None = None
         self._simulator: SimulatorNode | None = None
         self._cache: CodeCache | None = None
         self._exit_code = STOPPED
@@ -204,7 +206,7 @@ class _Process:
 
             self._cache = open_cache(get_logger("crazyflow").warning)
             try:
-                self._simulator = simulator = import_module(self._node).build()
+                self._simulator = simulator = self._build()
             except ValueError as error:
                 get_logger("crazyflow").fatal(str(error))
                 self.end(WRONG_USAGE)
@@ -215,8 +217,8 @@ class _Process:
             gc.enable()
             self._cache.postpone()
             simulator.start()
-            if self._command:
-                self._start_script(simulator)
+            if self._published is not None:
+                self._start_script(simulator, self._published)
             executor = new_executor()
             executor.add_node(simulator)
             while not self._ended.is_set():
@@ -231,11 +233,21 @@ class _Process:
         except BaseException as error:
             self._fail(error)
 
-    def _start_script(self, simulator: SimulatorNode) -> None:
+    def _build(self) -> SimulatorNode:
+        """Build the node."""
+        build: Callable[..., SimulatorNode] = import_module(self._node).build
+        if not self._command:
+            return build()
+        from crazyflow_ros.ros.lock_step import Published
+
+        self._published = Published()
+        return build(self._published.note)
+
+    def _start_script(self, simulator: SimulatorNode, published: Published) -> None:
         """Start the program that lives in simulated time, with which the process ends."""
         from crazyflow_ros.ros.lock_step import RosLockStep, start_script
 
-        lock_step = RosLockStep(simulator)
+        lock_step = RosLockStep(simulator, published)
         self._script = script = start_script(self._command, simulator)
 
         def run() -> None:

@@ -1,7 +1,9 @@
 """ROS in a script in simulated time: time runs when no callback is due.
 
-Each time it runs, a service of the simulator is called first. It is served after all that the
-script has sent before, and answers after all that the simulator has published until then.
+The clocks of nodes follow the script's time, without the clock topic. What the
+script has sent, the simulator takes before time runs; what the simulator publishes, it publishes
+before it answers. Both pass through the middleware: whatever was sent before a call of the
+simulator's service arrives before it, and so with the answer.
 """
 
 from __future__ import annotations
@@ -11,20 +13,23 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Protocol
+from weakref import WeakSet
 
 import rclpy
-import rclpy.clock
-import rclpy.executors
 import rclpy.experimental
 from rclpy.action import ActionClient
 from rclpy.client import Client
+from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.event_handler import EventHandler
+from rclpy.executors import Executor, SingleThreadedExecutor, TimeoutException
 from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from simulated_time.channel import Advance, Endpoint
+from rclpy.time import Time
+from rclpy.time_source import TimeSource
+from simulated_time.channel import Advance, Endpoint, Reached
 from simulated_time.kernel import Kernel, Task, Wait
 from simulated_time.locks import nanoseconds, replace
 from simulated_time.outside import Outside
@@ -32,20 +37,24 @@ from std_srvs.srv import Trigger
 
 _PATIENCE = 60.0  # s of wall time for which time stands still until a service answers
 _LOOK = 0.05  # s of wall time between two looks of other threads meanwhile
+_OTHERS = 5  # advances between two looks for messages of other programs
 _EVENTS = 50  # looks for callbacks between two in which those of the middleware's events are called
 _real_time = time.monotonic
 
 
-class Simulator(Protocol):
+class Connection(Protocol):
     """The connection to the simulator."""
-
-    advance_by: Callable[[int, int], None]
 
     def send(self, message: Any) -> None:
         """Send a message."""
 
+    def reached(self) -> Reached:
+        """Return the answer to `Advance`."""
 
-def begin(kernel: Kernel, outside: Outside, simulator: Simulator, service: str, ns: int) -> None:
+
+def begin(
+    kernel: Kernel, outside: Outside, simulator: Connection, service: str, period_ns: int
+) -> None:
     """Let ROS live in simulated time.
 
     Args:
@@ -53,47 +62,91 @@ def begin(kernel: Kernel, outside: Outside, simulator: Simulator, service: str, 
         outside: Waits for other programs.
         simulator: The connection to the simulator.
         service: Service of the simulator's node.
-        ns: Period of the simulator's clock.
+        period_ns: Time between two looks of an executor that finds no callback due.
     """
-    ros = _Ros(kernel, outside, simulator, service, ns)
-    ros.install()
-    simulator.advance_by = ros.advance
+    ros = _Ros(kernel, outside, simulator, service)
+    kernel.simulator = ros
+    _Executors(kernel, outside, ros, period_ns).install()
+    _install_clocks(kernel, ros)
+    for cls, name in (
+        *((Client, "wait_for_service"), (ActionClient, "wait_for_server")),
+        (Node, "wait_for_node"),
+    ):
+        replace(cls, **{name: _in_wall_time(kernel, outside, getattr(cls, name))})
 
 
 class _Ros:
-    """The connection to the simulator's node, and what waits in rclpy."""
+    """The connection to the simulator's node.
+
+    Args:
+        kernel: The threads of the script.
+        outside: Waits for other programs.
+        simulator: The connection to the simulator.
+        service: Service of the simulator's node.
+
+    Attributes:
+        news: Counts what may have made callbacks due.
+        sources: Sources of simulated time for the clocks of nodes.
+    """
 
     def __init__(
-        self, kernel: Kernel, outside: Outside, simulator: Simulator, service: str, ns: int
+        self, kernel: Kernel, outside: Outside, simulator: Connection, service: str
     ) -> None:
         self._kernel, self._outside, self._simulator = kernel, outside, simulator
-        self._service, self._period = service, ns
+        self._service = service
         self._node: Any = None
         self._client: Any = None
-        self._polled = -1  # time at which a look without a timeout has found no callback
-        self._acts = self._looks = 0  # of the script
-        self._idle: object = None  # executor, time and acts at which a look has found none
+        self._has_sent = False
+        self._advances = self.news = 0
+        self.sources: WeakSet[Any] = WeakSet()
+        acts = ((Publisher, "publish"), (Client, "call_async"), (GuardCondition, "trigger"))
+        for cls, name in acts:
+            sends = cls is not GuardCondition
+            replace(cls, **{name: self._noting(getattr(cls, name), sends=sends)})
+        for name in ("create_publisher", "create_subscription"):
+            replace(Node, **{name: self._announcing(getattr(Node, name), name)})
 
-    # The simulator's node.
-
-    def advance(self, now_ns: int, until_ns: int) -> None:
-        """Ask the simulator to let time run, and wait until it has."""
+    def advance(self, now_ns: int, until_ns: int) -> Reached:
+        """See `Simulator` of the kernel."""
         connected = self._connect()
-        self._simulator.send(Advance(now_ns, until_ns, by_service=connected))
-        if not connected:
-            return
+        reached = self._ask(now_ns, until_ns, by_service=connected and self._has_sent)
+        self._has_sent = False
+        if reached.published and connected:  # wait until the messages have arrived
+            self.news += 1
+            self._ask(reached.now_ns, reached.now_ns, by_service=True)
+        self._advances += 1
+        if self._advances % _OTHERS == 0:
+            self.news += 1
+        for source in self.sources:
+            self.set_time(source, reached.now_ns)
+        return reached
+
+    def set_time(self, source: Any, now_ns: int) -> None:
+        """Set the clocks that follow a source."""
+        source._last_time_set = Time(nanoseconds=now_ns, clock_type=ClockType.ROS_TIME)
+        for clock in source._associated_clocks:
+            clock.set_ros_time_override(source._last_time_set)
+
+    def _ask(self, now_ns: int, until_ns: int, *, by_service: bool) -> Reached:
+        self._simulator.send(Advance(now_ns, until_ns, by_service))
+        if by_service:
+            self._call()
+        return self._simulator.reached()
+
+    def _call(self) -> None:
+        """Call the service, and wait for the answer."""
         client, context = self._client.handle, self._node.context.handle
         with client, context:
             client.send_request(Trigger.Request())
-            answer = None
-            while answer is None:
+            header = None
+            while header is None:
                 # An executor of rclpy would take longer than all the rest.
                 wait_set = rclpy_implementation.WaitSet(0, 0, 0, 1, 0, 0, context)
                 wait_set.clear_entities()
                 wait_set.add_client(client)
                 wait_set.wait(round(_PATIENCE * 1e9))
-                answer, _ = client.take_response(Trigger.Response)
-                if answer is None:
+                header, _ = client.take_response(Trigger.Response)
+                if header is None:
                     _say(f"{self._service} has not answered for {_PATIENCE:g} s")
 
     def _connect(self) -> bool:
@@ -113,13 +166,43 @@ class _Ros:
                     _say(f"there is no service {self._service}: is ROS_DOMAIN_ID the simulator's?")
         return self._node is not None
 
-    # rclpy.
+    def _noting(self, method: Callable[..., Any], *, sends: bool) -> Callable[..., Any]:
+        """Note that a callback may become due, and that the simulator may have to take something."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.news += 1
+            self._has_sent |= sends
+            return method(*args, **kwargs)
+
+        return call
+
+    def _announcing(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Let a method of a node return once the simulator has found what it creates."""
+
+        def create(node: Any, *args: Any, **kwargs: Any) -> Any:
+            task, created = self._kernel.task(), method(node, *args, **kwargs)
+            if task is not None:
+                names = created.topic_name, node.get_name(), node.get_namespace()
+                self._simulator.send(Endpoint(name == "create_publisher", *names))
+                self._has_sent = True
+                self._kernel.refresh()
+            return created
+
+        return create
+
+
+class _Executors:
+    """Lets the executors of rclpy wait in simulated time."""
+
+    def __init__(self, kernel: Kernel, outside: Outside, ros: _Ros, period_ns: int) -> None:
+        self._kernel, self._outside, self._ros, self._period = kernel, outside, ros, period_ns
+        self._polled = -1  # time at which a look without a timeout has found no callback
+        self._looks = 0
+        self._idle: object = None  # executor and news with which a look has found none
 
     def install(self) -> None:
-        """Replace what waits in rclpy."""
-        timed_out = rclpy.executors.TimeoutException
-        wait = rclpy.executors.Executor.wait_for_ready_callbacks
-        sleep_until = rclpy.clock.Clock.sleep_until
+        """Replace how executors wait."""
+        wait, can_execute = Executor.wait_for_ready_callbacks, Executor.can_execute
 
         def wait_for_ready_callbacks(
             this: Any,
@@ -135,42 +218,16 @@ class _Ros:
             deadline = None if endless else self._kernel.now + nanoseconds(timeout)
             late = _real_time() + _PATIENCE
             while True:
-                state = this, self._kernel.reached, self._acts
-                if state != self._idle:
-                    self._looks += 1
-                    is_new = this._cb_iter is None  # otherwise this look only ends an earlier one
-                    with suppress(timed_out):
-                        found = wait(this, 0, nodes, condition)
-                        self._acts += 1
-                        return found
-                    this._cb_iter = None
-                    if not is_new:
-                        continue
-                    self._idle = state
+                if found := self._look(this, lambda: wait(this, 0, nodes, condition)):
+                    return found
                 unanswered = _unanswered(nodes or this.get_nodes()) if _real_time() < late else []
                 if not unanswered:
-                    self._let_time_run(task, deadline, timed_out)
+                    self._let_time_run(task, deadline)
                     continue
-                with self._outside.section(task), suppress(timed_out):
+                with self._outside.section(task), suppress(TimeoutException):
                     return wait(this, _LOOK, nodes, condition)
                 if _real_time() >= late:
                     _say(f"{unanswered[0]} has not answered for {_PATIENCE:g} s: time goes on")
-
-        def sleep(this: Any, until: Any, context: Any = None) -> bool:
-            task = self._kernel.task()
-            if task is None:
-                return bool(sleep_until(this, until, context))
-            if this.clock_type is not ClockType.ROS_TIME:
-                self._kernel.sleep(task, max(0, (until - this.now()).nanoseconds))
-                return True
-            while this.now() < until:
-                self._kernel.block(task, Wait(task), self._next_period())
-                if not rclpy.ok(context=context):
-                    return False
-            return True
-
-        replace(rclpy.executors.Executor, wait_for_ready_callbacks=wait_for_ready_callbacks)
-        can_execute = rclpy.executors.Executor.can_execute
 
         def can_execute_now(this: Any, entity: Any) -> bool:
             # The more entities are waited for, the longer it takes, and there are many.
@@ -180,23 +237,28 @@ class _Ros:
                 return False
             return bool(can_execute(this, entity))
 
-        replace(rclpy.executors.Executor, can_execute=can_execute_now)
-        acts = ((Publisher, "publish"), (Client, "call_async"), (GuardCondition, "trigger"))
-        for cls, name in acts:
-            replace(cls, **{name: self._counted(getattr(cls, name))})
-        replace(rclpy.clock.Clock, sleep_until=sleep)
+        replace(Executor, wait_for_ready_callbacks=wait_for_ready_callbacks)
+        replace(Executor, can_execute=can_execute_now)
         if hasattr(rclpy.experimental, "EventsExecutor"):  # it waits outside of Python
-            replace(rclpy.experimental, EventsExecutor=rclpy.executors.SingleThreadedExecutor)
-        waits = ((Client, "wait_for_service"), (ActionClient, "wait_for_server"))
-        for cls, name in (*waits, (Node, "wait_for_node")):
-            replace(cls, **{name: self._in_wall_time(getattr(cls, name))})
-        for name in ("create_publisher", "create_subscription"):
-            method = self._announcing(getattr(Node, name), name == "create_publisher")
-            replace(Node, **{name: method})
+            replace(rclpy.experimental, EventsExecutor=SingleThreadedExecutor)
 
-    def _let_time_run(
-        self, task: Task, deadline: int | None, timed_out: type[Exception]
-    ) -> None:
+    def _look(self, executor: Any, look: Callable[[], Any]) -> Any:
+        """Return a callback that is due; None if there is none."""
+        while (executor, self._ros.news) != self._idle:
+            self._looks += 1
+            is_new = executor._cb_iter is None  # otherwise this look only ends an earlier one
+            with suppress(TimeoutException):
+                found = look()
+                self._ros.news += 1
+                return found
+            executor._cb_iter = None
+            if is_new:
+                if not any(node._timers for node in executor.get_nodes()):
+                    self._idle = executor, self._ros.news
+                break
+        return None
+
+    def _let_time_run(self, task: Task, deadline: int | None) -> None:
         """Let time run, because no callback is due.
 
         Raises:
@@ -205,46 +267,53 @@ class _Ros:
         kernel = self._kernel
         if deadline is not None and deadline <= kernel.now and self._polled != kernel.reached:
             self._polled = kernel.reached
-            raise timed_out
-        until = self._next_period()
+            raise TimeoutException
+        until = (kernel.now // self._period + 1) * self._period
         if deadline is not None and deadline > kernel.now:
             until = min(until, deadline)
         kernel.block(task, Wait(task), until)
 
-    def _next_period(self) -> int:
-        return (self._kernel.now // self._period + 1) * self._period
 
-    def _counted(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Note that a callback may become due."""
+def _install_clocks(kernel: Kernel, ros: _Ros) -> None:
+    """Let the clocks of nodes show simulated time, and sleep in it."""
+    sleep_until, attach_node = Clock.sleep_until, TimeSource.attach_node
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self._acts += 1
+    def attach(source: Any, node: Any) -> None:
+        attach_node(source, node)
+        source.ros_time_is_active = True  # whatever use_sim_time says
+
+    def subscribe(source: Any) -> None:
+        ros.sources.add(source)
+        ros.set_time(source, kernel.now)
+
+    def sleep(this: Any, until: Any, context: Any = None) -> bool:
+        task = kernel.task()
+        if task is None:
+            return bool(sleep_until(this, until, context))
+        if this.clock_type is not ClockType.ROS_TIME:
+            kernel.sleep(task, max(0, (until - this.now()).nanoseconds))
+            return True
+        while rclpy.ok(context=context) and (left := (until - this.now()).nanoseconds) > 0:
+            kernel.sleep(task, left)
+        return bool(this.now() >= until)
+
+    replace(TimeSource, _subscribe_to_clock_topic=subscribe, attach_node=attach)
+    replace(Clock, sleep_until=sleep)
+
+
+def _in_wall_time(
+    kernel: Kernel, outside: Outside, method: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Let time stand still while a method waits for other programs to be found."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        task = kernel.task()
+        if task is None:
+            return method(*args, **kwargs)
+        with outside.section(task):
             return method(*args, **kwargs)
 
-        return call
-
-    def _in_wall_time(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            task = self._kernel.task()
-            if task is None:
-                return method(*args, **kwargs)
-            with self._outside.section(task):
-                return method(*args, **kwargs)
-
-        return call
-
-    def _announcing(self, method: Callable[..., Any], publishes: bool) -> Callable[..., Any]:
-        """Let a method of a node return once the simulator has found what it creates."""
-
-        def create(node: Any, *args: Any, **kwargs: Any) -> Any:
-            task, created = self._kernel.task(), method(node, *args, **kwargs)
-            if task is not None and node is not self._node:
-                names = node.get_name(), node.get_namespace()
-                self._simulator.send(Endpoint(publishes, created.topic_name, *names))
-                self._kernel.refresh()
-            return created
-
-        return create
+    return call
 
 
 def _unanswered(nodes: Iterable[Any]) -> list[str]:

@@ -38,7 +38,6 @@ class ClockTopic:
         rate_hz = simulator.parameters.publish_rates.clock
         simulator.physics.every(rate_hz, self._publish, "publish_rates.clock", observes=True)
         simulator.regular_calls.add(self._repeat, _REPEAT_PERIOD)
-        simulator.repeat_clock = self.repeat
         rivals = Rivals(simulator)
         simulator.regular_calls.add(lambda: rivals.look(time.monotonic()), _REPEAT_PERIOD)
 
@@ -47,12 +46,6 @@ class ClockTopic:
         with self._in_order:
             self._latest = self._encapsulation + numbers
             self._publish_raw(self._latest)
-
-    def repeat(self) -> None:
-        """Publish the latest time once more, for subscribers that have come since."""
-        with self._in_order:
-            if self._latest is not None:
-                self._publish_raw(self._latest)
 
     def _repeat(self) -> None:
         with self._in_order:

@@ -23,14 +23,11 @@ from .sockets import Sockets
 from .watch import Watch
 
 
-class _Simulator:
+class Connection:
     """The connection to the simulator.
 
     Args:
         path: Of its Unix socket.
-
-    Attributes:
-        advance_by: Asks the simulator to let time run between two times.
     """
 
     def __init__(self, path: str) -> None:
@@ -41,18 +38,18 @@ class _Simulator:
         self._descriptor = descriptor
         self._reader = Reader(os.fdopen(descriptor, "rb", closefd=False))
         self._lock = allocate_lock()
-        self.advance_by: Callable[[int, int], None] = self._ask_to_advance
 
     def advance(self, now_ns: int, until_ns: int) -> Reached:
-        """Let time run."""
-        self.advance_by(now_ns, until_ns)
+        """See `Simulator`."""
+        self.send(Advance(now_ns, until_ns))
+        return self.reached()
+
+    def reached(self) -> Reached:
+        """Return the answer to `Advance`."""
         try:
             return self._reader.reached()
         except (EOFError, OSError):
             _end()
-
-    def _ask_to_advance(self, now_ns: int, until_ns: int) -> None:
-        self.send(Advance(now_ns, until_ns))
 
     def send(self, message: Message) -> None:
         """Send a message."""
@@ -80,7 +77,7 @@ def begin(settings: dict[str, Any]) -> None:
         settings: The fields of `Settings`.
     """
     given = Settings(**settings)
-    simulator = _Simulator(given.path)
+    simulator = Connection(given.path)
     kernel = Kernel(simulator, simulator.advance(0, 0).now_ns)
     descriptors = Descriptors(kernel)
     outside = Outside(kernel, descriptors)

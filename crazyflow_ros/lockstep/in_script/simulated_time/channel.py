@@ -46,7 +46,7 @@ _MOST = 65_535  # bytes of a datagram
 _HEAD = struct.Struct("<qHHH")  # time, ports of client and drone, size
 _ADVANCING = struct.Struct("<qq?")
 _TEXT = struct.Struct("<I")
-_REACHED = struct.Struct("<qI")
+_REACHED = struct.Struct("<q?I")
 
 
 class Datagram(NamedTuple):
@@ -90,6 +90,8 @@ class Reached(NamedTuple):
 
     now_ns: int
     datagrams: list[Datagram]
+    published: bool = False
+    """Whether messages of ROS were published, which may still be on their way."""
 
 
 Message = Union[Datagram, Advance, Endpoint]  # noqa: UP007, Python 3.10 knows no other form here
@@ -134,8 +136,8 @@ class Reader:
         Raises:
             EOFError: The simulator has ended.
         """
-        now, count = _REACHED.unpack(self._exactly(_REACHED.size))
-        return Reached(now, [self._datagram() for _ in range(count)])
+        now, published, count = _REACHED.unpack(self._exactly(_REACHED.size))
+        return Reached(now, [self._datagram() for _ in range(count)], published)
 
     def _datagram(self) -> Datagram:
         time_ns, client, drone, size = _HEAD.unpack(self._exactly(_HEAD.size))
@@ -160,5 +162,5 @@ def request(message: Message) -> bytes:
 
 def answer(reached: Reached) -> bytes:
     """Return an answer of the simulator."""
-    head = _REACHED.pack(reached.now_ns, len(reached.datagrams))
+    head = _REACHED.pack(reached.now_ns, reached.published, len(reached.datagrams))
     return head + b"".join(map(bytes, reached.datagrams))

@@ -99,6 +99,7 @@ class Kernel:
         now_ns: Simulated time.
 
     Attributes:
+        simulator: As given, or one that uses it.
         now: Simulated time [ns].
         main: The main thread.
         running: The thread whose turn it is.
@@ -112,7 +113,7 @@ class Kernel:
     """
 
     def __init__(self, simulator: Simulator, now_ns: int) -> None:
-        self._simulator, self.now, self.reached = simulator, now_ns, now_ns
+        self.simulator, self.now, self.reached = simulator, now_ns, now_ns
         self.main = self.running = Task(get_ident())
         self.tasks = {self.running.ident: self.running}
         self.looks = self.listening = 0
@@ -285,7 +286,7 @@ class Kernel:
         self._reach(self.now)
 
     def _reach(self, until: int) -> None:
-        reached = self._simulator.advance(self.now, until)
+        reached = self.simulator.advance(self.now, until)
         self.now = self.reached = max(self.now, reached.now_ns)
         self.receive(reached)
 
