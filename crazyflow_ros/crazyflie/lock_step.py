@@ -6,7 +6,6 @@ import heapq
 import time
 from collections.abc import Sequence
 from math import gcd
-from typing import Any
 
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
@@ -20,6 +19,7 @@ from crazyflow_ros.runtime.health import Logger
 
 _ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency
 _CONTENTS = {(Port.parameters, 0), (Port.log, 0)}  # port and channel of tables
+_MOST_NAMED = 16  # other programs
 _LOOK = 0.1  # s of wall time between two looks for packets of other programs
 
 
@@ -44,11 +44,11 @@ class LockStepServer(CrazyflieServer):
     ) -> None:
         self._lock_step = lock_step
         self._outbox: list[tuple[int, int, Datagram]] = []
-        self._answering = self._looked = 0
+        self._answering, self._looked = 0, 0.0
         super().__init__(physics, config, fleet, logger, lambda: lock_step.now)
         self._period = physics.freq // gcd(physics.freq, LOG_RATE)
         self._logged = 0  # tick of the latest state whose values were sent
-        self._others: set[Any] = set()
+        self._others: set[tuple[str, int]] = set()
         lock_step.exchange = self
 
     @property
@@ -125,11 +125,11 @@ class LockStepServer(CrazyflieServer):
             if key.data is None:
                 continue
             for _, sender in self._received(key.data):
-                if sender not in self._others:
+                if sender not in self._others and len(self._others) < _MOST_NAMED:
                     self._others.add(sender)
                     self._logger.warning(
-                        f"{key.data.name}: packets of another program, {sender[0]}:{sender[1]}, are "
-                        "ignored: in lock-step, only the process of the script flies drones"
+                        f"{key.data.name}: packets of another program, {sender[0]}:{sender[1]}, "
+                        "are ignored: in lock-step, only the process of the script flies drones"
                     )
 
 

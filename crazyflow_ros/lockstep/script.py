@@ -49,9 +49,7 @@ _STRETCH_NS = 1_000_000_000  # after which the script may look around, at most
 _TEXT_RATE = 10  # Hz at which texts of drones reach the script, at least
 _CHECK = 1.0  # s of wall time between two checks whether the simulation has failed
 _ASK, _NO_RANDOM_ADDRESSES = 0xFFFFFFFF, 0x0040000  # arguments of personality(2)
-_ADVICE = (
-    "simulated time: only programs in Python are, which must not be started with -I, -E or -S"
-)
+_ADVICE = "simulated time: only programs in Python are, which must not be started with -I, -E or -S"
 
 
 class Exchange(Protocol):

@@ -1,7 +1,7 @@
 """A program of ROS in simulated time: it runs, and the simulation waits while it does.
 
-If the program has sent anything, it calls a service of the node before time runs. The node serves it
-after all messages and requests that came before, and answers when it has published all messages
+If the program has sent anything, it calls a service of the node before time runs. The node serves
+it after all messages and requests that came before, and answers when it has published all messages
 until the new time. The program calls it, too, when it is told that there are messages.
 """
 

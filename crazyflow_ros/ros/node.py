@@ -272,7 +272,7 @@ class SimulatorNode(ParameterNode):
         **options: Any,
     ) -> Any:
         """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
-        publisher = super().create_publisher(msg_type, topic, qos_profile, **options)
+        publisher: Any = super().create_publisher(msg_type, topic, qos_profile, **options)
         if self._tap is not None:
             publisher = TappedPublisher(publisher, partial(self._tap, publisher))
         if self.recorder is None or not recorded:

@@ -9,7 +9,6 @@ simulator's service arrives before it, and so with the answer.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -30,6 +29,7 @@ from rclpy.publisher import Publisher
 from rclpy.time import Time
 from rclpy.time_source import TimeSource
 from simulated_time.channel import Advance, Endpoint, Reached
+from simulated_time.clocks import wall_sleep, wall_time
 from simulated_time.kernel import Kernel, Task, Wait
 from simulated_time.locks import nanoseconds, replace
 from simulated_time.outside import Outside
@@ -39,7 +39,7 @@ _PATIENCE = 60.0  # s of wall time for which time stands still until a service a
 _LOOK = 0.05  # s of wall time between two looks of other threads meanwhile
 _OTHERS = 5  # advances between two looks for messages of other programs
 _EVENTS = 50  # looks for callbacks between two in which those of the middleware's events are called
-_real_time = time.monotonic
+_SHORT = 2e-3  # s of wall time between two looks for a service
 
 
 class Connection(Protocol):
@@ -68,6 +68,7 @@ def begin(
     kernel.simulator = ros
     _Executors(kernel, outside, ros, period_ns).install()
     _install_clocks(kernel, ros)
+    replace(Client, wait_for_service=_wait_for_service)
     for cls, name in (
         *((Client, "wait_for_service"), (ActionClient, "wait_for_server")),
         (Node, "wait_for_node"),
@@ -167,7 +168,7 @@ class _Ros:
         return self._node is not None
 
     def _noting(self, method: Callable[..., Any], *, sends: bool) -> Callable[..., Any]:
-        """Note that a callback may become due, and that the simulator may have to take something."""
+        """Note that a callback may become due, or that the simulator has to take something."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self.news += 1
@@ -216,17 +217,17 @@ class _Executors:
             timeout = getattr(timeout_sec, "timeout", timeout_sec)
             endless = timeout is None or timeout < 0
             deadline = None if endless else self._kernel.now + nanoseconds(timeout)
-            late = _real_time() + _PATIENCE
+            late = wall_time() + _PATIENCE
             while True:
                 if found := self._look(this, lambda: wait(this, 0, nodes, condition)):
                     return found
-                unanswered = _unanswered(nodes or this.get_nodes()) if _real_time() < late else []
+                unanswered = _unanswered(nodes or this.get_nodes()) if wall_time() < late else []
                 if not unanswered:
                     self._let_time_run(task, deadline)
                     continue
                 with self._outside.section(task), suppress(TimeoutException):
                     return wait(this, _LOOK, nodes, condition)
-                if _real_time() >= late:
+                if wall_time() >= late:
                     _say(f"{unanswered[0]} has not answered for {_PATIENCE:g} s: time goes on")
 
         def can_execute_now(this: Any, entity: Any) -> bool:
@@ -314,6 +315,16 @@ def _in_wall_time(
             return method(*args, **kwargs)
 
     return call
+
+
+def _wait_for_service(client: Any, timeout_sec: float | None = None) -> bool:
+    """Do what rclpy does, which looks only four times a second, for each of many services."""
+    end = None if timeout_sec is None else wall_time() + timeout_sec
+    while client.context.ok() and not client.service_is_ready():
+        if end is not None and wall_time() >= end:
+            break
+        wall_sleep(_SHORT)
+    return bool(client.service_is_ready())
 
 
 def _unanswered(nodes: Iterable[Any]) -> list[str]:

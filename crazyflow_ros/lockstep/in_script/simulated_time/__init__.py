@@ -11,7 +11,6 @@ import importlib
 import os
 import sys
 from _thread import allocate_lock
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import chance, clocks, locks, threads
@@ -84,8 +83,8 @@ def begin(settings: dict[str, Any]) -> None:
     drones = (given.address, given.ports)
     sockets = Sockets(kernel, descriptors, outside, *drones, simulator.send)
     kernel.receive = sockets.receive
-    threads.install(kernel, locks.install(kernel))
-    clocks.install(kernel)
+    for module in (locks, threads, clocks):
+        module.install(kernel)
     for part in (descriptors, outside, sockets):
         part.install()
     chance.install(given.seed)

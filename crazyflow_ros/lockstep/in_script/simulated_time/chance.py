@@ -18,7 +18,7 @@ def install(seed: int) -> None:
         begin(self, source.getrandbits(64) if a is None else a, version)
 
     replace(random.Random, seed=begin_known)
-    replace(random, seed=random._inst.seed)  # type: ignore[attr-defined]
+    replace(random, seed=random._inst.seed)
     random.seed()
     # NumPy takes the numbers of generators without a seed from here.
     replace(secrets, randbits=source.getrandbits)

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Union
 VARIABLE = "CRAZYFLOW_ROS_LOCK_STEP"
 """Environment variable with `Settings` for the script, in JSON."""
 
+
 class Settings(NamedTuple):
     """What a script has to know, as JSON in `VARIABLE`."""
 

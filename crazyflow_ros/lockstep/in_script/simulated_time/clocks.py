@@ -10,8 +10,14 @@ from typing import Any
 from .kernel import Kernel
 from .locks import nanoseconds, replace
 
+wall_time, wall_sleep = time.monotonic, time.sleep
+"""Python's own functions, for what lives in wall time."""
+
 EPOCH_NS = 1_767_225_600_000_000_000
 """Date of simulated time 0: 2026-01-01, 00:00 UTC. Files of zip refuse dates before 1980."""
+
+
+_UTC = datetime.timezone.utc  # noqa: UP017, Python 3.10 has no datetime.UTC
 
 
 def install(kernel: Kernel) -> None:
@@ -50,12 +56,10 @@ def _clock(kernel: Kernel, name: str, epoch: int) -> dict[str, Callable[[], floa
 
 
 def _install_sleep(kernel: Kernel) -> None:
-    real = time.sleep
-
     def sleep(seconds: float, /) -> None:
         task = kernel.task()
         if task is None or not seconds >= 0:
-            real(seconds)
+            wall_sleep(seconds)
         else:
             kernel.sleep(task, nanoseconds(seconds))
 
@@ -105,7 +109,7 @@ def _install_dates() -> None:
 
         @classmethod
         def utcnow(cls) -> Any:
-            return cls.fromtimestamp(time.time(), datetime.timezone.utc).replace(tzinfo=None)
+            return cls.fromtimestamp(time.time(), _UTC).replace(tzinfo=None)
 
     for new, name in ((Date, "date"), (DateTime, "datetime")):
         new.__module__, new.__name__, new.__qualname__ = "datetime", name, name

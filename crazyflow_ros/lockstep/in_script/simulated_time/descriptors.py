@@ -97,9 +97,7 @@ class Descriptors:
         replace(selectors.PollSelector, _selector_cls=poll)
         replace(selectors, DefaultSelector=selectors.PollSelector)
 
-    def wait(
-        self, task: Task, wanted: Mapping[int, int], deadline: int | None
-    ) -> dict[int, int]:
+    def wait(self, task: Task, wanted: Mapping[int, int], deadline: int | None) -> dict[int, int]:
         """Return the events of descriptors that are ready.
 
         Args:
@@ -186,8 +184,8 @@ def _poll_class(descriptors: Descriptors) -> type[Any]:
             del self._wanted[number(file)]
 
         def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
-            endless = timeout is None or timeout < 0
-            found = descriptors.poll(self._wanted, None if endless else timeout * 1e-3)
-            return list(found.items())
+            if timeout is not None and timeout >= 0:
+                return list(descriptors.poll(self._wanted, timeout * 1e-3).items())
+            return list(descriptors.poll(self._wanted, None).items())
 
     return Poll

@@ -313,13 +313,8 @@ class Kernel:
         for descriptor, mask in events.items():
             poll.register(descriptor, mask)
         found = {descriptor for descriptor, _ in poll.poll(timeout_ms)}
-        woken = [
-            wait
-            for wait, pairs in self._watched.items()
-            if any(descriptor in found for descriptor, _ in pairs)
-        ]
-        return any([self.wake(wait) for wait in woken])
+        ready = [wait for wait, pairs in self._watched.items() if found & {i for i, _ in pairs}]
+        return sum(map(self.wake, ready)) > 0
 
 
 select_poll = select.poll  # `select.poll` will be that of the script
-

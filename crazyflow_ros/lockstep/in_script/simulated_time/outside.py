@@ -115,7 +115,6 @@ class Outside:
         replace(subprocess.Popen, __init__=in_section(begin, always=True), wait=wait_)
         replace(subprocess.Popen, communicate=in_section(communicate, always=False))
 
-
     def _install_semaphores(self) -> None:
         """Let threads that wait for another process not keep the others from running."""
         kernel = self._kernel

@@ -9,12 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
 from .channel import Datagram, Reached
+from .clocks import wall_sleep, wall_time
 from .descriptors import READ, Descriptors, Inbox
 from .kernel import LOOK, Kernel
 from .locks import replace
@@ -24,7 +24,6 @@ _Socket = Any  # has no types for what is called here
 _C: Any = socket.socket.__mro__[1]
 _real_close = socket.socket._real_close  # type: ignore[attr-defined]
 _begin = socket.socket.__init__
-_sleep = time.sleep
 _SHORT = 1e-3  # s of wall time between two looks of a thread that Python has not started
 
 
@@ -113,7 +112,7 @@ class Sockets:
                 self._send(box, box.drone, data)
 
         def sendto(this: _Socket, data: Any, *args: Any) -> int:
-            address = args[-1] if args else None
+            address: Any = args[-1] if args else None
             if not self._is_drone(this, address):
                 return int(_C.sendto(this, data, *args))
             box = self._descriptors.inbox(this.fileno())
@@ -197,9 +196,9 @@ class Sockets:
         if task is not None:
             deadline = self._descriptors.deadline(timeout)
             return bool(self._descriptors.wait(task, {descriptor: READ}, deadline))
-        end = None if timeout is None else time.monotonic() + timeout
-        while not box.datagrams and (end is None or time.monotonic() < end):
-            _sleep(_SHORT)
+        end = None if timeout is None else wall_time() + timeout
+        while not box.datagrams and (end is None or wall_time() < end):
+            wall_sleep(_SHORT)
         return bool(box.datagrams)
 
     # Other programs, and other threads.
@@ -227,7 +226,7 @@ class Sockets:
             peer = this.getpeername()
         except OSError:
             return False
-        return not peer or peer in {other.getsockname() for other in self._all if other.fileno() >= 0}
+        return not peer or peer in {one.getsockname() for one in self._all if one.fileno() >= 0}
 
 
 def _into(data: bytes, buffer: Any, size: int = 0) -> int:

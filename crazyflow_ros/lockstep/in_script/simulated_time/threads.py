@@ -12,20 +12,15 @@ from types import FrameType
 from typing import Any
 
 from .kernel import Kernel, Task
-from .locks import replace
+from .locks import Lock, replace
 
 _start = _thread.start_new_thread
 _set_handler, _get_handler = signal.signal, signal.getsignal
 _PAUSE = 100_000_000  # ns between two looks whether a signal has come
 
 
-def install(kernel: Kernel, lock: type[Any]) -> None:
-    """Let threads that Python starts, and its handlers of signals, take turns.
-
-    Args:
-        kernel: The threads.
-        lock: Class of locks in simulated time.
-    """
+def install(kernel: Kernel) -> None:
+    """Let threads that Python starts, and its handlers of signals, take turns."""
     os.register_at_fork(after_in_child=kernel.end)
 
     def begin(task: Task, function: Callable[..., Any], args: Any, kwargs: Any = None) -> int:
@@ -48,13 +43,13 @@ def install(kernel: Kernel, lock: type[Any]) -> None:
     replace(_thread, start_new_thread=start_new_thread, start_new=start_new_thread)
     if hasattr(threading, "_set_sentinel"):
         replace(threading, _start_new_thread=start_new_thread)
-        _until_python_3_12(kernel, lock)
+        _until_python_3_12(kernel)
     else:
-        _since_python_3_13(kernel, lock, begin)
+        _since_python_3_13(kernel, begin)
     _install_signals(kernel)
 
 
-def _until_python_3_12(kernel: Kernel, lock: type[Any]) -> None:
+def _until_python_3_12(kernel: Kernel) -> None:
     """A thread is joined by acquiring a lock, which it has until it is over."""
     set_sentinel = threading._set_sentinel  # type: ignore[attr-defined]
 
@@ -62,7 +57,7 @@ def _until_python_3_12(kernel: Kernel, lock: type[Any]) -> None:
         task = kernel.tasks.get(_thread.get_ident())
         if task is None:
             return set_sentinel()
-        task.end = lock()
+        task.end = Lock()
         return task.end
 
     replace(threading, _set_sentinel=sentinel)
@@ -71,12 +66,12 @@ def _until_python_3_12(kernel: Kernel, lock: type[Any]) -> None:
     main._set_tstate_lock()
 
 
-def _since_python_3_13(kernel: Kernel, lock: type[Any], begin: Callable[..., int]) -> None:
+def _since_python_3_13(kernel: Kernel, begin: Callable[..., int]) -> None:
     """A thread is joined by its handle."""
 
     class Handle:
         def __init__(self, ident: int | None = None) -> None:
-            self.ident, self.end = ident, lock()
+            self.ident, self.end = ident, Lock()
             self.end.acquire()
 
         def is_done(self) -> bool:

@@ -6,12 +6,12 @@ import _thread
 import os
 import sys
 import threading
-import time
 from types import FrameType
 
+from .clocks import wall_sleep
 from .kernel import Kernel, Task
 
-_start, _sleep = _thread.start_new_thread, time.sleep
+_start = _thread.start_new_thread
 _HERE = os.path.dirname(__file__)
 _LIBRARY = os.path.dirname(threading.__file__)
 
@@ -36,7 +36,7 @@ class Watch:
         while True:
             running, main = kernel.running, kernel.main
             before, now, waits = (running, running.waits, kernel.now), kernel.now, main.waits
-            _sleep(patience)
+            wall_sleep(patience)
             if not kernel.tasks:
                 return
             if before == (kernel.running, kernel.running.waits, kernel.now):
