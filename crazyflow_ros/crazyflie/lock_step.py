@@ -27,7 +27,7 @@ class LockStepServer(CrazyflieServer):
     """Serves the drones to one script in simulated time; packets of other programs are refused.
 
     Args:
-        physics: The simulation, before its start.
+        physics: The simulation, paused.
         config: The link.
         fleet: The firmware of the drones.
         logger: Logs problems.
@@ -99,8 +99,8 @@ class LockStepServer(CrazyflieServer):
 
     # How packets pass.
 
-    def _observe(self, snapshot: Snapshot) -> None:
-        """Leave it to `serve`."""
+    def _watch(self) -> None:
+        """Leave it to `serve` to see the state."""
 
     def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
         head = (datagram[0] >> 4, datagram[0] & 3) if datagram else (0, 0)

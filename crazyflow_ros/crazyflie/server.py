@@ -106,8 +106,7 @@ class CrazyflieServer:
         self._ending = False
         self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
         self._follow(physics.names)
-        rate = gcd(physics.freq, LOG_RATE)
-        physics.every(rate, self._observe, "the Crazyflie server", observes=True)
+        self._watch()
         physics.on_flight_event(lambda event: self._show(event.drone, event.text))
         fleet.on_report.append(self._show)
         fleet.on_change.append(self._note_change)
@@ -136,6 +135,11 @@ class CrazyflieServer:
                 raise TimeoutError(f"the Crazyflie server did not end within {timeout} s")
         for station in self._stations.values():
             station.socket.close()
+
+    def _watch(self) -> None:
+        """See the state as often as log variables may be sent."""
+        rate = gcd(self._physics.freq, LOG_RATE)
+        self._physics.every(rate, self._observe, "the Crazyflie server", observes=True)
 
     # In the physics thread.
 
