@@ -150,6 +150,7 @@ def test_a_late_link_is_late_in_simulated_time(fleet: Flights, tmp_path: Path) -
     """Answers come after twice the latency."""
     text = connected(
         """
+        scf.wait_for_params()
         cf.high_level_commander.takeoff(0.5, 1.0)
         time.sleep(3.0)
         name, done, begin = "stabilizer.estimator", [], time.monotonic()
