@@ -106,8 +106,8 @@ class LockStep:
         """
         began = time.monotonic()
         try:
-            with stream, stream.makefile("rb") as file:
-                self._serve(stream, Reader(file))
+            with stream, stream.makefile("rb") as file, suppress(ConnectionError):
+                self._serve(stream, Reader(file))  # until the script ends, in whatever way
         finally:
             self._took = time.monotonic() - began
 
