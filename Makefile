@@ -76,7 +76,7 @@ format: $(VENV)/.ready ## Format the code and fix what can be fixed
 	@$(PYTHON) -m ruff check --fix .
 
 clean: ## Remove everything that the Makefile makes
-	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info crazyflow_ros/ros/messages/_*.so
+	rm -rf $(VENV) $(PARITY_VENV) out build *.egg-info overlays/*/*.egg-info crazyflow_ros/ros/messages/_*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -94,8 +94,11 @@ $(VENV)/.installed: setup.py package.xml constraints.txt crazyflow_ros/ros/messa
 	@sh tools/pip_install.sh $(VENV) constraints.txt --no-build-isolation -e '.[ros,gym,dev]'
 	@touch $(VENV)/.empty $@
 
-$(VENV)/.ready: $(VENV)/.installed interfaces/build.py interfaces/less_to_compile.cmake $(shell find interfaces/*/ -type f)
+$(VENV)/.ready: $(VENV)/.installed interfaces/build.py interfaces/less_to_compile.cmake overlays/tf2_ros/setup.py \
+		$(shell find interfaces/*/ -type f)
 	@$(PYTHON) interfaces/build.py
+	@$(PYTHON) -c "import tf2_ros" 2>/dev/null || \
+		sh tools/pip_install.sh $(VENV) constraints.txt --no-deps --no-build-isolation -e overlays/tf2_ros
 	@$(PYTHON) -c "import crazyflow_ros.ros.node" # leaves the byte code that each start needs
 	@touch $@
 

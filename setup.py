@@ -53,7 +53,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=[name, f"{name}.*"]),
-    # What sending messages is faster with, where it compiles.
+    # Optional C extension; makes sending messages faster.
     ext_modules=[
         Extension(
             f"{name}.ros.messages._outbox",

@@ -7,6 +7,9 @@ import signal
 import sys
 from typing import NoReturn
 
+_OF_ROS = ("--ros-args", "-p", "--param", "-r", "--remap", "--params-file", "--log-level")
+"""Beginnings of command lines that are not commands; those without the first are refused."""
+
 
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the simulator, see `ros.process`, or carry out a command, see `command_line`.
@@ -17,28 +20,38 @@ def main(args: list[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if args is None else args
     if given[:1] == ["crazyflie-server"] and not {"-h", "--help"} & set(given):
         crazyflie_server(given[1:])
-    if given and not given[0].startswith("--ros-args"):
-        from crazyflow_ros import command_line
-
+    if given and given[0] not in _OF_ROS:
         if given[0] != "run" or {"-h", "--help"} & set(given):
-            sys.exit(command_line.main(given))
+            sys.exit(_command(given))
         args = given[1:]
     _run(args)
 
 
+def _command(words: list[str]) -> int:
+    """Carry out a command; Ctrl-C also ends it quietly during its imports."""
+    try:
+        from crazyflow_ros import command_line
+
+        return command_line.main(words)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
 def crazyflie_server(args: list[str] | None = None) -> NoReturn:
     """Run the simulator with the interface of crazyswarm2's server, see `ros.crazyswarm`."""
-    _run(args, "crazyflow_ros.ros.crazyswarm.server")
+    _run(args, "crazyflow_ros.ros.crazyswarm.server", "crazyflie_server")
 
 
-def _run(args: list[str] | None, node: str = "crazyflow_ros.ros.node") -> NoReturn:
+def _run(
+    args: list[str] | None, node: str = "crazyflow_ros.ros.node", name: str = "crazyflow"
+) -> NoReturn:
     """Run a node; a signal also ends it quietly during the import of ROS, which takes a second."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
     _open_closed_streams()
     from crazyflow_ros.ros import process
 
-    process.main(args, node)
+    process.main(args, node, name)
 
 
 def _open_closed_streams() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
+from typing import Any
 
 _NEEDED = {
     "casadi": ("casadi", "casadi"),
@@ -23,6 +26,10 @@ _NEEDED = {
 """The module and the package that each extra provides."""
 
 
+_OF_WARP = ("Failed to import warp:", "Failed to import mujoco_warp:")
+"""What MJX prints when it is imported without warp, its back end for GPUs, which we do not use."""
+
+
 @contextmanager
 def extra(name: str) -> Iterator[None]:
     """A context for imports of the packages of an extra.
@@ -32,9 +39,29 @@ def extra(name: str) -> Iterator[None]:
     """
     module, package = _NEEDED[name]
     try:
-        yield
+        with _without_warp() if name == "mjx" else nullcontext():
+            yield
     except ImportError as error:
         if find_spec(module) is not None:  # it is there, and something else is wrong with it
             raise
         text = f"the Python package {package} is not installed: pip install 'crazyflow_ros[{name}]'"
         raise ModuleNotFoundError(text, name=module) from error
+
+
+@contextmanager
+def _without_warp() -> Iterator[None]:
+    """Leave out what MJX prints about warp, and nothing else."""
+    if "mujoco.mjx" in sys.modules:
+        yield
+        return
+    show = builtins.print
+
+    def show_others(*values: Any, **options: Any) -> None:
+        if not (values and values[0] in _OF_WARP):
+            show(*values, **options)
+
+    builtins.print = show_others
+    try:
+        yield
+    finally:
+        builtins.print = show

@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 
 _DRONE_NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?", re.ASCII)
 _SHOWN = 80  # characters of a refused value in a message
+_LISTED = 100  # names in a message
+_ALIKE = 0.75  # similarity of a name that was probably meant
 _SHOWN_PATH = 400  # of a path, whose end is the most informative
 
 
@@ -116,6 +118,25 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"did you mean {alike[0]!r}?" if alike else ""
 
 
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Return a message that there is no such thing, with those that there are.
+
+    Such as "there is no scene 'rom', only floor, room; did you mean 'room'?"
+
+    Args:
+        what: What it would be.
+        name: The unknown name.
+        known: All names.
+    """
+    names = [*known]
+    others = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    only = f", only {', '.join(names[:_LISTED])}{others}" if names else ""
+    alike = get_close_matches(name, names, 1, _ALIKE) if isinstance(name, str) else []
+    hint = f"; did you mean {alike[0]!r}?" if alike else ""
+    given = repr(shown(name)) if isinstance(name, str) else shown(name)
+    return f"there is no {what} {given}{only}{hint}"
+
+
 def number(name: str, value: float, limit: Limit) -> float:
     """Check a number, and return it as a float.
 
@@ -190,12 +211,14 @@ def drone_name(value: str, reserved: Collection[str] = ("all",)) -> str:
         ValueError: It is not allowed.
     """
     if not _DRONE_NAME.fullmatch(value):
-        rule = "letters, digits and single underscores that start with a letter"
-        raise ValueError(f"expected {rule}, got {shown(value)!r}")
+        rule = "must be letters, digits and single underscores, and start with a letter"
+        raise ValueError(f"a name {rule}, got {shown(value)!r}")
     if len(value) > DRONE_NAME_LENGTH:
-        raise ValueError(f"expected at most {DRONE_NAME_LENGTH} characters, got {shown(value)!r}")
+        most = f"at most {DRONE_NAME_LENGTH} characters"
+        raise ValueError(f"a name must have {most}, got {shown(value)!r}")
     if value in reserved:
-        raise ValueError(f"expected another name, for there are services of {value}, got {value!r}")
+        use = "addresses all drones" if value == "all" else "is this simulator"
+        raise ValueError(f"{value!r} is reserved; in the names of services it {use}")
     return value
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeVar
 
+from crazyflow_ros.limits import unknown
+
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -17,5 +19,4 @@ def member(enum: type[E], name: str) -> E:
     try:
         return enum(name)
     except ValueError:
-        names = ", ".join(enum)
-        raise ValueError(f"unknown {enum.__name__.lower()} {str(name)!r}, have {names}") from None
+        raise ValueError(unknown(enum.__name__.lower(), name, enum)) from None

@@ -37,14 +37,25 @@ _KINDS = {
     Names: "a list of names such as [cf0, cf1]",
     Numbers: "a list of numbers",
 }
+_PLURALS = {bool: "values true or false", int: "whole numbers", float: "numbers", str: "texts"}
+_NONE = object()
+_NOTHING = type(None)
 _SHOWN = 600  # characters of an expectation or a refused value in an error
 
 
 class ParameterError(ValueError):
-    """A refused parameter; the message has its name, the expectation and the value."""
+    """A refused parameter; the message begins with its name.
 
-    def __init__(self, name: str, expected: str, value: Any) -> None:
-        super().__init__(f"{name}: expected {_cut(expected)}, got {_cut(repr(value))}")
+    Args:
+        name: Name of the parameter.
+        text: What is wrong; with a value, the allowed ones, as a noun.
+        value: The value.
+    """
+
+    def __init__(self, name: str, text: str, value: Any = _NONE) -> None:
+        if value is not _NONE:
+            text = f"expected {_cut(text)}, got {_cut(repr(value))}"
+        super().__init__(f"{name}: {text}")
 
 
 def _cut(text: str) -> str:
@@ -64,7 +75,9 @@ class Spec:
     read_only: bool = True
     """Whether the value is fixed at the start."""
     check: Callable[[Any], object] | None = None
-    """Raises ValueError for unusable values within the range."""
+    """Raises ValueError for unusable values within the range; the message names the parameter."""
+    least: float | None = None
+    """The smallest value but 0, if the range begins at 0."""
 
 
 class Declaration(NamedTuple):
@@ -79,13 +92,15 @@ class Declaration(NamedTuple):
     @property
     def expected(self) -> str:
         """The allowed values in words."""
-        if self.spec.choices:
-            return f"one of {', '.join(self.spec.choices)}"
-        if self.spec.minimum is None:
-            return _KINDS[self.kind]
-        if self.spec.maximum is None:
-            return f"{_KINDS[self.kind]} of at least {self.spec.minimum:.10g}"
-        return f"{_KINDS[self.kind]} from {self.spec.minimum:.10g} to {self.spec.maximum:.10g}"
+        spec, kind = self.spec, _KINDS[self.kind]
+        if spec.choices:
+            return f"one of {', '.join(spec.choices)}"
+        if spec.minimum is None:
+            return kind
+        zero, low = ("", spec.minimum) if spec.least is None else ("0, or ", spec.least)
+        if spec.maximum is None:
+            return f"{zero}{kind} of at least {low:.10g}"
+        return f"{zero}{kind} from {low:.10g} to {spec.maximum:.10g}"
 
     def checked(self, value: Any) -> Any:
         """Return the value in the declared type.
@@ -103,10 +118,15 @@ class Declaration(NamedTuple):
         inside = low is None or (
             low <= converted < math.inf and (high is None or converted <= high)
         )
+        inside &= self.spec.least is None or converted == 0 or converted >= self.spec.least
         is_other = bool(self.spec.choices) and converted not in self.spec.choices
         if is_other and self.spec.otherwise is not None:
             return self.spec.otherwise(converted)
-        if not inside or is_other:
+        if is_other:
+            near = limits.suggestion(str(value), self.spec.choices)
+            got = f"{_cut(repr(value))}{'; ' if near else ''}{near}"
+            raise ParameterError(self.name, f"expected {self.expected}, got {got}")
+        if not inside:
             raise ParameterError(self.name, self.expected, value)
         if self.spec.check is not None:
             self.spec.check(converted)
@@ -160,7 +180,8 @@ def from_values(cls: type[T], values: Mapping[str, Any]) -> T:
     """
     known = {d.name: d for d in declarations(cls)}
     for name in known.keys() ^ values.keys():
-        raise ParameterError(name, "another version of this package", values.get(name))
+        what = "has no value" if name in known else "is not a parameter"
+        raise ParameterError(name, f"{what}; another version of this package wrote the values")
     return filled(cls, {name: d.checked(values[name]) for name, d in known.items()})
 
 
@@ -178,7 +199,7 @@ def filled(cls: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
 
 def _number(value: Any, name: str) -> float:
     if type(value) not in (int, float):
-        raise TypeError(f"{name}: expected a number, got {value!r}")
+        raise TypeError(f"{name}: expected a number, got {_cut(repr(value))}")
     return float(value)
 
 
@@ -215,16 +236,30 @@ def convert(value: Any, hint: Any, name: str, number: Callable[[Any, str], float
         return number(value, name)
     elif type(value) is hint:
         return value
-    expected = getattr(hint, "__name__", str(hint)) if origin is None else str(hint)
-    raise TypeError(f"{name}: expected {expected.replace('typing.', '')}, got {value!r}")
+    near = limits.suggestion(str(value), arguments) if origin is Literal else ""
+    got = f"{_cut(repr(value))}{'; ' if near else ''}{near}"
+    raise TypeError(f"{name}: expected {_described(hint)}, got {got}")
+
+
+def _described(hint: Any) -> str:
+    """Return the values of a type in words."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_described(choice) for choice in arguments if choice is not _NOTHING)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if origin is not None:
+        number = "" if origin is not tuple or arguments[-1] is ... else f"{len(arguments)} "
+        return f"a list of {number}{_PLURALS.get(arguments[0], 'lists')}"
+    return "fields by name" if is_dataclass(hint) else _KINDS.get(hint, str(hint))
 
 
 def _dataclass(
     value: dict[Any, Any], kind: type, name: str, number: Callable[[Any, str], float]
 ) -> Any:
     hints = get_type_hints(kind)
-    if unknown := sorted(value.keys() - hints.keys(), key=str):
-        raise ValueError(f"{name}: expected {', '.join(hints)}, got {unknown}")
+    for key in sorted(value.keys() - hints.keys(), key=str):
+        raise ValueError(f"{name}: {limits.unknown('field', key, hints)}")
     try:
         return kind(**{k: convert(v, hints[k], f"{name}.{k}", number) for k, v in value.items()})
     except TypeError as error:  # no other type of a union accepts a dictionary

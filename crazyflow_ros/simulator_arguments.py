@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 
-def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
+def add_simulator_arguments(parser: argparse._ActionsContainer) -> None:
     """Add `--node` and `--namespace`, which say which simulator is meant."""
     parser.add_argument(
         "--node", default="crazyflow", help="name of the simulator's node, default crazyflow"

@@ -81,7 +81,9 @@ def load_yaml(path: str | Path) -> Any:
     """
     try:
         text = read_text(Path(path).expanduser(), _MAX_BYTES)
-    except (OSError, RuntimeError, ValueError) as error:
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except (RuntimeError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
     loader = None
     try:

@@ -7,12 +7,14 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from crazyflow_ros.crazyflie import CrazyflieServer, LinkConfig
 from crazyflow_ros.crazyflie.fleet import Fleet
+from crazyflow_ros.crazyflie.packets import Packet, Port
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot
 
@@ -36,6 +38,59 @@ class Crazyflies:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+
+ECHO = Packet(Port.link, 0, b"here")
+_PATIENCE = 60.0  # s
+
+
+class Link:
+    """A client on a socket of its own."""
+
+    def __init__(self, uri: str) -> None:
+        host, port = uri.removeprefix("udp://").split(":")
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect((host, int(port)))
+        self._socket.settimeout(_PATIENCE)
+
+    def send(self, packet: Packet | bytes) -> None:
+        self._socket.send(bytes(packet))
+
+    def receive(self, port: int, channel: int | None = None) -> Packet:
+        """The next packet of a port."""
+        while True:
+            packet = Packet.parse(self._socket.recv(100))
+            if packet.port == port and channel in (None, packet.channel):
+                return packet
+
+    def receive_any(self) -> bytes:
+        """The next datagram."""
+        return self._socket.recv(100)
+
+    def ask(self, packet: Packet) -> Packet:
+        self.send(packet)
+        return self.receive(packet.port, packet.channel)
+
+    def answers(self, timeout: float) -> bool:
+        """Whether it hears its own echo within a time [s]."""
+        self._socket.settimeout(timeout)
+        try:
+            return self.ask(ECHO) == ECHO
+        except TimeoutError:
+            return False
+        finally:
+            self._socket.settimeout(_PATIENCE)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {_PATIENCE} s"
+        time.sleep(0.02)
 
 
 def free_port(n: int) -> int:

@@ -15,7 +15,7 @@ from script_time import Log
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.lock_step import LockStepServer
+from crazyflow_ros.crazyflie.lock_step import LockStepServer, in_its_time
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import Datagram
 from crazyflow_ros.lockstep.script import LockStep, Script
@@ -95,17 +95,16 @@ class Flights:
         self._seen.clear()
         lock_step, log = LockStep(self.physics), Log()
         link = replace(link or LinkConfig(), port=self._port)
-        fleet = Fleet(
-            self.physics, MODEL, link.decks, log, Storage(link.storage), lambda: lock_step.now
-        )
-        server = _Server(self.physics, link, fleet, log, lock_step)
+        said = in_its_time(log, lock_step)
+        fleet = Fleet(self.physics, MODEL, link.decks, said, Storage(link.storage))
+        server = _Server(self.physics, link, fleet, said, lock_step)
         server.sent, server._clients = [], {}
         shell = 'cd "$0" && exec "$@" >out 2>err'
         command = ["/bin/sh", "-c", shell, str(folder), sys.executable, "script.py", *arguments]
         variables = {"CFLIB_URI": next(iter(server.uris.values()))}
         begin = self.physics.snapshot.tick
         try:
-            code = Script(command, log, server.ports, environment=variables).run(lock_step)
+            code = Script(command, said, server.ports, environment=variables).run(lock_step)
         finally:
             server.close()
         return Flight(

@@ -38,11 +38,9 @@ class Physics:
     def lives(self) -> Mapping[str, Life]:
         return self.tracked.current
 
-    def get_logger(self) -> Any:
-        return SimpleNamespace(warning=self._warn, error=self._warn)
-
-    def _warn(self, text: str, **_: Any) -> None:
-        self.warnings.append(text)
+    @property
+    def log(self) -> Any:
+        return SimpleNamespace(warning=self.warnings.append, error=self.warnings.append)
 
     @property
     def snapshot(self) -> Snapshot:

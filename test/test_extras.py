@@ -50,6 +50,17 @@ def test_without_mjx_a_simulation_flies_and_says_what_contacts_need(
             ask()
 
 
+def test_what_mjx_prints_about_warp_is_left_out_and_nothing_else() -> None:
+    """None of ours uses warp, and most have not installed it."""
+    code = """from crazyflow_ros.extras import extra
+with extra("mjx"):
+    from mujoco import mjx
+    print("Failed to import", "nothing")
+print(mjx.Model.__name__)"""
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
+    assert done.stdout == "Failed to import nothing\nModel\n"
+
+
 @pytest.mark.parametrize(
     ("package", "module", "said"),
     [

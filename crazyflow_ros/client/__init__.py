@@ -12,8 +12,15 @@
 It uses only topics and services that are open to any other program.
 """
 
-from crazyflow_ros.client.connection import ANSWER, SimulationError
-from crazyflow_ros.client.drone import DroneClient
+from crazyflow_ros.client.connection import ANSWER, NoSimulator, SimulationError
+from crazyflow_ros.client.drone import DroneClient, Flight
 from crazyflow_ros.client.simulator import SimulatorClient
 
-__all__ = ["ANSWER", "DroneClient", "SimulationError", "SimulatorClient"]
+__all__ = [
+    "ANSWER",
+    "DroneClient",
+    "Flight",
+    "NoSimulator",
+    "SimulationError",
+    "SimulatorClient",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -13,27 +12,42 @@ from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import GetParameters
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node, NodeNameNonExistentError
+from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
+from rclpy.validate_namespace import validate_namespace
+from rclpy.validate_node_name import validate_node_name
 from rosgraph_msgs.msg import Clock
 from simulation_interfaces.msg import EntityCategory, EntityFilters
-from simulation_interfaces.srv import GetEntities, GetEntityState, StepSimulation
+from simulation_interfaces.srv import (
+    GetEntities,
+    GetEntityState,
+    GetSimulationState,
+    StepSimulation,
+)
 from std_srvs.srv import SetBool
 
+from crazyflow_ros.client.discovery import published, simulators
+from crazyflow_ros.client.log import WarningLog
+from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.ros.messages.times import NS, nanoseconds
 
 ANSWER = 30.0  # s of wall time for a service's response
+COMPILING = 120.0  # s of wall time for the first one, of a simulator that may be compiling
 STALL = 10.0  # s of wall time without a tick, after which the clock counts as stopped
 SLICE = 0.05  # s of wall time between two checks
 PATIENCE = 3.0  # s of wall time to wait before the log says so
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
-_WARN = 30  # rcl_interfaces/msg/Log.WARN, whose type differs between distributions
+_ROUND = 20  # callbacks that may be due at once
 
 
 class SimulationError(RuntimeError):
     """A request that the simulator did not fulfil; the message has the reason."""
+
+
+class NoSimulator(SimulationError):
+    """There is no simulator of the wanted name; the message has the names of others."""
 
 
 class Connection:
@@ -42,7 +56,8 @@ class Connection:
     Args:
         name: Name of the simulator's node.
         namespace: Namespace of the simulator.
-        timeout: Wall time to wait for the simulator [s], which may be compiling.
+        timeout: Wall time to wait for the simulator to appear [s]. One that has appeared may be
+            compiling; its answer is waited for longer, see `COMPILING`.
         stepping: Advance time only while this client sleeps, in exact steps, so that the same
             script gives the same flight bit for bit.
 
@@ -53,8 +68,9 @@ class Connection:
         time_ns: Latest known simulated time [ns].
 
     Raises:
-        SimulationError: No simulator was found, or ROS cannot start, for example because of a wrong
-            ROS_DOMAIN_ID.
+        NoSimulator: No simulator was found.
+        SimulationError: It does not answer, a name is not valid, or ROS cannot start, for example
+            because of a wrong ROS_DOMAIN_ID.
     """
 
     def __init__(
@@ -68,31 +84,32 @@ class Connection:
         self._context = Context()
         try:
             rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
+            validate_node_name(name)
+            validate_namespace(f"/{namespace.strip('/')}")
+            self.node = Node(
+                "crazyflow_client",
+                namespace=namespace,
+                context=self._context,
+                use_global_arguments=False,
+                start_parameter_services=False,
+            )
         except Exception as error:  # rclpy has no public base class for a wrong environment
-            raise SimulationError(str(error)) from None
-        self.node = Node(
-            "crazyflow_client",
-            namespace=namespace,
-            context=self._context,
-            use_global_arguments=False,
-            start_parameter_services=False,
-        )
+            self._context.try_shutdown()
+            raise SimulationError(" ".join(str(error).split()).removesuffix(" ^")) from None
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self.name, self._services = name, dict[str, Any]()
         self.time_ns, self.stepping = 0, False
-        self._warnings: deque[str] = deque(maxlen=3)
-        self.node.create_subscription(Log, "/rosout", self._note_log, 100)
+        self._log = WarningLog(name)
+        self.node.create_subscription(Log, "/rosout", self._log.note, 100)
+        self._is_timed = False
         try:
-            asked = {"names": ["drones", "freq"]}
-            drones, freq = self.call(
-                GetParameters, f"{name}/get_parameters", timeout, **asked
-            ).values
+            drones, freq = self._find(timeout)
             self._timekeeper: str = drones.string_array_value[0]
             self.freq: int = freq.integer_value
-            self.wait(self._clocks, "there is no /clock", timeout)
+            self.wait(self._clocks, "there is no /clock")
             self.node.create_subscription(Clock, self._clocks()[0], self._note_clock, LATEST)
-            self.wait(lambda: self.time_ns > 0, "/clock has no messages", timeout)
+            self.wait(lambda: self._is_timed, "/clock has no messages")
             if stepping:
                 self.stepping = True
                 self.pause()
@@ -119,13 +136,16 @@ class Connection:
         self._context.try_shutdown()
 
     @property
+    def full_name(self) -> str:
+        """Name of the simulator's node with its namespace, for example /a/crazyflow."""
+        return self.node.resolve_topic_name(self.name)
+
+    @property
     def drones(self) -> list[str]:
         """Names of the present drones, including those spawned since the simulator's start."""
         robots = EntityCategory(category=EntityCategory.CATEGORY_ROBOT)
         filters = EntityFilters(categories=[robots])
-        answer = self.call(GetEntities, f"{self.name}/get_entities", filters=filters)
-        if answer.result.result != answer.result.RESULT_OK:
-            raise SimulationError(answer.result.error_message)
+        answer = checked(self.call(GetEntities, f"{self.name}/get_entities", filters=filters))
         return list(answer.entities)
 
     @property
@@ -154,6 +174,20 @@ class Connection:
                     raise SimulationError(f"{text}; is it paused? Resume or step it")
                 self._executor.spin_once(SLICE)
 
+    def need_time(self) -> None:
+        """Check that time advances, or that this client steps it.
+
+        Raises:
+            SimulationError: Time stands still.
+        """
+        if self.stepping:
+            return
+        state = self.call(GetSimulationState, f"{self.name}/get_simulation_state").state
+        if state.state == state.STATE_NO_WORLD:
+            raise SimulationError("time stands still: no world is loaded")
+        if state.state != state.STATE_PLAYING:
+            raise SimulationError("time stands still: resume the simulation first")
+
     def pause(self) -> None:
         """Pause; no tick follows the response."""
         checked(self.call(SetBool, f"{self.name}/pause", data=True))
@@ -165,9 +199,7 @@ class Connection:
     def step(self, ticks: int) -> None:
         """Advance a paused simulation by exactly this number of ticks."""
         name = f"{self.name}/step_simulation"
-        answer = self.call(StepSimulation, name, ANSWER + ticks * 0.01, steps=ticks)
-        if answer.result.result != answer.result.RESULT_OK:
-            raise SimulationError(answer.result.error_message)
+        checked(self.call(StepSimulation, name, ANSWER + ticks * 0.01, steps=ticks))
         self.look_at_time()
 
     def call(self, kind: Any, name: str, /, timeout: float = ANSWER, **request: Any) -> Any:
@@ -198,13 +230,31 @@ class Connection:
     def warnings(self) -> str:
         """Return the latest warnings of the simulator and clear them."""
         self._executor.spin_once(SLICE)
-        found = "; ".join(self._warnings)
-        self._warnings.clear()
+        found = self._log.text()
+        self._log.clear()
         return found
 
     def has_warned(self, text: str) -> bool:
         """Return whether one of the latest warnings of the simulator contains a text."""
-        return any(text in warning for warning in self._warnings)
+        return self._log.has(text)
+
+    def refusal(self, what: str) -> str:
+        """Return what the log says against the latest message or request, or an empty string.
+
+        The services of crazyswarm2 have empty responses, and topics have none, so a refusal is only
+        in the log. The simulator takes in turn what it is sent: it has logged the refusal before it
+        answers this further request.
+
+        Args:
+            what: Name of the topic or service.
+        """
+        self.call(GetParameters, f"{self.name}/get_parameters", names=["freq"])
+        heard = -1
+        while heard != self._log.heard:
+            heard = self._log.heard
+            self.spin(0.0)
+        prefix = self.node.get_namespace().rstrip("/")
+        return self._log.against(self.node.resolve_topic_name(what).removeprefix(prefix))
 
     def wait(self, condition: Callable[[], object], what: str, timeout: float = ANSWER) -> None:
         """Run callbacks until a condition holds; the log says so if that takes long.
@@ -221,12 +271,17 @@ class Connection:
         while not condition():
             waited = time.monotonic() - begin
             if waited > timeout:
-                domain, late = self._context.get_domain_id(), f"{what}, within {timeout:g} s"
-                raise SimulationError(f"{late}; is a simulator running in ROS domain {domain}?")
+                raise SimulationError(f"{what}, waited {timeout:g} s")
             if waited > PATIENCE and not told:
                 self.node.get_logger().info(f"{what} yet; waiting for at most {timeout:g} s")
                 told = True
             self._executor.spin_once(SLICE)
+
+    def spin(self, seconds: float) -> None:
+        """Run callbacks that are due, or the first one that becomes due within a time [s]."""
+        self._executor.spin_once(seconds)
+        for _ in range(_ROUND):
+            self._executor.spin_once(0.0)
 
     def look_at_time(self) -> None:
         """Read the time from a service: earlier clock messages may still be in transit."""
@@ -235,28 +290,49 @@ class Connection:
         if answer.result.result != answer.result.RESULT_OK:  # the entity was deleted
             self._timekeeper = self.drones[0]
             answer = self.call(GetEntityState, name, entity=self._timekeeper)
-        self.time_ns = max(self.time_ns, nanoseconds(answer.state.header.stamp))
+        self.time_ns = nanoseconds(answer.state.header.stamp)
+
+    def _find(self, timeout: float) -> tuple[Any, Any]:
+        """Wait until the simulator appears and answers; return its `drones` and `freq`.
+
+        Raises:
+            NoSimulator: It does not appear.
+            SimulationError: It does not answer, or is none.
+        """
+        service = f"{self.name}/get_parameters"
+        client: Any = self.node.create_client(GetParameters, service)
+        self._services[service] = client
+        what = f"there is no simulator {self.full_name} in ROS domain "
+        what += str(self._context.get_domain_id())
+        try:
+            self.wait(client.service_is_ready, what, timeout)
+        except SimulationError as error:
+            others = ", ".join(simulators(self.node))
+            raise NoSimulator(f"{error}; there is {others}" if others else str(error)) from None
+        asked: Any = client.call_async(GetParameters.Request(names=["drones", "freq"]))
+        what = f"{self.full_name}, which may be compiling, does not answer"
+        self.wait(asked.done, what, COMPILING)
+        values = asked.result().values
+        if len(values) != 2 or not values[0].string_array_value:
+            raise SimulationError(f"the node {self.full_name} is not a simulator")
+        return values[0], values[1]
 
     def _clocks(self) -> list[str]:
-        """Return the simulator's clock topic; it is not /clock if several simulators run."""
-        namespace = self.node.get_namespace()
-        try:
-            published = self.node.get_publisher_names_and_types_by_node(self.name, namespace)
-        except NodeNameNonExistentError:  # services may be discovered before the node
-            return []
-        return [topic for topic, types in published if "rosgraph_msgs/msg/Clock" in types]
+        return published(self.node, self.name, "rosgraph_msgs/msg/Clock")
 
     def _note_clock(self, message: Clock) -> None:
         time_ns = nanoseconds(message.clock)
         is_late = self.stepping and time_ns < self.time_ns
         self.time_ns = self.time_ns if is_late else time_ns
-
-    def _note_log(self, message: Log) -> None:
-        if message.name.rpartition(".")[2] == self.name and message.level >= _WARN:
-            self._warnings.append(message.msg)
+        self._is_timed = True
 
 
-def checked(answer: Any) -> None:
-    """Raise SimulationError if the answer of a service says that it failed."""
-    if not answer.success:
-        raise SimulationError(answer.message)
+def checked(answer: Any) -> Any:
+    """Return the answer of a service.
+
+    Raises:
+        SimulationError: It says that the service failed.
+    """
+    if problem := problem_of(answer):
+        raise SimulationError(problem)
+    return answer

@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import yaml
+from diagnostic_msgs.msg import DiagnosticArray
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.client.connection import LATEST, SLICE, Connection, SimulationError, checked
+from crazyflow_ros.client.connection import Connection, SimulationError, checked
 from crazyflow_ros.client.drone import DroneClient
-from crazyflow_ros.ros.recording.message_definitions import type_of
+from crazyflow_ros.client.graph import Graph
+from crazyflow_ros.client.parameters import ParameterClient
+from crazyflow_ros.client.status import DroneStatus, SimulatorStatus
+from crazyflow_ros.client.world import LOADING, ROBOT, WorldClient
+from crazyflow_ros.limits import shown_path, suggestion
+
+if TYPE_CHECKING:
+    from crazyflow_ros.client.transforms import TransformClient
+
+_FEW = 8  # drones that a message names
 
 
 class SimulatorClient(Connection):
     """A running simulator: its drones, and all that `Connection` offers."""
+
+    @cached_property
+    def parameters(self) -> ParameterClient:
+        """The simulator's parameters."""
+        return ParameterClient(self)
+
+    @cached_property
+    def world(self) -> WorldClient:
+        """The simulator's world."""
+        return WorldClient(self, self.parameters)
+
+    @cached_property
+    def transforms(self) -> TransformClient:
+        """The transforms between the simulator's frames.
+
+        Raises:
+            SimulationError: The ROS package tf2_msgs is not installed.
+        """
+        try:
+            from crazyflow_ros.client.transforms import TransformClient  # with JAX, for a second
+        except ModuleNotFoundError as error:
+            raise SimulationError(f"transforms need the ROS package {error.name}") from None
+        return TransformClient(self)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The topics and services of the ROS domain."""
+        return Graph(self)
 
     def drone(self, name: str) -> DroneClient:
         """Return a drone.
@@ -22,7 +61,10 @@ class SimulatorClient(Connection):
             SimulationError: There is no drone of this name.
         """
         if name not in (drones := self.drones):
-            raise SimulationError(f"there is no drone {name!r}, have {', '.join(drones)}")
+            have = f"have {', '.join(drones)}"
+            if len(drones) > _FEW:
+                have = suggestion(name, drones) or f"have {', '.join(drones[:_FEW])} and others"
+            raise SimulationError(f"there is no drone {name!r}, {have}")
         return DroneClient(self, name)
 
     def reset(self) -> None:
@@ -30,43 +72,42 @@ class SimulatorClient(Connection):
         checked(self.call(Trigger, f"{self.name}/reset"))
         self.look_at_time()
 
-    def echo(self, topic: str, *, once: bool = False) -> None:
-        """Print the messages of a topic.
+    def save_checkpoint(self, path: Path) -> str:
+        """Write the state of the simulation to a file, and return what has been written.
 
-        Args:
-            topic: Name of the topic.
-            once: Whether to stop after one message; otherwise it never returns.
+        The simulator writes it, with its own rights.
 
         Raises:
-            SimulationError: The topic does not exist.
+            SimulationError: It cannot be written.
         """
-        full, found = self.node.resolve_topic_name(topic), dict[str, list[str]]()
+        return self._checkpoint(path, "save_checkpoint")
 
-        def is_there() -> bool:
-            found.update(self.node.get_topic_names_and_types())
-            return full in found
+    def restore_checkpoint(self, path: Path) -> str:
+        """Go on from the state in a file, and return what has been restored.
 
-        self.wait(is_there, f"there is no topic {full}")
-        kind = type_of(found[full][0])
-        received: list[Any] = []
-        self.node.create_subscription(kind, full, received.append, LATEST)
-        while not (once and received):
-            self._executor.spin_once(SLICE)
-            if received:
-                print(
-                    yaml.safe_dump(_plain(received[-1]), sort_keys=False), end="---\n", flush=True
-                )
-                del received[: -1 if once else None]
+        Raises:
+            SimulationError: The file cannot be read, or does not fit the simulation.
+        """
+        if not path.expanduser().is_file():
+            raise SimulationError(f"there is no file {shown_path(path.expanduser().absolute())}")
+        return self._checkpoint(path, "load_checkpoint")
 
+    def _checkpoint(self, path: Path, service: str) -> str:
+        self.parameters.set({"checkpoint": str(path.expanduser().absolute())})
+        return str(checked(self.call(Trigger, f"{self.name}/{service}", LOADING)).message)
 
-def _plain(value: Any) -> Any:
-    """Convert a message or a field to YAML values."""
-    if hasattr(value, "get_fields_and_field_types"):
-        return {name: _plain(getattr(value, name)) for name in value.get_fields_and_field_types()}
-    if isinstance(value, float):
-        return float(value)  # the numbers of an array are NumPy's
-    if isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, bytes):
-        return list(value)
-    return [_plain(element) for element in value]
+    def status(self) -> SimulatorStatus:
+        """Return what the simulator says of itself, which it does once a second."""
+        found: list[DiagnosticArray] = []
+        topic = f"{self.name}/status"
+        subscription = self.node.create_subscription(DiagnosticArray, topic, found.append, 1)
+        try:
+            self.wait(lambda: found, f"there is no message on {topic}")
+        finally:
+            self.node.destroy_subscription(subscription)
+        return SimulatorStatus.of(found[-1])
+
+    def drone_status(self) -> list[DroneStatus]:
+        """Return state, position and battery of all drones."""
+        status = self.status()
+        return [status.drone(name, pose) for name, pose in self.world.poses(ROBOT).items()]

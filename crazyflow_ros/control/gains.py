@@ -54,8 +54,7 @@ def check_gain(controller: Controller, name: str, value: ArrayLike) -> np.ndarra
     """
     sizes = GAINS.get(controller, {})
     if name not in sizes:
-        known = ", ".join(sizes) or "none"
-        raise ValueError(f"{controller} has no gain {name!r} that can be changed, have {known}")
+        raise ValueError(f"{controller}: {limits.unknown('gain', name, sizes)}")
     checked = limits.vector(name, np.ravel(value), (sizes[name],), _LARGEST)
     if name in _TIMES and (checked < _SHORTEST).any():
         raise ValueError(f"{name} must be {_SHORTEST:g} s or longer, got {checked.tolist()}")

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.control.modes import PowerDistribution
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     Matrix3,
@@ -30,7 +31,7 @@ from crazyflow_ros.dynamics.components import (
     transpose,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
-from crazyflow_ros.elementwise import clip, sqrt, where
+from crazyflow_ros.elementwise import clip, maximum, sqrt, where
 from crazyflow_ros.kernels import apart
 from crazyflow_ros.on_device import on_device
 
@@ -70,7 +71,8 @@ def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
         "state": "mass kp kd ki gravity_vec mass_thrust int_err_max thrust_max pwm_max",
         "attitude": "kR kw ki_m kd_omega int_err_max torque_pwm_max thrust_max pwm_min pwm_max L "
         "thrust2torque mixing_matrix",
-        "force_torque": "thrust_min thrust_max L rpm2thrust thrust2torque mixing_matrix",
+        "force_torque": "thrust_min thrust_max idle_thrust L rpm2thrust thrust2torque "
+        "mixing_matrix",
     }[stage].split()
     return {name: np.asarray(figures[name], float) for name in names}
 
@@ -171,6 +173,7 @@ def attitude2force_torque(
     r_int_error: Vec3,
     dt: float,
     params: Params,
+    distribution: PowerDistribution = PowerDistribution.clipped,
 ) -> tuple[Array, Vec3, Vec3]:
     """Run the attitude and body rate controller.
 
@@ -183,6 +186,8 @@ def attitude2force_torque(
         r_int_error: Integral of the attitude error, s.
         dt: Period of the controller, s.
         params: `load_params("attitude", ...)`.
+        distribution: Whether the rotors' limits already reduce the result here, as in Crazyflow
+            (`clipped`), or only in `force_torque2rotor_vel` (`capped`).
 
     Returns:
         Collective thrust [N], torque about the body axes [N m], the new `r_int_error`.
@@ -194,7 +199,8 @@ def attitude2force_torque(
         partial(_torque_pwm, dt=dt),
         quat, desired, ang_vel_err, ang_vel_change, r_int_error, thrust_sp, params,
     )  # fmt: skip
-    return *apart(_distribute, thrust_sp, torque_pwm, params), r_int_error
+    distribute = _clipped if distribution is PowerDistribution.clipped else _in_newtons
+    return *apart(distribute, thrust_sp, torque_pwm, params), r_int_error
 
 
 def _torque_pwm(
@@ -230,8 +236,16 @@ def _torque_pwm(
     ), r_int_error
 
 
-def _distribute(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array, Vec3]:
-    """Return thrust [N] and torque [N m] after the firmware's legacy power distribution."""
+def _in_newtons(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array, Vec3]:
+    """Return thrust [N] and torque [N m] of the firmware's legacy power distribution."""
+    x, y, z = scale(torque_pwm, params["thrust_max"] / params["pwm_max"])  # N, of each rotor
+    # Roll and pitch have half the weight.
+    lever = 2 * params["L"]
+    return thrust, (x * lever, y * lever, 4 * z * params["thrust2torque"])
+
+
+def _clipped(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array, Vec3]:
+    """Return the result of `_in_newtons` that rotors give if each is limited by itself."""
     x, y, z = torque_pwm
     # Roll and pitch have half the weight.
     mixing, to_newton = params["mixing_matrix"], params["thrust_max"] / params["pwm_max"]
@@ -265,13 +279,22 @@ def _attitude_error(desired: Matrix3, actual: Matrix3) -> Vec3:
     )
 
 
-def force_torque2rotor_vel(force: Array, torque: Vec3, params: Params) -> Vec4:
-    """Compute rotor speeds for a thrust and torque, each rotor's thrust clipped to its range.
+def force_torque2rotor_vel(
+    force: Array,
+    torque: Vec3,
+    params: Params,
+    distribution: PowerDistribution = PowerDistribution.clipped,
+    thrust_max: Array | None = None,
+) -> Vec4:
+    """Compute rotor speeds for a thrust and torque, within the limits of the rotors.
 
     Args:
         force: Collective thrust, N; exactly 0 stops the rotors.
         torque: Torque about the body axes, N m.
         params: `load_params("force_torque", ...)`.
+        distribution: What happens beyond the limits.
+        thrust_max: Thrust that a rotor can give now, N, for `capped`: with a low battery, less than
+            that of `params`, which is the default.
 
     Returns:
         RPM of each rotor.
@@ -281,9 +304,24 @@ def force_torque2rotor_vel(force: Array, torque: Vec3, params: Params) -> Vec4:
     shares = _mix(
         (tx / params["L"], ty / params["L"], tz / params["thrust2torque"]), params["mixing_matrix"]
     )
+    forces = [(share + force) / 4 for share in shares]
+    if distribution is PowerDistribution.clipped:
+        forces = [clip(f, params["thrust_min"], params["thrust_max"]) for f in forces]
+        stops = [force == 0] * 4
+    else:
+        forces = _capped(forces, params["thrust_max"] if thrust_max is None else thrust_max, params)
+        stops = [(force == 0) | (f == 0) for f in forces]
     rotor_vel = []
-    for share in shares:
-        f = clip((share + force) / 4, params["thrust_min"], params["thrust_max"])
+    for f, stop in zip(forces, stops):
         speed = (-k1 + sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
-        rotor_vel.append(where(force == 0, 0.0, speed))
+        rotor_vel.append(where(stop, 0.0, speed))
     return (rotor_vel[0], rotor_vel[1], rotor_vel[2], rotor_vel[3])
+
+
+def _capped(forces: list[Array], most: Array, params: Params) -> list[Array]:
+    """Return the thrust of each rotor as the firmware limits it, 0 for a rotor that stops."""
+    least = params["thrust_min"]
+    turning = [where(f < least, 0.0, f) for f in forces]
+    a, b, c, d = turning
+    excess = maximum(maximum(maximum(a, b), maximum(c, d)) - most, 0.0)
+    return [maximum(f - excess, params["idle_thrust"]) for f in turning]

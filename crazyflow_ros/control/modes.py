@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from crazyflow_ros.limits import unknown
+
 
 class Control(StrEnum):
     """Control mode: the meaning of a command of `Sim` or of the `command` topic."""
@@ -42,6 +44,14 @@ class Controller(StrEnum):
     default = "mellinger"
 
     @property
+    def lag(self) -> float:
+        """Time by which a drone follows a moving setpoint late [s].
+
+        As in the firmware, some controllers ignore the velocity of setpoints.
+        """
+        return _LAGS.get(self, 0.0)
+
+    @property
     def number(self) -> int:
         """Value of the firmware's parameter `stabilizer.controller`."""
         return _NUMBERS[self]
@@ -56,10 +66,23 @@ class Controller(StrEnum):
         for controller, own in _NUMBERS.items():
             if number == own:
                 return controller
-        known = ", ".join(f"{own} {controller}" for controller, own in _NUMBERS.items())
-        raise ValueError(f"unknown controller {number}, have {known}")
+        known = (f"{own} {controller}" for controller, own in _NUMBERS.items())
+        raise ValueError(unknown("controller", number, known))
 
 
+class PowerDistribution(StrEnum):
+    """What becomes of a thrust and torque that the rotors cannot give together."""
+
+    clipped = "clipped"
+    """Each rotor is limited by itself, as in Crazyflow: torque is lost, and the drone may flip."""
+    capped = "capped"
+    """All rotors are lowered by what the strongest exceeds its limit, as in the Crazyflie's
+    firmware: thrust is lost, and the torque stays. Only at the bottom is each rotor limited by
+    itself."""
+    default = "clipped"
+
+
+_LAGS = {Controller.pid: 0.5, Controller.indi: 1.0}
 _NUMBERS = {
     Controller.pid: 1,
     Controller.mellinger: 2,

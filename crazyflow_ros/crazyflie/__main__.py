@@ -1,49 +1,88 @@
-"""`python -m crazyflow_ros.crazyflie`: simulated Crazyflies for cflib and cfclient, without ROS."""
+"""`python -m crazyflow_ros.crazyflie`: simulated Crazyflies for cflib and cfclient, without ROS.
+
+This module imports next to nothing, so that the ports are open before a program of cflib that is
+started at the same time sends its first packet. `program` does the rest.
+"""
 
 from __future__ import annotations
 
 import argparse
-import logging
-import os
-import signal
+import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 
-from crazyflow_ros.code_cache import open_cache
-from crazyflow_ros.crazyflie.fleet import Fleet
+from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.link import FIRST_PORT, LinkConfig
-from crazyflow_ros.crazyflie.lock_step import fly
-from crazyflow_ros.crazyflie.memories import DECKS
-from crazyflow_ros.crazyflie.positioning import positioning
-from crazyflow_ros.crazyflie.server import CrazyflieServer
-from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.drones import DEFAULT_DRONE, Drone
-from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.flight import FlightConfig
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
-from crazyflow_ros.start_up import StartUp
+from crazyflow_ros.crazyflie.ports import Ports
+from crazyflow_ros.crazyflie.script import Signals
 
 _MOST_DRONES = 100  # each of which has its own port and address
 _WRONG_USAGE = 2
+_EPILOG = """
+Then start a program of cflib:
+  CFLIB_URI=udp://127.0.0.1:19850 python script.py
+or let the simulator start it with that address, and end with it:
+  python -m crazyflow_ros.crazyflie -- python script.py
+or let it live in simulated time, as fast as possible, with the same flight each time:
+  python -m crazyflow_ros.crazyflie --lock-step -- python script.py
+"""
+
+
+class _Later:
+    """Names that only slow imports tell: choices to check or show, or a default to show."""
+
+    def __init__(self, load: Callable[[], Iterable[str]]) -> None:
+        self._load = load
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __str__(self) -> str:
+        return ", ".join(self)
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Shows defaults, and keeps the lines of the epilog."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    link, config = LinkConfig(), SimulationConfig()
+    """Return the parser of the command line, except for the program after `--`."""
+    link = LinkConfig()
     program = argparse.ArgumentParser(
         prog="python -m crazyflow_ros.crazyflie",
+        usage="%(prog)s [options] [drones] [-- program [argument ...]]",
         description="Simulates Crazyflies, for cflib and cfclient on udp://127.0.0.1:19850 ff.",
-        epilog="Then start a program of cflib: CFLIB_URI=udp://127.0.0.1:19850 python script.py",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        epilog=_EPILOG,
+        formatter_class=_Help,
     )
     program.add_argument("drones", type=int, nargs="?", default=1, help="number of drones")
-    program.add_argument("--model", default=DEFAULT_DRONE, choices=list(Drone), help="drone model")
-    program.add_argument("--scene", default=config.scene, help="name, or path of an MJCF file")
+
+    def add_name(option: str, text: str, default: _Later, choices: _Later | None = None) -> None:
+        added = program.add_argument(option, default=default, choices=choices, metavar="NAME")
+        added.scenes = _Later(_scenes)  # type: ignore[attr-defined]
+        added.help = text  # here, because Python 3.14 formats a given text at once
+
+    add_name("--model", "drone model: %(choices)s", _Later(_default_model), _Later(_models))
+    add_name("--scene", "%(scenes)s, or path of an MJCF file", _Later(_default_scene))
+    program.add_argument(
+        "--positions",
+        type=float,
+        nargs="+",
+        default=[],
+        metavar="NUMBER",
+        help="x, y, z [m] of each drone, alone or with its yaw [rad] or its quaternion x, y, z, w; "
+        "none: side by side, 1 m apart",
+    )
+    program.add_argument(
+        "--drone-collisions", action="store_true", help="let drones collide with one another"
+    )
+    program.add_argument("--view", action="store_true", help="show the drones in a browser")
     program.add_argument(
         "--real-time-factor",
         type=float,
-        help="simulated seconds per second; by default 1, in lock-step as many as possible",
+        default=argparse.SUPPRESS,
+        help="simulated seconds per second (default: 1; in lock-step as many as possible)",
     )
     program.add_argument(
         "--lock-step",
@@ -53,19 +92,25 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--battery", action="store_true", help="let the batteries run down")
     program.add_argument(
-        "--wind", type=float, nargs=3, default=config.wind, metavar=("X", "Y", "Z"), help="m/s"
+        "--wind", type=float, nargs=3, default=(0.0, 0.0, 0.0), metavar=("X", "Y", "Z"), help="m/s"
     )
     program.add_argument("--port", type=int, default=FIRST_PORT, help="UDP port of the first drone")
     program.add_argument(
         "--address", default=link.address, help="interface to listen on; 0.0.0.0: all"
     )
-    program.add_argument("--decks", nargs="*", default=list(link.decks), choices=list(DECKS))
+    program.add_argument(
+        "--decks",
+        nargs="*",
+        default=list(link.decks),
+        choices=list(DECKS),
+        metavar="DECK",
+        help="expansion decks of each drone, of %(choices)s",
+    )
     program.add_argument(
         "--anchors", type=float, nargs="*", default=[], help="x, y, z of each radio anchor [m]"
     )
-    program.add_argument(
-        "--estimator", default=config.estimator, choices=list(Estimator), help="source of the state"
-    )
+    estimators = _Later(_default_estimator), _Later(_estimators)
+    add_name("--estimator", "source of the state: %(choices)s", *estimators)
     program.add_argument(
         "--motion-capture", action="store_true", help="the estimator also measures poses"
     )
@@ -83,77 +128,84 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Simulate until SIGINT or SIGTERM.
+    """Simulate until a signal arrives, or until the program after `--` ends.
 
     Args:
         args: Command line, by default that of the process.
 
     Returns:
-        Exit code: 0 after a signal, 1 if the simulation failed.
+        Exit code: that of the program, if there is one; else 0 after a signal. 1 if the simulation
+        failed, 2 if it cannot start.
     """
-    words = list(sys.argv[1:] if args is None else args)
-    end = words.index("--") if "--" in words else len(words)
-    given, command = parser().parse_args(words[:end]), words[end + 1 :]
-    logging.basicConfig(format="%(levelname)s: %(message)s")
-    logger = logging.getLogger("crazyflie")
-    logger.setLevel(logging.INFO)
-    code_cache = open_cache(logger.warning)
-    start_up = StartUp.of_cache(logger.info)
+    given, command = _split(sys.argv[1:] if args is None else args)
+    options = vars(parser().parse_args(given))
+    signals = Signals(exits_with_signal=command is not None)
+    link_options = {name: options.pop(name) for name in _OF_THE_LINK}
+    n_drones = options.pop("drones")
     try:
-        if not 1 <= given.drones <= _MOST_DRONES:
-            raise ValueError(f"drones must be from 1 to {_MOST_DRONES}, got {given.drones}")
-        if given.lock_step != bool(command):
+        if not 1 <= n_drones <= _MOST_DRONES:
+            raise ValueError(f"drones must be from 1 to {_MOST_DRONES}, got {n_drones}")
+        if options["lock_step"] and not command:
             raise ValueError("--lock-step needs a program: --lock-step -- python script.py")
-        link = LinkConfig(
-            given.address,
-            given.port,
-            tuple(given.decks),
-            tuple(given.anchors),
-            given.loss,
-            given.latency,
-            given.storage,
-        )
-        storage = Storage(link.storage)
-        config = SimulationConfig(
-            drone_model=given.model,
-            scene=given.scene,
-            true_mass=True,
-            estimator=given.estimator,
-            positioning=replace(
-                positioning(link.decks, link.anchors),
-                motion_capture=given.motion_capture,
-                external=True,
-            ),
-            battery=given.battery,
-            wind=tuple(given.wind),
-            real_time_factor=1.0 if given.real_time_factor is None else given.real_time_factor,
-            start_paused=given.lock_step,
-            ground_effect=True,
-            downwash=True,
-            flight=FlightConfig(exact_durations=True),
-        )
-        names = [f"cf{i}" for i in range(given.drones)]
-        with start_up.compiling(len(names), config.compiled_part()):
-            physics = PhysicsThread(config, names, logger=logger)
-        if given.lock_step:
-            return fly(command, physics, link, logger, given.real_time_factor or 0.0)
-        fleet = Fleet(physics, given.model, link.decks, logger, storage)
-        server = CrazyflieServer(physics, link, fleet, logger)
-    except (ValueError, OSError) as error:
+        if command is not None and (not command or shutil.which(command[0]) is None):
+            raise ValueError(f"expected a program after --, got {' '.join(command) or 'nothing'}")
+        link = LinkConfig(**link_options)
+        with closing(Ports(link.address, link.port, n_drones)) as ports:
+            from crazyflow_ros.crazyflie import program  # which takes seconds
+
+            chosen = {k: value for k, value in options.items() if not isinstance(value, _Later)}
+            return program.run(n_drones, link, ports, signals, command, **chosen)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"crazyflie: {error}", file=sys.stderr)
         return _WRONG_USAGE
-    physics.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
-    signals = (signal.SIGINT, signal.SIGTERM)
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # in all threads, for `sigwait`
-    physics.start()
-    server.start()
-    for name, uri in server.uris.items():
-        print(f"{name}: {uri}", flush=True)
-    signal.sigwait(signals)
-    server.close()
-    physics.stop()
-    code_cache.close()
-    return 0 if physics.failed is None else 1
+
+
+_OF_THE_LINK = ("address", "port", "decks", "anchors", "loss", "latency", "storage")
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Return the arguments of the simulator, and the program after `--`, None without `--`."""
+    given = list(words)
+    if "--" not in given:
+        return given, None
+    end = given.index("--")
+    return given[:end], given[end + 1 :]
+
+
+def _models() -> Iterable[str]:
+    from crazyflow_ros.drones import Drone
+
+    return list(Drone)
+
+
+def _default_model() -> Iterable[str]:
+    from crazyflow_ros.drones import DEFAULT_DRONE
+
+    return [DEFAULT_DRONE]
+
+
+def _scenes() -> Iterable[str]:
+    from crazyflow_ros.scene.assembly import scenes
+
+    return scenes()
+
+
+def _default_scene() -> Iterable[str]:
+    from crazyflow_ros.runtime import SimulationConfig
+
+    return [SimulationConfig.scene]
+
+
+def _estimators() -> Iterable[str]:
+    from crazyflow_ros.estimation import Estimator
+
+    return list(Estimator)
+
+
+def _default_estimator() -> Iterable[str]:
+    from crazyflow_ros.runtime import SimulationConfig
+
+    return [SimulationConfig.estimator]
 
 
 if __name__ == "__main__":

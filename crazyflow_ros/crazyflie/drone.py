@@ -13,33 +13,32 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
+from crazyflow_ros.crazyflie.lights import RGB, colours
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memories import Memories
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet, Port, decompressed
 from crazyflow_ros.crazyflie.parameters import Number, Parameters
 from crazyflow_ros.crazyflie.pilot import Pilot
+from crazyflow_ros.crazyflie.power import TARGET, Power, State
 from crazyflow_ros.crazyflie.setpoints import Decoder
-from crazyflow_ros.crazyflie.variables import EXACT, External, Telemetry
+from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
+from crazyflow_ros.crazyflie.variables import EXACT, Cell, External, Telemetry
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.form import N_DESIRED
 from crazyflow_ros.flight import Flight, Setpoint
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.runtime.drone_commands import Response
 
 _PROTOCOL = 12  # version of CRTP in the firmware of 2026
 _FIRMWARE = b"2026.08"
 _DEVICE = b"CF21"
 _MAGIC = b"Bitcraze Crazyflie"
 _KALMAN = 2
-_WATCHDOG_MS = 1000  # of the emergency stop
+_CONTROLLER = "stabilizer.controller"
 _REFUSED = 1  # status of a command that the drone cannot follow
-_INFO, _COMMAND = 0, 1  # channels of the supervisor
-_BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
-_ANSWER = 0x80
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
-_EXPECTED = (  # parameters with an effect, or from which a pilot expects none on the flight
+_EXPECTED = (  # parameters that change the flight, or that pilots know not to
     *("stabilizer.estimator", "stabilizer.controller", "stabilizer.stop"),
     *("hlCommander.groupmask", "hlCommander.vtoff", "hlCommander.vland"),
     *(
@@ -51,13 +50,11 @@ _EXPECTED = (  # parameters with an effect, or from which a pilot expects none o
         "memTst.resetW",
         "system.testLogParam",
     ),
-    *("led.", "ring.", "usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
+    *("led.", "ring.", "led_deck_ctrl.", "colorLedBot.", "colorLedTop."),
+    *("usd.logging", "commander.enHighLevel", "locSrv.", "sound.effect"),
 )
 
 _NOTHING = np.zeros(N_DESIRED)
-
-Send = Callable[[Packet], None]
-Info = Callable[[], int]
 
 
 class Crazyflie:
@@ -66,19 +63,20 @@ class Crazyflie:
     Args:
         number: Last byte of its radio address.
         model: Drone model.
-        decks: Names of its decks, see `memories.DECKS`.
+        decks: Names of its decks, see `decks.DECKS`.
         controller: Initial controller.
         pilot: Commands the drone.
         report: Logs refusals with their reasons, and shows them on the console.
-        on_change: Called with the name of a parameter that was set, in any thread.
+        on_change: Called with the name of a parameter that has changed, and whether someone set
+            it, in any thread.
         save: Saves the values of all stored parameters, by name.
 
     Attributes:
         parameters: Its parameters.
         memories: Its memories.
+        supervision: Its supervisor.
+        power: Its power.
         external: The latest external pose.
-        watchdog_ms: Simulated time at which the drone stops unless a client resets the watchdog;
-            None if it is off.
     """
 
     def __init__(
@@ -89,29 +87,53 @@ class Crazyflie:
         controller: Controller,
         pilot: Pilot,
         report: Callable[[str], None],
-        on_change: Callable[[str], None],
+        on_change: Callable[[str, bool], None],
         save: Callable[[Mapping[str, Number]], None],
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
-        self.memories = Memories(number, decks)
-        values: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
-        values["stabilizer.controller"] = controller.number
+        self.memories, self._decks = Memories(number, decks), tuple(decks)
+        self.supervision = Supervision(pilot, report)
+        self.power = Power(number, pilot, report)
+        self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
+        self._own["stabilizer.controller"] = controller.number
         self._gains = Gains(model, _RATE, true_mass=pilot.physics.config.true_mass)
-        values |= self._gains.values()
-        if pilot.estimates:
-            values |= dict(zip(_INITIAL, pilot.place()))
+        self._own |= self._gains.values()
+        values = self._own | self._place()
         self.parameters = Parameters(values, self._on_set, report, on_change, save)
         self.external = External()
         self._received = 0
-        self.watchdog_ms: int | None = None
         self._noted: set[str] = set()
         figures = load_drone(model)
         self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
         self._most_thrust = float(figures["thrust_max"])
+        self._cell = Cell.of(model)
         most, trajectories = 4 * self._most_thrust, self.memories.trajectories
         units = {**firmware_units("state", model), **firmware_units("attitude", model)}
         self._units = np.array([units["thrust_max"], *units["torque_max"]])
         self._decoder = Decoder(self.parameters.get, most, trajectories)
+
+    def _place(self) -> dict[str, Number]:
+        """Return the parameters that tell the estimator where the drone is."""
+        return dict(zip(_INITIAL, self._pilot.place())) if self._pilot.estimates else {}
+
+    def restarted(self) -> None:
+        """Begin anew, because the drone was reset or switched on; from any thread.
+
+        Parameters return to their stored values or defaults, except for the controller, which all
+        drones share.
+        """
+
+        def forget_gains() -> None:
+            if self._gains.differ:
+                self._gains.take({})
+                self._pilot.untune()
+
+        self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
+        self.memories.restart()
+        self._decoder.lock()
+        self.external, self._received = External(), 0
+        self.supervision.watchdog_ms = None
+        self.power.restarted()
 
     def telemetry(
         self, snapshot: Snapshot, row: int, flight: Flight, ranges: np.ndarray | None
@@ -137,6 +159,7 @@ class Crazyflie:
             thrusts=self._thrust(rpm) / self._most_thrust,
             rpm=rpm,
             battery=None if snapshot.battery is None else snapshot.battery[row],
+            cell=self._cell,
             flight=flight,
             external=self.external,
             desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
@@ -151,24 +174,40 @@ class Crazyflie:
     def receive(
         self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
     ) -> None:
-        """Carry out a packet, and answer it.
+        """Carry out a packet, and answer it; without power, nothing happens.
 
         Args:
             packet: The packet.
             blocks: Log blocks of the client that has sent it.
-            info: Returns the supervisor's bits, see `variables.supervisor_info`.
+            info: Returns the supervisor's bits.
             time_ms: Simulated time.
             send: Sends an answer; from any thread, perhaps later.
 
         Raises:
             ValueError: The packet is malformed, or its request is impossible.
         """
-        self._received += 1
+        answer: Packet | None = None
+        if _is_for_the_radio(packet):
+            answer = packet._replace(data=self.power.answer(packet.data))
+        elif self.power.state is State.on:
+            self._received += 1
+            answer = self._carry_out(packet, blocks, info, time_ms, send)
+        if answer is not None:
+            send(answer)
+
+    def is_early(self, packet: Packet) -> bool:
+        """Return whether a packet has to wait until the firmware has started."""
+        return self.power.state is State.booting and not _is_for_the_radio(packet)
+
+    def _carry_out(
+        self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
+    ) -> Packet | None:
+        """Carry out a packet as `receive` does, and return the answer to it."""
         answer: Packet | None = None
         if packet.port == Port.link:
             answer = self._link(packet)
         elif packet.port == Port.platform:
-            answer = self._platform(packet, info, send)
+            answer = self._platform(packet, send)
         elif packet.port == Port.parameters:
             answer = self.parameters.answer(packet)
         elif packet.port == Port.log:
@@ -184,16 +223,15 @@ class Crazyflie:
         elif packet.port == Port.localisation:
             answer = self._localisation(packet, time_ms)
         elif packet.port == Port.supervisor:
-            answer = self._supervisor(packet, info, time_ms, send)
+            answer = self.supervision.answer(packet, info, time_ms, send)
         else:
             raise ValueError(f"there is no port {packet.port}")
-        if answer is not None:
-            send(answer)
+        return answer
 
     def _stream(self, setpoint: Setpoint) -> None:
         """Follow a streamed setpoint; no later setpoint may replace one that ends the stream."""
         if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop):
-            self._ask(setpoint)
+            self.supervision.ask(setpoint)
         else:
             self._pilot.command(setpoint)
 
@@ -206,19 +244,9 @@ class Crazyflie:
         if setpoint is None:
             send(_status(packet, 0))
         else:
-            self._ask(setpoint, lambda done: send(_status(packet, 0 if done else _REFUSED)))
-
-    def _ask(self, setpoint: Setpoint, then: Callable[[bool], None] | None = None) -> None:
-        """Command the drone; report a refusal, and call `then` with whether it was accepted."""
-
-        def finish(future: Future[Response]) -> None:
-            refused = [str(future.exception())] if future.exception() else future.result().refused
-            for text in refused:
-                self._report(text)
-            if then is not None:
-                then(not refused)
-
-        self._pilot.ask(setpoint).add_done_callback(finish)
+            self.supervision.ask(
+                setpoint, lambda done: send(_status(packet, 0 if done else _REFUSED))
+            )
 
     def _link(self, packet: Packet) -> Packet | None:
         """Echo, source and sink."""
@@ -226,65 +254,21 @@ class Crazyflie:
             return packet._replace(data=_MAGIC.ljust(DATA_SIZE, b"\0"))
         return packet if packet.channel == 0 else None
 
-    def _platform(self, packet: Packet, info: Info, send: Send) -> Packet | None:
+    def _platform(self, packet: Packet, send: Send) -> Packet | None:
         command, values = packet.data[:1], packet.data[1:]
         if packet.channel == 1:
             found = {0: _PROTOCOL.to_bytes(4, "little"), 1: _FIRMWARE, 2: _DEVICE}
             if command and command[0] in found:
                 return packet._replace(data=command + found[command[0]])
         if packet.channel == 0 and command == b"\x01" and values:
-            self._arm(packet, bool(values[0]), send)
+            self.supervision.arm(packet, send, armed=bool(values[0]))
             return None
         if packet.channel == 0 and command == b"\x02":
-            return packet._replace(data=command + self._recovered(info))
+            self.supervision.recover(packet, send)
+            return None
         if packet.channel == 0 and command == b"\x03":  # a light or a sound
             return None
         raise ValueError(f"unknown request to the platform, {packet.data.hex() or 'empty'}")
-
-    def _supervisor(self, packet: Packet, info: Info, time_ms: int, send: Send) -> Packet | None:
-        if not packet.data:
-            raise ValueError("an empty request to the supervisor")
-        command = packet.data[0]
-        head = bytes([command | _ANSWER])
-        if packet.channel == _INFO and 1 <= command <= _BITFIELD:
-            bits = info()
-            value = bits.to_bytes(2, "little")
-            if command != _BITFIELD:
-                value = bytes([bits >> (command - 1) & 1])
-            return packet._replace(data=head + value)
-        if packet.channel == _COMMAND and command == _ARM and len(packet.data) > 1:
-            self._arm(packet._replace(data=head), bool(packet.data[1]), send)
-        elif packet.channel == _COMMAND and command == _RECOVER:
-            return packet._replace(data=head + self._recovered(info))
-        elif packet.channel == _COMMAND and command == _STOP:
-            self._ask(flight.Emergency())
-        elif packet.channel == _COMMAND and command == _WATCHDOG:
-            self.watchdog_ms = time_ms + _WATCHDOG_MS
-        else:
-            raise ValueError(f"unknown request to the supervisor, {packet.data.hex()}")
-        return None
-
-    def _arm(self, packet: Packet, armed: bool, send: Send) -> None:
-        head = packet.data[:1]
-
-        def answer(done: bool) -> None:
-            send(packet._replace(data=head + bytes([done, armed if done else not armed])))
-
-        self._ask(flight.Arm(armed), answer)
-
-    def _recovered(self, info: Info) -> bytes:
-        """Answer a request to recover from a crash."""
-        crashed = bool(info() >> 7 & 1)
-        if crashed:
-            self._report("a crashed drone recovers by a reset of the simulation")
-        return bytes([not crashed, not crashed])
-
-    def check_watchdog(self, time_ms: int) -> None:
-        """Stop the drone if no client has reset the watchdog for a second."""
-        if self.watchdog_ms is not None and time_ms > self.watchdog_ms:
-            self.watchdog_ms = None
-            self._report("the watchdog of the emergency stop was not reset for 1 s: locked")
-            self._ask(flight.Emergency())
 
     def _localisation(self, packet: Packet, time_ms: int) -> Packet | None:
         data, kind = packet.data, packet.data[:1]
@@ -298,9 +282,9 @@ class Crazyflie:
         elif packet.channel == 2:
             self._packed(data, 7, time_ms)
         elif packet.channel == 1 and kind == b"\x03":
-            self._ask(flight.Emergency())
+            self.supervision.ask(flight.Emergency())
         elif packet.channel == 1 and kind == b"\x04":
-            self.watchdog_ms = time_ms + _WATCHDOG_MS
+            self.supervision.set_watchdog(time_ms)
         elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
             return packet._replace(data=data[:2] + b"\0")
         elif packet.channel == 1 and kind == b"\x0b":  # store data of lighthouse stations
@@ -362,7 +346,7 @@ class Crazyflie:
         """
         if name in GAINS and value != self.parameters.get(name):
             self._pilot.tune(*self._gains.set(name, float(value))).add_done_callback(self._refused)
-        if name == "stabilizer.controller":
+        if name == _CONTROLLER and value != self.parameters.get(name):
             controller = Controller.of_number(int(value)) if value else Controller.default
             self._pilot.set_controller(controller)
         if name == "stabilizer.estimator" and value not in (0, _KALMAN):
@@ -371,14 +355,22 @@ class Crazyflie:
             start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
             self._pilot.physics.restart_estimate(self._pilot.name, start)
         if name == "stabilizer.stop" and value:
-            self._ask(flight.Emergency())
+            self.supervision.ask(flight.Emergency())
         elif name == "hlCommander.groupmask":
-            self._ask(flight.SetGroups(int(value)))
+            self.supervision.ask(flight.SetGroups(int(value)))
         elif name == "memTst.resetW" and value:
             self.memories.tester.errors = 0
+        if name == RGB:
+            for light, colour in colours(self._decks, int(value)).items():
+                self.parameters.note(light, colour)
         if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
+
+
+def _is_for_the_radio(packet: Packet) -> bool:
+    """Return whether a packet is for the radio chip, which has power while the rest has none."""
+    return packet.port == Port.link and packet.channel == 3 and packet.data[:1] == bytes([TARGET])
 
 
 def _status(packet: Packet, status: int) -> Packet:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -12,18 +11,16 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
-from crazyflow_ros.runtime import Checkpoint, PhysicsThread, Snapshot
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 _CONTROLLER = "stabilizer.controller"
 
-Changed = Callable[[str, str], None]
-"""Takes the drone, and the name of the parameter that was set; called in any thread."""
+Changed = Callable[[str, str, bool], None]
+"""Takes the drone, the name of the parameter that has changed, and whether someone set it, or it
+follows from something else; called in any thread."""
 Report = Callable[[str, str], None]
 """Takes the drone and a text."""
-
-_REPORT_PERIOD = 1_000_000_000  # ns
-_MAX_REPORTS = 5  # different reports about a drone in that time
 
 
 class Fleet:
@@ -32,14 +29,13 @@ class Fleet:
     Args:
         physics: The simulation.
         model: Drone model.
-        decks: Names of the decks of each drone, see `memories.DECKS`.
+        decks: Names of the decks of each drone, see `decks.DECKS`.
         logger: Logs refusals.
         storage: Keeps stored parameters across restarts.
-        clock: Time between reports, in ns; by default wall time.
 
     Attributes:
-        on_change: Called after a parameter was set.
-        on_report: Called with each reported refusal, in any thread.
+        on_change: Called after a parameter has changed.
+        on_report: Called with each refusal that is logged at once, in any thread.
     """
 
     def __init__(
@@ -49,17 +45,16 @@ class Fleet:
         decks: Sequence[str],
         logger: Logger,
         storage: Storage,
-        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._clock = clock
         self._storage = storage
-        self._physics, self._model, self._decks, self._logger = physics, model, decks, logger
-        self._lock = threading.Lock()  # guards the two below
+        self._physics, self._model, self._decks = physics, model, decks
+        self._logger = Sometimes.of(logger)
+        self._lock = threading.Lock()  # guards the Crazyflies
         self._crazyflies: dict[str, Crazyflie] = {}
-        self._reported: dict[str, tuple[int, set[str]]] = {}
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
         physics.on_change(self._forget)
+        physics.on_reset(self._restart)
         physics.on_restore(self._take_gains)
 
     def get(self, name: str, number: int) -> Crazyflie:
@@ -104,6 +99,15 @@ class Fleet:
             for name in self._crazyflies.keys() - set(snapshot.names):
                 del self._crazyflies[name]
 
+    def _restart(self, event: ResetEvent) -> None:
+        """Let the firmware of drones that were reset begin anew."""
+        if ResetScope.state not in event.scope:
+            return
+        with self._lock:
+            found = [self._crazyflies.get(name) for name in event.drones]
+        for crazyflie in filter(None, found):
+            crazyflie.restarted()
+
     def _take_gains(self, checkpoint: Checkpoint) -> None:
         """Update the parameters with the gains of a restored checkpoint."""
         tuned = checkpoint.about.get("gains", {})
@@ -113,22 +117,14 @@ class Fleet:
             crazyflie.take_gains(tuned.get(name, {}))
 
     def report(self, name: str, text: str) -> None:
-        """Report a refusal; repeated reports, and too many different ones, are suppressed."""
-        now = self._clock()
-        with self._lock:
-            since, texts = self._reported.get(name, (-_REPORT_PERIOD, set[str]()))
-            if now - since >= _REPORT_PERIOD:
-                since, texts = now, set()
-            if text in texts or len(texts) >= _MAX_REPORTS:
-                return
-            self._reported[name] = since, texts | {text}
-        self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}")
-        for show in self.on_report:
-            show(name, text)
+        """Report a refusal; those that recur are only logged."""
+        if self._logger.warning(text if text.startswith(f"{name}: ") else f"{name}: {text}"):
+            for show in self.on_report:
+                show(name, text)
 
-    def _changed(self, name: str, parameter: str) -> None:
+    def _changed(self, name: str, parameter: str, was_set: bool) -> None:
         for tell in self.on_change:
-            tell(name, parameter)
+            tell(name, parameter, was_set)
 
     def _set_controller(self, name: str, controller: Controller) -> None:
         """Switch all drones to a controller."""

@@ -164,6 +164,15 @@ class Gains:
             values[parameter] = float(f"{float(value) / self._unit(gain):.9g}")
         return values
 
+    @property
+    def differ(self) -> bool:
+        """Whether a gain is not the controller's own."""
+        return any(
+            not np.array_equal(value, self._own[key][name])
+            for key, params in self._params.items()
+            for name, value in params.items()
+        )
+
     def take(self, tuned: Tuned) -> None:
         """Adopt the gains of a drone; all others return to the controllers' defaults."""
         self._params = deepcopy(self._own)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.decks import DECKS
+from crazyflow_ros.limits import unknown
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
+
+PROBE = b"\xff"
+"""Packet without meaning, to which programs that look for drones expect an answer."""
 
 LEAST_PORT, MOST_PORT = 1024, 65535
 """Ports that users may open; lower ones belong to the system."""
@@ -23,7 +27,7 @@ class LinkConfig:
     port: int = FIRST_PORT
     """Port of the first drone; the others follow."""
     decks: Sequence[str] = ("bcFlow2", "bcMultiranger")
-    """Expansion decks of each drone, see `memories.DECKS`."""
+    """Expansion decks of each drone, see `decks.DECKS`."""
     anchors: Sequence[float] = ()
     """x, y, z [m] of each radio anchor, see `positioning`."""
     loss: float = 0.0
@@ -49,4 +53,4 @@ class LinkConfig:
             raise ValueError(f"latency must be from 0 to 10 s, got {self.latency:g}")
         for deck in self.decks:
             if deck not in DECKS:
-                raise ValueError(f"unknown deck {deck!r}, have {', '.join(DECKS)}")
+                raise ValueError(unknown("deck", deck, DECKS))

@@ -5,17 +5,20 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from math import gcd
 
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import LinkConfig
 from crazyflow_ros.crazyflie.packets import Port
+from crazyflow_ros.crazyflie.ports import Ports
+from crazyflow_ros.crazyflie.script import Signals
 from crazyflow_ros.crazyflie.server import LOG_RATE, CrazyflieServer, Station
 from crazyflow_ros.crazyflie.storage import Storage
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import FOREVER, Datagram
 from crazyflow_ros.lockstep.script import LockStep, Script
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 _ANSWERING_NS = 200_000  # until the answer to a packet arrives, if the link has no latency
 _CONTENTS = {(Port.parameters, 0), (Port.log, 0)}  # port and channel of tables
@@ -32,6 +35,7 @@ class LockStepServer(CrazyflieServer):
         fleet: The firmware of the drones.
         logger: Logs problems.
         lock_step: Lets time run.
+        ports: Ports that are open already.
     """
 
     def __init__(
@@ -41,14 +45,19 @@ class LockStepServer(CrazyflieServer):
         fleet: Fleet,
         logger: Logger,
         lock_step: LockStep,
+        ports: Ports | None = None,
     ) -> None:
         self._lock_step = lock_step
         self._outbox: list[tuple[int, int, Datagram]] = []
         self._answering, self._looked = 0, 0.0
-        super().__init__(physics, config, fleet, logger, lambda: lock_step.now)
+        super().__init__(physics, config, fleet, logger, ports, lambda: lock_step.now)
         self._period = physics.freq // gcd(physics.freq, LOG_RATE)
         self._logged = 0  # tick of the latest state whose values were sent
         self._others: set[tuple[str, int]] = set()
+        for station in self._stations.values():
+            held, station.held = station.held, []
+            for sender, _ in held:
+                self._refuse(station.name, sender)
         lock_step.exchange = self
 
     @property
@@ -75,6 +84,7 @@ class LockStepServer(CrazyflieServer):
         self._serve()
         self._lock_step.settle()
         self._refuse_others()
+        self._logger.catch_up()
         found = []
         while self._outbox and self._outbox[0][0] <= self._lock_step.now:
             found.append(heapq.heappop(self._outbox)[2])
@@ -84,8 +94,8 @@ class LockStepServer(CrazyflieServer):
         """See `Exchange`."""
         times = [heap[0][0] for heap in (self._outbox, self._delayed) if heap]
         for station in self._stations.values():
-            if station.firmware.watchdog_ms is not None:
-                times.append(self._tick_time(1_000_000 * (station.firmware.watchdog_ms + 1)))
+            if (watchdog_ms := station.firmware.supervision.watchdog_ms) is not None:
+                times.append(self._tick_time(1_000_000 * (watchdog_ms + 1)))
             for client in station.clients.values():
                 if (due := client.blocks.next_due()) is not None:
                     times.append(self._tick_time(1_000_000 * due, self._period))
@@ -125,12 +135,23 @@ class LockStepServer(CrazyflieServer):
             if key.data is None:
                 continue
             for _, sender in self._received(key.data):
-                if sender not in self._others and len(self._others) < _MOST_NAMED:
-                    self._others.add(sender)
-                    self._logger.warning(
-                        f"{key.data.name}: packets of another program, {sender[0]}:{sender[1]}, "
-                        "are ignored: in lock-step, only the process of the script flies drones"
-                    )
+                self._refuse(key.data.name, sender)
+
+    def _refuse(self, name: str, sender: tuple[str, int]) -> None:
+        if sender not in self._others and len(self._others) < _MOST_NAMED:
+            self._others.add(sender)
+            self._logger.warning(
+                f"{name}: packets of another program, {sender[0]}:{sender[1]}, are ignored: in "
+                "lock-step, only the process of the script flies drones"
+            )
+
+
+def in_its_time(logger: Logger, lock_step: LockStep) -> Sometimes:
+    """Return a logger that leaves the same repetitions out in each flight."""
+    bare = logger.logger if isinstance(logger, Sometimes) else logger
+    found = Sometimes(bare, lambda: lock_step.now * 1e-9)
+    found.close()  # from now on, it has no thread, and says numbers when it is asked to catch up
+    return found
 
 
 def fly(
@@ -138,15 +159,21 @@ def fly(
     physics: PhysicsThread,
     link: LinkConfig,
     logger: Logger,
+    storage: Storage,
+    ports: Ports,
+    signals: Signals,
     factor: float = 0.0,
 ) -> int:
-    """Let a script fly drones in simulated time. Main thread only.
+    """Let a script fly drones in simulated time.
 
     Args:
         command: Program of the script, and its arguments.
-        physics: The simulation, paused, before its start; it is stopped in the end.
+        physics: The simulation, paused, before its start.
         link: The link.
         logger: Logs problems, and where the drones are in the end.
+        storage: Keeps stored parameters.
+        ports: The open ports of the drones.
+        signals: Receives the signals of this process, which are passed on to the script.
         factor: Simulated seconds per second, at most; 0 for as many as possible.
 
     Returns:
@@ -154,23 +181,18 @@ def fly(
 
     Raises:
         OSError: The script cannot be started, or another program uses a port.
-        ValueError: The storage is not usable.
     """
     lock_step = LockStep(physics, factor)
-    storage = Storage(link.storage)
-    fleet = Fleet(
-        physics, physics.config.drone_model, link.decks, logger, storage, lambda: lock_step.now
-    )
-    server = LockStepServer(physics, link, fleet, logger, lock_step)
-    try:
-        variables = {"CFLIB_URI": next(iter(server.uris.values()))}
-        script = Script(command, logger, server.ports, link.address, variables, link.seed)
+    said = in_its_time(logger, lock_step)
+    fleet = Fleet(physics, physics.config.drone_model, link.decks, said, storage)
+    with closing(LockStepServer(physics, link, fleet, said, lock_step, ports)) as server:
         physics.start()
-        with script.signals():
-            code = script.run(lock_step)
-    finally:
-        server.close()
-        physics.stop()
+        variables = {"CFLIB_URI": next(iter(server.uris.values()))}
+        signals.keep()
+        script = Script(command, said, server.ports, link.address, variables, link.seed)
+        signals.pass_on(script.send)
+        code = script.run(lock_step)
     for text in lock_step.summary():
-        logger.info(text)
+        said.info(text)
+    said.catch_up(everything=True)
     return code

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
+from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, Packet
 from crazyflow_ros.flight import PolynomialTrajectory
 from crazyflow_ros.flight.course import AXES, ORDER
@@ -26,15 +27,6 @@ _EEPROM, _ONE_WIRE, _LEDS, _TRAJECTORIES, _LIGHTHOUSE, _TESTER, _DECKS = (
 _TRAJECTORY_SIZE = 4096
 _PIECE = struct.Struct(f"<{AXES * ORDER}ff")
 _BITCRAZE = 0xBC
-DECKS = {
-    "bcLedRing": 0x01,
-    "bcMultiranger": 0x0C,
-    "bcZRanger2": 0x0E,
-    "bcFlow2": 0x0F,
-    "bcLighthouse4": 0x10,
-    "bcDWM1000": 0x06,
-}
-"""Product numbers of decks by their names in the parameters of the group `deck`."""
 
 
 class Memory(Protocol):
@@ -62,6 +54,10 @@ class Bytes:
     def __init__(self, kind: int, content: bytes, *, writable: bool = True) -> None:
         self.kind, self.size, self._writable = kind, len(content), writable
         self.content = bytearray(content)
+
+    def clear(self) -> None:
+        """Fill the memory with zeros."""
+        self.content = bytearray(self.size)
 
     def read(self, address: int, size: int) -> bytes | None:
         """Return bytes; None outside the memory."""
@@ -105,6 +101,11 @@ class Trajectories(Bytes):
         super().__init__(_TRAJECTORIES, bytes(_TRAJECTORY_SIZE))
         self._defined: dict[int, tuple[int, int, int]] = {}  # kind, offset [bytes], pieces
 
+    def clear(self) -> None:
+        """Forget all trajectories."""
+        super().clear()
+        self._defined.clear()
+
     def define(self, number: int, kind: int, offset: int, n_pieces: int) -> None:
         """Define a part of the memory as a trajectory.
 
@@ -118,7 +119,8 @@ class Trajectories(Bytes):
             ValueError: There are no such trajectories.
         """
         if number >= MAX_TRAJECTORIES:
-            raise ValueError(f"trajectory {number}: expected from 0 to {MAX_TRAJECTORIES - 1}")
+            last = MAX_TRAJECTORIES - 1
+            raise ValueError(f"the number of a trajectory must be from 0 to {last}, got {number}")
         if kind not in (0, 1):
             raise ValueError(f"trajectory {number} is of the unknown type {kind}")
         self._defined[number] = kind, offset, n_pieces
@@ -154,20 +156,28 @@ class Memories:
 
     Args:
         number: Last byte of its radio address.
-        decks: Names of its decks, see `DECKS`.
+        decks: Names of its decks, see `decks.DECKS`.
     """
 
     def __init__(self, number: int, decks: Sequence[str]) -> None:
         self.trajectories, self.tester = Trajectories(), Tester()
+        leds, lighthouse = Bytes(_LEDS, bytes(24)), Bytes(_LIGHTHOUSE, bytes(0x2000))
+        self._working = (leds, self.trajectories, lighthouse)
         self._all: list[Memory] = [
             Bytes(_EEPROM, _eeprom(number)),
             *(Bytes(_ONE_WIRE, _one_wire(deck), writable=False) for deck in decks),
-            Bytes(_LEDS, bytes(24)),
+            leds,
             self.trajectories,
-            Bytes(_LIGHTHOUSE, bytes(0x2000)),
+            lighthouse,
             self.tester,
             Bytes(_DECKS, _deck_memories(), writable=False),
         ]
+
+    def restart(self) -> None:
+        """Forget what is in the working memory of the firmware."""
+        self.tester.errors = 0
+        for memory in self._working:
+            memory.clear()
 
     def answer(self, packet: Packet) -> Packet:
         """Return the answer to a packet of this port.

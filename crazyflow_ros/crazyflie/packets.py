@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.crazyflie.link import PROBE
+
 DATA_SIZE = 30
 """Maximum number of data bytes in a packet."""
-NULL_PACKETS = (b"\xff", b"\xf3")
-"""Packets without meaning; programs that look for Crazyflies expect an answer to the first."""
+NULL_PACKETS = (PROBE, b"\xf3")
+"""Packets without meaning."""
 
 _RESERVED = 0x0C  # two bits that are set in each header
 _QUATERNION_BITS = 9  # of the magnitude of a component

@@ -6,7 +6,8 @@ import errno
 import struct
 import threading
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -83,7 +84,8 @@ class Parameters:
         on_set: Called with full name and value before a value is set; may raise ValueError to
             refuse it.
         report: Called with the reason when a client's value is refused.
-        on_change: Called with full name after a value was set.
+        on_change: Called with full name after a value has changed, and whether someone set it; it
+            may also follow from something else.
         save: Saves the values of all stored parameters, by full name; may raise OSError.
     """
 
@@ -92,7 +94,7 @@ class Parameters:
         defaults: Mapping[str, Number],
         on_set: Callable[[str, Number], None],
         report: Callable[[str], None],
-        on_change: Callable[[str], None] = lambda _: None,
+        on_change: Callable[[str, bool], None] = lambda *_: None,
         save: Callable[[Mapping[str, Number]], None] = lambda _: None,
     ) -> None:
         self._on_set, self._report, self._on_change = on_set, report, on_change
@@ -100,8 +102,7 @@ class Parameters:
         self._lock = threading.Lock()  # held while a value is set
         self._table = table()
         self._number = {entry.full_name: i for i, entry in enumerate(self._table)}
-        given = [defaults.get(entry.full_name, entry.default) for entry in self._table]
-        self._defaults = [entry.checked(value) for entry, value in zip(self._table, given)]
+        self._defaults = self._checked(defaults)
         self._values = list(self._defaults)
         self._stored: dict[int, Number] = {}
         self._contents = Contents(
@@ -155,11 +156,39 @@ class Parameters:
             else:
                 self._stored[number] = self._values[number]
 
+    def restart(
+        self, defaults: Mapping[str, Number], kept: Collection[str], begin: Callable[[], None]
+    ) -> None:
+        """Return to the defaults and then to the stored values, as when the firmware starts.
+
+        Args:
+            defaults: As in `Parameters`.
+            kept: Full names of parameters that keep their values.
+            begin: Undoes the effects of the present values; no value can be set meanwhile.
+        """
+        with self._lock:
+            begin()
+            before, self._defaults = self._values, self._checked(defaults)
+            self._values = [
+                now if entry.full_name in kept else own
+                for entry, now, own in zip(self._table, before, self._defaults)
+            ]
+        for number, value in self._stored.items():
+            with suppress(ValueError):  # it was accepted when it was stored
+                self._set(number, value)
+        for entry, old, new in zip(self._table, before, self._values):
+            if old != new:
+                self._on_change(entry.full_name, False)
+
+    def _checked(self, defaults: Mapping[str, Number]) -> list[Number]:
+        given = [defaults.get(entry.full_name, entry.default) for entry in self._table]
+        return [entry.checked(value) for entry, value in zip(self._table, given)]
+
     def note(self, name: str, value: Number) -> None:
         """Adopt a value that was set elsewhere."""
         number = self._number[name]
         self._values[number] = self._table[number].checked(value)
-        self._on_change(name)
+        self._on_change(name, False)
 
     def note_all(self, values: Callable[[], Mapping[str, Number]]) -> None:
         """Adopt values by full name; no value can be set while they are computed."""
@@ -172,7 +201,7 @@ class Parameters:
                     self._values[number] = stored
                     changed.append(name)
         for name in changed:
-            self._on_change(name)
+            self._on_change(name, False)
 
     def news(self, name: str) -> Packet:
         """Return the packet that notifies clients of a parameter's new value."""
@@ -283,7 +312,7 @@ class Parameters:
         with self._lock:
             self._on_set(self._table[number].full_name, stored)
             self._values[number] = stored
-        self._on_change(self._table[number].full_name)
+        self._on_change(self._table[number].full_name, True)
 
     def _raw(self, number: int) -> bytes:
         return struct.pack(self._table[number].format, self._values[number])

@@ -9,10 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.crazyflie.variables import Cell
+from crazyflow_ros.flight import Advice, Setpoint
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.scene.frames import yaw
+
+CFLIB_ADVICE = Advice(
+    crashed="recover it (cf.supervisor.send_crash_recovery_request)",
+    locked="switch it off and on (cflib.utils.power_switch.PowerSwitch)",
+    empty="charge it (PowerSwitch: platform_power_down, stm_power_up)",
+    call="recover it: cf.supervisor.send_crash_recovery_request()",
+    disarmed="arm it (cf.supervisor.send_arming_request)",
+    streaming="end the stream (cf.commander.send_notify_setpoint_stop)",
+)
+"""What works without ROS."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,14 @@ class Pilot:
         """Whether the drone flies on an estimate of its state."""
         return self.physics.snapshot.believed is not None
 
+    @property
+    def voltage(self) -> float:
+        """Battery voltage [V]; that of a full battery for a drone that is gone."""
+        snapshot = self.physics.snapshot
+        if snapshot.battery is None or self.name not in snapshot.names:
+            return Cell.of(self.physics.config.drone_model).full
+        return float(snapshot.battery[snapshot.names.index(self.name), 0])
+
     def place(self) -> list[float]:
         """Return where the drone is: position [m] and yaw [rad]."""
         snapshot = self.physics.snapshot
@@ -43,6 +62,18 @@ class Pilot:
         """Change gains of a controller of the drone, see `PhysicsThread.tune`."""
         return self.physics.tune(self.name, controller, gains)
 
+    def untune(self) -> Future[Snapshot]:
+        """Give the drone the controllers' own gains."""
+        return self.physics.untune(self.name)
+
     def ask(self, setpoint: Setpoint) -> Future[Response]:
         """Command the drone; the result says whether it refused."""
         return self.physics.fly({self.name: setpoint})
+
+    def set_upright(self, *, if_crashed: bool) -> Future[bool]:
+        """Turn the drone upright where it lies, see `PhysicsThread.set_upright`."""
+        return self.physics.set_upright(self.name, if_crashed=if_crashed)
+
+    def restart(self, *, charged: bool) -> Future[Snapshot]:
+        """Switch the drone on where it lies, see `PhysicsThread.restart`."""
+        return self.physics.restart(self.name, charged=charged)

@@ -11,7 +11,7 @@ def positioning(decks: Sequence[str], anchors: Sequence[float] = ()) -> Position
     """Return the measurements that a drone's estimator receives.
 
     Args:
-        decks: Names of the drone's decks, see `memories.DECKS`.
+        decks: Names of the drone's decks, see `decks.DECKS`.
         anchors: x, y, z [m] of each radio anchor, one after the other.
 
     Raises:

@@ -23,13 +23,15 @@ import numpy as np
 
 from crazyflow_ros.crazyflie.drone import Crazyflie
 from crazyflow_ros.crazyflie.fleet import Fleet
-from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
+from crazyflow_ros.crazyflie.power import State
 from crazyflow_ros.crazyflie.variables import supervisor_info
 from crazyflow_ros.flight import Flight
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 LOG_RATE = 100
 """Hz at which log variables may be sent, as the firmware's shortest period is 10 ms."""
@@ -38,9 +40,11 @@ _MAX_CLIENTS = 16  # of a drone
 _SILENCE = 5_000_000_000  # ns after which a client is forgotten; connected ones send ten a second
 _CHECK_PERIOD = 1_000_000_000  # ns between two checks for such clients
 _WATCHDOG_PERIOD = 100_000_000  # ns between two checks of the watchdogs of emergency stops
+_START_PERIOD = 20_000_000  # ns between two checks whether a firmware has started
 _BURST = 64  # packets of one drone that are read before it is the others' turn
 _MAX_WAITING = 64  # snapshots whose values are still to be sent
 _MAX_DELAYED = 10_000  # packets
+_MAX_HELD = 200  # datagrams for a drone that starts, more than a program sends without an answer
 _RECEIVE_SIZE = 64  # bytes, more than any packet
 
 
@@ -59,6 +63,13 @@ class Station:
     socket: socket.socket
     firmware: Crazyflie
     clients: dict[tuple[str, int], _Client] = field(default_factory=dict)
+    held: list[tuple[tuple[str, int], bytes]] = field(default_factory=list)
+    """Datagrams with their senders that wait until the firmware has started."""
+
+    def forget_logs(self) -> None:
+        """Forget the log blocks of all clients, which were in the memory of the firmware."""
+        for client in self.clients.values():
+            client.blocks = LogBlocks()
 
 
 class CrazyflieServer:
@@ -69,6 +80,7 @@ class CrazyflieServer:
         config: The link.
         fleet: The firmware of the drones.
         logger: Logs problems.
+        ports: Ports that are open already.
         clock: Time of the link, in ns; by default wall time.
 
     Attributes:
@@ -84,11 +96,14 @@ class CrazyflieServer:
         config: LinkConfig,
         fleet: Fleet,
         logger: Logger,
+        ports: Ports | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._clock, self._check_at = clock, clock()
-        self._physics, self.config, self._fleet, self._logger = physics, config, fleet, logger
+        self._physics, self.config, self._fleet = physics, config, fleet
+        self._logger = Sometimes.of(logger)
         self.malformed = self.lost = self.skipped = 0
+        self._open_ports = {} if ports is None else ports.hand_over()
         self._stations: dict[str, Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
@@ -99,7 +114,8 @@ class CrazyflieServer:
         self._delayed: list[tuple[int, int, Callable[[], None]]] = []
         self._console: list[tuple[str, str]] = []
         self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
-        self._serving: tuple[str, int] | None = None  # the client whose packet is carried out
+        # The client whose packet is carried out, and the thread that does so.
+        self._serving: tuple[tuple[str, int], int] | None = None
         self._latest = physics.snapshot, physics.flights()
         self._order, self._random = count(), np.random.default_rng(config.seed)
         self._logging = self._ranging = False  # read by the physics thread
@@ -170,11 +186,12 @@ class CrazyflieServer:
             self._console.append((name, text))
         self._wake()
 
-    def _note_change(self, name: str, parameter: str) -> None:
+    def _note_change(self, name: str, parameter: str, was_set: bool) -> None:
         """Notify a drone's clients of a parameter's value, except for the one that set it."""
-        own = threading.current_thread() is self._thread
+        client, thread = self._serving or (None, 0)
+        own = was_set and threading.get_ident() == thread
         with self._lock:
-            self._changed[name, parameter] = self._serving if own else None
+            self._changed[name, parameter] = client if own else None
         self._wake()
 
     def _send(self, station: Station, to: tuple[str, int], packet: Packet) -> None:
@@ -232,7 +249,11 @@ class CrazyflieServer:
             except (OSError, ValueError) as error:
                 self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
         for station in self._stations.values():
-            station.firmware.check_watchdog(snapshot.time_ns // 1_000_000)
+            station.firmware.supervision.check_watchdog(snapshot.time_ns // 1_000_000)
+            if station.held and station.firmware.power.state is not State.booting:
+                held, station.held = station.held, []
+                for sender, datagram in held:
+                    self._take(station, sender, datagram)
 
     def _patience(self) -> float:
         """Return how long to wait for packets [s]."""
@@ -242,7 +263,10 @@ class CrazyflieServer:
                 return 0.0
             if self._delayed:
                 due = min(due, self._delayed[0][0])
-        if any(station.firmware.watchdog_ms is not None for station in self._stations.values()):
+        stations = self._stations.values()
+        if any(station.held for station in stations):
+            due = min(due, self._clock() + _START_PERIOD)
+        if any(station.firmware.supervision.watchdog_ms is not None for station in stations):
             due = min(due, self._clock() + _WATCHDOG_PERIOD)
         return max(0.0, (due - self._clock()) * 1e-9)
 
@@ -269,15 +293,11 @@ class CrazyflieServer:
         port = next(port for port in count(self.config.port) if port not in taken)
         # crazyswarm2 derives the same number from the address.
         firmware = self._fleet.get(name, int(f"{port % 100:02}", 16))
-        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        opened.setblocking(False)
-        try:
-            opened.bind((self.config.address, port))
-        except (OSError, OverflowError) as error:
-            opened.close()
-            raise OSError(f"udp://{self.config.address}:{port}: {error}") from None
-        station = Station(name, port, opened, firmware)
-        self._selector.register(opened, selectors.EVENT_READ, station)
+        opened = self._open_ports.pop(port, None) or OpenPort(
+            open_port(self.config.address, port), []
+        )
+        station = Station(name, port, opened.socket, firmware, held=opened.held)
+        self._selector.register(opened.socket, selectors.EVENT_READ, station)
         return station
 
     def _received(self, station: Station) -> Iterator[tuple[bytes, tuple[str, int]]]:
@@ -297,18 +317,25 @@ class CrazyflieServer:
     def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
-            if datagram == NULL_PACKETS[0] and sender not in station.clients:
+            is_there = station.firmware.power.state is not State.all_off
+            if datagram == PROBE and sender not in station.clients and is_there:
                 self._pass_on(partial(self._put, station, sender, datagram))
             return
         try:
             packet = Packet.parse(datagram)
+            if station.firmware.is_early(packet):
+                if len(station.held) < _MAX_HELD:
+                    station.held.append((sender, datagram))
+                return
             client = self._client(station, sender)
             send = partial(self._send, station, sender)
             info = partial(self._info, station.name)
             time_ms = self._latest[0].time_ns // 1_000_000
-            self._serving = sender
+            self._serving = sender, threading.get_ident()
             station.firmware.receive(packet, client.blocks, info, time_ms, send)
-            if packet.port == Port.log:
+            if station.firmware.power.state is not State.on:
+                station.forget_logs()
+            if packet.port in (Port.log, Port.link):
                 self._note_blocks()
         except ValueError as error:
             self.malformed += 1

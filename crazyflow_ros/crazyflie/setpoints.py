@@ -46,6 +46,10 @@ class Decoder:
     trajectories: Trajectories
     _locked: bool = field(default=True, init=False)  # until a setpoint without thrust
 
+    def lock(self) -> None:
+        """Refuse thrust until a setpoint without thrust arrives, as after the firmware's start."""
+        self._locked = True
+
     def attitude(self, packet: Packet) -> flight.Setpoint:
         """Decode roll, pitch, yaw rate and thrust, with the modes of the group `flightmode`.
 

@@ -30,7 +30,7 @@ class Storage:
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
             except (OSError, ValueError, RuntimeError) as error:
-                raise ValueError(f"storage must be a folder, got {folder!r}: {error}") from None
+                raise ValueError(f"cannot use the folder {folder!r}: {error}") from None
 
     def load(self, drone: str) -> dict[str, float]:
         """Return the stored values of a drone by full name of the parameter.

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import degrees, inf, isfinite
+from typing import NamedTuple
 
 import numpy as np
 
 from crazyflow_ros.crazyflie.packets import compressed
+from crazyflow_ros.drones import has_battery, load_battery
 from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
 from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
 from crazyflow_ros.estimation.readings import FLOW_COUNT, UPRIGHT
 from crazyflow_ros.flight import AttitudeThrust, Flight, FlightState, Reference
-from crazyflow_ros.flight.supervisor import EMPTY
 from crazyflow_ros.scene.frames import (
     body_to_world,
     heading_to_world,
@@ -30,14 +31,13 @@ from crazyflow_ros.scene.frames import (
 GRAVITY = 9.81  # m/s^2
 PWM = 65535.0
 """Full thrust."""
-FULL = 4.2
-"""Voltage of a full battery [V]; also that of drones without a battery model."""
 
 _OUT_OF_RANGE = 32767  # mm, for a range sensor that sees nothing
 _SEA_LEVEL = 1013.25  # hPa
 _ROOM = 25.0  # degrees Celsius
 _FLOW_PERIOD = 0.01  # s
 _MOTION = 0xB0  # status of a flow sensor after a measurement
+_LOW = 1 / 6  # of the range of its voltage, below which the firmware calls a battery low: 3.2 V
 _TUMBLED = 0.5  # cosine of the tilt of a drone on its side
 EXACT = np.full(9, 1e-6)
 """Variances of an estimate that is the true state."""
@@ -54,6 +54,21 @@ class External:
     """(4,) xyzw."""
     time_ms: int = 0
     """Simulated time at which the pose arrived."""
+
+
+class Cell(NamedTuple):
+    """Voltages of a battery [V]; by default those of a Crazyflie's."""
+
+    full: float = 4.2
+    empty: float = 3.0
+
+    @classmethod
+    def of(cls, drone: str) -> Cell:
+        """Return the voltages of a drone's battery, or the default if it is not known."""
+        if not has_battery(drone):
+            return cls()
+        figures = load_battery(drone)
+        return cls(figures["full"], figures["empty"])
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,8 @@ class Telemetry:
     """(4,) revolutions of the rotors per minute."""
     battery: np.ndarray | None
     """(3,) voltage [V], current [A], charge drawn [A h]; None without a battery model."""
+    cell: Cell
+    """Voltages of the battery."""
     flight: Flight
     external: External
     desired: np.ndarray
@@ -103,7 +120,7 @@ class Telemetry:
     @property
     def voltage(self) -> float:
         """Battery voltage [V]."""
-        return FULL if self.battery is None else float(self.battery[0])
+        return self.cell.full if self.battery is None else float(self.battery[0])
 
     @property
     def rpy(self) -> np.ndarray:
@@ -173,6 +190,15 @@ def _one(
 def _nothing(group: str, names: str, ctype: str = "float") -> dict[str, Variable]:
     """Return variables of parts that these drones lack; they are zero, as in the firmware then."""
     return {f"{group}.{name}": Variable(ctype, lambda _: 0.0) for name in names.split()}
+
+
+def _color_deck(group: str) -> dict[str, Variable]:
+    """Return the variables of a deck with lights, which stays cool."""
+    return {
+        **_one(f"{group}.deckTemp", lambda _: _ROOM, "uint8"),
+        **_nothing(group, "throttlePct", "uint8"),
+        **_nothing(group, "ledCurR ledCurG ledCurB ledCurW", "uint16"),
+    }
 
 
 def _in_each(names: str, value: Callable[[Telemetry], np.ndarray]) -> dict[str, Variable]:
@@ -267,12 +293,13 @@ def _pressure(t: Telemetry) -> float:
 
 def _charge(t: Telemetry) -> float:
     """Charge of the battery [percent], from its voltage in steps of ten as in the firmware."""
-    return float(np.clip((t.voltage - EMPTY) / (FULL - EMPTY) * 10, 0, 10) // 1 * 10)
+    share = (t.voltage - t.cell.empty) / (t.cell.full - t.cell.empty)
+    return float(np.clip(share * 10, 0, 10) // 1 * 10)
 
 
 def _battery_state(t: Telemetry) -> float:
     """0 on battery, 3 low."""
-    return 3.0 if t.voltage < EMPTY + 0.2 else 0.0
+    return 3.0 if t.voltage < t.cell.empty + _LOW * (t.cell.full - t.cell.empty) else 0.0
 
 
 def _yaw_rate(t: Telemetry) -> float:
@@ -363,6 +390,8 @@ VARIABLES: dict[str, Variable] = {
     **_nothing("health", "motorPass batteryPass", "uint8"),  # tests for real motors
     **_nothing("health", "batterySag"),
     **_nothing("health", "motorTestCount", "uint16"),
+    **_color_deck("colorLedBot"),
+    **_color_deck("colorLedTop"),
     **_nothing("lighthouse", "bsReceive bsActive bsAvailable", "uint16"),
     **_nothing("lighthouse", "bsCalUd bsCalCon bsCalVal bsGeoVal", "uint16"),
     **_nothing("lighthouse", "status", "uint8"),

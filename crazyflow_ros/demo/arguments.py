@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from crazyflow_ros.demo.trajectory import SHORTEST
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.plain_values import ParameterError, Spec, declarations
 
 
@@ -63,7 +64,7 @@ class Arguments:
             if not separator:
                 raise UsageError(f"expected name:=value, got {word!r}")
             if name not in known:
-                raise UsageError(f"unknown argument {name!r}, have {', '.join(known)}")
+                raise UsageError(unknown("argument", name, known))
             try:
                 values[name] = known[name].parsed(text)
             except ValueError as error:

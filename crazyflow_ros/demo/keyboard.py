@@ -1,7 +1,7 @@
-"""`make fly`: flying a drone with the keyboard, in a simulator started for it.
+"""Flying a drone with the keyboard: `make fly` starts a simulator for it.
 
-It needs only a terminal. Keys are published as velocities on `cmd_vel`, as by teleoperation
-programs; when no key is pressed, the drone hovers.
+`python -m crazyflow_ros fly` does so in a running one. It needs only a terminal. Keys are published
+as velocities on `cmd_vel`, as by teleoperation programs; when no key is pressed, the drone hovers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from crazyflow_ros.demo.simulator import PATIENCE, SimulatorError, SimulatorProcess, choose_domain
 
 if TYPE_CHECKING:
-    from crazyflow_ros.client import DroneClient
+    from crazyflow_ros.client import DroneClient, SimulatorClient
 
 HELP = """
   w s   ahead, back            up down     climb, sink
@@ -52,15 +52,18 @@ def main() -> int:
         print("make fly needs a terminal with a keyboard", file=sys.stderr)
         return 2
     choose_domain()
-    from crazyflow_ros.client import SimulationError
+    from crazyflow_ros.client import SimulationError, SimulatorClient
     from crazyflow_ros.ros.middleware import configure_middleware
 
     configure_middleware()
     log = Path("out") / "simulator.log"
     print(f"starting the simulator, {PATIENCE} (log: {log})")
     try:
-        with SimulatorProcess({"drones": "[cf0]", "true_mass": "true"}, log) as simulator:
-            _fly(simulator)
+        with (
+            SimulatorProcess({"drones": "[cf0]", "true_mass": "true"}, log) as simulator,
+            SimulatorClient() as simulation,
+        ):
+            fly(simulation, simulation.drone("cf0"), simulator.check)
     except (SimulatorError, SimulationError) as error:
         print(f"\nFAILED: {error}", file=sys.stderr)
         return 1
@@ -69,18 +72,24 @@ def main() -> int:
     return 0
 
 
-def _fly(simulator: SimulatorProcess) -> None:
+def fly(
+    simulation: SimulatorClient, drone: DroneClient, check: Callable[[], object] = lambda: None
+) -> None:
+    """Fly a drone until a key ends it.
+
+    Args:
+        simulation: The simulator.
+        drone: The drone.
+        check: Called again and again; may raise.
+    """
     from geometry_msgs.msg import TwistStamped
 
-    from crazyflow_ros.client import SimulatorClient
-
-    with SimulatorClient() as simulation, _raw_keyboard():
-        drone = simulation.drone("cf0")
-        publisher = simulation.node.create_publisher(TwistStamped, "cf0/cmd_vel", 1)
+    with _raw_keyboard():
+        publisher = simulation.node.create_publisher(TwistStamped, f"{drone.name}/cmd_vel", 1)
         print(HELP.replace("\n", "\r\n"))
         velocity, until = (0.0, 0.0, 0.0, 0.0), 0.0
         while True:
-            simulator.check()
+            check()
             text = ""
             key, now = _key(_PERIOD), time.monotonic()
             if key in ("q", "\x03"):

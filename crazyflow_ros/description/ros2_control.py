@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS, Component
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.scene.drone import N_ROTORS, max_rotor_speed, numbers
 
 
@@ -59,12 +60,12 @@ def blocks(
         ValueError: There is no such hardware, or it has no such parameter.
     """
     if hardware not in list(Hardware):
-        raise ValueError(f"hardware: expected one of {', '.join(Hardware)}, got {hardware!r}")
+        raise ValueError(unknown("hardware", hardware, Hardware))
     defaults, given = PARAMETERS[Hardware(hardware)], dict(parameters or {})
-    unknown = ", ".join(sorted(given.keys() - defaults.keys()))
-    if unknown:
+    others = ", ".join(sorted(given.keys() - defaults.keys()))
+    if others:
         known = ", ".join(defaults) or "none"
-        raise ValueError(f"hardware {hardware} has no parameter {unknown}; it has {known}")
+        raise ValueError(f"hardware {hardware} has no parameter {others}; it has {known}")
     values = {**defaults, **given}
     limits = _limits(drone_model)
     match hardware:

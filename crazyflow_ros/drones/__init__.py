@@ -2,7 +2,9 @@
 
 from crazyflow_ros.drones.figures import (
     drawing_of,
+    has_battery,
     has_controller,
+    load_battery,
     load_controller,
     load_drone,
     load_mellinger,
@@ -15,7 +17,9 @@ __all__ = [
     "AnyDrone",
     "Drone",
     "drawing_of",
+    "has_battery",
     "has_controller",
+    "load_battery",
     "load_controller",
     "load_drone",
     "load_mellinger",

@@ -8,7 +8,7 @@ it. `cf2x_L250/drone.toml` has the units.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crazyflow_ros.drones.folders import BUILT_IN, FIGURES, AnyDrone, folder_of
-from crazyflow_ros.limits import Limit, number, read_text, shown, vector
+from crazyflow_ros.limits import Limit, number, read_text, shown, unknown, vector
 
 _MOST_BYTES = 64 * 1024
 _DRAWN = 4  # numbers of a figure for the drawing
@@ -48,7 +48,9 @@ _DRONE = {
     "rpm2torque": _Figure(3),
     "rotor_dyn_coef": _Figure(4, "0 or more"),
     "drag": _Figure(3, "0 or less"),
+    "idle_thrust": _Figure(None, "0 or more"),
 }
+_OPTIONAL = {"idle_thrust"}
 _GEOMETRY = {
     "rotor_radius": _POSITIVE,
     "rotor_z": _ANY,
@@ -117,7 +119,12 @@ _CONTROLLERS: dict[str, dict[str, dict[str, _Figure]]] = {
     },
 }
 """Figures of the stages of each other controller; a drone's table has those that differ."""
-_TABLES = {"geometry", *_FITTED, "mellinger", *_CONTROLLERS, "drawing"}
+_BATTERY = {
+    **dict.fromkeys(("capacity", "full", "full_speed", "empty", "efficiency"), _POSITIVE),
+    **dict.fromkeys(("knee", "nominal"), _Figure(2, "positive")),
+    **dict.fromkeys(("resistance", "current"), _Figure(None, "0 or more")),
+}
+_TABLES = {"geometry", *_FITTED, "mellinger", *_CONTROLLERS, "battery", "drawing"}
 
 
 def load_drone(drone: AnyDrone) -> dict[str, Any]:
@@ -127,8 +134,8 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
         drone: Name of a drone of the package, or path of a drone's folder.
 
     Returns:
-        mass [kg], J (3, 3) [kg m^2], L [m], prop_inertia [kg m^2], thrust_min and thrust_max
-        [N, one rotor], rpm2thrust (3,) [N], rpm2torque (3,) [N m], rotor_dyn_coef (4,),
+        mass [kg], J (3, 3) [kg m^2], L [m], prop_inertia [kg m^2], thrust_min, thrust_max and
+        idle_thrust [N, one rotor], rpm2thrust (3,) [N], rpm2torque (3,) [N m], rotor_dyn_coef (4,),
         drag_matrix (3, 3) [N/(m/s)], mixing_matrix (3, 4), gravity_vec (3,) [m/s^2] and the table
         `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width).
 
@@ -137,7 +144,8 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
             both.
     """
     tables, common = _tables(folder_of(drone)), _common()
-    figures = {name: tables[name] for name in (*_DRONE, "geometry")}
+    figures = {name: tables[name] for name in (*_DRONE, "geometry") if name in tables}
+    figures.setdefault("idle_thrust", figures["thrust_min"])
     principal_inertia, drag = figures.pop("J"), figures.pop("drag")
     return deepcopy(figures) | {
         "J": np.diag(principal_inertia),
@@ -211,6 +219,31 @@ def load_controller(drone: AnyDrone, controller: str, stage: str) -> dict[str, A
     return deepcopy(_common()[controller][stage] | own)
 
 
+def has_battery(drone: AnyDrone) -> bool:
+    """Return whether the battery of a drone is known.
+
+    Args:
+        drone: Name of a drone of the package, or path of a drone's folder.
+
+    Raises:
+        ValueError: There is no such drone, or its file has an impossible figure.
+    """
+    return "battery" in _tables(folder_of(drone))
+
+
+def load_battery(drone: AnyDrone) -> dict[str, Any]:
+    """Read the figures of the battery of a drone: arguments of `sim.actuation.Battery`.
+
+    Args:
+        drone: Name of a drone of the package, or path of a drone's folder.
+
+    Raises:
+        ValueError: There is no such drone, or its battery is not known.
+    """
+    figures = _table(drone, "battery", "battery=true")
+    return {k: tuple(v.tolist()) if isinstance(v, np.ndarray) else v for k, v in figures.items()}
+
+
 def drawing_of(drone: AnyDrone) -> tuple[Path, dict[str, Any]]:
     """Return the MJCF file of a drone, and the figures that are filled in there, by name.
 
@@ -257,7 +290,7 @@ def _tables(folder: Path) -> dict[str, Any]:
 
 def _checked(tables: dict[str, Any]) -> dict[str, Any]:
     figures = {name: value for name, value in tables.items() if name not in _TABLES}
-    found = _figures("", figures, _DRONE, set(_DRONE))
+    found = _figures("", figures, _DRONE, _DRONE.keys() - _OPTIONAL)
     found["geometry"] = _figures("geometry.", tables.get("geometry"), _GEOMETRY, set(_GEOMETRY))
     _check_together(found)
     for model, (known, needed) in _FITTED.items():
@@ -265,6 +298,10 @@ def _checked(tables: dict[str, Any]) -> dict[str, Any]:
             found[model] = _figures(f"{model}.", tables[model], known, needed)
     if "mellinger" in tables:
         found["mellinger"] = _mellinger(tables["mellinger"])
+    if "battery" in tables:
+        found["battery"] = _figures(
+            "battery.", tables["battery"], _BATTERY, _BATTERY.keys() - {"current"}
+        )
     for controller, stages in _CONTROLLERS.items():
         if controller in tables:
             found[controller] = _staged(controller, tables[controller], stages)
@@ -273,7 +310,7 @@ def _checked(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def _figures(
-    prefix: str, table: Any, known: Mapping[str, _Figure], needed: set[str]
+    prefix: str, table: Any, known: Mapping[str, _Figure], needed: Set[str]
 ) -> dict[str, Any]:
     """Return the figures of a table; `prefix` is its name and a dot."""
     if table is None:
@@ -281,7 +318,8 @@ def _figures(
     if not isinstance(table, dict):
         raise ValueError(f"{prefix[:-1]} must be a table, got {shown(table)}")
     for name in table.keys() - known.keys():
-        raise ValueError(f"unknown figure {shown(prefix + name)!r}, have {', '.join(known)}")
+        known_names = [prefix + each for each in known]
+        raise ValueError(unknown("figure", prefix + name, known_names))
     for name in known:
         if name in needed and name not in table:
             raise ValueError(f"{prefix}{name} is missing")
@@ -310,6 +348,8 @@ def _check_together(figures: Mapping[str, Any]) -> None:
     offset, _, square = figures["rpm2thrust"]
     if not least < most:
         raise ValueError(f"thrust_min must be below thrust_max, {most:g} N, got {least:g} N")
+    if (idle := figures.get("idle_thrust", 0.0)) > least:
+        raise ValueError(f"idle_thrust must be at most thrust_min, {least:g} N, got {idle:g} N")
     if 4 * most <= figures["mass"] * _GRAVITY:
         weight = figures["mass"] * _GRAVITY
         raise ValueError(f"thrust_max must lift the weight of {weight:g} N, got 4 x {most:g} N")
@@ -346,8 +386,8 @@ def _staged(
     if not isinstance(table, dict):
         raise ValueError(f"{controller} must be a table, got {shown(table)}")
     for stage in table.keys() - stages.keys():
-        known = ", ".join(f"[{controller}.{stage}]" for stage in stages)
-        raise ValueError(f"unknown figure {shown(f'{controller}.{stage}')!r}, have {known}")
+        known = [f"{controller}.{stage}" for stage in stages]
+        raise ValueError(unknown("table of figures", f"{controller}.{stage}", known))
     return {
         stage: _figures(f"{controller}.{stage}.", figures, stages[stage], set())
         for stage, figures in table.items()

@@ -59,7 +59,7 @@ def resolve(drone: AnyDrone) -> str:
         raise ValueError(f"drone {shown(text)!r}: there is no file {shown_path(folder / FIGURES)}")
     if not _NAME.fullmatch(folder.name):
         raise ValueError(
-            f"drone {shown(text)!r}: the folder's name must be of letters, digits, '_', '-' and '.'"
+            f"drone {shown(text)!r}: folder names may have only letters, digits, '_', '-', '.'"
         )
     return str(folder)
 

@@ -37,14 +37,16 @@ class NoiseCfg:
         for field in fields(self):
             value = getattr(self, field.name)
             if not np.min(value) >= 0.0 or (field.name != "saturation" and np.isinf(value).any()):
-                raise ValueError(f"noise: {field.name} is {value}: negative, or not finite")
+                rule = "must be finite and not negative"
+                raise ValueError(f"noise: {field.name} {rule}, got {value}")
 
     def check(self, name: str, n_axes: int) -> None:
         """Raise a ValueError that begins with `name` if a value is not for `n_axes` axes."""
         for field in fields(self):
             value = getattr(self, field.name)
             if np.size(value) not in (1, n_axes):
-                raise ValueError(f"{name}: {field.name} {value}, for {n_axes} axes")
+                numbers = f"one number or {n_axes}" if n_axes > 1 else "one number"
+                raise ValueError(f"{name}: {field.name} must be {numbers}, got {value}")
 
     def variance(self, dt: float, n_axes: int) -> np.ndarray:
         """Return the variance of the white noise at a sampling period [s], (n_axes,), in u²."""
@@ -70,8 +72,10 @@ BMI088_ACCELEROMETER = NoiseCfg(density=230e-6 * _G, bias=20e-3 * _G, saturation
 sets: 230 µg/√Hz (160, on z 190, only at ±3 g); the zero-g offset of 20 mg is taken as a standard
 deviation."""
 
-_APERTURE, _PIXELS, _PERIOD = 0.71674, 35.0, 0.01  # rad, pixels across, s between two readings
-PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / _PERIOD, saturation=7.4)
+_APERTURE, _PIXELS = 0.71674, 35.0  # rad, pixels across
+PMW3901_PERIOD = 0.01
+"""Time between two readings of the Flow deck's sensor [s]."""
+PMW3901 = NoiseCfg(std=0.2 / _PIXELS * _APERTURE / PMW3901_PERIOD, saturation=7.4)
 """Noise of the Flow deck's sensor [rad/s] at its 100 Hz: 0.2 pixels per reading, as the Crazyflie's
 firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). Its datasheet states a range of up to
 7.4 rad/s."""

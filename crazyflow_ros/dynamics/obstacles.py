@@ -13,6 +13,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
+from crazyflow_ros.elementwise import absolute, library, maximum, sqrt, where, zeros_like
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.struct import Struct
 
 
@@ -155,12 +157,13 @@ def _shape(shape: Shape | str | int) -> Shape:
     try:
         return Shape[shape] if isinstance(shape, str) else Shape(shape)
     except (KeyError, ValueError):
-        names = ", ".join(member.name for member in Shape)
-        raise ValueError(f"unknown shape {shape!r}, have {names}") from None
+        raise ValueError(unknown("shape", shape, (each.name for each in Shape))) from None
 
 
 def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]:
     """Return the distance of points from the surface of a shape, negative inside.
+
+    For arrays of JAX or NumPy.
 
     Every shape is a box, which for a cylinder has the axes radius and height, inflated by a radius
     that is zero for boxes and cylinders.
@@ -176,42 +179,42 @@ def signed_distance(shape: Array, size: Vec3, point: Vec3) -> tuple[Array, Vec3]
     x, y, z = point
     is_box, is_cylinder, is_plane = (shape == s for s in (Shape.box, Shape.cylinder, Shape.plane))
     is_round = (shape == Shape.sphere) | (shape == Shape.capsule)
-    around, (ux, uy, _) = _length((x, y, jnp.zeros_like(x)))
-    half_x = jnp.where(is_round, 0.0, size[0])
-    half_y = jnp.where(is_box, size[1], 0.0)
-    half_z = jnp.where(is_box, size[2], jnp.where(shape == Shape.sphere, 0.0, size[1]))
-    far = jnp.full_like(x, -_FAR)
+    around, (ux, uy, _) = _length((x, y, zeros_like(x)))
+    half_x = where(is_round, 0.0, size[0])
+    half_y = where(is_box, size[1], 0.0)
+    half_z = where(is_box, size[2], where(shape == Shape.sphere, 0.0, size[1]))
+    far = library(x).full_like(x, -_FAR)
     excess = (
-        jnp.where(is_plane, far, jnp.where(is_cylinder, around, jnp.abs(x)) - half_x),
-        jnp.where(is_plane | is_cylinder, far, jnp.abs(y) - half_y),
-        jnp.where(is_plane, z, jnp.abs(z) - half_z),
+        where(is_plane, far, where(is_cylinder, around, absolute(x)) - half_x),
+        where(is_plane | is_cylinder, far, absolute(y) - half_y),
+        where(is_plane, z, absolute(z) - half_z),
     )
-    deepest = jnp.maximum(jnp.maximum(*excess[:2]), excess[2])
+    deepest = maximum(maximum(*excess[:2]), excess[2])
     inside = deepest <= 0
-    outer, (nx, ny, nz) = _length(tuple(jnp.maximum(e, 0.0) for e in excess))  # type: ignore[arg-type]
+    outer, (nx, ny, nz) = _length(tuple(maximum(e, 0.0) for e in excess))  # type: ignore[arg-type]
     # From inside, the nearest face.
     by_x = excess[0] == deepest
     by_y = ~by_x & (excess[1] == deepest)
-    a = jnp.where(inside, by_x.astype(x.dtype), nx)
-    b = jnp.where(inside, by_y.astype(x.dtype), ny)
-    c = jnp.where(inside, (~by_x & ~by_y).astype(x.dtype), nz)
+    a = where(inside, by_x.astype(x.dtype), nx)
+    b = where(inside, by_y.astype(x.dtype), ny)
+    c = where(inside, (~by_x & ~by_y).astype(x.dtype), nz)
     normal = (
-        a * jnp.where(is_cylinder, ux, _sign(x)),
-        jnp.where(is_cylinder, a * uy, b * _sign(y)),
-        jnp.where(is_plane, 1.0, c * _sign(z)),
+        a * where(is_cylinder, ux, _sign(x)),
+        where(is_cylinder, a * uy, b * _sign(y)),
+        where(is_plane, 1.0, c * _sign(z)),
     )
-    distance = jnp.where(inside, deepest, outer) - jnp.where(is_round, size[0], 0.0)
-    return jnp.where(shape == Shape.none, _FAR, distance), normal
+    distance = where(inside, deepest, outer) - where(is_round, size[0], 0.0)
+    return where(shape == Shape.none, _FAR, distance), normal
 
 
 def _sign(x: Array) -> Array:
-    return jnp.where(x < 0, -1.0, 1.0).astype(x.dtype)
+    return where(x < 0, -1.0, 1.0).astype(x.dtype)
 
 
 def _length(v: Vec3) -> tuple[Array, Vec3]:
     """Return length and direction; both, and their gradients, are zero for the zero vector."""
     square = dot(v, v)
     is_zero = square == 0
-    length = jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, square)))
-    inverse = jnp.where(is_zero, 0.0, 1 / jnp.where(is_zero, 1.0, length))
+    length = where(is_zero, 0.0, sqrt(where(is_zero, 1.0, square)))
+    inverse = where(is_zero, 0.0, 1 / where(is_zero, 1.0, length))
     return length, (v[0] * inverse, v[1] * inverse, v[2] * inverse)

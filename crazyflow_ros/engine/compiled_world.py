@@ -173,10 +173,11 @@ class CompiledWorld:
                 accelerations.
 
         Returns:
-            Output at the end of each stretch, (n, M, 37): position, attitude, velocity, angular
+            Output at the end of each stretch, (n, M, 40): position, attitude, velocity, angular
             velocity, both accelerations, velocity and specific force in body axes, rotor speeds in
-            RPM, `LOST`, `CONTACT`, `IMPACT`; with batteries three more columns, as in a snapshot;
-            with a position controller `N_DESIRED` more; with estimators `N_BELIEVED` more.
+            RPM, `LOST`, `CONTACT`, `IMPACT`, `LOW`; with batteries three more columns, as in a
+            snapshot; with a position controller `N_DESIRED` more; with estimators `N_BELIEVED`
+            more.
         """
         if self.present_program is None:
             self.present_program = self._compiled(self.obstacles)

@@ -34,6 +34,7 @@ class SimulationConfig:
     body_rate_freq: int = 500
     force_torque_freq: int = 500
     true_mass: bool = False
+    power_distribution: str = "capped"
     estimator: str = "none"
     positioning: Positioning = field(default_factory=Positioning)
     """Has an effect only with an estimator."""

@@ -16,7 +16,7 @@ from crazyflow_ros.engine.air import gust_period
 from crazyflow_ros.engine.compiled_world import SHARED, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
-from crazyflow_ros.engine.form import LOST, Leaves
+from crazyflow_ros.engine.form import LOST, POS_LOW, Leaves
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE
@@ -24,11 +24,13 @@ from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
 from crazyflow_ros.estimation.estimate import restarted
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.scene.frames import yaw
+from crazyflow_ros.sim.actuation import Battery
 from crazyflow_ros.sim.cascade import check_controller
 from crazyflow_ros.sim.policy import MEMORY
 from crazyflow_ros.sim.wind import N_FILTERS
 
+_DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
 _NEVER = -1  # tick of loss of a drone that is not lost
 _NONE = np.zeros((0, 0, 0))
 _MANY = 1_000_000  # external poses, after which their numbers start again
@@ -123,7 +125,8 @@ class Engine:
     def reset(self, names: Sequence[str] | None = None) -> None:
         """Return drones to their initial state, with reset controllers and without external forces.
 
-        They are disarmed, unless `capture_initial_state` has stored commands for them.
+        They are disarmed, unless `capture_initial_state` has stored commands for them. Their
+        controllers have their own gains again.
 
         Args:
             names: Names of the drones; None resets all, and the state that they share.
@@ -138,6 +141,28 @@ class Engine:
         self._inputs[slots] = self._initial.inputs[slots]
         self._set_slots(self._slots)
         self._fill(leaves, slots, self._initial.fields(slots))
+        for name in self.names if names is None else names:
+            self.untune(name)
+
+    def restart(self, name: str, fields: Fields, *, charged: bool) -> None:
+        """Reset a drone in a given state, with its rotors at rest, as after its power was off.
+
+        Args:
+            name: Name of the drone.
+            fields: The state; its estimator begins there.
+            charged: Whether its battery is full afterwards; otherwise it keeps its charge.
+        """
+        slots, leaves = self._slots_of([name]), self._world.leaves
+        drawn = leaves.get(_DRAWN)
+        kept = None if drawn is None or charged else drawn[0, slots].copy()
+        self.reset([name])
+        self.disarm(name)
+        self.put([name], fields)
+        if kept is not None:
+            self._set_leaves(name, {_DRAWN: kept})
+        if self._world.leaves.get("estimate.initial") is not None:
+            pos, quat = np.asarray(fields["pos"])[0], np.asarray(fields["quat"])[0]
+            self.restart_estimate(name, np.array([*pos, float(yaw(quat))]))
 
     def withdraw(self, name: str, tick: int) -> None:
         """Take a drone out of service: hold it where it is with stopped rotors, until a reset."""
@@ -171,7 +196,6 @@ class Engine:
 
     def remove(self, name: str) -> None:
         """Free the slot of a drone."""
-        self._gains.forget(self._world, name, self._slots[name])
         self._initial.park(self._slots[name])
         self.reset([name])
         self._set_slots({other: i for other, i in self._slots.items() if other != name})
@@ -283,16 +307,14 @@ class Engine:
                 self._blow(disturbance)
             case MotorEfficiency(drone, motor, efficiency):
                 if not self._world.has_rotors:
-                    raise ValueError(
-                        "there are no motors: expected dynamics first_principles, "
-                        f"got {self._config.dynamics}"
-                    )
+                    dynamics = self._config.dynamics
+                    raise ValueError(f"dynamics {dynamics} have no motors, first_principles do")
                 self.motor_loss[self._slots[drone], motor] = 1 - np.sqrt(efficiency)
             case BatteryCharge(drone, charge):
                 if not self._config.battery:
-                    raise ValueError("the drones have no batteries: expected battery=true at start")
-                drawn = (1 - charge) * CRAZYFLIE_BATTERY.capacity
-                self._set_leaves(drone, {"plugins.battery": drawn})
+                    raise ValueError("the drones have no batteries; start with battery=true")
+                drawn = (1 - charge) * Battery.of(self._config.drone_model).capacity
+                self._set_leaves(drone, {_DRAWN: drawn})
 
     def check_wind(self, wind: Wind) -> None:
         """Check that wind has an effect, unless it is calm.
@@ -301,8 +323,8 @@ class Engine:
             ValueError: The dynamics have no drag.
         """
         if not (self._world.feels_wind or wind.is_calm):
-            expected = "expected dynamics first_principles or so_rpy_rotor_drag"
-            raise ValueError(f"wind has no effect: {expected}, got {self._config.dynamics}")
+            need = "wind needs dynamics first_principles or so_rpy_rotor_drag"
+            raise ValueError(f"{need}, got {self._config.dynamics}")
 
     def policy_failed(self, name: str) -> bool:
         """Return whether a policy flew the drone, and its output was not a number."""
@@ -321,7 +343,7 @@ class Engine:
         check_controller(controller, self.control, Dynamics(self._config.dynamics))
 
     def tune(self, name: str, controller: Controller, gains: Mapping[str, np.ndarray]) -> None:
-        """Change gains of a drone, at once if it flies with their controller; a reset keeps them.
+        """Change gains of a drone until its next reset, at once if it flies with their controller.
 
         Args:
             name: Name of the drone.
@@ -332,6 +354,10 @@ class Engine:
             ValueError: A gain has no effect.
         """
         self._gains.tune(self._world, name, self._slots[name], controller, gains)
+
+    def untune(self, name: str) -> None:
+        """Give a drone the controllers' own gains."""
+        self._gains.forget(self._world, name, self._slots[name])
 
     @property
     def tuned(self) -> Mapping[str, Tuned]:
@@ -383,7 +409,7 @@ class Engine:
         return self._output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
 
     def _note_lost(self, tick: int, stretches: Sequence[int], columns: np.ndarray) -> None:
-        """Record which drones were lost in each stretch after a tick; columns (n, M, 36)."""
+        """Record which drones were lost in each stretch after a tick; columns of all drones."""
         if np.count_nonzero(columns[:, :, LOST]):
             for end, row in zip(tick + np.cumsum(stretches), columns[:, :, LOST]):
                 self.lost |= dict.fromkeys(np.array(self.names)[row > 0].tolist(), int(end))
@@ -418,9 +444,18 @@ class Engine:
 
     def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:
         """Replace some fields in leaves, and make these the state."""
-        for name in fields.keys() & {"pos", "quat", "vel", "ang_vel"}:
+        for name in fields.keys() & {"quat", "vel", "ang_vel"}:
             leaves[f"states.{name}"][0, slots] = fields[name]
+        if "pos" in fields:
+            _place(leaves["states.pos"][0], leaves[f"plugins.{POS_LOW}"][0], slots, fields["pos"])
         if "rotor_vel" in fields and self._world.has_rotors:
             leaves["states.rotor_vel"][0, slots] = fields["rotor_vel"] / RPM
         self._output.set_rotors(slots, fields)
         self._world.leaves = leaves
+
+
+def _place(high: np.ndarray, low: np.ndarray, slots: np.ndarray, pos: np.ndarray) -> None:
+    """Write positions as sums of two numbers; those of drones that stay keep all their digits."""
+    moves = pos != high[slots] + low[slots].astype(float)
+    high[slots] = np.where(moves, pos, high[slots])
+    low[slots] = np.where(moves, pos - high[slots].astype(float), low[slots])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sim.wind import N_NUMBERS
 
 Leaves = dict[str, np.ndarray]
@@ -30,6 +31,12 @@ CONTACT = slice(LOST + 1, LOST + 7)
 """Columns of the output with the wrench of all contacts on each drone."""
 IMPACT = CONTACT.stop
 """Column of the output with the largest contact of the stretch, see `HoldingStep`."""
+LOW = slice(IMPACT + 1, IMPACT + 4)
+"""Columns of the output with what positions lack in single precision; the last ones that are always
+there."""
+POS_LOW = "pos_low"
+"""Name in `SimData.plugins` of what positions lack in single precision [m], (N, M, 3), see `ticks`.
+"""
 
 N_BELIEVED = 19
 """Columns of the output with a drone's estimate: position, attitude, velocity, variances."""
@@ -114,8 +121,7 @@ class Form:
             ValueError: It has no effect.
         """
         if name not in self.gains:
-            known = ", ".join(self.gains) or "none"
-            raise ValueError(f"the gain {name} has no effect here, have {known}")
+            raise ValueError(unknown("gain", name, self.gains))
         names = list(self.gains)
         start = sum(self.gains[other].size for other in names[: names.index(name)])
         return slice(start, start + self.gains[name].size)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros import limits
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.plain_values import ParameterError
+from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.sim.data import grid_2d
 
 _NEAR = 0.5  # m, minimum distance from other drones
@@ -27,6 +32,36 @@ def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
     if poses.shape != (n_drones, 7):
         raise ValueError(f"initial_poses must have shape ({n_drones}, 7), got {poses.shape}")
     return np.array([checked_pose("initial_poses", pose) for pose in poses])
+
+
+def poses_of(what: str, given: Sequence[float], n_drones: int) -> np.ndarray | None:
+    """Return the poses (n_drones, 7) that a user gives as numbers; None if there are no numbers.
+
+    Args:
+        what: Name of the numbers in error messages.
+        given: For each drone x, y, z [m], alone or with a yaw [rad] or a quaternion x, y, z, w.
+        n_drones: Number of drones.
+
+    Raises:
+        ParameterError: There are too few or too many numbers, or one is not usable.
+    """
+    numbers, sizes = np.array(given, float), [size * n_drones for size in (3, 4, 7)]
+    if numbers.size == 0:
+        return None
+    if numbers.size not in sizes:
+        expected = f"{sizes[0]}, {sizes[1]} or {sizes[2]} numbers for {n_drones} drones"
+        raise ParameterError(what, expected, list(given))
+    if not np.isfinite(numbers).all():
+        raise ParameterError(what, "finite numbers", list(given))
+    poses = numbers.reshape(n_drones, -1)
+    if poses.shape[1] == 7:
+        if not poses[:, 3:].any(axis=1).all():
+            got = limits.shown(list(given))
+            raise ParameterError(what, f"quaternions must not be zero, got {got}")
+        return poses
+    angles = np.zeros((n_drones, 3))
+    angles[:, 2:] = poses[:, 3:] if poses.shape[1] == 4 else 0.0
+    return np.hstack((poses[:, :3], quat_from_rpy(angles)))
 
 
 def free_place(config: SimulationConfig, pos: np.ndarray) -> np.ndarray:

@@ -133,6 +133,7 @@ def follow_levels(sim: Sim, config: SimulationConfig) -> None:
         actuators=controls.actuators,
         armed=controls.armed,
         mode=controls.mode,
+        power_distribution=controls.power_distribution,
         command=filled(size, 4),
         level=filled(size, 1),
         held=jnp.asarray(np.zeros((*size, 1), bool)),

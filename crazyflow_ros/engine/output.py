@@ -8,7 +8,7 @@ import numpy as np
 
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import CONTACT, IMPACT, N_BELIEVED, N_DESIRED
+from crazyflow_ros.engine.form import CONTACT, IMPACT, LOW, N_BELIEVED, N_DESIRED
 from crazyflow_ros.engine.snapshot import Believed, Fields, Snapshot
 from crazyflow_ros.estimation import Estimator
 
@@ -30,8 +30,8 @@ class Output:
 
     def __init__(self, config: SimulationConfig, n_slots: int, *, has_desired: bool) -> None:
         self._freq = config.freq
-        self._battery = slice(IMPACT + 1, IMPACT + 4) if config.battery else None
-        start = IMPACT + 1 + 3 * config.battery
+        start = LOW.stop + 3 * config.battery
+        self._battery = slice(LOW.stop, start) if config.battery else None
         self._desired = slice(start, start + N_DESIRED) if has_desired else None
         self._has_estimator = config.estimator != Estimator.none
         self.rotor_angle = self.rotor_vel = np.zeros((n_slots, 4))
@@ -61,13 +61,14 @@ class Output:
         """Return the state after each stretch.
 
         Args:
-            columns: See `CompiledWorld.advance`, float64.
+            columns: See `CompiledWorld.advance`, float64; they are changed.
             rows: Slots of the drones.
             names: Names of the drones.
             tick: Tick before the first stretch.
             stretches: Ticks of each stretch.
             epoch: Number of resets so far.
         """
+        columns[:, :, :3] += columns[:, :, LOW]
         snapshots, rotor_vel = [], columns[:, :, 25:29] * RPM
         for n, row, speeds in zip(stretches, columns[:, rows], rotor_vel):
             tick += n

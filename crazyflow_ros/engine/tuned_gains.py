@@ -57,9 +57,9 @@ class TunedGains:
         self.give(world, slots)
 
     def forget(self, world: CompiledWorld, name: str, slot: int) -> None:
-        """Give a slot the controller's own gains, because its drone is removed."""
-        self._gains.pop(name, None)
-        world.tune(slot, {})
+        """Give a drone in a slot the controllers' own gains."""
+        if self._gains.pop(name, None) is not None:
+            world.tune(slot, {})
 
     def give(self, world: CompiledWorld, slots: Mapping[str, int]) -> None:
         """Give the controller of a new world the gains that the drones in these slots have."""

@@ -27,7 +27,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import WIND, Blow, with_calm_wind, with_wind
 from crazyflow_ros.engine.attitudes import accept_attitudes
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import BESIDE_COMMAND, IMPACT, N_BELIEVED, N_DESIRED, Form
+from crazyflow_ros.engine.form import BESIDE_COMMAND, LOW, N_BELIEVED, N_DESIRED, POS_LOW, Form
 from crazyflow_ros.engine.gains import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.isolation import OUT_OF_SERVICE, HoldableControls, make_holdable
 from crazyflow_ros.engine.levels import Level, LevelControls, follow_levels
@@ -37,7 +37,7 @@ from crazyflow_ros.kernels import one_kernel, separate_kernels
 from crazyflow_ros.policy.files import load
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, WeakMotors
+from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
 from crazyflow_ros.sim.data import CascadeAttitude, CascadeState
 from crazyflow_ros.sim.leaves import path_name
@@ -84,10 +84,12 @@ class WorldFunction:
             forces=_forces(config, n_drones),
             rng_key=config.seed,
             true_mass=config.true_mass,
+            power_distribution=config.power_distribution,
             estimator=config.estimator,
             positioning=None if config.estimator == Estimator.none else config.positioning,
         )
-        self._levels, self._gusts, self._has_battery = levels, gusts, config.battery
+        self._levels, self._gusts = levels, gusts
+        self._cell = Battery.of(config.drone_model) if config.battery else None
         if policy is not None:
             follow_policy(sim, policy)
         elif levels:
@@ -95,7 +97,7 @@ class WorldFunction:
         elif sim.control is Control.state:
             accept_attitudes(sim)
         stages: list[Stage] = [
-            *([CRAZYFLIE_BATTERY] if config.battery else []),
+            *([self._cell] if self._cell else []),
             *([WeakMotors()] if sim.dynamics.has_rotors else []),
             *([Blow()] if gusts else []),
         ]
@@ -128,8 +130,7 @@ class WorldFunction:
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
             has_desired=sim.data.controls.state is not None,
-            n_columns=IMPACT
-            + 1
+            n_columns=LOW.stop
             + 3 * config.battery
             + N_DESIRED * (sim.data.controls.state is not None)
             + N_BELIEVED * (sim.data.estimate is not None),
@@ -219,6 +220,7 @@ class WorldFunction:
             lost = (controls.held & ~self._is_held(given[None, :, k : k + 1]))[0]
             lost_column = lost.astype(inputs.dtype)
             readings = [*self._readings(data), lost_column, contact, impact[0, :, None]]
+            readings.append(data.plugins[POS_LOW][0])
             readings += [*self._battery(data), *self._desired(data), *self._believed(data)]
             row = jnp.concatenate(readings, axis=-1)
             armed = jnp.where(lost, OUT_OF_SERVICE, given[:, k : k + 1])
@@ -258,10 +260,10 @@ class WorldFunction:
         return jnp.where(~data.controls.held & jnp.isfinite(wrench), wrench, 0)[0]
 
     def _battery(self, data: SimData) -> list[Array]:
-        """Return the columns after `IMPACT`, if the drones have batteries."""
-        if not self._has_battery:
+        """Return the columns after `LOW`, if the drones have batteries."""
+        if self._cell is None:
             return []
-        volts, current = CRAZYFLIE_BATTERY.under_load(data)
+        volts, current = self._cell.under_load(data)
         return [volts[0, :, None], current[0, :, None], data.plugins["battery"][0]]
 
     @staticmethod

@@ -9,6 +9,7 @@ from math import isfinite
 
 import numpy as np
 
+from crazyflow_ros.control import PowerDistribution
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone
 from crazyflow_ros.dynamics.forces.external import External
@@ -67,6 +68,8 @@ class Configuration:
     """Stages of a tick, inserted before the integration."""
     forces: tuple[External, ...] | None = None
     """External forces, see `Sim`."""
+    power_distribution: str = PowerDistribution.capped
+    """A `PowerDistribution`; by default the firmware's."""
     scene: str = "floor"
     """Name or path of the MJCF scene in pictures."""
     randomizers: tuple[ResetStage, ...] = ()

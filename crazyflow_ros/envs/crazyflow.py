@@ -20,7 +20,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from jax import Array
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, PowerDistribution
 from crazyflow_ros.drones import AnyDrone, load_drone
 from crazyflow_ros.dynamics.components import sin_cos
 from crazyflow_ros.envs.tasks import Flight, Start, Verdict, length, within
@@ -187,6 +187,7 @@ class DroneEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
                 observation=(*_MOTION.values(), *([self._goal[1]] if self._goal else [])),
                 randomizers=() if reset_randomization is None else (reset_randomization,),
                 max_episode_steps=ceil(max_episode_time * freq - 1e-6),
+                power_distribution=PowerDistribution.clipped,
             )
         self.num_envs, self.freq, self.max_episode_time = num_envs, freq, max_episode_time
         self.metadata = self.worlds.metadata

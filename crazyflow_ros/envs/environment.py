@@ -94,6 +94,7 @@ class Environment:
             force_torque_freq=config.freq,
             scene=config.scene,
             forces=config.forces,
+            power_distribution=config.power_distribution,
         )
         self._older = -(-config.delay // config.ticks)  # actions before the present one
         self.sim.data = self.sim.data.replace(plugins=self._plugins())

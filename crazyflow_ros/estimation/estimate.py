@@ -56,7 +56,7 @@ _WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 class Estimate(Struct):
     """Belief of each drone's filter, and its memory. The filter starts where `quat` is zero.
 
-    It starts with the true state, as if it had run for a long time.
+    It starts with the true state, and certain of it: its variances grow as its errors do.
     """
 
     pos: Array
@@ -176,11 +176,10 @@ class Estimate(Struct):
             return Errors.drawn(random, now.pos[0].dtype), random.state
 
         errors, state = apart(drawn, *parts["noise"], steps)
-        belief = kalman.begun(now.pos, now.quat)
+        vel = transform(transpose(rotation_matrix(now.quat)), now.vel)
         east, north, _ = heading(now.quat)
         return {
-            **_of_belief(belief),
-            "body_vel": transform(transpose(rotation_matrix(now.quat)), now.vel),
+            **_of_belief(kalman.certain(now.pos, now.quat, vel)),
             "gyro_error": errors.gyro,
             "initial": (*now.pos, jnp.arctan2(north, east)),
             "taken": (parts["external"][-1],),
@@ -277,17 +276,21 @@ class Estimate(Struct):
 def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
     """Return fields of an `Estimate` that starts again.
 
+    Computed with NumPy: JAX would compile it when it is first needed, while a drone flies.
+
     Args:
         initial: (4,) where the drone stands: position [m] and yaw [rad].
     """
     yaw = initial[3]
-    belief = kalman.begun(tuple(initial[:3]), (0, 0, 0, 0))  # type: ignore[arg-type]
+    covariance = np.zeros(len(_TRIANGLE))
+    for i, variance in enumerate(kalman.INITIAL_VARIANCES):
+        covariance[_WHERE[i, i]] = variance
     return {
         "initial": initial,
         "pos": initial[:3],
         "quat": np.array([0, 0, np.sin(yaw / 2), np.cos(yaw / 2)]),
         "body_vel": np.zeros(3),
-        "covariance": np.array(_of_belief(belief)["covariance"]),
+        "covariance": covariance,
     }
 
 

@@ -42,6 +42,9 @@ N = 9
 PIXELS_PER_RADIAN = 35.0 / 0.71674
 """Resolution of the flow deck's camera."""
 
+INITIAL_VARIANCES = (100.0, 100.0, 1.0, *[1e-4] * 6)
+"""Variances of a filter that starts somewhere, m, m/s, rad: for x and y the largest there are."""
+
 T = TypeVar("T")
 Row: TypeAlias = dict[int, Array | float]
 """A sparse row of a matrix: its numbers by column."""
@@ -52,14 +55,13 @@ _NOISE_PERIOD = 1e-3  # s between two additions of process noise
 _ACC_NOISE = (0.5, 0.5, 1.0)  # m/s^2
 _GYRO_NOISE = 0.1  # rad/s
 _REVERSION = 1e-3  # of the attitude of a drone on the floor to its initial one, per prediction
-_INITIAL_STD = (100.0, 100.0, 1.0, *[0.01] * 6)  # m, m/s, rad
 _MOST, _LEAST = 100.0, 1e-6  # of covariances, and of variances
 _SETTLES = 1e-4  # rad, the smallest attitude error that is moved into the attitude
 _MOST_POS, _MOST_VEL = 100.0, 10.0  # m, m/s; beyond these, the filter starts again
 
 _LOWEST = 0.1  # m, height in the model of the flow, which is singular on the floor
 _FLOW_STD = 0.2  # pixels
-_CONE = pi / 24  # half of the range sensor's field of view
+_CONE = pi / 24  # half of the cone in which the range sensor finds the nearest point
 _NEAR, _NEAR_STD, _FAR, _FAR_STD = 2.5, 2.5e-3, 4.0, 0.2  # m, its errors at two distances
 
 
@@ -98,10 +100,21 @@ class Measurement(NamedTuple):
 
 
 def begun(pos: Vec3, quat: Vec4) -> Belief:
-    """Return the belief of a filter that starts at rest at a pose."""
+    """Return the belief of a filter that starts at rest at a pose, not knowing where that is."""
     zero = jnp.zeros_like(pos[0])
-    variances = jnp.stack([zero + min(std * std, _MOST) for std in _INITIAL_STD])
+    variances = jnp.stack([zero + variance for variance in INITIAL_VARIANCES])
     return Belief(jnp.stack([*pos, *[zero] * 6]), quat, _diagonal(variances))
+
+
+def certain(pos: Vec3, quat: Vec4, vel: Vec3) -> Belief:
+    """Return the belief of a filter that starts with the true state; `vel` is in the body frame.
+
+    It has no error yet, so its variances are the least ones. From then on they grow as its errors
+    do, until they are those of a filter that has run for long.
+    """
+    zero = jnp.zeros_like(pos[0])
+    variances = jnp.stack([zero + _LEAST] * N)
+    return Belief(jnp.stack([*pos, *vel, *[zero] * 3]), quat, _diagonal(variances))
 
 
 def predicted(
@@ -216,14 +229,32 @@ def distance(belief: Belief, anchor: Vec3, value: Array, std: Array | float) -> 
 
 
 def height(belief: Belief, rot: Matrix3, value: Array, valid: Array | bool = True) -> Measurement:
-    """Return the measurement of the distance to the floor [m] along the body's z axis."""
+    """Return the measurement of the distance to the floor z = 0 [m], see `range_of_height`."""
     upright = rot[2][2]
-    tilts = upright < cos(_CONE)  # otherwise the nearest point of the floor is in view
+    slope = range_of_height(upright)
+    error = value - belief.mean[_Z] * slope
+    return Measurement({_Z: slope}, error, range_std(value), valid & (upright > 0.1))
+
+
+def range_of_height(upright: Array) -> Array:
+    """Return what a range sensor that looks down the body's z axis reads at a height of 1 m, m.
+
+    It is the distance to the nearest point of the floor within a cone: M. Greiff, "Modelling and
+    control of the Crazyflie quadrotor for aggressive and autonomous flight by optical flow driven
+    state estimation", Lund 2017, chapter 6; the firmware assumes a cone of 15 degrees.
+
+    Args:
+        upright: Cosine of the tilt, above 0.
+    """
+    tilts = upright < cos(_CONE)  # otherwise the point below the drone is in view
     tilt = jnp.arccos(jnp.where(tilts, jnp.maximum(upright, 0.0), 0.5)) - _CONE
-    slope = jnp.where(tilts, 1 / jnp.cos(tilt), 1.0)
+    return jnp.where(tilts, 1 / jnp.cos(tilt), 1.0)
+
+
+def range_std(value: Array) -> Array:
+    """Return the standard deviation of a reading of the range sensor [m]."""
     growth = log(_FAR_STD / _NEAR_STD) / (_FAR - _NEAR)
-    std = _NEAR_STD * (1 + jnp.exp(growth * (value - _NEAR)))
-    return Measurement({_Z: slope}, value - belief.mean[_Z] * slope, std, valid & (upright > 0.1))
+    return _NEAR_STD * (1 + jnp.exp(growth * (value - _NEAR)))
 
 
 def flow(

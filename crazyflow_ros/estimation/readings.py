@@ -20,6 +20,7 @@ from crazyflow_ros.drones.instruments import (
     DWM1000,
     PMW3901,
     PMW3901_MIN_RANGE,
+    PMW3901_PERIOD,
     VL53L1X,
     NoiseCfg,
 )
@@ -36,7 +37,12 @@ from crazyflow_ros.dynamics.components import (
     transform,
     transpose,
 )
-from crazyflow_ros.estimation.kalman import GRAVITY, PIXELS_PER_RADIAN
+from crazyflow_ros.estimation.kalman import (
+    GRAVITY,
+    PIXELS_PER_RADIAN,
+    range_of_height,
+    range_std,
+)
 
 _CALIBRATION = 0.512  # s over which the firmware averages the gyroscope at rest
 _FARTHEST = 4.0  # m, of the range sensor
@@ -202,9 +208,10 @@ def flow(motion: Motion, random: Random, dt: float) -> tuple[Array, Array]:
     safe = jnp.where(is_sharp, distance, 1.0)
     rates = (motion.vel[0] / safe - motion.turn[1], motion.vel[1] / safe + motion.turn[0])
     noise = random.normal(2, safe.dtype)
+    std = float(np.max(PMW3901.std)) * PMW3901_PERIOD / dt  # of a reading, whatever its time
     pixels = []
     for rate, number in zip(rates, noise):
-        read = rate + number * float(np.max(PMW3901.std))
+        read = rate + number * std
         read = jnp.clip(read, -PMW3901.saturation, PMW3901.saturation)
         # In a blurred picture, nothing moves.
         pixels.append(_counted(jnp.where(is_sharp, read, 0.0) * dt * PIXELS_PER_RADIAN))
@@ -212,9 +219,9 @@ def flow(motion: Motion, random: Random, dt: float) -> tuple[Array, Array]:
 
 
 def height(pos: Vec3, rot: Matrix3, offset: Array, random: Random) -> tuple[Array, Array]:
-    """Return the distance to the floor z = 0 down the body's z axis [m], and whether it is seen."""
-    distance = pos[2] / jnp.maximum(rot[2][2], UPRIGHT)
-    noise = random.normal(1, distance.dtype)[0] * float(np.max(VL53L1X.std))
+    """Return the distance to the floor z = 0 in the range sensor's cone [m], and if it is seen."""
+    distance = pos[2] * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
+    noise = random.normal(1, distance.dtype)[0] * range_std(distance)
     is_seen = (rot[2][2] > UPRIGHT) & (distance < _FARTHEST)
     return jnp.maximum(distance + offset + noise, 0.0), is_seen
 

@@ -4,12 +4,20 @@ from crazyflow_ros.flight.commander import Commander, Flight, Order
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
-from crazyflow_ros.flight.plan import FlightConfig, FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.plan import Advice, FlightConfig, FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
 from crazyflow_ros.flight.pose_and_velocity import Goal, Pose, Velocity
 from crazyflow_ros.flight.raw import Raw
 from crazyflow_ros.flight.setpoint import Brake, Setpoint
-from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsStop, SetGroups, Stop
+from crazyflow_ros.flight.stop_and_arm import (
+    Arm,
+    Emergency,
+    NotifySetpointsStop,
+    Recover,
+    SetGroups,
+    Stop,
+    SwitchOff,
+)
 from crazyflow_ros.flight.streamed import (
     AltitudeHold,
     AttitudeThrust,
@@ -20,10 +28,12 @@ from crazyflow_ros.flight.streamed import (
     Position,
     VelocityWorld,
 )
-from crazyflow_ros.flight.supervisor import FlightEvent, Observation, Supervisor
+from crazyflow_ros.flight.supervisor import Ability, FlightEvent, Observation, Supervisor
 from crazyflow_ros.flight.trajectory import Trajectory
 
 __all__ = [
+    "Ability",
+    "Advice",
     "AltitudeHold",
     "Arm",
     "AttitudeThrust",
@@ -52,6 +62,7 @@ __all__ = [
     "Pose",
     "Position",
     "Raw",
+    "Recover",
     "Reference",
     "Rules",
     "SetGroups",
@@ -60,6 +71,7 @@ __all__ = [
     "Start",
     "Stop",
     "Supervisor",
+    "SwitchOff",
     "Takeoff",
     "Trajectory",
     "Velocity",

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import inf, isnan, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.high_level import Land
+from crazyflow_ros.flight.moving_goal import Stream, TimedPose, extended
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.pose_and_velocity import Pose, Velocity
 from crazyflow_ros.flight.setpoint import Brake, Setpoint
-from crazyflow_ros.flight.stop_and_arm import Arm, Emergency, NotifySetpointsStop, SetGroups, Stop
+from crazyflow_ros.flight.stop_and_arm import (
+    Arm,
+    Emergency,
+    NotifySetpointsStop,
+    Recover,
+    SetGroups,
+    Stop,
+    SwitchOff,
+)
 from crazyflow_ros.flight.streamed import (
     HIGH_LEVEL,
     AltitudeHold,
@@ -25,8 +34,14 @@ from crazyflow_ros.flight.streamed import (
 )
 
 _NS = 1_000_000_000
+_ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
-_MAX_DEVIATION = 0.5  # m from the reference position; all drones survive a step of this size
+_RESTLESS = 0.5  # s between poses elsewhere, below which they are flown to gently
+_LATER = 1.3  # of its lag, by which a drone is late when the setpoint turns back
+_MAX_DEVIATION = 0.75  # m from the reference position, at which a drone tilts by 35 degrees
+
+
+_LAST = (Emergency, SwitchOff)  # that drones follow in any state
 
 
 @dataclass
@@ -38,6 +53,8 @@ class Order:
     plan: Plan
     ahead_ns: int = 0
     """Nanoseconds by which its times are ahead of the clock, after the clock was rewound."""
+    repeated_ns: int | None = None
+    """Time at which the same setpoint arrived again; None if it did not."""
 
     @property
     def begin_ns(self) -> int:
@@ -58,7 +75,8 @@ class Order:
         """Return the time at which it lapses unless it is repeated; infinity if it never lapses."""
         if self.plan.timeout == inf:
             return inf
-        return self.start.time_ns - self.ahead_ns + round(self.plan.timeout * _NS)
+        arrived = self.start.time_ns if self.repeated_ns is None else self.repeated_ns
+        return arrived - self.ahead_ns + round(self.plan.timeout * _NS)
 
     def reference(self, time_ns: int) -> Reference | None:
         """Return the reference of the course; None if the drone follows no course."""
@@ -87,8 +105,10 @@ class Commander:
         order: The setpoint in force, or None.
         armed: Whether the drone may take off; matters only without `Rules.auto_arm`.
         groups: Bit mask of the groups to which the drone belongs.
+        stream: The stream of poses that the drone follows; empty if it follows none.
         why: Why it crashed.
         reported: Conditions that the supervisor has reported and that still hold.
+        hit: When it last hit something in the air, in simulated time [ns], and what; or None.
         stuck_ns: Time since which the drone has stood on the floor although it should fly.
     """
 
@@ -98,8 +118,10 @@ class Commander:
         self.order: Order | None = None
         self.armed = rules.auto_arm
         self.groups = 0
+        self.stream: Stream = ()
         self.why = ""
         self.reported: set[str] = set()
+        self.hit: tuple[int, str] | None = None
         self.stuck_ns: int | None = None
 
     @property
@@ -126,9 +148,9 @@ class Commander:
         if isinstance(setpoint, SetGroups):
             self.groups = setpoint.groups
             return None
-        if self.state.needs_reset and not isinstance(setpoint, Emergency):
-            why = f" ({self.why})" if self.why else ""
-            raise ValueError(f"it is {self.state}{why}: reset it first")
+        if isinstance(setpoint, Recover):
+            return self._recover(setpoint, now)
+        self._check(setpoint)
         if isinstance(setpoint, Arm):
             self.armed = setpoint.armed
             if self.armed:
@@ -138,13 +160,34 @@ class Commander:
                 return None
             if not self.order.is_streamed and self.order.plan.command is None:
                 return None
-        elif isinstance(setpoint, HIGH_LEVEL) and self.order is not None and self.order.is_streamed:
-            raise ValueError("it follows streamed setpoints: call notify_setpoints_stop first")
-        elif self.state.stands and not self.armed and not isinstance(setpoint, Stop | Emergency):
-            raise ValueError("it is not armed: call arm first")
-        start = self._start(now)
-        plan = setpoint.plan(start, self.rules)
-        self._begin(Order(setpoint, start, plan))
+        before, plan = self.state, self._follow(setpoint, now)
+        if isinstance(setpoint, SwitchOff):
+            self.why = "it is switched off"
+        elif self.state is not before:
+            self.why = ""
+        return plan
+
+    def _check(self, setpoint: Setpoint) -> None:
+        """Raise ValueError if the drone cannot follow a setpoint in its present state."""
+        advice = self.rules.advice
+        if self.state.needs_reset and not isinstance(setpoint, _LAST):
+            why = f" ({self.why})" if self.why else ""
+            remedy = advice.crashed if self.state is FlightState.crashed else advice.locked
+            raise ValueError(f"it is {self.state}{why}: {remedy} first")
+        if isinstance(setpoint, HIGH_LEVEL) and self.order is not None and self.order.is_streamed:
+            raise ValueError(f"it follows streamed setpoints: {advice.streaming} first")
+        if self.state.stands and not self.armed and not isinstance(setpoint, _ALWAYS):
+            raise ValueError(f"it is not armed: {advice.disarmed} first")
+
+    def _recover(self, setpoint: Recover, now: Start) -> Plan | None:
+        """Leave the state after a crash, as the firmware does: disarmed, unless it arms itself."""
+        if self.state is not FlightState.crashed:
+            return None
+        plan = setpoint.plan(now, self.rules)
+        self._begin(Order(setpoint, now, plan))
+        self.armed, self.why = self.rules.auto_arm, ""
+        self.hit = self.stuck_ns = None
+        self.reported.clear()
         return plan
 
     def stop(self, state: FlightState, why: str = "") -> None:
@@ -165,7 +208,7 @@ class Commander:
         if order is not None and time_ns >= order.deadline_ns():
             setpoint, text = order.setpoint.lapsed(self.rules), order.setpoint.when_lapsed
             start = self._start(motion())
-            self._begin(Order(setpoint, start, setpoint.plan(start, self.rules)))
+            self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(start))))
             order = self.order  # None if the drone has landed
         if order is None or order.plan.course is None:
             return text
@@ -176,14 +219,26 @@ class Commander:
                 self.state = order.plan.after
         return text
 
-    def restart_if_lost(self, now: Start) -> bool:
-        """Restart the course where the drone is if it is too far off; return whether it was."""
+    def restart_if_lost(self, now: Start, lag: float = 0.0) -> bool:
+        """Restart the course where the drone is if it is too far off; return whether it was.
+
+        Args:
+            now: Present motion of the drone.
+            lag: Time by which the drone follows a moving setpoint late [s].
+        """
         order = self.order
         if order is None or order.plan.course is None or not order.plan.bounded:
             return False
         reference = order.plan.course.at(order.seconds(now.time_ns))
-        away = now.reference.pos[:3] - reference.pos[:3]
-        if float(away @ away) <= _MAX_DEVIATION**2:
+        away = float(np.linalg.norm(now.reference.pos[:3] - reference.pos[:3]))
+        if away <= _MAX_DEVIATION + _LATER * lag * self.rules.envelope.speed:
+            return False
+        return self.restart(now)
+
+    def restart(self, now: Start) -> bool:
+        """Restart the course where the drone is; return whether it followed one."""
+        order = self.order
+        if order is None or order.plan.course is None or not order.plan.bounded:
             return False
         setpoint = order.setpoint
         if isinstance(setpoint, Velocity | Hover | AltitudeHold | VelocityWorld):
@@ -193,9 +248,23 @@ class Commander:
             end = order.plan.course.at(order.plan.course.end).pos
             setpoint = Pose(end[:3], float(end[3]))
         state = FlightState.flying if self.state is FlightState.landing else self.state
-        start = Start(now.time_ns, now.reference, state)
-        self._begin(Order(setpoint, start, setpoint.plan(start, self.rules)))
+        start = replace(now, reference=self._caught(now), state=state)
+        self._begin(Order(setpoint, start, setpoint.plan(start, self.rules.at(now))))
+        self.stream = ()
         return True
+
+    def _caught(self, now: Start) -> Reference:
+        """Return the present motion, no faster downwards than the rotors can stop above the floor.
+
+        The drone falls faster than its reference then, and brakes as hard as it can.
+        """
+        reference, envelope = now.reference, self.rules.at(now).envelope
+        left = max(float(reference.pos[2]) - self.rules.rest_height, 0.0)
+        fastest = -sqrt(2 * envelope.catch * left)
+        if reference.vel[2] >= fastest:
+            return reference
+        x, y, _, yaw = reference.vel.tolist()
+        return reference._replace(vel=np.array([x, y, fastest, yaw]))
 
     def rewind(self, time_ns: int) -> None:
         """Set all times back because the clock was rewound by `time_ns`."""
@@ -203,6 +272,9 @@ class Commander:
             self.order.ahead_ns += time_ns
         if self.stuck_ns is not None:
             self.stuck_ns -= time_ns
+        self.stream = tuple(p._replace(time_ns=p.time_ns - time_ns) for p in self.stream)
+        if self.hit is not None:
+            self.hit = (self.hit[0] - time_ns, self.hit[1])
 
     def next_change_ns(self) -> float:
         """Return the time at which `update` has to act next; infinity if never."""
@@ -216,6 +288,48 @@ class Commander:
         if self.state is not order.plan.after or order.plan.after.stands:
             change = min(change, end)
         return change
+
+    def _follow(self, setpoint: Setpoint, now: Start) -> Plan:
+        """Follow a setpoint that may be followed now."""
+        if self._repeats(setpoint):
+            assert self.order is not None
+            self.order.repeated_ns = now.time_ns + self.order.ahead_ns
+            return self.order.plan
+        start = self._start(now)
+        stream, restless = self._stream(setpoint, start), self._is_restless(setpoint, start)
+        start = replace(start, stream=stream, restless=restless)
+        plan = setpoint.plan(start, self.rules.at(start))
+        self._begin(Order(setpoint, start, plan))
+        self.stream = stream
+        return plan
+
+    def _repeats(self, setpoint: Setpoint) -> bool:
+        """Return whether a pose is the one to which the drone is flying already."""
+        order = self.order
+        if order is None or not isinstance(setpoint, Pose | Position) or order.start.stream[1:]:
+            return False
+        same = type(order.setpoint) is type(setpoint)
+        return same and setpoint.is_same(order.setpoint)  # type: ignore[arg-type]
+
+    def _is_restless(self, setpoint: Setpoint, start: Start) -> bool:
+        """Return whether poses jump about: programs that disagree would shake the drone."""
+        order = self.order
+        if order is None or not isinstance(setpoint, Pose | Position):
+            return False
+        since = (start.time_ns + order.ahead_ns - order.start.time_ns) * 1e-9
+        return type(order.setpoint) is type(setpoint) and since < _RESTLESS
+
+    def _stream(self, setpoint: Setpoint, start: Start) -> Stream:
+        """Return the stream of poses that a setpoint continues or begins."""
+        if not isinstance(setpoint, Pose | Position):
+            return ()
+        yaw = setpoint.yaw
+        if isnan(yaw):
+            yaw = self.stream[-1].pos[3] if self.stream else float(start.reference.pos[3])
+        x, y, z = np.asarray(setpoint.pos).tolist()
+        before = () if self.order is None else self.stream
+        new = TimedPose(start.time_ns, (x, y, z, yaw))
+        return extended(before, new, self.rules.envelope)
 
     def _begin(self, order: Order) -> None:
         self.order, self.state = order, order.plan.during
@@ -233,4 +347,4 @@ class Commander:
                 reference = reference._replace(pos=np.array([*reference.pos[:3], yaw]))
             if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
                 reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))
-        return Start(now.time_ns, reference, self.state)
+        return replace(now, reference=reference, state=self.state)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import comb, inf
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crazyflow_ros.flight.profile import Profile, State
 
@@ -22,6 +23,9 @@ Piece = tuple[float, Sequence[float]]
 _POWERS = np.arange(ORDER)
 _SECOND = _POWERS[2:] * (_POWERS[2:] - 1)
 _THIRD = _SECOND[1:] * (_POWERS[3:] - 2)
+# Taylor's theorem: coefficient k of a polynomial that begins later, from coefficients n.
+_SHIFT = np.array([[comb(n, k) for n in range(ORDER)] for k in range(ORDER)], float)
+_SHIFTED = np.maximum(_POWERS - _POWERS[:, None], 0)
 
 
 class Reference(NamedTuple):
@@ -112,6 +116,20 @@ class Course:
             self.end + other.end,
         )
 
+    def plus(self, other: Course) -> Course:
+        """Return the sum of two courses that begin together."""
+        times = np.sort(np.concatenate((self.times, other.times), axis=1), axis=1)
+        finite = np.where(np.isfinite(times), times, 0.0)
+        coefficients = self.since(finite) + other.since(finite)
+        return Course(times, coefficients, max(self.end, other.end))
+
+    def since(self, times: np.ndarray) -> np.ndarray:
+        """Return the coefficients (4, n, 8) at times (4, n) [s], in seconds since these times."""
+        row = np.maximum((self.times[:, None] <= times[..., None]).sum(axis=-1) - 1, 0)
+        axes = np.arange(AXES)[:, None]
+        since = (times - self.times[axes, row])[..., None, None]
+        return (_SHIFT * since**_SHIFTED * self.coefficients[axes, row, None]).sum(axis=-1)
+
     def delayed(self, delays: Sequence[float]) -> Course:
         """Delay each axis by its own time [s]; until then the axis rests at its start."""
         late = self.times + np.array(delays)[:, None]
@@ -193,3 +211,24 @@ def evaluate(coefficients: np.ndarray, times: np.ndarray) -> np.ndarray:
             (coefficients[..., 3:] * _THIRD * powers[..., :-3]).sum(axis=-1),
         )
     )
+
+
+def quintic(before: np.ndarray, after: np.ndarray, duration: ArrayLike) -> np.ndarray:
+    """Return polynomials of degree 5 between two motions.
+
+    Args:
+        before: (..., 3, k) value, first and second derivative at time 0.
+        after: (..., 3, k) value, first and second derivative at time `duration`.
+        duration: (...) s.
+
+    Returns:
+        (..., 6, k) coefficients in ascending powers of time.
+    """
+    scale = np.power.outer(np.asarray(duration, float), np.arange(6))[..., None]
+    p0, v0, a0 = np.moveaxis(before * scale[..., :3, :], -2, 0)
+    p1, v1, a1 = np.moveaxis(after * scale[..., :3, :], -2, 0)
+    jump = p1 - p0
+    c3 = 10 * jump - 6 * v0 - 4 * v1 - (3 * a0 - a1) / 2
+    c4 = -15 * jump + 8 * v0 + 7 * v1 + (3 * a0 - 2 * a1) / 2
+    c5 = 6 * jump - 3 * (v0 + v1) - (a0 - a1) / 2
+    return np.stack([p0, v0, a0 / 2, c3, c4, c5], axis=-2) / scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, radians, tan
 from typing import Any
 
@@ -23,6 +23,10 @@ _YAW_JERK_TIME = 0.1  # s to reach the acceleration of a turn
 # Share of the yaw torque that the rotors of a hovering drone can produce. With large drones, more
 # would reduce the thrust that they need.
 _TURN_SHARE = 0.2
+# What a drone can do for a moment: a share of what its rotors can, and rates that it can follow.
+_UTMOST, _UTMOST_TILT = 0.75, radians(35.0)
+_UTMOST_SPEED, _UTMOST_JERK, _UTMOST_TURN = 5.0, 25.0, 6.0  # m/s, m/s^3, rad/s
+_LEAST = 0.1  # share of the bounds with which a drone that can hardly fly still moves
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Envelope:
     """Horizontal, m/s^2."""
     lift: float
     """Vertical acceleration, m/s^2."""
+    catch: float
+    """Vertical acceleration with which a drone is caught that falls or rises faster, m/s^2."""
     jerk: float
     """Horizontal and vertical, m/s^3."""
     yaw_rate: float
@@ -67,14 +73,56 @@ class Envelope:
             climb=_CLIMB,
             acceleration=min(_LEVEL_SHARE * spare, gravity * tan(_STEEPEST)),
             lift=_LIFT_SHARE * spare,
+            catch=_UTMOST * spare,
             jerk=_JERK,
             yaw_rate=_YAW_RATE,
             yaw_acceleration=turning,
             yaw_jerk=turning / _YAW_JERK_TIME,
         )
 
+    @classmethod
+    def utmost(cls, drone: str) -> Envelope:
+        """Compute what the rotors of a drone can do for a moment, at most.
 
-UNBOUNDED = Envelope(*8 * (inf,))
+        Raises:
+            ValueError: The drone is unknown.
+        """
+        figures = load_drone(drone)
+        gravity = -float(figures["gravity_vec"][2])
+        most = 4 * figures["thrust_max"] / figures["mass"]
+        turning = _UTMOST * _turn_acceleration(figures, gravity)
+        level = float(np.sqrt(max((_UTMOST * most) ** 2 - gravity**2, 0.0)))
+        return cls(
+            speed=_UTMOST_SPEED,
+            climb=_UTMOST_SPEED,
+            acceleration=min(level, gravity * tan(_UTMOST_TILT)),
+            lift=_UTMOST * (most - gravity),
+            catch=_UTMOST * (most - gravity),
+            jerk=_UTMOST_JERK,
+            yaw_rate=_UTMOST_TURN,
+            yaw_acceleration=turning,
+            yaw_jerk=turning / _YAW_JERK_TIME,
+        )
+
+    def weaker(self, share: float) -> Envelope:
+        """Return the envelope of a drone that has only a share of its spare thrust."""
+        share = max(share, _LEAST)
+        return replace(
+            self,
+            acceleration=share * self.acceleration,
+            lift=share * self.lift,
+            catch=share * self.catch,
+            jerk=share * self.jerk,
+            yaw_acceleration=share * self.yaw_acceleration,
+            yaw_jerk=share * self.yaw_jerk,
+        )
+
+    def slower(self, speed: float) -> Envelope:
+        """Return the envelope of a drone whose controller can follow a speed [m/s] at most."""
+        return replace(self, speed=min(self.speed, speed), climb=min(self.climb, speed))
+
+
+UNBOUNDED = Envelope(*9 * (inf,))
 """For flights that a drone may not be able to follow."""
 
 

@@ -21,6 +21,9 @@ _MIN_SHARE = 0.6  # of the bounds, for an axis that must stop although it is at 
 _KNOTS = 0.05  # s between the knots of a curve, which is polynomial in between
 _CENTRIPETAL = 0.5  # share of the acceleration for the centripetal acceleration of a curve
 _ALONG = 0.6  # share of the acceleration for changes of velocity in a curve
+_FALLS = 1.3  # of the envelope's climb rate, beyond which a drone has to be caught
+_HASTE = 3.0  # times the jerk, with which it is caught
+_SAME = 1e-9  # m, rad and their derivatives, between two motions that are the same
 _SLOW = 1e-3  # m/s, below which any turn rate is allowed
 
 
@@ -70,7 +73,7 @@ def at_velocity(
     turn = to_velocity(start.axis(3), rate, _turning(envelope))
     if z is None:
         climb = min(max(-envelope.climb, vel[2]), envelope.climb)
-        z = to_velocity(start.axis(2), climb, _upright(envelope))
+        z = to_velocity(start.axis(2), climb, _upright(envelope, start.axis(2)))
     yaw = start.axis(3)
     if not in_world and (rate or yaw.vel or yaw.acc):
         level = _curve(start, (ahead, left), turn, duration, envelope)
@@ -88,17 +91,39 @@ def at_velocity(
     return Course.of_pieces(pieces, [float(x) for x in last])
 
 
+def onto(start: Reference, course: Course, envelope: Envelope, time: float = 0.0) -> Course:
+    """Fly onto a course that begins elsewhere, or with another motion, than the reference.
+
+    Args:
+        start: Present reference.
+        course: The course.
+        envelope: Bounds of the motion relative to the course.
+        time: Time of the course, now [s].
+
+    Returns:
+        The course, from that time on with a difference that fades away.
+    """
+    there = course.at(time)
+    turn = shortest_turn(0.0, float(start.pos[3] - there.pos[3]))
+    away = Reference(
+        np.array([*(start.pos - there.pos)[:3], turn]), start.vel - there.vel, start.acc - there.acc
+    )
+    if max(float(np.abs(part).max()) for part in away) < _SAME:
+        return course
+    return course.plus(to_pose(away, (0.0, 0.0, 0.0), 0.0, envelope).delayed([time] * AXES))
+
+
 def to_rest(start: Reference, envelope: Envelope) -> Course:
     """Come to rest as soon as the envelope allows."""
     axes = [start.axis(i) for i in range(AXES)]
     level = _to_velocities(axes[0], axes[1], (0.0, 0.0), envelope)
-    z = to_velocity(axes[2], 0.0, _upright(envelope))
+    z = to_velocity(axes[2], 0.0, _upright(envelope, axes[2]))
     return Course.of_profiles(start, [*level, z, to_velocity(axes[3], 0.0, _turning(envelope))])
 
 
 def descent(start: Reference, height: float, speed: float, envelope: Envelope) -> Profile:
     """Return the vertical motion, down or up, to a height at a limited speed [m/s]."""
-    bounds = _upright(envelope)._replace(vel=min(abs(speed), envelope.climb))
+    bounds = _upright(envelope, start.axis(2))._replace(vel=min(abs(speed), envelope.climb))
     return to_position(start.axis(2), height, bounds)
 
 
@@ -111,8 +136,10 @@ def _level(envelope: Envelope) -> Bounds:
     return Bounds(envelope.speed, envelope.acceleration, envelope.jerk)
 
 
-def _upright(envelope: Envelope) -> Bounds:
-    return Bounds(envelope.climb, envelope.lift, envelope.jerk)
+def _upright(envelope: Envelope, axis: State) -> Bounds:
+    if abs(axis.vel) <= _FALLS * envelope.climb:
+        return Bounds(envelope.climb, envelope.lift, envelope.jerk)
+    return Bounds(envelope.climb, envelope.catch, _HASTE * envelope.jerk)
 
 
 def _turning(envelope: Envelope) -> Bounds:
@@ -121,7 +148,8 @@ def _turning(envelope: Envelope) -> Bounds:
 
 def _bounds_to(axes: Sequence[State], goals: Sequence[float], envelope: Envelope) -> list[Bounds]:
     """Return bounds for each axis that together respect the envelope along a straight line."""
-    level, upright, turning = _level(envelope), _upright(envelope), _turning(envelope)
+    level, turning = _level(envelope), _turning(envelope)
+    upright = _upright(envelope, axes[2])
     gaps = [goal - axis.pos for axis, goal in zip(axes, goals)]
     away, up = hypot(*gaps[:2]), abs(gaps[2])
     if all(axis.vel == 0 and axis.acc == 0 for axis in axes[:3]):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.flight.course import Course, Reference
-from crazyflow_ros.flight.governor import to_rest
+from crazyflow_ros.flight.governor import onto, to_rest
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.planner import check_world, lengthened, spiral, straight_to, to_rest_at
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory, checked_timescale
@@ -28,6 +28,8 @@ _MAX_JUMP = 0.5  # m, a step of the position that the slowest drone survives
 @dataclass(frozen=True)
 class Takeoff(StateSetpoint):
     """Rise from the floor to a height, straight up."""
+
+    title = "a take-off"
 
     height: float
     """Height of the centre of mass above the floor z = 0 [m]."""
@@ -61,6 +63,8 @@ class Takeoff(StateSetpoint):
 @dataclass(frozen=True)
 class Land(StateSetpoint):
     """Descend straight down to a height, and stop the rotors there."""
+
+    title = "a landing"
 
     height: float = 0.0
     """Height of the centre of mass above the floor z = 0 [m]; at least the resting height."""
@@ -97,6 +101,8 @@ class Land(StateSetpoint):
 @dataclass(frozen=True)
 class GoTo(StateSetpoint):
     """Fly to a position within a time."""
+
+    title = "a go_to"
 
     pos: ArrayLike
     """(3,) m, world frame."""
@@ -137,6 +143,8 @@ class Spiral(StateSetpoint):
     Position, velocity and acceleration at both ends are those of a spiral, with a polynomial of
     degree 7 in between; as in the firmware, it begins and ends with a jolt.
     """
+
+    title = "a spiral"
 
     angle: float
     """rad, at most one turn, by which the drone also yaws; a negative one is flown backwards."""
@@ -183,6 +191,8 @@ class Spiral(StateSetpoint):
 class FlyTrajectory(StateSetpoint):
     """Fly an uploaded trajectory, from the drone's present position or from its own start."""
 
+    title = "a start of an uploaded trajectory"
+
     trajectory: PolynomialTrajectory
     timescale: float = 1.0
     """2 takes twice as long."""
@@ -199,8 +209,11 @@ class FlyTrajectory(StateSetpoint):
         check_group(self.group_mask)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """Plan the pieces in order; the drone hovers at the end."""
-        del rules  # the pieces are flown as they are
+        """Plan the pieces in order; the drone hovers at the end.
+
+        A drone that moves otherwise than the trajectory begins flies onto it within its envelope;
+        with `Rules.exact_durations` it jumps there, as in the firmware.
+        """
         if start.state.stands:
             raise ValueError(f"a trajectory needs a drone in the air, it is {start.state}")
         course = self.trajectory.course(
@@ -216,13 +229,15 @@ class FlyTrajectory(StateSetpoint):
             if self.relative:
                 remedy = "relative_yaw turns it about its origin, where it has to start"
             raise ValueError(
-                f"the trajectory starts {away:.2f} m from the reference position, expected at "
-                f"most {_MAX_JUMP:g} m: {remedy}"
+                f"the trajectory starts {away:.2f} m from the reference position, more than "
+                f"{_MAX_JUMP:g} m: {remedy}"
             )
         turns = self.relative and not self.reversed
         note = ""
         if self.relative_yaw and not turns:
             note = "ignores relative_yaw: the trajectory is reversed or not relative"
+        if not rules.exact_durations:
+            course = onto(start.reference, course, rules.envelope)
         return Plan(course, bounded=False, note=note)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import cos, inf, sin
 from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import has_battery, load_battery, load_drone
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
+from crazyflow_ros.flight.moving_goal import Stream
 
 
 class FlightState(StrEnum):
@@ -26,9 +27,9 @@ class FlightState(StrEnum):
     landed = "landed"
     """On the floor with rotors stopped; it takes off again on command."""
     crashed = "crashed"
-    """On the floor with rotors stopped, after a crash; it must be reset."""
+    """On the floor with rotors stopped, after a crash; it must be reset, or recover."""
     locked = "locked"
-    """Rotors stopped by an emergency stop; it must be reset."""
+    """Rotors stopped by an emergency stop, or without power; it must be reset."""
 
     @property
     def stands(self) -> bool:
@@ -37,8 +38,26 @@ class FlightState(StrEnum):
 
     @property
     def needs_reset(self) -> bool:
-        """Whether only a reset lets the drone fly again."""
+        """Whether the drone flies again only after a reset, or after it recovered from a crash."""
         return self in (FlightState.crashed, FlightState.locked)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What messages advise the pilot of a drone that does not fly, in the words of his program."""
+
+    crashed: str = "reset it"
+    """After a crash."""
+    locked: str = "reset it"
+    """After an emergency stop, or without power."""
+    empty: str = "reset it"
+    """After its battery has run down."""
+    call: str = "reset {}"
+    """After a crash, as a call; `{}` stands for the name of the drone."""
+    disarmed: str = "call arm"
+    """Before it can take off."""
+    streaming: str = "call notify_setpoints_stop"
+    """Before it follows something other than its stream of setpoints."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +84,11 @@ class FlightConfig:
     auto_arm: bool = True
     """Whether commands arm the drone; otherwise it must be armed first."""
     exact_durations: bool = False
-    """Whether a take-off, landing or go_to takes exactly the time that it is given, as in the
-    firmware; otherwise longer, if the drone cannot fly so fast."""
+    """Whether a take-off, landing or go_to takes exactly the time that it is given, and a
+    polynomial trajectory begins with its own velocity, as in the firmware; otherwise the drone
+    takes the time that it needs."""
+    advice: Advice = field(default_factory=Advice)
+    """What messages advise."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +107,19 @@ class Rules:
     takeoff_height: float
     auto_arm: bool
     exact_durations: bool = False
-    recovers: bool = False
-    """Whether a drone that is upside down in the air may recover, as with a policy, so that it
-    counts as crashed only when it touches something."""
+    empty_voltage: float = 0.0
+    """Voltage under load [V] at which its battery is empty; 0 if that is not known."""
+    utmost: Envelope = UNBOUNDED
+    """What its rotors can do for a moment, at most."""
+    advice: Advice = field(default_factory=Advice)
+    """See `FlightConfig`."""
+
+    def at(self, start: Start) -> Rules:
+        """Return the rules for what a drone can do at the start of a plan."""
+        if start.authority >= 1 and start.fastest >= self.envelope.speed:
+            return self
+        envelope = self.envelope.weaker(start.authority).slower(start.fastest)
+        return replace(self, envelope=envelope)
 
     def bounds(self, duration: float) -> Envelope:
         """Return the bounds of a flight with a required duration [s]; 0 for any duration."""
@@ -111,6 +143,9 @@ class Rules:
             config.takeoff_height,
             config.auto_arm,
             config.exact_durations,
+            load_battery(drone)["empty"] if has_battery(drone) else 0.0,
+            Envelope.utmost(drone),
+            config.advice,
         )
 
 
@@ -126,6 +161,16 @@ class Start:
     reference: Reference
     """The present reference; or the present motion if there is none or the drone cannot keep up."""
     state: FlightState = FlightState.flying
+    stream: Stream = ()
+    """The stream of poses to which the setpoint belongs, with its own pose; empty if it is none."""
+    authority: float = 1.0
+    """Share of its spare thrust that the drone has, with its battery and motors, in this wind."""
+    fastest: float = inf
+    """Speed that its controller can follow [m/s]."""
+    restless: bool = False
+    """Whether places to fly to replace one another many times a second."""
+    upright: bool = True
+    """Whether the drone is neither on its side nor upside down."""
 
 
 class Attitude(NamedTuple):

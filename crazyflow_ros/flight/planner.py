@@ -9,20 +9,23 @@ from __future__ import annotations
 from cmath import exp
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.flight.course import AXES, ORDER, Course, Reference, evaluate
-from crazyflow_ros.flight.envelope import Envelope
-from crazyflow_ros.flight.governor import shortest_turn
+from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
+from crazyflow_ros.flight.governor import shortest_turn, to_pose, to_rest
 
 # (3, 8, 65) value and derivatives of each power along a segment, to find its maximum speed
 _SAMPLES = evaluate(np.eye(ORDER)[:, None], np.linspace(0.0, 1.0, 65))[:3]
 _ROUNDS = 8  # of lengthening a segment; from rest to rest one is enough
 _LONGER = 1.001
+_WORSE = 2.0  # times the least excess, from which on longer pieces are no better
 _MIN_DURATION = 0.05  # s
+_SWING = 0.05  # m, by which a polynomial may go farther than its ends and the braking distance
 
 
 def _segment_matrix() -> np.ndarray:
@@ -59,11 +62,31 @@ def to_rest_at(
         yaw: rad; the drone takes the shorter turn.
         duration: s; 0 is as fast as the envelope allows.
         envelope: Bounds.
+
+    Returns:
+        The firmware's polynomial. A moving drone that would leave the envelope with it, or swing
+        out, flies there as fast as it can, or brakes first if it has more time than that.
     """
     end = _end(start, pos, yaw)
     if all(np.array_equal(a, b) for a, b in zip(start, end)):
         return Course.of_pieces([[(duration, (x,))] for x in end.pos], end.pos.tolist())
-    return lengthened(partial(segment, start, end), duration, envelope)
+    piece = partial(segment, start, end)
+    if envelope == UNBOUNDED or not (start.vel.any() or start.acc.any()):
+        return lengthened(piece, duration, envelope)
+    braked = to_rest(start, envelope)
+    there = braked.at(braked.end)
+    if duration >= _MIN_DURATION:
+        found = piece(duration)
+        box = np.stack((start.pos, end.pos, there.pos), axis=1)[:3]
+        if _excess(found, duration, envelope) <= 1 and not _leaves(found, duration, box):
+            return Course.of_polynomials([duration], found[None])
+    swift = to_pose(start, end.pos[:3].tolist(), yaw, envelope)
+    if swift.end >= duration:
+        return swift
+    rest = Reference.at_rest(np.zeros(3), 0.0)
+    onwards = partial(segment, rest, rest._replace(pos=end.pos - there.pos))
+    after = lengthened(onwards, duration - braked.end, envelope)
+    return braked.plus(after.delayed([braked.end] * AXES))
 
 
 def straight_to(
@@ -126,18 +149,23 @@ def spiral(
 def lengthened(piece: Callable[[float], np.ndarray], duration: float, envelope: Envelope) -> Course:
     """Return the course of a piece, as long as the envelope requires.
 
+    With a motion at its ends that allows none, it is the duration that comes nearest.
+
     Args:
         piece: Returns (4, 8) coefficients for a duration [s].
         duration: Minimum duration [s].
         envelope: Bounds of velocity and acceleration along the piece.
     """
-    duration = max(duration, _MIN_DURATION)
+    best, least = max(duration, _MIN_DURATION), inf
+    duration = best
     for _ in range(_ROUNDS):
         ratio = _excess(piece(duration), duration, envelope)
-        if ratio <= 1:
+        if ratio < least:
+            best, least = duration, ratio
+        if ratio <= 1 or ratio > _WORSE * least:  # a longer piece swings out even faster
             break
         duration *= ratio * _LONGER
-    return Course.of_polynomials([duration], piece(duration)[None])
+    return Course.of_polynomials([best], piece(best)[None])
 
 
 def check_world(durations: np.ndarray, pieces: np.ndarray) -> None:
@@ -173,6 +201,13 @@ def _sampled(pieces: np.ndarray, durations: ArrayLike) -> np.ndarray:
     scale = np.asarray(durations)[..., None, None]
     unit = pieces * scale ** np.arange(ORDER)  # of the time in units of the duration
     return np.stack([unit @ samples / scale**k for k, samples in enumerate(_SAMPLES)])
+
+
+def _leaves(piece: np.ndarray, duration: float, box: np.ndarray) -> bool:
+    """Return whether a polynomial leaves a box (3, n), given by points on its faces."""
+    pos = _sampled(piece, duration)[0, :3]
+    low, high = box.min(axis=1, keepdims=True), box.max(axis=1, keepdims=True)
+    return bool(max((low - pos).max(), (pos - high).max()) > _SWING)
 
 
 def _excess(piece: np.ndarray, duration: float, envelope: Envelope) -> float:

@@ -12,19 +12,29 @@ from numpy.typing import ArrayLike
 from crazyflow_ros import limits
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
+from crazyflow_ros.flight.moving_goal import follow, patience
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
 from crazyflow_ros.flight.profile import Profile
-from crazyflow_ros.flight.setpoint import CLEARANCE, TOUCHDOWN, StateSetpoint, no_motion
+from crazyflow_ros.flight.setpoint import (
+    CLEARANCE,
+    TOUCHDOWN,
+    Setpoint,
+    StateSetpoint,
+    no_motion,
+)
 
 LAPSE_MARGIN = 0.1
 """Time [s] for which a course at a velocity continues after it has lapsed."""
 _TAKEOFF_TOLERANCE = 0.01  # m below the height of a takeoff, at which it is complete
+_GENTLE = 0.3  # of the jerk, with which a drone flies to places that replace one another
 _ABOVE = 0.01  # m and m/s, horizontally, within which a drone is above its goal
 
 
 @dataclass(frozen=True)
 class Pose(StateSetpoint):
     """Fly to a position and heading, and stay there. A drone on the floor takes off first."""
+
+    title = "a pose"
 
     pos: ArrayLike
     """(3,) m, world frame. The drone lands if it is on the floor."""
@@ -37,12 +47,31 @@ class Pose(StateSetpoint):
         if not isnan(self.yaw):
             object.__setattr__(self, "yaw", limits.number("yaw", self.yaw, limits.ANGLE))
 
+    def is_same(self, other: Pose) -> bool:
+        """Return whether another pose is the same place and heading."""
+        same_yaw = self.yaw == other.yaw or (isnan(self.yaw) and isnan(other.yaw))
+        return same_yaw and bool(np.array_equal(self.pos, other.pos))
+
+    def lapsed(self, rules: Rules) -> Setpoint:
+        """Stop at the last pose of a stream, which the drone has followed so far."""
+        del rules
+        return self
+
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """Plan a climb, a horizontal flight clear of the floor, and a descent."""
+        """Plan a climb, a horizontal flight clear of the floor, and a descent.
+
+        High enough, a drone follows a stream of poses with the velocity of their goal.
+        """
         reference, envelope = start.reference, rules.envelope
         x, y, z = np.asarray(self.pos).tolist()
         yaw = float(reference.pos[3]) if isnan(self.yaw) else self.yaw
         clear = rules.rest_height + CLEARANCE
+        if not start.state.stands and min(z, float(reference.pos[2])) >= clear:
+            following = follow(reference, start.stream, envelope)
+            if following is not None:
+                return Plan(following, timeout=patience(start.stream))
+        if start.restless:
+            envelope = replace(envelope, jerk=_GENTLE * envelope.jerk)
         lands = z < rules.rest_height + TOUCHDOWN
         # A drone that is already above its goal continues to descend when the pose is repeated.
         above = not start.state.stands and _is_above(reference, x, y)
@@ -64,6 +93,8 @@ class Pose(StateSetpoint):
 @dataclass(frozen=True)
 class Goal(StateSetpoint):
     """Fly to a place at the present height, or from the floor at `Rules.takeoff_height`."""
+
+    title = "a goal pose"
 
     place: ArrayLike
     """(2,) x and y, world frame, m."""
@@ -90,6 +121,8 @@ class Velocity(StateSetpoint):
 
     A drone on the floor takes off to `Rules.takeoff_height`; one that descends to the floor lands.
     """
+
+    title = "a velocity"
 
     vel: ArrayLike
     """(3,) m/s in the heading frame: x ahead, y left, z up. It turns with the heading."""

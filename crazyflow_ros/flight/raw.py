@@ -35,6 +35,8 @@ class Raw(Setpoint):
     controllers send it once. The setpoints of the module `streamed` lapse.
     """
 
+    title = "a command of the control mode"
+
     values: ArrayLike
     """Numbers, as in `Control`."""
 

@@ -26,6 +26,8 @@ _GROUPS = 255
 class Setpoint(ABC):
     """A command that a drone can follow."""
 
+    title: ClassVar[str] = "a setpoint"
+    """What messages call it, with its article."""
     group_mask: int = 0
     """Bit mask of the groups that it addresses; 0 is all."""
     when_lapsed: ClassVar[str] = ""
@@ -54,13 +56,14 @@ class StateSetpoint(Setpoint):
     def check(self, control: Control) -> None:
         """Raise ValueError unless the drones have state control."""
         if control is not Control.state:
-            kind = type(self).__name__.lower()
-            raise ValueError(f"a {kind} setpoint needs control=state, the drones have {control}")
+            raise ValueError(f"{self.title} needs control=state, the drones have {control}")
 
 
 @dataclass(frozen=True)
 class Brake(StateSetpoint):
     """Come to rest, and stay there."""
+
+    title = "an order to brake"
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan to brake as fast as the envelope allows."""

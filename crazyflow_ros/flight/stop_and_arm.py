@@ -1,4 +1,4 @@
-"""Setpoints that stop, arm or group drones, or end a stream."""
+"""Setpoints that stop, arm, recover or group drones, or end a stream."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_
 @dataclass(frozen=True)
 class Stop(Setpoint):
     """Stop the rotors at once, wherever the drone is; it can take off again."""
+
+    title = "a stop of the rotors"
 
     group_mask: int = 0
 
@@ -26,6 +28,8 @@ class Stop(Setpoint):
 class Arm(Setpoint):
     """Allow a drone to take off, or forbid it: disarming stops the rotors."""
 
+    title = "an arming request"
+
     armed: bool
     group_mask: int = 0
 
@@ -37,6 +41,8 @@ class Arm(Setpoint):
 @dataclass(frozen=True)
 class SetGroups(Setpoint):
     """Set the groups of the drone, one bit each, without changing its motion."""
+
+    title = "a change of groups"
 
     groups: int
 
@@ -55,6 +61,8 @@ class NotifySetpointsStop(StateSetpoint):
     So does a drone that follows an unprocessed command. High-level commands are accepted again.
     """
 
+    title = "the end of a stream of setpoints"
+
     group_mask: int = 0
 
     def __post_init__(self) -> None:
@@ -69,10 +77,41 @@ class NotifySetpointsStop(StateSetpoint):
 class Emergency(Setpoint):
     """Stop the rotors at once, and ignore all other setpoints until the drone is reset."""
 
+    title = "an emergency stop"
+
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan no motion."""
-        parts = (_rotors_stop(start, rules), "is locked until it is reset")
+        parts = (_rotors_stop(start, rules), f"is locked until you {rules.advice.locked}")
         return no_motion(start, FlightState.locked, " and ".join(filter(None, parts)))
+
+
+@dataclass(frozen=True)
+class Recover(Setpoint):
+    """Let a crashed drone take off again. One that did not crash has nothing to recover from."""
+
+    title = "a recovery from a crash"
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan no motion; commanders call this only for crashed drones.
+
+        Raises:
+            ValueError: The drone does not stand upright.
+        """
+        del rules
+        if not start.upright:
+            raise ValueError("it does not stand upright, and cannot recover")
+        return no_motion(start, FlightState.landed)
+
+
+@dataclass(frozen=True)
+class SwitchOff(Setpoint):
+    """Take the power from a drone: its rotors stop, and it ignores all setpoints until a reset."""
+
+    title = "an order to switch off"
+
+    def plan(self, start: Start, rules: Rules) -> Plan:
+        """Plan no motion."""
+        return no_motion(start, FlightState.locked, _rotors_stop(start, rules))
 
 
 def _rotors_stop(start: Start, rules: Rules) -> str:

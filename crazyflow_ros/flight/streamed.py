@@ -52,6 +52,8 @@ class Hover(StateSetpoint, Streamed):
     A drone on the floor takes off to the height; at a height on the floor, the drone lands.
     """
 
+    title = "a hover setpoint"
+
     vel: ArrayLike
     """(2,) m/s in the heading frame: x ahead, y left. It turns with the heading."""
     yaw_rate: float
@@ -100,6 +102,8 @@ class AltitudeHold(StateSetpoint, Streamed):
     The drone flies at the speed at which drag balances the tilt, within its envelope.
     """
 
+    title = "an altitude-hold setpoint"
+
     roll: float
     """rad, positive to the right."""
     pitch: float
@@ -141,10 +145,14 @@ class AltitudeHold(StateSetpoint, Streamed):
 class HoverOn(Brake, Streamed):
     """Come to rest, and wait there for the next setpoint; follows setpoints that hold a height."""
 
+    title = "an order to hover"
+
 
 @dataclass(frozen=True)
 class Position(StateSetpoint, Streamed):
     """Fly to a position and heading as for `Pose`; level out if it is not repeated in time."""
+
+    title = "a position setpoint"
 
     pos: ArrayLike
     """(3,) m, world frame. The drone lands if it is on the floor."""
@@ -154,6 +162,10 @@ class Position(StateSetpoint, Streamed):
     def __post_init__(self) -> None:
         object.__setattr__(self, "pos", limits.vector("position", self.pos, (3,), limits.POSITION))
         limits.number("yaw", self.yaw, limits.ANGLE)
+
+    def is_same(self, other: Position) -> bool:
+        """Return whether another setpoint is the same place and heading."""
+        return self.yaw == other.yaw and bool(np.array_equal(self.pos, other.pos))
 
     def plan(self, start: Start, rules: Rules) -> Plan:
         """Plan as for `Pose`; a drone that stands at the floor stays there."""
@@ -173,6 +185,8 @@ class VelocityWorld(StateSetpoint, Streamed):
 
     A drone on the floor lifts off if the velocity points up; one that descends to the floor lands.
     """
+
+    title = "a velocity setpoint"
 
     vel: ArrayLike
     """(3,) m/s, world frame."""
@@ -209,6 +223,8 @@ class VelocityWorld(StateSetpoint, Streamed):
 @dataclass(frozen=True)
 class FullState(StateSetpoint, Streamed):
     """A state for the position controller, passed on unchanged: the drone may flip."""
+
+    title = "a full-state setpoint"
 
     pos: ArrayLike
     """(3,) m, world frame, as are the two below."""
@@ -253,6 +269,8 @@ class FullState(StateSetpoint, Streamed):
 class AttitudeSetpoint(Streamed):
     """A setpoint of the attitude controller."""
 
+    title = "an attitude setpoint"
+
     def check(self, control: Control) -> None:
         """Raise ValueError unless the drones have attitude or state control.
 
@@ -260,7 +278,7 @@ class AttitudeSetpoint(Streamed):
         """
         if control not in (Control.state, Control.attitude):
             expected = "control=state or control=attitude"
-            raise ValueError(f"an attitude setpoint needs {expected}, the drones have {control}")
+            raise ValueError(f"{self.title} needs {expected}, the drones have {control}")
 
 
 @dataclass(frozen=True)
@@ -320,6 +338,8 @@ class AttitudeThrust(AttitudeSetpoint):
 @dataclass(frozen=True)
 class LevelOut(AttitudeSetpoint):
     """Stay level and stop turning for a while; follows the setpoints above when they lapse."""
+
+    title = "an order to level out"
 
     thrust: float
     """Collective, N."""

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import AXES, Reference
 from crazyflow_ros.flight.plan import FlightState, Start
+from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.scene.frames import yaw
 
 RATE = 10
 """Checks per simulated second."""
-EMPTY = 3.0
-"""Voltage under load [V] below which a Crazyflie's battery is empty and its firmware shuts down."""
 
-_ON_ITS_SIDE = 0.5  # cosine of the tilt: 60 degrees
-_TOUCHES = 0.05  # minimum force of a contact, as a share of the weight
 _IN_THE_AIR = 0.05  # m above the resting height
-_SLOW = 0.05  # m/s
-_TOUCHED = "touched"  # condition: it touched something since the last check
-_STUCK_NS = 1_000_000_000  # for which a drone that should fly may stay on the floor
+_TOUCHED = "touched "  # prefix of a condition: it touched this since the last check
+_HIT = "hit"
+_HELD = "held"  # condition: it has stood on the floor for a while although it should fly
+_CAUSES_NS = 3_000_000_000  # from a hit to a crash that it explains: a fall from a great height
+_STUCK = 2.0  # s for which a drone that should fly may stay on the floor
+
+
+class Ability(NamedTuple):
+    """What drones can do, with their rotors and their controllers."""
+
+    authority: np.ndarray
+    """(M,) share of their spare thrust that they have now."""
+    fastest: float = inf
+    """Speed that the controller can follow [m/s]."""
+    lag: float = 0.0
+    """Time by which they follow a moving setpoint late [s]."""
+
+
+Neighbour = Callable[[int], str]
+"""Takes the row of a drone that touches something, and returns the name of what it touches."""
+
+
+def _unknown(_: int) -> str:
+    return "something"
 
 
 @dataclass(frozen=True)
@@ -33,7 +53,7 @@ class FlightEvent:
     """Simulation time."""
     drone: str
     kind: str
-    """crashed, hit, off course, battery empty or no setpoint."""
+    """crashed, upside down, hit, off course, battery empty, no setpoint or refused."""
     text: str
     """The event in words, and what to do."""
 
@@ -56,13 +76,20 @@ class Observation:
     """(M, 3) voltage, current and charge drawn; None without batteries."""
     believed: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     """Estimated position, attitude and velocity; None if the drones know the true ones."""
+    ability: Ability | None = None
+    """What they can do now; None for all."""
 
     def start(self, i: int) -> Start:
         """Return the motion from which a drone plans: the estimate, if there is one."""
         at, quat, velocity = self.believed or (self.pos, self.quat, self.vel)
         pos, vel = np.zeros(AXES), np.zeros(AXES)
         pos[:3], vel[:3], pos[3] = at[i], velocity[i], float(yaw(quat[i]))
-        return Start(self.time_ns, Reference(pos, vel, np.zeros(AXES)))
+        upright = bool(uprightness(self.quat[i]) >= TUMBLED)
+        motion = Reference(pos, vel, np.zeros(AXES))
+        start = Start(self.time_ns, motion, upright=upright)
+        if (able := self.ability) is None:
+            return start
+        return replace(start, authority=float(able.authority[i]), fastest=able.fastest)
 
 
 class Supervisor:
@@ -73,11 +100,10 @@ class Supervisor:
 
     Args:
         weight: Weight of a drone [N].
-        reset: Name of the service that resets a drone, with a placeholder for the drone's name.
     """
 
-    def __init__(self, weight: float, reset: str = "{}/reset") -> None:
-        self._weight, self._reset = weight, reset
+    def __init__(self, weight: float) -> None:
+        self._weight = weight
 
     def note_contacts(
         self,
@@ -85,6 +111,7 @@ class Supervisor:
         names: Sequence[str],
         pos: np.ndarray,
         commanders: dict[str, Commander],
+        neighbour: Neighbour = _unknown,
     ) -> None:
         """Record drones that touch something in the air.
 
@@ -95,62 +122,103 @@ class Supervisor:
             names: Names of the drones.
             pos: (M, 3) their positions after these ticks [m].
             commanders: Commanders by name.
+            neighbour: Names what a drone touches; called for those that touched nothing before.
         """
-        for i in np.flatnonzero(impact > _TOUCHES * self._weight).tolist():
+        for i in np.flatnonzero(impact > TOUCHES * self._weight).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
                 continue
-            if pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR:
-                commander.reported.add(_TOUCHED)
+            in_the_air = pos[i, 2] - commander.rules.rest_height > _IN_THE_AIR
+            if in_the_air and not _touched(commander):
+                is_told = _HIT in commander.reported
+                commander.reported.add(_TOUCHED + ("" if is_told else neighbour(i)))
 
-    def check(self, observed: Observation, commanders: dict[str, Commander]) -> list[FlightEvent]:
-        """Return the new events. Stop the rotors of crashed drones."""
-        events = []
-        upright = 1 - 2 * (observed.quat[:, 0] ** 2 + observed.quat[:, 1] ** 2)
+    def check(
+        self,
+        observed: Observation,
+        commanders: dict[str, Commander],
+        neighbour: Neighbour = _unknown,
+    ) -> list[FlightEvent]:
+        """Return the new events. Stop the rotors of crashed drones.
+
+        Args:
+            observed: All drones.
+            commanders: Commanders by name.
+            neighbour: See `note_contacts`.
+        """
+        events, lag = [], 0.0 if observed.ability is None else observed.ability.lag
+        upright = uprightness(observed.quat)
         touching = self._touching(observed.contact)
         for i, name in enumerate(observed.names):
             commander = commanders.get(name)
             if commander is None or commander.order is None:
                 continue
-            rights_itself = commander.rules.recovers or not commander.order.plan.bounded
             height = observed.pos[i, 2] - commander.rules.rest_height
-            why = ""
-            if upright[i] < 0 and (touching[i] or not rights_itself):
-                why = "upside down"
-            elif upright[i] < _ON_ITS_SIDE and touching[i] and height < _IN_THE_AIR:
-                why = "it fell on its side"
             stands = bool(touching[i]) and height < _IN_THE_AIR
-            stands &= bool(np.abs(observed.vel[i]).max() < _SLOW)
-            if not why and _is_stuck(commander, observed.time_ns, stands):
-                why = "it cannot lift off"
-            if why:
+            stands &= bool(np.abs(observed.vel[i]).max() < SLOW)
+            stuck = _stuck_for(commander, observed.time_ns, stands)
+            if _is_new(commander, _HELD, stuck >= _STUCK / 2):
+                # With the heading and the place that the floor has kept, it may lift off.
+                commander.restart(observed.start(i))
+            if why := _why_crashed(float(upright[i]), bool(touching[i]), height, stuck):
                 where = _place(observed.pos[i])
+                why += _after_a_hit(commander, observed.time_ns)
                 commander.stop(FlightState.crashed, why)
-                reset = self._reset.format(name)
-                text = f"crashed at {where}: {why}; rotors stopped, call {reset}"
+                call = commander.rules.advice.call.format(name)
+                text = f"crashed at {where}: {why}; rotors stopped, {call}"
                 events.append(FlightEvent(observed.time_ns, name, "crashed", text))
                 continue
-            if not stands and commander.restart_if_lost(observed.start(i)):
+            turned = commander.order.plan.bounded and bool(upright[i] < 0)
+            if _is_new(commander, "upside down", turned):
+                text = f"upside down at {_place(observed.pos[i])}, and falls until it is upright"
+                events.append(FlightEvent(observed.time_ns, name, "upside down", text))
+            if not stands and commander.restart_if_lost(observed.start(i), lag):
                 text = f"off course at {_place(observed.pos[i])}: the course restarts from there"
                 events.append(FlightEvent(observed.time_ns, name, "off course", text))
-            hits = bool(touching[i] and height > _IN_THE_AIR) or _TOUCHED in commander.reported
-            commander.reported.discard(_TOUCHED)
-            if _is_new(commander, "hit", hits):
-                text = f"hit something at {_place(observed.pos[i])}, and flies on"
+            touched = _touched(commander)
+            hits = bool(touching[i] and height > _IN_THE_AIR) or bool(touched)
+            commander.reported.discard(touched)
+            if _is_new(commander, _HIT, hits):
+                what = touched.removeprefix(_TOUCHED) or neighbour(i)
+                commander.hit = (observed.time_ns, what)
+                text = f"hit {what} at {_place(observed.pos[i])}, and flies on"
                 events.append(FlightEvent(observed.time_ns, name, "hit", text))
             if observed.battery is not None:
                 volts = float(observed.battery[i, 0])
-                if _is_new(commander, "battery empty", volts < EMPTY):
+                if _is_new(commander, "battery empty", volts < commander.rules.empty_voltage):
+                    then = commander.rules.advice.empty
                     text = (
-                        f"battery empty ({volts:.2f} V): land before the drone falls, then reset it"
+                        f"battery empty ({volts:.2f} V): land before the drone falls, then {then}"
                     )
                     events.append(FlightEvent(observed.time_ns, name, "battery empty", text))
         return events
 
     def _touching(self, contact: np.ndarray) -> np.ndarray:
         """Return (M,) which drones touch something."""
-        touching: np.ndarray = np.abs(contact[:, :3]).max(axis=1) > _TOUCHES * self._weight
+        touching: np.ndarray = np.abs(contact[:, :3]).max(axis=1) > TOUCHES * self._weight
         return touching
+
+
+def _why_crashed(upright: float, touches: bool, height: float, stuck: float) -> str:
+    """Return why a drone has crashed, or an empty string."""
+    if upright < 0 and touches:  # in the air, most controllers right themselves
+        return "upside down"
+    if upright < TUMBLED and touches and height < _IN_THE_AIR:
+        return "it fell on its side"
+    return "it cannot lift off" if stuck >= _STUCK else ""
+
+
+def _touched(commander: Commander) -> str:
+    """Return the condition that the drone touched something; empty if it does not hold."""
+    return next((kind for kind in commander.reported if kind.startswith(_TOUCHED)), "")
+
+
+def _after_a_hit(commander: Commander, time_ns: int) -> str:
+    """Return what a drone hit that crashes, in words; empty if it hit nothing."""
+    touched = _touched(commander).removeprefix(_TOUCHED)
+    if not touched and commander.hit is not None and time_ns - commander.hit[0] <= _CAUSES_NS:
+        touched = commander.hit[1]
+    return f", after it hit {touched}" if touched else ""
 
 
 def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
@@ -162,17 +230,18 @@ def _is_new(commander: Commander, kind: str, is_so: bool) -> bool:
     return False
 
 
-def _is_stuck(commander: Commander, time_ns: int, stands: bool) -> bool:
-    """Return whether the drone has stood on the floor for a second although it should fly."""
+def _stuck_for(commander: Commander, time_ns: int, stands: bool) -> float:
+    """Return the time for which the drone has stood on the floor although it should fly [s]."""
     assert commander.order is not None
     reference = commander.order.reference(time_ns)
-    lowest = commander.rules.rest_height + 2 * _IN_THE_AIR
-    if not stands or reference is None or reference.pos[2] <= lowest:
+    if not stands or reference is None:
         commander.stuck_ns = None
-        return False
+        return 0.0
     if commander.stuck_ns is None:
+        if reference.pos[2] <= commander.rules.rest_height + 2 * _IN_THE_AIR:
+            return 0.0
         commander.stuck_ns = time_ns
-    return time_ns - commander.stuck_ns >= _STUCK_NS
+    return (time_ns - commander.stuck_ns) * 1e-9
 
 
 def _place(pos: np.ndarray) -> str:

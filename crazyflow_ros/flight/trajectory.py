@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
-from crazyflow_ros.flight.course import Course
-from crazyflow_ros.flight.governor import shortest_turn
+from crazyflow_ros.flight.course import Course, quintic
+from crazyflow_ros.flight.governor import onto, shortest_turn
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
+from crazyflow_ros.flight.planner import lengthened
 from crazyflow_ros.flight.setpoint import StateSetpoint
 
 _MIN_INTERVAL_NS = 100_000  # ns between two points of a trajectory
@@ -22,6 +24,8 @@ class Trajectory(StateSetpoint):
 
     Between two points, position and yaw are polynomials of degree 5.
     """
+
+    title = "a trajectory"
 
     times_ns: ArrayLike
     """(K,) ns since the trajectory's start, increasing. Before the first one, the drone flies
@@ -59,56 +63,45 @@ class Trajectory(StateSetpoint):
         )
         object.__setattr__(self, "times_ns", times)
         object.__setattr__(self, "_points", points)  # (K, derivative 0..2, x y z yaw)
-        pieces = _quintic(points[:-1], points[1:], np.diff(times) * 1e-9)
+        pieces = quintic(points[:-1], points[1:], np.diff(times) * 1e-9)
         object.__setattr__(self, "_pieces", pieces)  # (K - 1, power 0..5, x y z yaw)
 
     def plan(self, start: Start, rules: Rules) -> Plan:
-        """Plan the pieces between the points, and one from the present reference to the first."""
-        del rules
+        """Plan the pieces between the points, and one from the present reference to the first.
+
+        If the drone cannot reach the first point in time, the trajectory begins later. One that has
+        begun already, or begins elsewhere at once, is joined by a motion within the envelope.
+        """
         times = np.asarray(self.times_ns)
         begin_ns = start.time_ns if self.start_ns is None else self.start_ns
         joins = 0 if self.start_ns is None else min(0, start.time_ns - self.start_ns)
         points, pieces = self._points, self._pieces
-        at = start.reference.pos
-        before = np.zeros((3, 4))
-        before[0] = at
-        before[0, 3] = points[0, 0, 3] + shortest_turn(0.0, float(at[3] - points[0, 0, 3]))
+        before = np.array(start.reference)
+        before[0, 3] = shortest_turn(float(points[0, 0, 3]), float(before[0, 3]))
         way = (int(times[0]) - joins) * 1e-9
-        durations = np.diff(times) * 1e-9
+        durations, note = np.diff(times) * 1e-9, ""
         if way > 0:
-            join = _quintic(before, points[0], way)
-            pieces = np.concatenate((join[None], pieces))
-            durations = np.concatenate(([way], durations))
+            join = lengthened(partial(_piece, before, points[0]), way, rules.utmost)
+            pieces = np.concatenate((join.coefficients[:, 0, :6].T[None], pieces))
+            durations = np.concatenate(([join.end], durations))
+            if join.end > way:
+                note = f"begins the trajectory {join.end - way:.2f} s late: its start is far away"
         last = points[-1, 0].tolist()
         axes = [
             [(d, piece) for d, piece in zip(durations.tolist(), pieces[:, :, i].tolist())]
             for i in range(4)
         ]
-        course = Course.of_pieces(axes, last)
+        begin_ns += joins
+        now = (start.time_ns - begin_ns) * 1e-9
         return Plan(
-            course,
+            onto(start.reference, Course.of_pieces(axes, last), rules.envelope, now),
             during=FlightState.taking_off if start.state.stands else FlightState.flying,
-            begin_ns=begin_ns + joins,
+            begin_ns=begin_ns,
             bounded=False,
+            note=note,
         )
 
 
-def _quintic(before: np.ndarray, after: np.ndarray, duration: ArrayLike) -> np.ndarray:
-    """Return polynomials of degree 5 between two points.
-
-    Args:
-        before: (..., 3, k) value, first and second derivative at time 0.
-        after: (..., 3, k) value, first and second derivative at time `duration`.
-        duration: (...) s.
-
-    Returns:
-        (..., 6, k) coefficients in ascending powers of time.
-    """
-    scale = np.power.outer(np.asarray(duration, float), np.arange(6))[..., None]
-    p0, v0, a0 = np.moveaxis(before * scale[..., :3, :], -2, 0)
-    p1, v1, a1 = np.moveaxis(after * scale[..., :3, :], -2, 0)
-    jump = p1 - p0
-    c3 = 10 * jump - 6 * v0 - 4 * v1 - (3 * a0 - a1) / 2
-    c4 = -15 * jump + 8 * v0 + 7 * v1 + (3 * a0 - 2 * a1) / 2
-    c5 = 6 * jump - 3 * (v0 + v1) - (a0 - a1) / 2
-    return np.stack([p0, v0, a0 / 2, c3, c4, c5], axis=-2) / scale
+def _piece(before: np.ndarray, after: np.ndarray, duration: float) -> np.ndarray:
+    """Return the (4, 8) coefficients of a piece between two points."""
+    return np.pad(quintic(before, after, duration).T, ((0, 0), (0, 2)))

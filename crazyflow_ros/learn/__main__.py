@@ -86,7 +86,11 @@ def _task(arguments: argparse.Namespace, name: str, drone: AnyDrone, **fields: A
 
 
 def _train(arguments: argparse.Namespace) -> None:
+    name = arguments.command
+    _say(f"{name}, {arguments.algorithm}: importing JAX")
     # After the arguments have been checked, so that the help is quick.
+    import jax
+
     from crazyflow_ros.drones import DEFAULT_DRONE
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
     from crazyflow_ros.learn.curve import draw
@@ -95,8 +99,7 @@ def _train(arguments: argparse.Namespace) -> None:
     from crazyflow_ros.learn.training import Learner, Progress, train
     from crazyflow_ros.policy.files import save
 
-    name, drone = arguments.command, arguments.drone or DEFAULT_DRONE
-    ready = READY[name]
+    drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
     task = _task(arguments, name, drone, **ready.training)
     given = _given(arguments, "seed", "updates", "horizon", "learning_rate")
     is_bptt = arguments.algorithm == "bptt"
@@ -113,18 +116,63 @@ def _train(arguments: argparse.Namespace) -> None:
         if not path.absolute().parent.is_dir():
             raise ValueError(f"there is no folder {path.absolute().parent} for {path.name}")
 
+    device, drones = jax.devices()[0].device_kind, learner.worlds.n
+    _say(
+        f"{checked.updates} updates of {checked.horizon} actions of {drones} drones, on {device}; "
+        "compiling, which takes from some seconds to a minute"
+    )
+    pace = _Pace(checked.updates)
+
+    def note_compiled(seconds: float) -> None:
+        pace.begin()
+        _say(f"compiled in {seconds:.1f} s")
+
     def report(progress: Progress) -> None:
-        print(
-            f"{time.perf_counter() - _STARTED:6.1f} s  {progress.samples / 1e6:6.2f} M samples  "
-            f"cost {progress.cost:.4f}",
-            flush=True,
+        _say(
+            f"{progress.samples / 1e6:6.2f} M samples  cost {progress.cost:.4f}  "
+            f"{progress.updates} of {checked.updates} updates{pace.left(progress.updates)}"
         )
 
-    policy, progress = train(learner, report, arguments.checkpoint, arguments.resume)
+    policy, progress = train(learner, report, arguments.checkpoint, arguments.resume, note_compiled)
+    took = _passed()
     save(policy, out)
-    print(f"{time.perf_counter() - _STARTED:6.1f} s  wrote {out}")
+    _say(f"wrote {out}")
     if arguments.curve:
-        draw(progress, f"{name}, {arguments.algorithm}", arguments.curve)
+        draw(progress, f"{name}, {arguments.algorithm}: {took:.1f} s", arguments.curve)
+        _say(f"wrote {arguments.curve}")
+
+
+class _Pace:
+    """How long the rest of a training takes.
+
+    Args:
+        updates: Number of all updates.
+    """
+
+    def __init__(self, updates: int) -> None:
+        self._updates, self._begin, self._before = updates, 0.0, 0
+
+    def begin(self) -> None:
+        """Note that the updates begin."""
+        self._begin = time.perf_counter()
+
+    def left(self, done: int) -> str:
+        """Return the time that is left after a number of updates, in words."""
+        from crazyflow_ros.learn.training import CHUNK
+
+        self._before = self._before or done - CHUNK  # a training that is resumed
+        each = (time.perf_counter() - self._begin) / (done - self._before)
+        left = each * (self._updates - done)
+        return f", {left:.0f} s left" if done < self._updates else ""
+
+
+def _say(text: str) -> None:
+    print(f"{_passed():6.1f} s  {text}", flush=True)
+
+
+def _passed() -> float:
+    """Return the time since the command was started [s]."""
+    return time.perf_counter() - _STARTED
 
 
 def _evaluate(arguments: argparse.Namespace) -> None:

@@ -118,6 +118,7 @@ def train(
     report: Callable[[Progress], None] = lambda _: None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    compiled: Callable[[float], None] = lambda _: None,
 ) -> Training:
     """Train a policy.
 
@@ -126,6 +127,7 @@ def train(
         report: Called after each chunk of updates.
         checkpoint: File that is written after each chunk.
         resume: Continue from that file: the result is the same, to the bit, as without a pause.
+        compiled: Called before the first update with the seconds that compiling took.
 
     Raises:
         ValueError: The checkpoint is damaged, or of other settings.
@@ -139,9 +141,14 @@ def train(
             raise ValueError("resuming needs a checkpoint")
         now, progress = _read(checkpoint, learner, now)
         started -= progress[-1].seconds
-    chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
-    for i in range(len(progress), settings.updates // CHUNK):
-        now, costs = chunk(now, learner.inputs(settings.rng(i + 1)))
+    first, n_chunks = len(progress), settings.updates // CHUNK
+    if first < n_chunks:
+        compiling = time.perf_counter()
+        chunk = jax.jit(lambda now, inputs: jax.lax.scan(learner.update, now, inputs))
+        update = chunk.lower(now, learner.inputs(settings.rng(first + 1))).compile()
+        compiled(time.perf_counter() - compiling)
+    for i in range(first, n_chunks):
+        now, costs = update(now, learner.inputs(settings.rng(i + 1)))
         done, costs = (i + 1) * CHUNK, np.asarray(costs)
         usable = costs[np.isfinite(costs)]
         if not usable.size:

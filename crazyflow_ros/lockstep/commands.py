@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros import limits
 from crazyflow_ros.runtime import Level, OnLoss
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 LIMITS = {
     Level.rotor_velocity: (limits.ROTOR_VELOCITY,) * 4,
@@ -23,7 +22,6 @@ LIMITS = {
 _MOST = np.zeros((max(Level) + 1, 4))  # the same, by level
 for _level, _limits in LIMITS.items():
     _MOST[_level] = [limit.most for limit in _limits]
-_LOG_PERIOD = 1.0  # s of wall time between two log entries about the same drone
 _THEN = {
     OnLoss.hold: "it is held where it is",
     OnLoss.keep: "the last valid command stays in force",
@@ -82,13 +80,12 @@ class Commands:
     """
 
     def __init__(self, drones: Sequence[str], on_loss: OnLoss, logger: Logger) -> None:
-        self._drones, self._on_loss, self._logger = tuple(drones), on_loss, logger
+        self._drones, self._on_loss = tuple(drones), on_loss
+        self._logger = Sometimes.of(logger)
         n = len(self._drones)
         self.level, self.values = np.full(n, float(Level.held)), np.zeros((n, 4))
         self.most = np.zeros((n, 4))
         self.refused = 0
-        self._why = np.full(n, "", object)  # why the last command was refused, if that was logged
-        self._said = np.full(n, -np.inf)  # time of that log entry
 
     def forget(self, which: np.ndarray | slice = slice(None)) -> None:
         """Hold all drones, or those of some indices, until their next command."""
@@ -96,11 +93,11 @@ class Commands:
 
     def take(self, which: np.ndarray | int, level: np.ndarray | Level, values: np.ndarray) -> None:
         """Put commands into force for some drones, given by a mask or an index."""
-        self.level[which], self.values[which], self._why[which] = level, values, ""
+        self.level[which], self.values[which] = level, values
         self.most[which] = _MOST[np.asarray(level, int)]
 
     def refuse(self, drone: int, what: str, why: str, *, lost: bool = False) -> None:
-        """Refuse a command; log it at most once a second, and only if the reason is new.
+        """Refuse a command, and log it.
 
         Args:
             drone: Index of the drone.
@@ -109,11 +106,8 @@ class Commands:
             lost: Whether the drone now has no commands, because its only source sent this one.
         """
         self.refused += 1
-        now = time.monotonic()
-        if self._why[drone] != why and now >= self._said[drone] + _LOG_PERIOD:
-            self._why[drone], self._said[drone] = why, now
-            then = _THEN[self._on_loss if lost else OnLoss.keep]
-            self._logger.warning(f"{self._drones[drone]}: {what} is refused: {why}; {then}")
+        then = _THEN[self._on_loss if lost else OnLoss.keep]
+        self._logger.warning(f"{self._drones[drone]}: {what} is refused: {why}; {then}")
         if lost:
             self.lose(drone)
 

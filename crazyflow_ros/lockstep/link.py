@@ -15,11 +15,10 @@ from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAI
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
-from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.scene import Mirror
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 _TRIES = 100  # attempts to copy the commands while none of them changes
-_LOG_PERIOD = 1.0  # s of wall time between two log entries about a drone's active controller
 _LOOK = 0.1  # s of wall time between checks whether controllers are still running
 
 
@@ -70,7 +69,8 @@ class SharedMemoryLink:
         )
         self._period_s, self._timeout = 1 / rate, timeout
         self._drones, self._lock_step = tuple(drones), lock_step
-        self._commands, self._logger = Commands(drones, OnLoss(on_loss), logger), logger
+        self._logger = Sometimes.of(logger)
+        self._commands = Commands(drones, OnLoss(on_loss), self._logger)
         n = len(self._drones)
         self._memory = memory = SharedMemory(name, drones)
         header = memory.view["header"]
@@ -96,7 +96,6 @@ class SharedMemoryLink:
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
         self._counts = np.zeros(n, np.uint64)  # of the latest command seen
-        self._announced = np.full(n, -np.inf)  # time of the log entry about an active controller
         self._epoch = 0
         # Content of the slots if only numbers have changed: the active sessions; and tick,
         # epoch and level of the commands, where the tick is filled in.
@@ -201,6 +200,7 @@ class SharedMemoryLink:
             self._closed = True
             self._memory.close()
             self._states.wake()
+            self._logger.close()
 
     def _slots(self) -> np.ndarray:
         """Copy all slots, as words of 64 bits, such that each latest command is complete.
@@ -245,8 +245,7 @@ class SharedMemoryLink:
             for i in np.flatnonzero(changed).tolist():
                 if self._attached[i]:
                     self._commands.lose(i)
-                if attached[i] and now >= self._announced[i] + _LOG_PERIOD:
-                    self._announced[i] = now
+                if attached[i]:
                     self._logger.info(f"{self._drones[i]}: its controller is active")
             self._attached, self._sessions, self._usual = attached, sessions.copy(), None
             self._awaited[:] = attached & self._lock_step

@@ -6,25 +6,22 @@ and waits. When all its threads wait, it asks to let time run until the earliest
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shlex
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from math import gcd, inf
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.lockstep.child import Child
 from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     FOREVER,
     VARIABLE,
@@ -37,7 +34,7 @@ from crazyflow_ros.lockstep.in_script.simulated_time.channel import (
     answer,
 )
 from crazyflow_ros.runtime import PhysicsThread
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger
 
 FOLDER = Path(__file__).parent / "in_script"
 """What a script in simulated time has on its path."""
@@ -48,7 +45,6 @@ _SHORTEST, _LOOK = 50e-6, 0.05  # s of wall time between two looks at what takes
 _STRETCH_NS = 1_000_000_000  # after which the script may look around, at most
 _TEXT_RATE = 10  # Hz at which texts of drones reach the script, at least
 _CHECK = 1.0  # s of wall time between two checks whether the simulation has failed
-_ASK, _NO_RANDOM_ADDRESSES = 0xFFFFFFFF, 0x0040000  # arguments of personality(2)
 _ADVICE = "simulated time: only programs in Python are, which must not be started with -I, -E or -S"
 
 
@@ -250,8 +246,7 @@ class Script:
             VARIABLE: json.dumps(settings._asdict()),
         }
         try:
-            with _fixed_addresses():
-                self._process = subprocess.Popen(command, env=variables)
+            self._child = Child(command, variables)
         except OSError:
             self._close()
             raise
@@ -260,43 +255,36 @@ class Script:
         """Let it run to its end.
 
         Returns:
-            Its exit code, as a shell gives it: 128 and the number of the signal that ended it.
+            Its exit code, see `Child.wait`; 1 if the simulation failed.
         """
         try:
             stream = self._connect()
             if stream is not None:
                 lock_step.serve(stream)
-            code = self._process.wait()
+            code = self._child.wait() or 0
             if stream is None:
                 self._logger.warning(f"{self._name} has ended, and was never in {_ADVICE}")
         except (RuntimeError, ValueError) as error:
             self._logger.error(f"lock-step: {error}")
-            self._process.terminate()
-            self._process.wait()
+            self._child.stop()
             code = 1
         finally:
+            self._child.close()
             self._close()
-        return code if code >= 0 else 128 - code
+        return code
 
     def stop(self) -> None:
         """End it; `run` then returns. From any thread."""
-        self._process.terminate()
+        self.send(signal.SIGTERM)
 
-    @contextmanager
-    def signals(self) -> Iterator[None]:
-        """Pass signals to this process on to the script. Main thread only."""
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        handlers = {number: signal.signal(number, self._pass_on) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+    def send(self, number: int) -> None:
+        """Send it a signal. From any thread."""
+        self._child.send(number)
 
     def _connect(self) -> socket.socket | None:
         """Wait until the script has connected; return None if it ends before."""
         late = time.monotonic() + _START
-        while self._process.poll() is None:
+        while self._child.wait(0.0) is None:
             try:
                 stream, _ = self._listener.accept()
             except TimeoutError:
@@ -308,29 +296,6 @@ class Script:
                 return stream
         return None
 
-    def _pass_on(self, number: int, _: FrameType | None) -> None:
-        """Pass a signal on, unless a terminal has sent it to the script, too."""
-        with suppress(OSError):
-            if number == signal.SIGINT and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp():
-                return
-        self._process.send_signal(number)
-
     def _close(self) -> None:
         self._listener.close()
         self._folder.cleanup()
-
-
-@contextmanager
-def _fixed_addresses() -> Iterator[None]:
-    """Let processes that the calling thread starts have objects at the same addresses each time.
-
-    The order of a set of objects depends on them. Where the system does not allow it, that order is
-    another one each time.
-    """
-    personality = ctypes.CDLL(None).personality
-    before = personality(_ASK)
-    personality(before | _NO_RANDOM_ADDRESSES)
-    try:
-        yield
-    finally:
-        personality(before)

@@ -42,7 +42,7 @@ class Action:
                 it.
         """
         if self.control is Control.state:
-            raise ValueError("the control mode of actions has 4 numbers, state has 16")
+            raise ValueError("actions are 4 numbers, but setpoints of control mode state are 16")
         for name in ("offset", "scale"):
             values = getattr(self, name)
             if len(values) != SIZE or not all(map(isfinite, values)):

@@ -15,7 +15,7 @@ import numpy as np
 from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.drones import AnyDrone
 from crazyflow_ros.files import write_file
-from crazyflow_ros.limits import open_file, shown, shown_path
+from crazyflow_ros.limits import open_file, shown, shown_path, unknown
 from crazyflow_ros.plain_values import convert
 from crazyflow_ros.policy import foundation, onnx_file
 from crazyflow_ros.policy.checked import GRU, MOST_BYTES, Specification, dense, gru, parsed, plain
@@ -111,8 +111,7 @@ def _policy(values: Any, arrays: dict[str, np.ndarray]) -> Policy:
 def _layer(i: int, layer: _Layer, arrays: dict[str, np.ndarray]) -> Dense | Gru:
     """Return a layer, and take its arrays."""
     if layer.kind not in _ARRAYS:
-        kinds = ", ".join(_ARRAYS)
-        raise ValueError(f"unknown kind {shown(layer.kind)!r} of layer {i}, have {kinds}")
+        raise ValueError(f"layer {i}: {unknown('kind', layer.kind, _ARRAYS)}")
     own = {name: arrays.pop(f"{i}.{name}", None) for name in _ARRAYS[layer.kind]}
     if layer.kind == "gru":
         return gru(str(i), own)

@@ -17,7 +17,7 @@ import numpy as np
 from crazyflow_ros.drones import AnyDrone, model_name, resolve
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import shown
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.policy.checked import (
     MOST_LAYERS,
     ActionNumbers,
@@ -67,7 +67,7 @@ def read(file: BinaryIO, drone: AnyDrone | None) -> Policy:
         raise ValueError(f"it is not an RLtools checkpoint ({error})") from None
     first = layers[0] if layers else None
     if not isinstance(first, Dense) or first.n_in != _OBSERVATION.size:
-        raise ValueError(f"expected a dense first layer with {_OBSERVATION.size} inputs")
+        raise ValueError(f"the first layer must be dense, with {_OBSERVATION.size} inputs")
     layers[0] = first.replace(weights=first.weights.at[:, np.array(_NEGATED)].multiply(-1))
     half = float(Params.create(model).rotor_vel_limits[1]) / 2
     action = ActionNumbers("rotor_vel", (half,) * 4, (half,) * 4)
@@ -85,7 +85,7 @@ def _layer(i: int, group: Any) -> Dense | Gru:
         return dense(str(i), weights, bias.ravel(), activation)
     if kind == "gru":
         return gru(str(i), {own: _array(group, name) for own, name in _GRU.items()})
-    raise ValueError(f"unknown kind {shown(str(kind))!r} of layer {i}, have dense, gru")
+    raise ValueError(f"layer {i}: {unknown('kind', kind, ('dense', 'gru'))}")
 
 
 def _array(group: Any, name: str) -> np.ndarray:

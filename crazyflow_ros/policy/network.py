@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.struct import Struct, static_field
 
 Product = Callable[[Array, Array], Array]
@@ -220,5 +221,5 @@ def known_activation(name: str) -> str:
         ValueError: It is unknown.
     """
     if name not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {name!r}, have {', '.join(ACTIVATIONS)}")
+        raise ValueError(unknown("activation", name, ACTIVATIONS))
     return name

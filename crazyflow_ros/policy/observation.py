@@ -12,6 +12,7 @@ from jax import Array
 from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics.components import rotation_matrix, split, stack, transform, transpose
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.limits import unknown
 
 LONGEST_HISTORY = 1000
 """Largest `Observation.history`."""
@@ -139,7 +140,7 @@ class Observation:
             raise ValueError(f"an observation has at least one part, of {', '.join(PARTS)}")
         for part in self.parts:
             if part not in PARTS:
-                raise ValueError(f"unknown part {part!r}, have {', '.join(PARTS)}")
+                raise ValueError(unknown("part", part, PARTS))
         if not 1 <= self.history <= LONGEST_HISTORY:
             raise ValueError(f"history must be from 1 to {LONGEST_HISTORY}, got {self.history}")
         slowest, fastest = self.rotor_range

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from crazyflow_ros.extras import extra
-from crazyflow_ros.limits import read_text, shown
+from crazyflow_ros.limits import read_text, shown, unknown
 from crazyflow_ros.plain_values import convert
 from crazyflow_ros.policy.checked import (
     MOST_BYTES,
@@ -60,7 +60,7 @@ def read(file: BinaryIO, sidecar: Path) -> Policy:
         import onnx
     content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:  # it has grown since
-        raise ValueError(f"expected at most {MOST_BYTES} bytes")
+        raise ValueError(f"it has more than {MOST_BYTES} bytes")
     try:
         model = onnx.load_model_from_string(content)
         onnx.checker.check_model(model)
@@ -69,8 +69,8 @@ def read(file: BinaryIO, sidecar: Path) -> Policy:
     held = {entry.key: entry.value for entry in model.metadata_props}
     if KEY not in held and not sidecar.exists():
         raise ValueError(
-            "it does not say what the network observes and commands: expected metadata "
-            f"{KEY!r} or a file {sidecar.name}"
+            "it does not say what the network observes and commands: add metadata "
+            f"{KEY!r}, or a file {sidecar.name}"
         )
     values = parsed(held[KEY] if KEY in held else read_text(sidecar, MOST_BYTES))
     if not isinstance(values, dict):
@@ -88,11 +88,11 @@ class _Chain:
         from onnx.numpy_helper import to_array
 
         if len(graph.node) > _MOST_NODES:
-            raise ValueError(f"expected at most {_MOST_NODES} nodes, got {len(graph.node)}")
+            raise ValueError(f"it may have at most {_MOST_NODES} nodes, got {len(graph.node)}")
         self._constants = {tensor.name: to_array(_own(tensor)) for tensor in graph.initializer}
         inputs = [value.name for value in graph.input if value.name not in self._constants]
         if len(inputs) != 1 or len(graph.output) != 1:
-            raise ValueError("expected one input and one output of the network")
+            raise ValueError("the network must have one input and one output")
         self.layers: tuple[Dense, ...] = ()
         # What comes after the last activation, in double precision.
         self._weights, self._bias = np.eye(size), np.zeros(size)
@@ -127,15 +127,15 @@ class _Chain:
                 *_AFFINE[kind]([self._constant(kind, node.input[0])], given, len(self._bias))
             )
         elif kind != "Identity":
-            known = ", ".join([*_AFFINE, *_ACTIVATIONS, "Identity"])
-            raise ValueError(f"operator {kind} is not known here, have {known}")
+            known = (*_AFFINE, *_ACTIVATIONS, "Identity")
+            raise ValueError(unknown("operator", kind, known))
 
     def _constant(self, kind: str, name: str) -> np.ndarray:
         array = self._constants.get(name)
         if array is None or array.dtype.kind != "f" or array.ndim > 2:
             raise ValueError(f"{kind} needs a constant vector or matrix of numbers")
         if max(array.shape, default=1) > MOST_UNITS:
-            raise ValueError(f"{kind} has {array.shape}, expected at most {MOST_UNITS} units")
+            raise ValueError(f"{kind} may have at most {MOST_UNITS} units, got {array.shape}")
         return array.astype(float)
 
     def _then(self, weights: np.ndarray, bias: np.ndarray) -> None:
@@ -153,7 +153,7 @@ class _Chain:
 
 def _own(tensor: Any) -> Any:
     if tensor.data_location:
-        raise ValueError("its weights are in another file, expected one file")
+        raise ValueError("its weights are in another file; save all of it as one file")
     return tensor
 
 

@@ -21,12 +21,13 @@ def declare(simulator: SimulatorNode) -> None:
     p = simulator.parameters
     if not p.crazyflie.port:
         return
-    config, logger = LinkConfig(**vars(p.crazyflie), seed=p.seed), simulator.get_logger()
+    config, logger = LinkConfig(**vars(p.crazyflie), seed=p.seed), simulator.log
     try:
         server = CrazyflieServer(simulator.physics, config, simulator.fleet, logger)
     except OSError as error:
-        expected = f"the first of {len(simulator.drones)} free UDP ports ({error})"
-        raise ParameterError("crazyflie.port", expected, p.crazyflie.port) from None
+        rule = f"{len(simulator.drones)} UDP ports from here on must be free"
+        text = f"{rule}, got {p.crazyflie.port}: {error}"
+        raise ParameterError("crazyflie.port", text) from None
 
     def close() -> None:
         with suppress(TimeoutError):  # the process ends in any case

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import array
 import inspect
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
@@ -22,15 +21,13 @@ from rclpy.serialization import deserialize_message
 
 from crazyflow_ros import limits
 from crazyflow_ros.runtime import InvalidState
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 SERVICE_QOS = QoSProfile(depth=1000)
 """Queue for pending calls; rclpy's default loses the eleventh."""
 
 _DESCRIPTIONS = ("resource_string",)  # fields that hold descriptions of worlds and objects
 _REFUSALS = (InvalidState, ValueError, TimeoutError, CancelledError, OSError)
-_MOST_LOGGED = 1000  # warnings remembered for rate limiting
-_WARNING_PERIOD = 1.0  # s of wall time between two warnings about the same thing
 
 
 class Refusal(ValueError):
@@ -46,17 +43,18 @@ class Refusal(ValueError):
 
 
 class Door:
-    """A guard around callbacks; it logs refusals at most once per second and topic or service.
+    """A guard around callbacks, which logs what it refuses.
+
+    Args:
+        logger: Logger of the warnings.
 
     Attributes:
         refused: Number of messages and requests refused so far.
         failed: Number of callbacks that raised anything other than a refusal so far.
-        logger: Logger of the warnings.
     """
 
     def __init__(self, logger: Logger) -> None:
-        self.logger = logger
-        self._logged: dict[str, float] = {}
+        self._logger = Sometimes.of(logger)
         self.refused = self.failed = 0
 
     def on_message(
@@ -78,8 +76,7 @@ class Door:
                 callback(deserialize_message(data, kind))
             except Exception as error:
                 text = self.explain(error, topic)
-                if self._is_due(topic):
-                    self.logger.warning(f"{topic} is ignored: {text}")
+                self._logger.warning(f"{topic} is ignored: {text}")
 
         return receive
 
@@ -97,10 +94,8 @@ class Door:
         def refuse(request: Any, response: Any, error: Exception) -> Any:
             text = self.explain(error, name)
             if not _refuse(request, response, text, getattr(error, "code", None)):
-                # The response cannot carry the reason, so each reason is logged.
-                warning = f"{name} is refused: {text}"
-                if self._is_due(warning):
-                    self.logger.warning(warning)
+                # The response cannot carry the reason.
+                self._logger.warning(f"{name} is refused: {text}")
             return response
 
         async def answer(request: Any, response: Any) -> Any:
@@ -141,21 +136,7 @@ class Door:
     def _report(self, what: str, error: Exception) -> None:
         self.failed += 1
         trace = "".join(traceback.format_exception(error))
-        if self._is_due(what):
-            self.logger.error(f"{what} failed; the simulator continues\n{trace}")
-
-    def _is_due(self, what: str) -> bool:
-        """Return whether a message is due, that is, was not logged within the last second.
-
-        The caller logs it: rclpy raises if one line of code logs with two severities.
-        """
-        now = time.monotonic()
-        if now - self._logged.get(what, -_WARNING_PERIOD) < _WARNING_PERIOD:
-            return False
-        if len(self._logged) >= _MOST_LOGGED:
-            self._logged.clear()
-        self._logged[what] = now
-        return True
+        self._logger.error(f"{what} failed; the simulator continues\n{trace}")
 
 
 def check_request(request: Any) -> None:

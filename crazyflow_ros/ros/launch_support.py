@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from crazyflow_ros.limits import shown, suggestion
+from crazyflow_ros.limits import suggestion
+from crazyflow_ros.ros.parameters.parameter_files import read_parameter_file
 from crazyflow_ros.yaml_files import load_yaml
 
 READY = "ready: "
@@ -90,17 +91,10 @@ def read_nodes(argument: str, path: str) -> dict[str, dict[str, Any]]:
     if not file.is_file():
         raise FileNotFoundError(f"{argument}: there is no file {str(file)!r}")
     try:
-        nodes = load_yaml(file) or {}
+        read_parameter_file(file, "/crazyflow")
+        nodes: dict[str, dict[str, Any]] = load_yaml(file) or {}
     except ValueError as error:
-        raise ValueError(f"{argument}: expected a YAML file ({error})") from None
-    if not isinstance(nodes, dict):
-        raise ValueError(f"{argument}: expected nodes by name, got {shown(nodes)} in {str(file)!r}")
-    for name, node in nodes.items():
-        if not isinstance(node, dict) or not isinstance(node.get("ros__parameters", {}), dict):
-            raise ValueError(
-                f"{argument}: expected ros__parameters of {name}, got {shown(node)} in "
-                f"{str(file)!r}"
-            )
+        raise ValueError(f"{argument}: {error}") from None
     return nodes
 
 

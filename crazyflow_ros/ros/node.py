@@ -22,6 +22,7 @@ from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
+from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.parameters.policy import described
@@ -33,6 +34,7 @@ from crazyflow_ros.ros.services.retirement import Retirement
 from crazyflow_ros.ros.services.waiting import Waiting
 from crazyflow_ros.ros.topics.state_topics import StateSender
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
+from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.start_up import StartUp, process_age
 from crazyflow_ros.worker import Worker
 
@@ -73,6 +75,7 @@ _FEATURES = (
     "services.mujoco_ros2_control",
     "viewer",
     "simulation_interfaces",
+    "silent_mistakes",
 )
 _ROWS = tuple(  # features whose messages have a row for each drone
     f"topics.{name}" for name in ("odometry", "tf", "imu", "range", "joint_states", "swarm")
@@ -98,6 +101,7 @@ class SimulatorNode(ParameterNode):
         recorded_effects: Recorder of commands and changes; None without a recorder.
         rotor_transforms: Recorder of the rotors' frames; None without a recorder.
         viewer: The viewer's window, or None.
+        log: Its logger, which says the same thing only now and then.
         door: Guard of all callbacks.
         answers: Retries service responses until they are delivered.
         waiting: Lets service callbacks wait for the physics thread or the worker.
@@ -106,6 +110,7 @@ class SimulatorNode(ParameterNode):
         on_quit: Ends the process; set by the owner of the node.
         regular_calls: Calls functions at intervals of wall time.
         listeners: Knows which topics have subscribers.
+        other_nodes: Knows what other nodes publish and call.
         senders: Senders of the drones' state by rate [Hz].
         wind: Applies the wind parameters.
         latched: Publishers of latched messages by topic.
@@ -120,32 +125,33 @@ class SimulatorNode(ParameterNode):
 
     def __init__(self, name: str = "crazyflow", tap: Tap | None = None) -> None:
         self._tap = tap
-        self.door = Door(get_logger(name))  # rclpy's own services need these, too
-        self.answers = Answers(self.call_later, get_logger(name))
+        self.log = Sometimes(get_logger(name))
+        self.door = Door(self.log)  # rclpy's own services need these, too
+        self.answers = Answers(self.call_later, self.log)
         self._retirement = Retirement(self.door, self.call_later, self.destroy_service)
         self.waiting = Waiting()
         self.worker = Worker("worker")
         super().__init__(name)
         # Its name includes the namespace; only the node's own logger writes to /rosout.
-        self.door.logger = self.answers.logger = self.get_logger()
+        self.log.logger = self.get_logger()
         self.parameters = self._read_parameters()
         self.drones = self.parameters.drones
         if (name := self.get_name()) in self.drones:
-            raise ParameterError("drones", "names other than that of this node", name)
+            raise ParameterError("drones", f"{name!r} is the name of this node")
         self._refuse_sim_time()
         p = self.parameters
         self.sensor_file = SensorFile((), p.drone_model)
         self._declare("sensors.sensors_file")
         config = self._simulation_config()
-        self.link = command_source(p, self.get_fully_qualified_name(), self.get_logger())
+        self.link = command_source(p, self.get_fully_qualified_name(), self.log)
         if p.record:
-            self.recorder = new_recorder(p, self.get_logger())
-        start_up = StartUp.of_cache(self.get_logger().info)
+            self.recorder = new_recorder(p, self.log)
+        start_up = StartUp.of_cache(self.log.info)
         # XLA compiles and loads code without the interpreter's lock.
         importing = Thread(target=self._import_features, name="imports", daemon=True)
         importing.start()
         with start_up.compiling(*p.compiled_for(config)):
-            self.physics = PhysicsThread(config, self.drones, self.link, self.get_logger())
+            self.physics = PhysicsThread(config, self.drones, self.link, self.log)
         importing.join()
         self.recorded_effects: RecordedEffects | None = None
         self.rotor_transforms: RotorTransforms | None = None
@@ -158,6 +164,7 @@ class SimulatorNode(ParameterNode):
         self.on_quit: Callable[[], None] = lambda: None
         self.regular_calls = RegularCalls(self.door)
         self.listeners = Listeners(self)
+        self.other_nodes = OtherNodes(self)
         self.senders: dict[int, StateSender] = {}
         self.latched: dict[str, Any] = {}
         self._per_drone: list[Callable[[str], None]] = []
@@ -165,7 +172,7 @@ class SimulatorNode(ParameterNode):
         # Services that add drones call it directly; a reset may also change the drones.
         self.regular_calls.add(self.follow_drones)
         if len(self.drones) >= _MANY:
-            self.get_logger().info(
+            self.log.info(
                 f"creating the topics and services of {len(self.drones)} drones: the middleware "
                 "takes about half a minute for 200, and four times as long for twice as many"
             )
@@ -187,9 +194,8 @@ class SimulatorNode(ParameterNode):
         try:
             storage = Storage(link.storage)
         except ValueError as error:
-            expected = f"a folder ({error})"
-            raise ParameterError("crazyflie.storage", expected, link.storage) from None
-        return Fleet(self.physics, p.drone_model, link.decks, self.get_logger(), storage)
+            raise ParameterError("crazyflie.storage", str(error)) from None
+        return Fleet(self.physics, p.drone_model, link.decks, self.log, storage)
 
     def start(self) -> None:
         """Start the simulation and log that the node is ready."""
@@ -198,10 +204,10 @@ class SimulatorNode(ParameterNode):
             self.recorder.start()
         self.physics.start()
         if file := self.physics.config.policy:
-            self.get_logger().info(described(file, self.parameters.drone_model))
+            self.log.info(described(file, self.parameters.drone_model))
         p, names = self.parameters, ", ".join(self.drones[:4])
         names += f" ... {self.drones[-1]}" if len(self.drones) > 4 else ""
-        self.get_logger().info(
+        self.log.info(
             f"{READY}{len(self.drones)} x {p.drone_model} ({names}), "
             f"control={p.control}, {p.freq} Hz, real-time factor {p.real_time_factor:g}"
             f"{', paused' if p.start_paused else ''}, in {process_age():.1f} s"
@@ -255,6 +261,7 @@ class SimulatorNode(ParameterNode):
 
     def close(self, timeout: float) -> None:
         """Close the viewer and complete the recording, after everything else has stopped."""
+        self.log.close()
         for close in self._on_close:
             close()
         if self.viewer is not None:
@@ -362,7 +369,7 @@ class SimulatorNode(ParameterNode):
             install = f"'apt install ros-{distribution}-{package.replace('_', '-')}'"
             if package.startswith("crazyflow_ros"):
                 install = f"'colcon build --base-paths <this repository>/interfaces/{package}'"
-            self.get_logger().warning(
+            self.log.warning(
                 f"{feature.rpartition('.')[2]} is off: the package {package} is missing; "
                 f"install it with {install}, "
                 "or run 'make setup'"
@@ -372,7 +379,7 @@ class SimulatorNode(ParameterNode):
 
     def _refuse_sim_time(self) -> None:
         if self.get_parameter("use_sim_time").value:
-            self.get_logger().warning("use_sim_time is ignored: this node publishes the time")
+            self.log.warning("use_sim_time is ignored: this node publishes the time")
             self.set_parameters([Parameter("use_sim_time", value=False)])
 
     def _check_changes(self, changes: list[Parameter[Any]]) -> SetParametersResult:

@@ -29,6 +29,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from crazyflow_ros.ros.middleware import configure_middleware
+from crazyflow_ros.ros.parameters.parameter_files import check_parameter_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,12 +56,15 @@ _MIXED_HINT = "; write all numbers of a list with a point, as in [0.0, 0.5]"
 _BIG_BLOCK = 128 * 1024  # bytes, glibc's initial threshold
 
 
-def main(args: list[str] | None = None, node: str = "crazyflow_ros.ros.node") -> NoReturn:
+def main(
+    args: list[str] | None = None, node: str = "crazyflow_ros.ros.node", name: str = "crazyflow"
+) -> NoReturn:
     """Run the simulator until a signal or a failure, then end the process.
 
     Args:
         args: Command line, by default that of the process.
         node: Module with the function `build`, which builds the node; importing it takes seconds.
+        name: Name of the node.
     """
     try:
         given, command = _split(sys.argv[1:] if args is None else args)
@@ -79,13 +83,16 @@ def main(args: list[str] | None = None, node: str = "crazyflow_ros.ros.node") ->
     configure_middleware()
     _ensure_log_folder()
     try:
+        for warning in check_parameter_files(given, name):
+            print(f"simulator: {warning}", file=sys.stderr)
         rclpy.init(args=given, signal_handler_options=SignalHandlerOptions.NO)
         if unread := remove_ros_args(given):
-            raise ValueError(f"expected arguments after --ros-args, got {' '.join(unread)}")
+            words = " ".join(unread)
+            raise ValueError(f"arguments of ROS follow --ros-args: write --ros-args {words}")
     except Exception as error:  # rclpy has no public base class for argument errors
         unknown = type(error).__name__ == "UnknownROSArgsError"  # its text is a list of these
         expected = "expected arguments of ROS, such as -p name:=value, got "
-        hint = _MIXED_HINT if _MIXED in str(error) else ""
+        hint = _MIXED_HINT if _MIXED in str(error) else ""  # in -p
         print(f"simulator: {expected if unknown else ''}{error}{hint}", file=sys.stderr)
         sys.exit(WRONG_USAGE)
     exit_code = process.run()

@@ -24,9 +24,8 @@ from crazyflow_ros.scene.viewer import Frame, Input, show
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from rclpy.impl.rcutils_logger import RcutilsLogger
-
     from crazyflow_ros.ros.node import SimulatorNode
+    from crazyflow_ros.sometimes import Logger
 
 SPACE, EQUAL, MINUS, BACKSPACE, RIGHT = 32, 61, 45, 259, 262
 """GLFW codes of keys."""
@@ -96,9 +95,7 @@ class ViewerControls:
 class Viewer:
     """Thread that feeds the viewer's process."""
 
-    def __init__(
-        self, physics: PhysicsThread, logger: RcutilsLogger, controls: ViewerControls
-    ) -> None:
+    def __init__(self, physics: PhysicsThread, logger: Logger, controls: ViewerControls) -> None:
         self._physics, self._logger, self._controls = physics, logger, controls
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._main, name="viewer", daemon=True)
@@ -186,5 +183,5 @@ def declare(simulator: SimulatorNode) -> None:
         lambda: simulator.get_parameter("step_ticks").value or physics.control_period,
         lambda factor: simulator.set_parameters([Parameter("real_time_factor", value=factor)]),
     )
-    simulator.viewer = Viewer(physics, simulator.get_logger(), controls)
+    simulator.viewer = Viewer(physics, simulator.log, controls)
     simulator.viewer.start()

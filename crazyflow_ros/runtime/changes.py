@@ -7,16 +7,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from crazyflow_ros import limits
-from crazyflow_ros.control import Controller
-from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
-from crazyflow_ros.members import member
 from crazyflow_ros.runtime.checkpoint import Checkpoint
-from crazyflow_ros.runtime.prepared_changes import PreparedChanges
+from crazyflow_ros.runtime.firmware_changes import FirmwareChanges
 from crazyflow_ros.runtime.resets import ResetEvent, ResetScope
 from crazyflow_ros.runtime.roster import PreparedRoster, RosterPlan
 from crazyflow_ros.runtime.schedule import SnapshotCallback
@@ -26,10 +21,8 @@ from crazyflow_ros.scene import MirrorState
 StateEdit = Callable[[Snapshot], MirrorState]
 """Maps the present state to the one to continue from."""
 
-_LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
 
-
-class Changes(PreparedChanges):
+class Changes(FirmwareChanges):
     """Requests that other threads queue; for the arguments see `PreparedChanges`."""
 
     def reset(
@@ -68,6 +61,7 @@ class Changes(PreparedChanges):
             for name, values in self._checked(states, self._simulation.snapshot.names).items():
                 self._engine.put([name], values)
             self._show()
+            self._simulation.commands.moved(states, self._simulation.snapshot)
 
         return self._request(carry_out)
 
@@ -89,8 +83,11 @@ class Changes(PreparedChanges):
             if reset:
                 self._reset(ResetScope.state, edit=edit)
             else:
-                self._put(edit(self._simulation.snapshot))
+                before = self._simulation.snapshot
+                self._put(edit(before))
                 self._show()
+                after = self._simulation.snapshot
+                self._simulation.commands.moved(_moved(before, after), after)
 
         return self._request(carry_out)
 
@@ -146,95 +143,6 @@ class Changes(PreparedChanges):
 
         return self._prepare(wanted, lambda prepared: self._restore(checkpoint, prepared))
 
-    # Estimates.
-
-    def tune(self, name: str, controller: str, gains: Mapping[str, ArrayLike]) -> Future[Snapshot]:
-        """Change gains of a drone; they last until it is removed.
-
-        Args:
-            name: Name of the drone.
-            controller: The `Controller` that the gains belong to; others are unaffected.
-            gains: New values by name, see `control.gains.GAINS`.
-
-        Raises:
-            ValueError: No such drone, controller or gain, or an impossible value.
-
-        The future raises ValueError if a gain has no effect.
-        """
-        self._simulation.known([name])
-        kind = member(Controller, controller)
-        checked = {gain: check_gain(kind, gain, value) for gain, value in gains.items()}
-
-        def carry_out() -> None:
-            self._simulation.known([name])  # it may have been removed meanwhile
-            self._engine.tune(name, kind, checked)
-
-        return self._request(carry_out)
-
-    def restart_estimate(self, name: str, initial: ArrayLike) -> Future[Snapshot]:
-        """Let the estimator of a drone start again.
-
-        Args:
-            name: Name of the drone.
-            initial: (4,) initial estimate: position [m] and yaw [rad].
-
-        Raises:
-            ValueError: No such drone, drones without estimators, or an impossible number.
-        """
-        start = limits.vector("initial pose", initial, (4,), limits.POSITION)
-        self._check_estimates(name)
-
-        def carry_out() -> None:
-            self._simulation.known([name])
-            self._engine.restart_estimate(name, start)
-            self._show()
-
-        return self._request(carry_out)
-
-    def tell_pose(
-        self, name: str, pos: ArrayLike, quat: ArrayLike | None, std: tuple[float, float]
-    ) -> Future[Snapshot]:
-        """Tell a drone where it is, as from motion capture.
-
-        Args:
-            name: Name of the drone.
-            pos: (3,) position [m].
-            quat: (4,) attitude xyzw; None if it is unknown.
-            std: Standard deviations of position [m] and attitude [rad].
-
-        Raises:
-            ValueError: No such drone, drones without estimators, or an impossible number.
-        """
-        place = limits.vector("external position", pos, (3,), limits.POSITION)
-        turn = np.zeros(4) if quat is None else limits.unit_quaternion("external attitude", quat)
-        for error in std:
-            if not _LEAST_STD <= error <= _MOST_STD:
-                expected = f"from {_LEAST_STD:g} to {_MOST_STD:g}"
-                raise ValueError(f"standard deviations must be {expected}, got {error:g}")
-        self._check_estimates(name)
-        if not self.config.positioning.external:
-            raise ValueError("poses from outside need positioning.external=true at start")
-
-        def carry_out() -> None:
-            self._simulation.known([name])
-            self._engine.tell_pose(name, np.concatenate((place, turn)), std)
-
-        return self._request(carry_out)
-
-    def _check_estimates(self, name: str) -> None:
-        self._simulation.known([name])
-        if self._simulation.snapshot.believed is None:
-            raise ValueError("the drones know their true state: expected estimator=kalman at start")
-
-    def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
-        """Carry out `action` between two ticks; the future has the state after it."""
-
-        def carry_out() -> Snapshot:
-            action()
-            return self._simulation.snapshot
-
-        return self._loop.ask(carry_out)
-
     # In the physics thread.
 
     def _reset(
@@ -282,14 +190,10 @@ class Changes(PreparedChanges):
         if edit is not None:
             self._put(edit(simulation.evaluate(tick)))
         simulation.refresh(tick)
+        everything = drones is None
         event = ResetEvent(simulation.snapshot, scope, names)
-        simulation.lives.note_reset(event)
-        self._notify("reset callback", self._reset_callbacks, event)
-        simulation.hand_out()
-        if ResetScope.state in scope and drones is None:
-            self._health.call("reset callback of the mirror", simulation.mirror.notify_reset, True)
-        self._notify("change callback", self._change_callbacks, simulation.snapshot)
-        if drones is None:
+        self._announce_reset(event, resets_mirror=ResetScope.state in scope and everything)
+        if everything:
             self._loop.jump("the simulation was reset")
 
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
@@ -318,15 +222,18 @@ class Changes(PreparedChanges):
 
     def _forget(self, names: tuple[str, ...], *, everything: bool) -> None:
         """Reset drones to their initial state, and drop their commands."""
-        self._simulation.commands.clear(names)
-        self._simulation.wrenches.clear(names)
+        self._drop_commands(names)
         self._engine.reset(None if everything else names)
-        if self._source is not None:
-            rows = [self._simulation.snapshot.names.index(name) for name in names]
-            self._source.forget(np.array(rows, int))
 
     def _checked(
         self, states: Mapping[str, DroneState], known: Sequence[str]
     ) -> dict[str, dict[str, np.ndarray]]:
         self._simulation.known(states, known)
         return {name: state.checked(name) for name, state in states.items()}
+
+
+def _moved(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return the drones whose motion differs."""
+    pairs = ((getattr(before, k), getattr(after, k)) for k in ("pos", "quat", "vel", "ang_vel"))
+    differs = np.any([(a != b).any(axis=1) for a, b in pairs], axis=0)
+    return [name for name, is_so in zip(after.names, differs.tolist()) if is_so]

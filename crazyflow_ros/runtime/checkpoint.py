@@ -17,6 +17,7 @@ import numpy as np
 from crazyflow_ros.archive import read_arrays, write_arrays
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.form import POS_LOW
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import Rules
 from crazyflow_ros.limits import open_file, shown
@@ -25,10 +26,12 @@ from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 MOST_BYTES = 64 * 1024 * 1024
 """Largest size of a file, and of its arrays; a checkpoint of 10,000 drones has 10 MiB."""
 
-_FORMAT = "crazyflow_ros checkpoint 3"
+_FORMAT = "crazyflow_ros checkpoint 4"
+_STATES = ("state/states.", f"state/plugins.{POS_LOW}")
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
+_OF_OLDER_VERSIONS = {"power_distribution": "clipped"}  # settings that their checkpoints lack
 # Settings that may differ between the simulation and the checkpoint.
 _FREE = (
     *("initial_poses", "real_time_factor", "start_paused", "watchdog_timeout", "max_drones"),
@@ -80,9 +83,10 @@ class Checkpoint:
         config, names = self.about.get("config"), self.about.get("names")
         freq = config.get("freq") if isinstance(config, dict) else None
         if type(freq) is not int or not 0 < freq <= 1_000_000:
-            raise ValueError(f"config: expected values by name, with a freq, got {shown(config)}")
+            rule = "must have a 'freq' from 1 to 1000000"
+            raise ValueError(f"'config' {rule}, got {shown(config)}")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"names: expected those of the drones, got {shown(names)}")
+            raise ValueError(f"'names' must be a list of strings, got {shown(names)}")
         return freq
 
     def check(
@@ -104,11 +108,12 @@ class Checkpoint:
             ValueError: It cannot; the message names the first difference.
         """
         self._check_head()
-        ours, theirs = described(config), self.about["config"]
+        ours, theirs = described(config), _OF_OLDER_VERSIONS | self.about["config"]
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):
                 kept = f"{shown(name)}={shown(theirs.get(name))}"
-                raise ValueError(f"the checkpoint is of {kept}, this is {ours.get(name)}")
+                here = ours.get(name)
+                raise ValueError(f"the checkpoint has {kept}, this simulation has {here}")
         if tuple(self.about["names"]) != names:
             raise ValueError(
                 f"the checkpoint is of the drones {shown(', '.join(self.about['names']))}, "
@@ -130,7 +135,7 @@ class Checkpoint:
             if array.dtype.kind != "f":
                 continue
             usable = np.abs(array) <= _LARGEST
-            is_state = array.ndim == 3 and name.startswith("state/states.")
+            is_state = array.ndim == 3 and name.startswith(_STATES)
             if name == "inputs" or (array.ndim == 3 and not is_state):
                 usable |= is_lost[:, None]
             if not usable.all():
@@ -138,7 +143,8 @@ class Checkpoint:
                 raise ValueError(f"{name} of the checkpoint holds {array[where]}")
         lost, tick = self.arrays["lost"], self.about["tick"]
         if not ((lost >= _NEVER) & (lost <= tick)).all():
-            raise ValueError(f"lost of the checkpoint holds {shown(lost)}, it is of tick {tick}")
+            rule = f"must not be after the checkpoint's tick, {tick}"
+            raise ValueError(f"'lost' {rule}, got {shown(lost)}")
 
 
 def _opened(path: str | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:

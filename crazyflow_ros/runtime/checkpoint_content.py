@@ -35,6 +35,7 @@ from crazyflow_ros.flight import (
     Pose,
     Position,
     Raw,
+    Recover,
     Reference,
     Rules,
     SetGroups,
@@ -42,13 +43,15 @@ from crazyflow_ros.flight import (
     Spiral,
     Start,
     Stop,
+    SwitchOff,
     Takeoff,
     Trajectory,
     Velocity,
     VelocityWorld,
 )
 from crazyflow_ros.flight.course import AXES
-from crazyflow_ros.limits import shown
+from crazyflow_ros.flight.moving_goal import MOST_POSES, Stream, TimedPose
+from crazyflow_ros.limits import shown, unknown
 from crazyflow_ros.runtime.wrenches import Wrench
 
 LATEST = 1_000_000_000
@@ -79,10 +82,16 @@ _SETPOINTS = (
     VelocityWorld,
     AltitudeHold,
 )
-_OTHERS = (Arm, Emergency, NotifySetpointsStop, SetGroups)
+_OTHERS = (Arm, Emergency, NotifySetpointsStop, Recover, SetGroups, SwitchOff)
 _KINDS: dict[str, type[Setpoint]] = {k.__name__: k for k in (*_SETPOINTS, *_OTHERS)}
-_ORDER = ("setpoint", "time_ns", "start", "ahead_ns")
-_COMMANDER = ("state", "why", "armed", "groups", "known", "stuck_ns", "order", "moving")
+_ORDER = (
+    *("setpoint", "time_ns", "start", "ahead_ns", "repeated_ns", "stream", "authority"),
+    *("fastest", "restless"),
+)
+_COMMANDER = (
+    *("state", "why", "armed", "groups", "known", "hit", "stuck_ns", "stream", "order"),
+    "moving",
+)
 
 
 def from_setpoint(setpoint: Setpoint) -> dict[str, Any]:
@@ -110,11 +119,11 @@ def to_setpoint(values: Mapping[str, Any]) -> Setpoint:
     """
     kind = _KINDS.get(str(values.get("kind")))
     if kind is None:
-        raise ValueError(f"a setpoint is one of {', '.join(_KINDS)}, got {shown(dict(values))}")
+        raise ValueError(unknown("kind of setpoint", values.get("kind"), _KINDS))
     arguments = _entries("a setpoint", values, ("kind", *_arguments(kind)))
     del arguments["kind"]
     if arguments.get("start_ns") is not None:
-        _whole("start_ns", arguments["start_ns"], -LATEST * 10**9, LATEST * 10**9)
+        _whole("'start_ns'", arguments["start_ns"], -LATEST * 10**9, LATEST * 10**9)
     try:
         if kind is FlyTrajectory:
             names = _arguments(PolynomialTrajectory)
@@ -137,7 +146,9 @@ def from_commander(commander: Commander) -> dict[str, Any]:
         "armed": commander.armed,
         "groups": commander.groups,
         "known": sorted(commander.reported),
+        "hit": None if commander.hit is None else list(commander.hit),
         "stuck_ns": commander.stuck_ns,
+        "stream": _from_stream(commander.stream),
         "order": None,
     }
     if (order := commander.order) is not None:
@@ -147,6 +158,11 @@ def from_commander(commander: Commander) -> dict[str, Any]:
             "time_ns": start.time_ns,
             "start": [str(start.state), *np.concatenate(start.reference).tolist()],
             "ahead_ns": order.ahead_ns,
+            "repeated_ns": order.repeated_ns,
+            "stream": _from_stream(start.stream),
+            "authority": start.authority,
+            "fastest": None if start.fastest == math.inf else start.fastest,
+            "restless": start.restless,
         }
     return values
 
@@ -161,14 +177,33 @@ def to_commander(values: Mapping[str, Any], rules: Rules) -> Commander:
     commander.state, commander.why = FlightState(values["state"]), values["why"]
     commander.armed, commander.groups = values["armed"], values["groups"]
     commander.reported, commander.stuck_ns = set(values["known"]), values["stuck_ns"]
+    commander.stream = _to_stream(values["stream"])
+    if (hit := values.get("hit")) is not None:
+        commander.hit = (hit[0], hit[1])
     if (kept := values["order"]) is not None:
         state, *numbers = kept["start"]
         pos, vel, acc = np.array(numbers, float).reshape(3, AXES)
-        start = Start(kept["time_ns"], Reference(pos, vel, acc), FlightState(state))
+        start = Start(
+            kept["time_ns"],
+            Reference(pos, vel, acc),
+            FlightState(state),
+            _to_stream(kept["stream"]),
+            kept["authority"],
+            math.inf if kept["fastest"] is None else kept["fastest"],
+            kept["restless"],
+        )
         setpoint = to_setpoint(kept["setpoint"])
-        plan = setpoint.plan(start, rules)
-        commander.order = Order(setpoint, start, plan, kept["ahead_ns"])
+        plan = setpoint.plan(start, rules.at(start))
+        commander.order = Order(setpoint, start, plan, kept["ahead_ns"], kept["repeated_ns"])
     return commander
+
+
+def _from_stream(stream: Stream) -> list[list[float]]:
+    return [[pose.time_ns, *pose.pos] for pose in stream]
+
+
+def _to_stream(values: Sequence[Sequence[float]]) -> Stream:
+    return tuple(TimedPose(int(time), (x, y, z, yaw)) for time, x, y, z, yaw in values)
 
 
 def check_kept(about: Mapping[str, Any], freq: int) -> None:
@@ -182,31 +217,32 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
         ValueError: Something is missing or invalid; the message names it.
     """
     drones = about["names"]
-    _whole("tick", about.get("tick"), 0, LATEST * freq)
-    _whole("epoch", about.get("epoch"), 0, _MOST)
-    for name, life in _mapping("lives", about.get("lives"), drones, complete=True).items():
+    _whole("'tick'", about.get("tick"), 0, LATEST * freq)
+    _whole("'epoch'", about.get("epoch"), 0, _MOST)
+    for name, life in _mapping("'lives'", about.get("lives"), drones, complete=True).items():
         values = _entries(f"the life of {name}", life, ("resets", "tick"))
-        _whole(f"resets of {name}", values["resets"], 0, _MOST)
-        _whole(f"the beginning of {name}", values["tick"], 0, LATEST * freq)
-    for name, order in _mapping("orders", about.get("orders"), drones).items():
+        _whole(f"{name}: 'resets'", values["resets"], 0, _MOST)
+        _whole(f"{name}: 'tick'", values["tick"], 0, LATEST * freq)
+    for name, order in _mapping("'orders'", about.get("orders"), drones).items():
         _commander(name, order)
     _wind(about.get("wind"))
     if not isinstance(about.get("gusts"), bool):
-        raise ValueError(f"gusts: expected true or false, {_got(about.get('gusts'))}")
+        raise ValueError(f"'gusts' must be true or false, {_got(about.get('gusts'))}")
     wrenches = about.get("wrenches")
     if not isinstance(wrenches, list) or len(wrenches) > _MAX_WRENCHES:
-        raise ValueError(f"wrenches: expected a list of at most {_MAX_WRENCHES}, {_got(wrenches)}")
+        rule = f"a list of at most {_MAX_WRENCHES}"
+        raise ValueError(f"'wrenches' must be {rule}, {_got(wrenches)}")
     for wrench in wrenches:
         _wrench(wrench, drones, freq)
-    for name, tuned in _mapping("gains", about.get("gains", {}), drones).items():
+    for name, tuned in _mapping("'gains'", about.get("gains", {}), drones).items():
         _gains(name, tuned)
 
 
 def _gains(name: str, tuned: Any) -> None:
-    what = f"gains of {name}"
+    what = f"the gains of {name}"
     for controller, gains in _mapping(what, tuned, list(GAINS), of="controller").items():
         if not isinstance(gains, dict):
-            raise ValueError(f"{what}: expected values by gain, {_got(gains)}")
+            raise ValueError(f"{what}: {controller} must map gains to values, {_got(gains)}")
         for gain, value in gains.items():
             try:
                 check_gain(Controller(controller), gain, value)
@@ -234,45 +270,78 @@ def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_
 
 
 def _commander(name: str, values: Any) -> None:
+    if isinstance(values, dict):
+        values = {"hit": None, **values}  # older checkpoints contain none
     kept = _entries(f"the commander of {name}", values, _COMMANDER)
     _state(name, kept["state"])
-    _whole(f"groups of {name}", kept["groups"], 0, 255)
+    _whole(f"{name}: 'groups'", kept["groups"], 0, 255)
     if not isinstance(kept["why"], str):
-        raise ValueError(f"why of {name}: expected a text, {_got(kept['why'])}")
+        raise ValueError(f"{name}: 'why' must be a string, {_got(kept['why'])}")
     known = kept["known"]
     if not isinstance(known, list) or not all(isinstance(kind, str) for kind in known):
-        raise ValueError(f"known of {name}: expected texts, {_got(known)}")
+        raise ValueError(f"{name}: 'known' must be a list of strings, {_got(known)}")
+    if (hit := kept["hit"]) is not None:
+        if not isinstance(hit, list) or len(hit) != 2 or not isinstance(hit[1], str):
+            raise ValueError(f"{name}: 'hit' must be a time and a name, {_got(hit)}")
+        _whole(f"{name}: 'hit'", hit[0], -LATEST * 10**9, LATEST * 10**9)
     if kept["stuck_ns"] is not None:
-        _whole(f"stuck_ns of {name}", kept["stuck_ns"], -LATEST * 10**9, LATEST * 10**9)
+        _whole(f"{name}: 'stuck_ns'", kept["stuck_ns"], -LATEST * 10**9, LATEST * 10**9)
     for flag in ("armed", "moving"):
         if not isinstance(kept[flag], bool):
-            raise ValueError(f"{flag} of {name}: expected true or false, {_got(kept[flag])}")
+            raise ValueError(f"{name}: {flag!r} must be true or false, {_got(kept[flag])}")
+    _stream(name, kept["stream"])
     if kept["order"] is not None:
         _order(name, kept["order"])
     elif kept["moving"]:
-        raise ValueError(f"moving of {name}: expected false without an order")
+        raise ValueError(f"{name}: 'moving' cannot be true without an order")
+
+
+def _stream(name: str, value: Any) -> None:
+    """Check the poses of a stream: their times rise."""
+    if not isinstance(value, list) or len(value) > MOST_POSES:
+        raise ValueError(f"{name}: 'stream' has at most {MOST_POSES} poses, {_got(value)}")
+    before = -LATEST * 10**9
+    for pose in value:
+        if not isinstance(pose, list) or len(pose) != 1 + AXES:
+            rule = f"a time and {AXES} numbers"
+            raise ValueError(f"{name}: a pose of 'stream' must be {rule}, {_got(pose)}")
+        before = 1 + _whole(f"{name}: a time of 'stream'", pose[0], before, LATEST * 10**9)
+        for value in pose[1:]:
+            _number(f"{name}: a pose of 'stream'", value, _START)
 
 
 def _state(name: str, value: Any) -> None:
     if value not in list(FlightState):
         states = ", ".join(FlightState)
-        raise ValueError(f"state of {name}: expected one of {states}, {_got(value)}")
+        raise ValueError(f"{name}: 'state' must be one of {states}, {_got(value)}")
 
 
 def _order(name: str, order: Any) -> None:
     values = _entries(f"the order of {name}", order, _ORDER)
     if not isinstance(values["setpoint"], dict):
-        raise ValueError(f"setpoint of {name}: expected values by name, {_got(values['setpoint'])}")
+        got = _got(values["setpoint"])
+        raise ValueError(f"{name}: 'setpoint' must map names to values, {got}")
     to_setpoint(values["setpoint"])
     start = values["start"]
     if not isinstance(start, list) or len(start) != 1 + 3 * AXES:
-        expected = f"a state and {3 * AXES} numbers"
-        raise ValueError(f"start of {name}: expected {expected}, {_got(start)}")
+        rule = f"a state and {3 * AXES} numbers"
+        raise ValueError(f"{name}: 'start' must be {rule}, {_got(start)}")
     _state(name, start[0])
     for value in start[1:]:
-        _number(f"start of {name}", value, _START)
-    _whole(f"time_ns of {name}", values["time_ns"], 0, LATEST * 10**9)
-    _whole(f"ahead_ns of {name}", values["ahead_ns"], -LATEST * 10**9, LATEST * 10**9)
+        _number(f"{name}: 'start'", value, _START)
+    _whole(f"{name}: 'time_ns'", values["time_ns"], 0, LATEST * 10**9)
+    _whole(f"{name}: 'ahead_ns'", values["ahead_ns"], -LATEST * 10**9, LATEST * 10**9)
+    if values["repeated_ns"] is not None:
+        _whole(f"{name}: 'repeated_ns'", values["repeated_ns"], -LATEST * 10**9, LATEST * 10**9)
+    _stream(name, values["stream"])
+    if not isinstance(values["restless"], bool):
+        got = _got(values["restless"])
+        raise ValueError(f"{name}: 'restless' must be true or false, {got}")
+    fastest = values["fastest"]
+    if fastest is not None and not _number(f"{name}: 'fastest'", fastest, _START) > 0:
+        raise ValueError(f"{name}: 'fastest' must be positive, {_got(fastest)}")
+    if not 0 <= _number(f"{name}: 'authority'", values["authority"], _START) <= 1:
+        raise ValueError(f"{name}: 'authority' must be from 0 to 1, {_got(values['authority'])}")
 
 
 def _wind(kept: Any) -> None:
@@ -287,15 +356,17 @@ def _wrench(entry: Any, drones: Sequence[str], freq: int) -> None:
     values = _entries("a wrench", entry, ("name", "wrench", "end", "key"))
     name, key, end = values["name"], values["key"], values["end"]
     if name not in drones:
-        raise ValueError(f"a wrench acts on {shown(name)}, expected {', '.join(drones)}")
+        raise ValueError(f"a wrench: {unknown('drone', name, drones)}")
     is_key = isinstance(key, list | tuple) and all(isinstance(part, str | int) for part in key)
     if key is not None and not is_key:
-        raise ValueError(f"key of a wrench on {name}: expected texts, {_got(key)}")
+        rule = "a list of strings and whole numbers"
+        raise ValueError(f"a wrench on {name}: 'key' must be {rule}, {_got(key)}")
     if end != math.inf:
-        _whole(f"end of a wrench on {name}", end, -LATEST * freq, 2 * LATEST * freq)
+        _whole(f"a wrench on {name}: 'end'", end, -LATEST * freq, 2 * LATEST * freq)
     wrench = _entries(f"the wrench on {name}", values["wrench"], _arguments(Wrench))
     if not isinstance(wrench["in_body"], bool):
-        raise ValueError(f"in_body of {name}: expected true or false, {_got(wrench['in_body'])}")
+        got = _got(wrench["in_body"])
+        raise ValueError(f"the wrench on {name}: 'in_body' must be true or false, {got}")
     try:
         Wrench(**wrench)
     except (TypeError, ValueError, OverflowError) as error:
@@ -306,9 +377,9 @@ def _mapping(
     what: str, value: Any, known: Sequence[str], *, complete: bool = False, of: str = "drone"
 ) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{what}: expected values by {of}, {_got(value)}")
-    if unknown := value.keys() - set(known):
-        raise ValueError(f"{what}: expected {of}s of {', '.join(known)}, got {shown(unknown)}")
+        raise ValueError(f"{what} must map {of}s to values, {_got(value)}")
+    for other in sorted(value.keys() - set(known), key=str):
+        raise ValueError(f"{what}: {unknown(of, other, known)}")
     if complete and (missing := set(known) - value.keys()):
         raise ValueError(f"{what}: there is no entry for {', '.join(sorted(missing))}")
     return value
@@ -316,19 +387,20 @@ def _mapping(
 
 def _entries(what: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(value, dict) or value.keys() != set(names):
-        raise ValueError(f"{what}: expected {', '.join(names)}, {_got(value)}")
+        raise ValueError(f"{what} must have {', '.join(names)}, {_got(value)}")
     return dict(value)
 
 
 def _whole(what: str, value: Any, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"{what}: expected a whole number from {low} to {high}, {_got(value)}")
+        rule = f"a whole number from {low} to {high}"
+        raise ValueError(f"{what} must be {rule}, {_got(value)}")
     return value
 
 
 def _number(what: str, value: Any, limit: limits.Limit) -> float:
     if type(value) not in (int, float):
-        raise ValueError(f"{what}: expected a number, {_got(value)}")
+        raise ValueError(f"{what} must be a number, {_got(value)}")
     return limits.number(what, value, limit)
 
 

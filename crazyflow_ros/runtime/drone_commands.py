@@ -13,6 +13,7 @@ import numpy as np
 from crazyflow_ros.control import Control
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import (
+    Ability,
     Commander,
     Flight,
     FlightEvent,
@@ -24,6 +25,8 @@ from crazyflow_ros.flight import (
     Start,
     Supervisor,
 )
+from crazyflow_ros.flight.doubts import doubts
+from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.checkpoint_content import from_commander, to_commander
 from crazyflow_ros.runtime.courses import NO_COMMANDS, Courses
 from crazyflow_ros.runtime.health import Health
@@ -50,11 +53,24 @@ class DroneCommands:
         control: Control mode of the commands.
         period: Ticks between two runs of the controllers. Courses end, and setpoints lapse, only at
             its multiples; how often `take` is called in between depends on the callers.
-        health: Logs failed callbacks, and drones that fell.
+        health: Logs failed callbacks, drones that fell, and doubtful setpoints.
+        ability: Returns what the drones can do.
+        neighbour: Takes a state and the row of a drone that touches something, and names it.
+        surroundings: Returns the obstacles of the world.
     """
 
-    def __init__(self, rules: Rules, control: Control, period: int, health: Health) -> None:
-        self._rules, self._period, self._health = rules, period, health
+    def __init__(
+        self,
+        rules: Rules,
+        control: Control,
+        period: int,
+        health: Health,
+        ability: Callable[[Snapshot], Ability],
+        neighbour: Callable[[Snapshot, int], str],
+        surroundings: Callable[[], Surroundings],
+    ) -> None:
+        self.rules, self._period, self._health = rules, period, health
+        self._ability, self._neighbour, self._surroundings = ability, neighbour, surroundings
         self._supervisor = Supervisor(rules.weight)
         self._idle = Commander(rules).flight
         self._commanders: dict[str, Commander] = {}
@@ -90,7 +106,7 @@ class DroneCommands:
 
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
-        response, sight = Response([], []), _sight(now)
+        response, sight = Response([], []), self._sight(now)
         for name, setpoint in setpoints.items():
             commander = self._commander(name)
             try:
@@ -140,7 +156,7 @@ class DroneCommands:
             self._posted.clear()
         self.clear(list(self._commanders))
         for name, values in orders.items():
-            self._commanders[name] = to_commander(values, self._rules)
+            self._commanders[name] = to_commander(values, self.rules)
             if values["moving"]:
                 self._courses.add(name)
         self.changes_ns = 0
@@ -158,7 +174,7 @@ class DroneCommands:
         with self._lock:
             posted, self._posted = self._posted, {}
         if posted:
-            sight = _sight(now)
+            sight = self._sight(now)
             for name, setpoint in posted.items():
                 if name in now.names:  # else it was removed meanwhile
                     self._put_into_force(name, setpoint, sight, now)
@@ -179,7 +195,7 @@ class DroneCommands:
         """
         if not self._courses.names:
             return [], NO_COMMANDS
-        return self._courses.commands(times_ns, self._rules.drag)
+        return self._courses.commands(times_ns, self.rules.drag)
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""
@@ -191,7 +207,9 @@ class DroneCommands:
             self._felt = np.maximum(self._felt, now.impact) if same else now.impact
             if now.tick % self._period == 0:
                 impact = np.maximum(self._felt, np.abs(now.contact[:, :3]).max(axis=1))
-                self._supervisor.note_contacts(impact, now.names, now.pos, self._commanders)
+                neighbour = partial(self._neighbour, now)
+                contacts = (impact, now.names, now.pos)
+                self._supervisor.note_contacts(*contacts, self._commanders, neighbour)
                 self._felt = np.zeros(len(now.names))
 
     def take_failed(self) -> dict[str, str]:
@@ -204,11 +222,21 @@ class DroneCommands:
         stopped, self._stopped = self._stopped, set()
         return stopped
 
+    def moved(self, names: Iterable[str], now: Snapshot) -> None:
+        """Restart the courses of drones that were put elsewhere, where they are now."""
+        sight = self._sight(now)
+        for name in names:
+            commander = self._commanders.get(name)
+            if commander is not None and commander.restart(sight.start(now.names.index(name))):
+                self._follow(name)
+
     def supervise(self, now: Snapshot) -> None:
         """Detect drones that fell, and restart the courses of drones that lost them."""
         if all(commander.order is None for commander in self._commanders.values()):
             return
-        events = self._supervisor.check(_sight(now), self._commanders)
+        neighbour = partial(self._neighbour, now)
+        sight = self._sight(now)
+        events = self._supervisor.check(sight, self._commanders, neighbour)
         for event in events:
             self._announce(event)
             self._follow(event.drone)
@@ -222,7 +250,7 @@ class DroneCommands:
 
     def _commander(self, name: str) -> Commander:
         if name not in self._commanders:
-            self._commanders[name] = Commander(self._rules)
+            self._commanders[name] = Commander(self.rules)
         return self._commanders[name]
 
     def _put_into_force(
@@ -231,7 +259,7 @@ class DroneCommands:
         try:
             plan = self._commander(name).command(setpoint, sight.start(now.names.index(name)))
         except ValueError as error:
-            self._health.warn(f"{name} ignores a {type(setpoint).__name__.lower()}: {error}")
+            self._health.warn(f"{name} ignores {setpoint.title}: {error}")
         except Exception as error:  # of this drone alone
             self._fail(name, error)
         else:
@@ -243,9 +271,17 @@ class DroneCommands:
         """Report that a setpoint has taken effect."""
         if plan is not None:
             self._follow(name)
+            self._health.call("check of a setpoint", self._doubt, name)
         for callback in self.callbacks:
             self._health.call("command callback", callback, name, setpoint, now.tick)
         self._show_states()
+
+    def _doubt(self, name: str) -> None:
+        """Warn if the setpoint that a drone follows now is doubtful."""
+        order = self._commanders[name].order
+        if order is not None:
+            for doubt in doubts(order, self.rules, self._surroundings()):
+                self._health.warn(f"{name}: {doubt}")
 
     def _follow(self, name: str) -> None:
         """Look at a commander in the next `take`."""
@@ -270,7 +306,7 @@ class DroneCommands:
             commander = self._commanders[name]
             state = commander.state
             try:
-                if is_due and (text := commander.update(time_ns, partial(_motion, name, now))):
+                if is_due and (text := commander.update(time_ns, partial(self._motion, name, now))):
                     self._announce(FlightEvent(time_ns, name, "no setpoint", text))
             except Exception as error:
                 self._fail(name, error)
@@ -287,7 +323,7 @@ class DroneCommands:
             else:
                 change = min(change, self._courses.put(name, order, time_ns))
                 if change == inf:
-                    constant[name] = self._courses.command(name, time_ns, self._rules.drag)
+                    constant[name] = self._courses.command(name, time_ns, self.rules.drag)
             if change == inf:
                 self._courses.drop(name)
             changes = min(changes, change)
@@ -300,16 +336,15 @@ class DroneCommands:
         self._courses.drop(name)
         self._failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
 
+    def _motion(self, name: str, now: Snapshot) -> Start:
+        return self._sight(now).start(now.names.index(name))
+
+    def _sight(self, now: Snapshot) -> Observation:
+        return Observation(
+            *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
+            None if now.believed is None else now.believed[:3],
+            self._ability(now),
+        )
+
     def _show_states(self) -> None:
         self.states = {name: commander.state for name, commander in self._commanders.items()}
-
-
-def _motion(name: str, now: Snapshot) -> Start:
-    return _sight(now).start(now.names.index(name))
-
-
-def _sight(now: Snapshot) -> Observation:
-    return Observation(
-        *(now.time_ns, now.names, now.pos, now.quat, now.vel, now.contact, now.battery),
-        None if now.believed is None else now.believed[:3],
-    )

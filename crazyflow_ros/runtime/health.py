@@ -7,23 +7,11 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-_LOG_PERIOD = 1.0  # s between two entries about the same callback
+from crazyflow_ros.sometimes import Logger, Sometimes
+
 _LOOKS = 4  # in each period without progress after which the thread counts as hanging
-
-
-class Logger(Protocol):
-    """A logger of Python, or of a ROS node."""
-
-    def info(self, message: str) -> object:
-        """Log for information."""
-
-    def warning(self, message: str) -> object:
-        """Log a warning."""
-
-    def error(self, message: str) -> object:
-        """Log an error."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +50,7 @@ class Health:
     """Exceptions of callbacks, lost drones, and a watchdog.
 
     Args:
-        logger: Logs everything that goes wrong.
+        logger: Logs everything that goes wrong, recurring messages as a number.
         timeout: Wall time without progress after which the thread counts as hanging [s].
 
     Attributes:
@@ -74,12 +62,11 @@ class Health:
     """
 
     def __init__(self, logger: Logger, timeout: float) -> None:
-        self._logger, self._timeout = logger, timeout
+        self._logger, self._timeout = Sometimes.of(logger), timeout
         self.doing, self.beats = "", 0
         self.faults: dict[str, str] = {}
         self.failures: dict[str, Failure] = {}
         self.stalled = ""
-        self._logged: dict[str, float] = {}
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
@@ -90,6 +77,7 @@ class Health:
     def stop(self) -> None:
         """Stop watching. From any thread."""
         self._end.set()
+        self._logger.close()
 
     # In the watched thread.
 
@@ -107,10 +95,8 @@ class Health:
         count = before.count + 1 if before else 1
         text = f"{type(error).__name__}: {error}"
         self.failures = self.failures | {name: Failure(count, text, now)}
-        if now - self._logged.get(name, -_LOG_PERIOD) >= _LOG_PERIOD:
-            self._logged[name] = now
-            trace = "".join(traceback.format_exception(error))
-            self._logger.error(f"{name} has failed, {count} times so far; time runs on\n{trace}")
+        trace = "".join(traceback.format_exception(error))
+        self._logger.error(f"{name} has failed, {count} times so far; time runs on\n{trace}")
 
     def note_faults(self, faults: dict[str, str]) -> None:
         """Set the drones that are out of service."""

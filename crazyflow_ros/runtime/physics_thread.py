@@ -18,7 +18,7 @@ from crazyflow_ros.flight.streamed import AttitudeSetpoint, AttitudeThrust
 from crazyflow_ros.runtime.changes import Changes
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import CommandCallback, EventCallback, Response
-from crazyflow_ros.runtime.health import Health, Logger, Statistics
+from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.requests import InvalidState
 from crazyflow_ros.runtime.resets import Life
@@ -28,6 +28,7 @@ from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.steps import Progress, Steps
 from crazyflow_ros.runtime.wrenches import Wrench, WrenchCallback
 from crazyflow_ros.scene import Mirror
+from crazyflow_ros.sometimes import Logger
 
 
 class PhysicsThread(Changes):
@@ -61,12 +62,14 @@ class PhysicsThread(Changes):
         logger: Logger | None = None,
     ) -> None:
         pacer = Pacer(config.freq, check_real_time_factor(config.real_time_factor))
-        logger = logging.getLogger("crazyflow_ros") if logger is None else logger
-        health = Health(logger, config.watchdog_timeout)
+        health = Health(logger or logging.getLogger("crazyflow_ros"), config.watchdog_timeout)
+        Roster.check(config)
         n_slots = 0 if source else config.max_drones
         engine = Engine(config, names, n_slots=n_slots, levels=source is not None)
         roster = Roster(config, names, engine, health)
-        simulation = Simulation(config, engine, roster.mirror, source, health)
+        simulation = Simulation(
+            config, engine, roster.mirror, source, health, lambda: roster.surroundings
+        )
         loop = Loop(simulation, self._show, pacer, source, health, paused=config.start_paused)
         super().__init__(config, simulation, engine, roster, loop, source, health)
         self.freq = config.freq
@@ -335,5 +338,5 @@ class PhysicsThread(Changes):
                 raise ValueError("a policy flies the drones: they follow positions, not attitudes")
             has_rates = isinstance(setpoint, AttitudeThrust) and setpoint.has_rates
             if has_rates and not Dynamics(self.config.dynamics).has_rotors:
-                expected = f"dynamics=first_principles, the drones have {self.config.dynamics}"
-                raise ValueError(f"roll and pitch rates need {expected}")
+                need = "roll and pitch rates need dynamics first_principles"
+                raise ValueError(f"{need}, got {self.config.dynamics}")

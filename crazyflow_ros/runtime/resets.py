@@ -31,6 +31,9 @@ class ResetEvent:
     scope: ResetScope
     drones: tuple[str, ...]
     """Drones whose state was reset."""
+    charged: bool | None = None
+    """Whether drones that were restarted where they are, see `Changes.restart`, had their batteries
+    charged; None for drones that returned to their initial state."""
 
 
 class Life(NamedTuple):

@@ -15,6 +15,7 @@ from crazyflow_ros.engine.compiled_world import CompiledWorld, Program
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.garbage import short_collections
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, scene_path
@@ -81,6 +82,8 @@ class PreparedRoster:
     obstacles: Obstacles | None
     ignored: tuple[str, ...]
     """Why drones fly through some objects of the scene."""
+    surroundings: Surroundings
+    """The obstacles by name."""
     program: Program | None = None
     """Compiled program of the world, for the obstacles; None to keep the present one."""
     model: MadeModel | None = None
@@ -99,6 +102,7 @@ class Roster:
     Attributes:
         start: The drones at the start, with their initial poses.
         mirror: The MuJoCo side.
+        surroundings: The obstacles by name.
         retired: Objects that are no longer needed. Freeing them takes long, so a thread other than
             the physics thread does it.
     """
@@ -116,10 +120,20 @@ class Roster:
         self.start = self._plan.poses
         model = self._compiled(self._plan)
         self.mirror = Mirror(model, names)
-        obstacles, ignored = self._seen(model, at_start=True)
+        obstacles, ignored, self.surroundings = self._seen(model, at_start=True)
         engine.world.use(obstacles)
         self._ignored: tuple[str, ...] = ()
         self._note_ignored(ignored)
+
+    @staticmethod
+    def check(config: SimulationConfig) -> None:
+        """Check the scene, before anything is compiled for it.
+
+        Raises:
+            ValueError: There is no such scene, or it does not compile.
+        """
+        check_scene(scene_path(config.scene))
+        build_spec(config.drone_model, ["cf0"], scene=config.scene).compile()
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
@@ -141,9 +155,11 @@ class Roster:
             return None
         if plan.heeds_scene:
             stays = now.heeds_scene
-            return PreparedRoster(plan, world, world.obstacles, self._ignored) if stays else None
+            present = PreparedRoster(plan, world, world.obstacles, self._ignored, self.surroundings)
+            return present if stays else None
         if world.is_compiled_for(plan.obstacles):
-            return PreparedRoster(plan, world, plan.obstacles, self._ignored)
+            around = Surroundings(plan.obstacles)
+            return PreparedRoster(plan, world, plan.obstacles, self._ignored, around)
         return None
 
     def prepare(self, plan: RosterPlan, before: PreparedRoster | None = None) -> PreparedRoster:
@@ -157,14 +173,15 @@ class Roster:
             ValueError: There is no such scene, or it cannot be compiled with these drones.
         """
         engine, obstacles, model, ignored = self._engine, plan.obstacles, None, self._ignored
+        around = Surroundings(obstacles)
         if plan.scene is not self._plan.scene or tuple(plan.poses) != engine.names:
             model = made_model(self._compiled(plan), tuple(plan.poses))
         if plan.heeds_scene:
             shown = self.mirror.model if model is None else model.mirrored.model
-            obstacles, ignored = self._seen(shown)
+            obstacles, ignored, around = self._seen(shown)
         world = self._world_for(plan, before)
         program = self._program(world, obstacles, before)
-        return PreparedRoster(plan, world, obstacles, ignored, program, model)
+        return PreparedRoster(plan, world, obstacles, ignored, around, program, model)
 
     def exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without effect on the drones that stay. Physics thread."""
@@ -185,6 +202,7 @@ class Roster:
         if prepared.model is not None:
             self.retired.append(self.mirror.use(prepared.model))
         engine.world.use(prepared.obstacles, prepared.program)
+        self.surroundings = prepared.surroundings
         self._note_ignored(prepared.ignored)
         self._plan = replace(prepared.plan, version=self._plan.version + 1)
 
@@ -242,8 +260,8 @@ class Roster:
 
     def _seen(
         self, model: mujoco.MjModel, *, at_start: bool = False
-    ) -> tuple[Obstacles | None, tuple[str, ...]]:
-        """Find the obstacles in a model, and why other objects are not obstacles.
+    ) -> tuple[Obstacles | None, tuple[str, ...], Surroundings]:
+        """Find the obstacles in a model, why other objects are none, and their names.
 
         Raises:
             ValueError: There are too many.
@@ -252,12 +270,13 @@ class Roster:
 
         def slots(shapes: int) -> int:
             if shapes > limits.OBSTACLES:
-                most = f"expected at most {limits.OBSTACLES}"
-                raise ValueError(f"drones would collide with {shapes} shapes, {most}")
+                most = f"at most {limits.OBSTACLES} shapes"
+                raise ValueError(f"drones can collide with {most}, got {shapes}")
             return room if shapes <= room else max(shapes, _MIN_SLOTS, 2 * room)
 
-        found, ignored = obstacles_of(model, slots=slots)
-        return (found if found.n_slots else None), ignored
+        found, ignored, names = obstacles_of(model, slots=slots)
+        obstacles = found if found.n_slots else None
+        return obstacles, ignored, Surroundings(obstacles, names)
 
     def _note_ignored(self, ignored: tuple[str, ...]) -> None:
         for why in ignored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -13,13 +13,16 @@ from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
-from crazyflow_ros.flight import Rules
+from crazyflow_ros.flight import Ability, Rules
 from crazyflow_ros.flight.supervisor import RATE
+from crazyflow_ros.flight.surroundings import Surroundings
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.command_source import CommandSource
 from crazyflow_ros.runtime.drone_commands import DroneCommands
@@ -45,6 +48,7 @@ class Simulation:
         mirror: The MuJoCo side, written before each event.
         source: Provides the commands from outside, instead of `commands`.
         health: Logs failures.
+        surroundings: Returns the obstacles of the world.
 
     Attributes:
         mirror: As given.
@@ -65,6 +69,7 @@ class Simulation:
         mirror: Mirror,
         source: CommandSource | None,
         health: Health,
+        surroundings: Callable[[], Surroundings],
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
         self._source, self._mass = source, load_drone(config.drone_model)["mass"]
@@ -77,10 +82,18 @@ class Simulation:
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         rules = Rules.of(config.drone_model, config.flight)
-        rules = replace(rules, recovers=bool(config.policy))
-        self.commands = DroneCommands(rules, self.control, self.control_period, health)
+        self._authority = Authority(config.drone_model)
+        self.commands = DroneCommands(
+            *(rules, self.control, self.control_period, health),
+            *(self._ability, self._neighbour, surroundings),
+        )
         self.wrenches = Wrenches(config.freq, health)
         self.events = Events(config.freq, health)
+
+    def _ability(self, now: Snapshot) -> Ability:
+        engine = self._engine
+        motor_loss = engine.motor_loss[engine.rows]
+        return self._authority.of(now, motor_loss, engine.wind, self.controller)
 
     @property
     def obstacles(self) -> Obstacles | None:
@@ -96,6 +109,13 @@ class Simulation:
     def wind(self) -> Wind:
         """The present wind."""
         return self._engine.wind
+
+    def _neighbour(self, state: Snapshot, row: int) -> str:
+        """Name what a drone touches in a state of the present drones."""
+        if state.names != self.mirror.names:  # drones have just come or gone
+            return "something"
+        drones = self._config.drone_collisions
+        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
 
     def next_event(self) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""
@@ -277,7 +297,7 @@ class Simulation:
         known = self.snapshot.names if known is None else known
         for name in names:
             if name not in known:
-                raise ValueError(f"unknown drone {name!r}, have {', '.join(known)}")
+                raise ValueError(unknown("drone", name, known))
         return tuple(dict.fromkeys(names))
 
     def _evaluate(self, tick: int, stretches: Sequence[int], *changing: Any) -> list[Snapshot]:

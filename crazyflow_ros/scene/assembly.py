@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.drones import AnyDrone, drawing_of, load_drone, model_name, resolve
+from crazyflow_ros.limits import shown_path, unknown
 from crazyflow_ros.resources import resource
 from crazyflow_ros.scene.drone import LED, load_drawing, numbers
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
@@ -74,7 +75,9 @@ def build_spec(
     else:
         models = [resolve(model) for model in drone_model]
     if len(models) != len(names):
-        raise ValueError(f"{len(models)} drone models for {len(names)} drones")
+        raise ValueError(
+            f"give one drone model, or one for each of {len(names)} drones, got {len(models)}"
+        )
     heights = np.array([-load_drone(model)["geometry"]["foot_z"] for model in models])
     resolved = _grid(heights) if poses is None else _checked_poses(poses, len(names))
     start = 0
@@ -116,8 +119,10 @@ def scene_path(scene: str | Path) -> Path:
     """
     known = scenes()
     path = known.get(str(scene), Path(scene))
+    if not path.is_file() and path.name != str(scene):
+        raise ValueError(f"there is no scene {shown_path(path)}")
     if not path.is_file():
-        raise ValueError(f"unknown scene {str(scene)!r}: neither a file nor one of {sorted(known)}")
+        raise ValueError(f"{unknown('scene', scene, known)}; nor is it a file")
     return path
 
 
@@ -137,10 +142,11 @@ def unweld(model: mujoco.MjModel, names: Sequence[str]) -> None:
 
 def _check_names(names: Sequence[str]) -> None:
     if isinstance(names, str) or not names:
-        raise ValueError(f"expected at least one drone name in a list, got {names!r}")
+        raise ValueError(f"drones must be a list with at least one name, got {names!r}")
     for name in names:
         if not re.fullmatch(r"\w+", name, re.ASCII):
-            raise ValueError(f"drone name {name!r}: expected letters, digits and underscores only")
+            rule = "may have only letters, digits and underscores"
+            raise ValueError(f"the name of a drone {rule}, got {name!r}")
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ValueError(f"drone names must differ, given more than once: {', '.join(twice)}")
@@ -162,9 +168,9 @@ def _grid(heights: np.ndarray) -> np.ndarray:
 def _checked_poses(poses: ArrayLike, n_drones: int) -> np.ndarray:
     checked = np.asarray(poses, dtype=float)
     if checked.shape != (n_drones, 7):
-        raise ValueError(f"poses: expected shape ({n_drones}, 7), got {checked.shape}")
+        raise ValueError(f"poses must have shape ({n_drones}, 7), got {checked.shape}")
     if not np.isfinite(checked).all() or not np.linalg.norm(checked[:, 3:], axis=1).all():
-        raise ValueError(f"poses: expected finite values and non-zero quaternions, got {checked}")
+        raise ValueError(f"poses must be finite, and quaternions not zero, got {checked}")
     return checked
 
 

@@ -50,12 +50,12 @@ class ControlStage:
         xfrc = source.xfrc_applied.copy()
         if not all(np.isfinite(values).all() for values in (ctrl, qfrc, xfrc)):
             bad = ", ".join(self._not_finite(ctrl, qfrc, xfrc))
-            raise ValueError(f"expected finite values, got others in {bad}")
+            raise ValueError(f"{bad} must be finite")
         if qfrc[self._fixed].any():
             joints = np.unique(self._model.dof_jntid[self._fixed & (qfrc != 0.0)])
             raise ValueError(
-                f"qfrc_applied of {', '.join(self._model.joint(j).name for j in joints)}: expected "
-                "zero, because only the free joints of drones take forces (rotors follow ctrl)"
+                f"qfrc_applied of {', '.join(self._model.joint(j).name for j in joints)} must be "
+                "zero: only the free joints of drones take forces (rotors follow ctrl)"
             )
         self._staged = (ctrl, qfrc, xfrc)
 

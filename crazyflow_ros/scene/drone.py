@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.drones import drawing_of, load_drone
-from crazyflow_ros.limits import read_text, shown
+from crazyflow_ros.limits import read_text, shown, unknown
 from crazyflow_ros.scene.description import check_description
 
 N_ROTORS = 4
@@ -156,9 +156,10 @@ def _filled(name: str, text: str, values: Mapping[str, str]) -> str:
     try:
         filled = _PLACEHOLDER.sub(lambda match: values[match[1]], text)
     except KeyError as error:
-        raise ValueError(f"{shown(name)}: there is no figure {shown(error.args[0])!r}") from None
+        missing = unknown("figure", error.args[0], values)
+        raise ValueError(f"{shown(name)}: {missing}") from None
     if not {"{", "}"}.isdisjoint(filled):
-        raise ValueError(f"{shown(name)}: braces are for the names of figures")
+        raise ValueError(f"{shown(name)}: expected the name of a figure in braces")
     return filled
 
 
@@ -259,5 +260,5 @@ def numbers(values: ArrayLike) -> str:
 def _child(element: ET.Element, path: str) -> ET.Element:
     found = element.find(path)
     if found is None:
-        raise ValueError(f"the drawing of a drone has to have {path}")
+        raise ValueError(f"the drawing of a drone must have the element {path}")
     return found

@@ -34,7 +34,7 @@ class Intrinsics(NamedTuple):
             ValueError: The size or the field of view is invalid.
         """
         if not 0.0 < fovy < 180.0:
-            raise ValueError(f"fovy: expected degrees between 0 and 180, got {fovy}")
+            raise ValueError(f"fovy must be between 0 and 180 degrees, got {fovy}")
         focal = height / 2 / math.tan(math.radians(fovy) / 2)
         return cls(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)._checked()
 
@@ -46,10 +46,11 @@ class Intrinsics(NamedTuple):
             ValueError: The matrix does not have this form.
         """
         if len(matrix) != 9:
-            raise ValueError(f"intrinsic matrix: expected 9 numbers, got {len(matrix)}")
+            raise ValueError(f"an intrinsic matrix has 9 numbers, got {len(matrix)}")
         fx, skew, cx, zero, fy, cy, *last = matrix
         if (skew, zero, *last) != (0.0, 0.0, 0.0, 0.0, 1.0):
-            raise ValueError(f"intrinsic matrix: expected fx 0 cx, 0 fy cy, 0 0 1, got {matrix}")
+            form = "fx 0 cx, 0 fy cy, 0 0 1"
+            raise ValueError(f"an intrinsic matrix has the form {form}, got {matrix}")
         return cls(width, height, fx, fy, cx, cy)._checked()
 
     @classmethod
@@ -109,7 +110,9 @@ class Intrinsics(NamedTuple):
 
     def _checked(self) -> Intrinsics:
         if self.width < 1 or self.height < 1:
-            raise ValueError(f"expected at least one pixel, got {self.width} x {self.height}")
+            raise ValueError(
+                f"width and height must be at least 1, got {self.width} x {self.height}"
+            )
         if not (self.fx > 0.0 and self.fy > 0.0):
             raise ValueError(f"focal lengths must be positive, got {self.fx}, {self.fy}")
         return self

@@ -21,10 +21,12 @@ from typing import Any, NamedTuple, Protocol
 import mujoco
 import numpy as np
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.lock import TimedLock
 from crazyflow_ros.scene.mirrored_model import MirroredModel
+from crazyflow_ros.scene.neighbours import neighbour
 from crazyflow_ros.scene.state import MirrorState
 
 _TIMEOUT = 10.0  # s for a request to the physics thread
@@ -152,6 +154,21 @@ class Mirror:
         down = self.range()
         return np.column_stack((self._mirrored.rangefinder.read_around(self._front), down))
 
+    def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
+        """Return the name of what a drone touches, see `neighbours.neighbour`.
+
+        Args:
+            state: A state of the drones of this mirror.
+            drone: Name of the drone.
+            drones: Whether drones collide with one another.
+
+        Physics thread only, as `range`.
+        """
+        with self._working:
+            self._mirrored.index.write(state, self._back)
+            mujoco.mj_kinematics(self._mirrored.model, self._back)
+            return neighbour(self._mirrored.model, self._back, drone, drones=drones)
+
     def staged_controls(self) -> Controls | None:
         """Return the controls staged since the last call, see `apply_control_data`.
 
@@ -198,9 +215,7 @@ class Mirror:
         """Return a copy of the readings of one sensor of the model, for example "gyro:cf0"."""
         with self._mutex:
             if name not in self._mirrored.sensors:
-                raise ValueError(
-                    f"unknown sensor {name!r}, have {', '.join(self._mirrored.sensors)}"
-                )
+                raise ValueError(unknown("sensor", name, self._mirrored.sensors))
             return self._front.sensordata[self._mirrored.sensors[name]].copy()
 
     def imu(self) -> Imu:

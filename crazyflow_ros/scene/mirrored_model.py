@@ -67,7 +67,7 @@ class MirroredModel:
         expected = (model.nq, model.nv, model.nu, model.nbody)
         if given != expected:
             raise ValueError(
-                f"data of another model: expected nq, nv, nu, nbody {expected}, got {given}"
+                f"the data are of another model: nq, nv, nu, nbody must be {expected}, got {given}"
             )
 
     def checked(self, state: MirrorState) -> MirrorState:
@@ -79,5 +79,5 @@ class MirroredModel:
         bad = ~state.valid()
         if bad.any():
             names = ", ".join(np.array(self.names)[bad])
-            raise ValueError(f"state of {names}: expected finite values and non-zero quaternions")
+            raise ValueError(f"{names}: states must be finite, and quaternions not zero")
         return state

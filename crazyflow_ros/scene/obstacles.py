@@ -21,6 +21,8 @@ class Scanned(NamedTuple):
     obstacles: Obstacles
     ignored: tuple[str, ...]
     """Reasons why drones fly through some of the geoms, one text each."""
+    names: tuple[str, ...]
+    """What messages call the obstacles: the name of the geom, or of its body at the root."""
 
 
 def obstacles_of(
@@ -42,26 +44,57 @@ def obstacles_of(
     if data is None:
         data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, data)
-    quats = quat_from_matrix(data.geom_xmat.reshape(-1, 3, 3))
-    kinds, owners = model.geom_type, model.body_rootid[model.geom_bodyid]
-    roots = {int(root): model.body(int(root)).name for root in np.unique(owners)}
-    drones = [root for root, name in roots.items() if name.startswith(_DRONE)]
-    collides = (model.geom_contype | model.geom_conaffinity) & _DRONES_COLLIDE_AS != 0
-    collides &= ~np.isin(owners, drones)
-    is_shape = np.isin(kinds, [int(shape) for shape in Shape])
+    collides, is_drone = collision_shapes(model, data)
+    found = np.flatnonzero(collides & ~is_drone)
     ignored = []
-    for geom in np.flatnonzero(collides & ~is_shape).tolist():
-        name = model.geom(geom).name or f"{geom} of {roots[int(owners[geom])]!r}"
-        what = mujoco.mjtGeom(kinds[geom]).name.removeprefix("mjGEOM_").lower()
+    for geom in np.flatnonzero(_collides(model) & ~is_drone & ~_is_shape(model)).tolist():
+        root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
+        name = model.geom(geom).name or f"{geom} of {root!r}"
+        what = mujoco.mjtGeom(model.geom_type[geom]).name.removeprefix("mjGEOM_").lower()
         shapes = ", ".join(shape.name for shape in Shape if shape is not Shape.none)
-        ignored.append(f"drones fly through geom {name}: expected one of {shapes}, got {what}")
-    is_floor = (kinds == Shape.plane) & (data.geom_xpos[:, 2] == 0) & ~quats[:, :2].any(axis=1)
-    found = np.flatnonzero(collides & is_shape & ~is_floor)
+        ignored.append(f"drones fly through the {what} {name}, because only {shapes} are solid")
     obstacles = Obstacles.create(
         [Shape(kind) for kind in model.geom_type[found]],
         np.where(model.geom_size[found] > 0, model.geom_size[found], 1.0),
         data.geom_xpos[found],
-        quats[found],
+        quat_from_matrix(data.geom_xmat[found].reshape(-1, 3, 3)),
         slots=slots(len(found)),
     )
-    return Scanned(obstacles, tuple(ignored))
+    names = tuple(name_of(model, geom) for geom in found.tolist())
+    return Scanned(obstacles, tuple(ignored), names)
+
+
+def name_of(model: mujoco.MjModel, geom: int) -> str:
+    """Return what a pilot calls a geom: its own name, or that of the object to which it belongs."""
+    root = model.body(int(model.body_rootid[model.geom_bodyid[geom]]))
+    # Parts of an object have its name as a prefix.
+    name = root.name.partition("/")[0] if root.id else model.geom(geom).name
+    return name or f"a {Shape(model.geom_type[geom]).name}"
+
+
+def collision_shapes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
+    """Return which geoms collide as primitive shapes, except the floor z = 0.
+
+    Args:
+        model: The scene.
+        data: Poses of the bodies, with frames.
+
+    Returns:
+        (ngeom,) bool: whether a geom is such a shape, and whether it is part of a drone.
+    """
+    axes = data.geom_xmat.reshape(-1, 3, 3)
+    is_level = ~axes[:, :2, 2].any(axis=1) & (axes[:, 2, 2] > 0)
+    is_floor = (model.geom_type == Shape.plane) & (data.geom_xpos[:, 2] == 0) & is_level
+    owners = model.body_rootid[model.geom_bodyid]
+    drones = [i for i in np.unique(owners) if model.body(int(i)).name.startswith(_DRONE)]
+    return _collides(model) & _is_shape(model) & ~is_floor, np.isin(owners, drones)
+
+
+def _collides(model: mujoco.MjModel) -> np.ndarray:
+    """Return which geoms collide with drones."""
+    collides: np.ndarray = (model.geom_contype | model.geom_conaffinity) & _DRONES_COLLIDE_AS != 0
+    return collides
+
+
+def _is_shape(model: mujoco.MjModel) -> np.ndarray:
+    return np.isin(model.geom_type, [int(shape) for shape in Shape])

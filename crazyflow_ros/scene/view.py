@@ -8,6 +8,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from crazyflow_ros.limits import unknown
+
 _FREE = ("distance", "azimuth", "elevation", "lookat", "trackbodyid")
 _PLAIN = ("type", "fixedcamid", "trackbodyid", "distance", "azimuth", "elevation", "orthographic")
 
@@ -45,7 +47,7 @@ def camera_id(model: mujoco.MjModel, camera: int | str) -> int:
     names = [model.camera(number).name for number in range(model.ncam)]
     if isinstance(camera, str):
         if camera not in names:
-            raise ValueError(f"unknown camera {camera!r}, have {', '.join(names) or 'none'}")
+            raise ValueError(unknown("camera", camera, names))
         return names.index(camera)
     if not -1 <= camera < model.ncam:
         raise ValueError(f"camera must be -1 to {model.ncam - 1}, got {camera}")
@@ -62,7 +64,7 @@ def move(view: mujoco.MjvCamera, there: mujoco.MjvCamera) -> None:
 def _configure(view: mujoco.MjvCamera, config: Mapping[str, Any], n_bodies: int) -> None:
     for name, value in config.items():
         if name not in _FREE:
-            raise ValueError(f"cam_config has no {name!r}, expected {', '.join(_FREE)}")
+            raise ValueError(f"cam_config: {unknown('field', name, _FREE)}")
         numbers = np.asarray(value, float)
         if numbers.shape != ((3,) if name == "lookat" else ()) or not np.isfinite(numbers).all():
             kind = "three finite numbers" if name == "lookat" else "a finite number"

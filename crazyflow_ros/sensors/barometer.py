@@ -43,10 +43,11 @@ class BarometerSensorCfg(FrameSensorCfg):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not _LOWEST <= self.altitude <= _HIGHEST:
-            limits = f"{_LOWEST:.0f} to {_HIGHEST:.0f} m"
-            raise ValueError(f"{self.name}: altitude {self.altitude}, expected {limits}")
+            limits = f"from {_LOWEST:.0f} to {_HIGHEST:.0f} m"
+            raise ValueError(f"{self.name}: altitude must be {limits}, got {self.altitude:g}")
         if not 0.0 < self.sea_level_pressure < math.inf:
-            raise ValueError(f"{self.name}: sea_level_pressure {self.sea_level_pressure} Pa")
+            got = f"got {self.sea_level_pressure:g} Pa"
+            raise ValueError(f"{self.name}: sea_level_pressure must be positive, {got}")
         self.noise.check(f"{self.name}: noise", 1)
 
     def build(self) -> BarometerSensor:

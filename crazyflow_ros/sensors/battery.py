@@ -36,7 +36,7 @@ class BatterySensorCfg(SampledSensorCfg):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.drone < 0:
-            raise ValueError(f"{self.name}: drone {self.drone}, expected an index")
+            raise ValueError(f"{self.name}: drone must be an index of 0 or more, got {self.drone}")
         self.voltage.check(f"{self.name}: voltage", 1)
         self.current.check(f"{self.name}: current", 1)
 
@@ -91,7 +91,8 @@ class BatterySensor(SampledSensor[BatterySensorCfg, BatteryData]):
         if not isinstance(sim, Sim):
             raise ValueError(f"{name}: this back end has no batteries, use SimBackend")
         if self.cfg.drone >= sim.n_drones:
-            raise ValueError(f"{name}: drone {self.cfg.drone}, there are {sim.n_drones}")
+            last = sim.n_drones - 1
+            raise ValueError(f"{name}: drone must be from 0 to {last}, got {self.cfg.drone}")
         if "battery" not in sim.data.plugins:
             raise ValueError(f"{name}: the pipeline has no stage Battery")
         self._sim = sim

@@ -7,6 +7,7 @@ from typing import Literal
 
 import mujoco
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.objects import MUJOCO_TYPES, ObjRef
 from crazyflow_ros.sensors.sensor import Sensor, SensorCfg
@@ -62,8 +63,7 @@ class BuiltinSensorCfg(SensorCfg):
 
     def __post_init__(self) -> None:
         if self.sensor_type not in _OBJECTS:
-            kinds = ", ".join(_OBJECTS)
-            raise ValueError(f"{self.name}: unknown sensor_type {self.sensor_type!r}, have {kinds}")
+            raise ValueError(f"{self.name}: {unknown('sensor_type', self.sensor_type, _OBJECTS)}")
         allowed = _OBJECTS[self.sensor_type]
         if (self.obj is None) != (not allowed):
             need = f"an obj of type {', '.join(allowed)}" if allowed else "no obj"
@@ -96,7 +96,7 @@ class BuiltinSensor(Sensor[Array]):
     def __init__(self, cfg: BuiltinSensorCfg | None = None, name: str | None = None) -> None:
         super().__init__()
         if (cfg is None) == (name is None):
-            raise ValueError("expected either a configuration or the name of a sensor")
+            raise ValueError("give either a configuration or the name of a sensor")
         self.cfg = cfg
         self.name = cfg.name if cfg is not None else str(name)
 

@@ -66,17 +66,20 @@ class CameraSensorCfg(SensorCfg):
     def __post_init__(self) -> None:
         kinds, chosen = get_args(DataType), set(self.data_types)
         if not chosen or not chosen <= set(kinds) or len(chosen) < len(self.data_types):
-            raise ValueError(f"{self.name}: data_types {self.data_types}, expected some of {kinds}")
+            rule = f"different ones of {', '.join(kinds)}"
+            raise ValueError(f"{self.name}: data_types must be {rule}, got {self.data_types}")
         if not (1 <= self.width <= _MOST_PIXELS and 1 <= self.height <= _MOST_PIXELS):
-            size = f"{self.width} x {self.height} pixels"
-            raise ValueError(f"{self.name}: a picture of {size}, expected 1 to {_MOST_PIXELS}")
+            size = f"{self.width} x {self.height}"
+            rule = f"from 1 to {_MOST_PIXELS} pixels"
+            raise ValueError(f"{self.name}: width and height must be {rule}, got {size}")
         if self.fovy is not None and not 0.0 < self.fovy < (math.inf if self.orthographic else 180):
-            raise ValueError(f"{self.name}: fovy {self.fovy}, expected degrees below 180")
+            rule = "positive" if self.orthographic else "between 0 and 180 degrees"
+            raise ValueError(f"{self.name}: fovy must be {rule}, got {self.fovy:g}")
         if not set(self.enabled_geom_groups) <= set(range(mujoco.mjNGROUP)):
             groups = self.enabled_geom_groups
-            raise ValueError(f"{self.name}: enabled_geom_groups {groups}, there are 0 to 5")
+            raise ValueError(f"{self.name}: enabled_geom_groups must be from 0 to 5, got {groups}")
         if self.camera_name is not None and self.parent_body is not None:
-            raise ValueError(f"{self.name}: parent_body is of a new camera, not of camera_name")
+            raise ValueError(f"{self.name}: give camera_name, or parent_body for a new camera")
 
     def build(self) -> CameraSensor:
         """Build the sensor."""

@@ -144,7 +144,7 @@ class SensorContext:
             ValueError: It is another one: then the sensors have to be initialised anew.
         """
         if _sizes(mj_model) != self._sizes:
-            raise ValueError(f"the model has sizes {_sizes(mj_model)}, expected {self._sizes}")
+            raise ValueError(f"the model must have the sizes {self._sizes}, got {_sizes(mj_model)}")
         self.renderers.close()
         self.renderers = Renderers(mj_model)
 

@@ -45,13 +45,13 @@ class RaysCfg(RayCastSensorCfg):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.min_distance < self.max_distance:
-            interval = f"{self.min_distance} to {self.max_distance} m"
-            raise ValueError(f"{self.name}: min_distance and max_distance {interval}")
+            rule = f"from 0 to less than max_distance, {self.max_distance:g} m"
+            raise ValueError(f"{self.name}: min_distance must be {rule}, got {self.min_distance:g}")
         self.noise.check(f"{self.name}: noise", 1)
         if self.noise != NoiseCfg(std=self.noise.std):
-            raise ValueError(f"{self.name}: noise of rays is a std alone, got {self.noise}")
+            raise ValueError(f"{self.name}: noise of rays may have a std only, got {self.noise}")
         if self.seed < 0:
-            raise ValueError(f"{self.name}: seed {self.seed}, negative")
+            raise ValueError(f"{self.name}: seed must not be negative, got {self.seed}")
 
     def ranges(self, distances: np.ndarray, drone: str, tick: int) -> np.ndarray:
         """Convert distances (n,) [m], negative where nothing is hit, to readings at a tick.

@@ -38,12 +38,13 @@ class GnssSensorCfg(FrameSensorCfg):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not -90.0 <= self.latitude <= 90.0:
-            raise ValueError(f"{self.name}: latitude {self.latitude}, expected -90 to 90 degrees")
+            rule = "from -90 to 90 degrees"
+            raise ValueError(f"{self.name}: latitude must be {rule}, got {self.latitude:g}")
         if not -180.0 <= self.longitude <= 180.0:
-            degrees = "-180 to 180 degrees"
-            raise ValueError(f"{self.name}: longitude {self.longitude}, expected {degrees}")
+            rule = "from -180 to 180 degrees"
+            raise ValueError(f"{self.name}: longitude must be {rule}, got {self.longitude:g}")
         if not math.isfinite(self.altitude):
-            raise ValueError(f"{self.name}: altitude {self.altitude}, expected a finite one")
+            raise ValueError(f"{self.name}: altitude must be finite, got {self.altitude}")
         self.noise.check(f"{self.name}: noise", 3)
 
     def build(self) -> GnssSensor:

@@ -40,7 +40,8 @@ class ImuSensorCfg(SampledSensorCfg):
         super().__post_init__()
         self.frame.check(f"{self.name}: frame", ("site", "body", "xbody"))
         if self.frame.type == "site" and (any(self.pos) or self.quat != (1.0, 0.0, 0.0, 0.0)):
-            raise ValueError(f"{self.name}: pos and quat are of an IMU on a body, not at a site")
+            text = "pos and quat need a body; an IMU at a site has the pose of the site"
+            raise ValueError(f"{self.name}: {text}")
         self.gyro.check(f"{self.name}: gyro", 3)
         self.accelerometer.check(f"{self.name}: accelerometer", 3)
 
@@ -86,7 +87,7 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
         if self._site is not cfg.frame:
             body = spec.body(cfg.frame.prefixed_name())
             if body is None:
-                raise ValueError(f"{cfg.name}: no body {cfg.frame.prefixed_name()!r}")
+                raise ValueError(f"{cfg.name}: there is no body {cfg.frame.prefixed_name()!r}")
             body.add_site(name=self._site.name, pos=cfg.pos, quat=cfg.quat)
         self._gyro.edit_spec(spec)
         self._accelerometer.edit_spec(spec)

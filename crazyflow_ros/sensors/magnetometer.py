@@ -32,7 +32,7 @@ class MagnetometerSensorCfg(FrameSensorCfg):
     def __post_init__(self) -> None:
         super().__post_init__()
         if np.shape(self.field) != (3,) or not np.isfinite(self.field).all():
-            raise ValueError(f"{self.name}: field {self.field}, expected three finite numbers")
+            raise ValueError(f"{self.name}: field must be three finite numbers, got {self.field}")
         self.noise.check(f"{self.name}: noise", 3)
 
     def build(self) -> MagnetometerSensor:

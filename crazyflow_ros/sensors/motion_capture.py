@@ -35,7 +35,8 @@ class MotionCaptureSensorCfg(FrameSensorCfg):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"{self.name}: dropout {self.dropout}, expected 0 to less than 1")
+            rule = "from 0 to less than 1"
+            raise ValueError(f"{self.name}: dropout must be {rule}, got {self.dropout:g}")
         self.position.check(f"{self.name}: position", 3)
         self.attitude.check(f"{self.name}: attitude", 3)
 

@@ -66,8 +66,8 @@ class ObjRef:
     def check(self, field: str, allowed: tuple[str, ...]) -> None:
         """Raise a ValueError that begins with `field` unless the type is one of `allowed`."""
         if self.type not in allowed:
-            kinds = ", ".join(allowed)
-            raise ValueError(f"{field}: expected type {kinds}, got {self.type!r} ({self.name})")
+            kinds = " or ".join(allowed)
+            raise ValueError(f"{field} {self.name!r} must be a {kinds}, not a {self.type}")
 
     def id(self, model: mujoco.MjModel) -> int:
         """Id in the model.

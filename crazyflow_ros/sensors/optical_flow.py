@@ -41,7 +41,8 @@ class OpticalFlowSensorCfg(SampledSensorCfg):
         super().__post_init__()
         self.frame.check(f"{self.name}: frame", ("site",))
         if not 0.0 <= self.min_range < self.max_range:
-            raise ValueError(f"{self.name}: ranges {self.min_range} to {self.max_range} m")
+            rule = f"from 0 to less than max_range, {self.max_range:g} m"
+            raise ValueError(f"{self.name}: min_range must be {rule}, got {self.min_range:g}")
         self.noise.check(f"{self.name}: noise", 1)
 
     def build(self) -> OpticalFlowSensor:

@@ -96,9 +96,10 @@ class RingPatternCfg:
     def __post_init__(self) -> None:
         for radius, count in self.rings:
             if not (0.0 < radius < math.inf and count > 0):
-                raise ValueError(f"ring pattern: a ring of radius {radius} with {count} rays")
+                got = f"got radius {radius:g} with {count} rays"
+                raise ValueError(f"ring pattern: rings must have a radius and rays, {got}")
         if not self.rings and not self.include_center:
-            raise ValueError("ring pattern: neither rings nor a centre")
+            raise ValueError("ring pattern: give rings, or include_center")
         _unit(self.direction)
         _check_number("ring", math.prod(self.shape))
 
@@ -220,12 +221,14 @@ class LidarPatternCfg:
     def __post_init__(self) -> None:
         low, high = self.azimuth_range
         if self.samples < 1 or not len(self.elevations):
-            raise ValueError(f"lidar pattern: {self.samples} samples of {self.elevations}")
+            got = f"got {self.samples} at elevations {self.elevations}"
+            raise ValueError(f"lidar pattern: there must be samples and elevations, {got}")
         if not 0.0 <= high - low <= 360.0:
-            raise ValueError(f"lidar pattern: azimuth_range {self.azimuth_range}, expected a turn")
+            rule = "rise by at most 360 degrees"
+            raise ValueError(f"lidar pattern: azimuth_range must {rule}, got {self.azimuth_range}")
         if not np.all(np.abs(self.elevations) <= 90.0):
-            degrees = "-90 to 90 degrees"
-            raise ValueError(f"lidar pattern: elevations {self.elevations}, expected {degrees}")
+            rule = "from -90 to 90 degrees"
+            raise ValueError(f"lidar pattern: elevations must be {rule}, got {self.elevations}")
         _check_number("lidar", math.prod(self.shape))
 
     @property
@@ -263,7 +266,7 @@ class LidarPatternCfg:
 
 def _check_number(pattern: str, n_rays: int) -> None:
     if n_rays > MOST_RAYS:
-        raise ValueError(f"{pattern} pattern: {n_rays} rays, expected at most {MOST_RAYS}")
+        raise ValueError(f"{pattern} pattern: at most {MOST_RAYS} rays are allowed, got {n_rays}")
 
 
 def _parallel(points: np.ndarray, direction: Vector) -> Rays:
@@ -275,5 +278,5 @@ def _unit(direction: Vector) -> np.ndarray:
     vector = np.asarray(direction, float)
     length = np.linalg.norm(vector)
     if vector.shape != (3,) or not (np.isfinite(length) and length > 0.0):
-        raise ValueError(f"direction: expected a vector of three, not zero, got {direction}")
+        raise ValueError(f"direction must be three numbers, not all zero, got {direction}")
     return vector / length

@@ -44,9 +44,11 @@ class RangerSensorCfg(FrameSensorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 <= self.min_range < self.max_range or not self.directions:
-            ranges = f"{self.min_range} to {self.max_range} m"
-            raise ValueError(f"{self.name}: {len(self.directions)} beams of {ranges}")
+        if not self.directions:
+            raise ValueError(f"{self.name}: directions is empty")
+        if not 0.0 <= self.min_range < self.max_range:
+            rule = f"from 0 to less than max_range, {self.max_range:g} m"
+            raise ValueError(f"{self.name}: min_range must be {rule}, got {self.min_range:g}")
         self.noise.check(f"{self.name}: noise", 1)
 
     def build(self) -> RangerSensor:

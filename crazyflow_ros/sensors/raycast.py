@@ -9,6 +9,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.scene.frames import quat_from_matrix, xyzw_to_wxyz
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.context import ContextSensor
@@ -72,19 +73,21 @@ class RayCastSensorCfg(SensorCfg):
     """Colors and sizes of the drawing."""
 
     def __post_init__(self) -> None:
-        if self.ray_alignment not in ("base", "yaw", "world"):
-            raise ValueError(f"{self.name}: unknown ray_alignment {self.ray_alignment!r}")
+        if self.ray_alignment not in (known := ("base", "yaw", "world")):
+            text = unknown("ray_alignment", self.ray_alignment, known)
+            raise ValueError(f"{self.name}: {text}")
         if not self.frames:
-            raise ValueError(f"{self.name}: expected at least one frame")
+            raise ValueError(f"{self.name}: frames is empty")
         for ref in self.frames:
             ref.check(f"{self.name}: frame", _FRAMES)
         if not self.max_distance > 0.0:
-            raise ValueError(f"{self.name}: max_distance must be positive: {self.max_distance}")
+            got = f"got {self.max_distance:g}"
+            raise ValueError(f"{self.name}: max_distance must be positive, {got}")
         groups = range(mujoco.mjNGROUP)
         if any(group not in groups for group in self.include_geom_groups or ()):
             raise ValueError(
-                f"{self.name}: include_geom_groups {self.include_geom_groups}, there are 0 to "
-                f"{mujoco.mjNGROUP - 1}"
+                f"{self.name}: include_geom_groups must be from 0 to {mujoco.mjNGROUP - 1}, got "
+                f"{self.include_geom_groups}"
             )
 
     @property

@@ -33,8 +33,10 @@ class SampledSensorCfg(SensorCfg):
     """Age of a reading when it is reported [s]; at first the oldest one is reported."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.delay < math.inf or self.seed < 0:
-            raise ValueError(f"{self.name}: delay {self.delay}, seed {self.seed}: not negative")
+        if not 0.0 <= self.delay < math.inf:
+            raise ValueError(f"{self.name}: delay must be 0 s or more, got {self.delay:g}")
+        if self.seed < 0:
+            raise ValueError(f"{self.name}: seed must not be negative, got {self.seed}")
 
 
 class _Sample(NamedTuple):
@@ -95,7 +97,8 @@ class SampledSensor(Sensor[T], Generic[C, T]):
         """
         super().update(dt)
         if not dt > 0.0 or (self.cfg.delay and len(self._samples) > 1 and dt != self._dt):
-            raise ValueError(f"{self.cfg.name}: sampling period {dt} s after {self._dt} s")
+            text = f"the sampling period must stay {self._dt:g} s, got {dt:g} s"
+            raise ValueError(f"{self.cfg.name}: {text}")
         self._dt = dt
         rows = self._measure(dt)
         samples = rows.reshape(-1, self.backend.n_worlds, rows.shape[1])

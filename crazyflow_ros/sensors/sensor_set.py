@@ -7,6 +7,7 @@ from typing import Any
 
 import mujoco
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Backend
 from crazyflow_ros.sensors.builtin import BuiltinSensor
 from crazyflow_ros.sensors.context import SensorContext
@@ -82,7 +83,7 @@ class SensorSet(Mapping[str, Sensor[Any]]):
 
     def __getitem__(self, name: str) -> Sensor[Any]:
         if name not in self._sensors:
-            raise KeyError(f"unknown sensor {name!r}, have {', '.join(self._sensors)}")
+            raise KeyError(unknown("sensor", name, self._sensors))
         return self._sensors[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, get_args
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.raycast import RayCastData, RayCastSensor, RayCastSensorCfg
 
@@ -24,8 +25,8 @@ class TerrainHeightSensorCfg(RayCastSensorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.reduction not in ("min", "max", "mean", "none"):
-            raise ValueError(f"{self.name}: unknown reduction {self.reduction!r}")
+        if self.reduction not in (known := get_args(Reduction)):
+            raise ValueError(f"{self.name}: {unknown('reduction', self.reduction, known)}")
 
     def build(self) -> TerrainHeightSensor:
         """Build the sensor."""

@@ -6,16 +6,19 @@ They change `data.controls.actuators`, which each tick recomputes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from math import exp, isfinite
 
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.drones import AnyDrone, load_battery
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.dynamics.first_principles import RPM, Params
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.stages import THRUST_MAX
 
 
 @dataclass(frozen=True)
@@ -130,17 +133,20 @@ class Battery:
 
     O. Tremblay, L.-A. Dessaint, A.-I. Dekkiche, "A generic battery model for the dynamic
     simulation of hybrid electric vehicles", VPPC 2007, from three points of the discharge curve in
-    a data sheet. The maximum rotor speed is proportional to the voltage, like that of a motor
-    without load.
+    a data sheet. Commands of a rotor's thrust do not depend on the voltage, because firmware
+    compensates it; below `full_speed`, the greatest rotor speed falls in proportion to the voltage.
 
     Attributes:
         capacity: A h.
-        full: Voltage of the full battery, V, at which rotors reach their maximum speed.
+        full: Voltage of the full battery, V.
         knee: Charge drawn [A h] and voltage [V] at the end of the first, exponential part.
         nominal: Charge drawn [A h] and voltage [V] at the end of the flat part.
         resistance: Ohm.
         current: Current at which the curve of the data sheet was measured, A.
         efficiency: Mechanical power of the rotors divided by electrical power.
+        full_speed: Voltage under load, V, above which rotors reach their maximum speed; by default
+            `full`.
+        empty: Voltage under load, V, at which the drone has to land.
     """
 
     capacity: float
@@ -150,6 +156,17 @@ class Battery:
     resistance: float
     current: float = 0.0
     efficiency: float = 0.6
+    full_speed: float | None = None
+    empty: float = 3.0
+
+    @classmethod
+    def of(cls, drone: AnyDrone) -> Battery:
+        """Return the battery of a drone.
+
+        Raises:
+            ValueError: There is no such drone, or its battery is not known.
+        """
+        return cls(**load_battery(drone))
 
     def __post_init__(self) -> None:
         """Check that the curve falls.
@@ -161,10 +178,16 @@ class Battery:
         volts = (self.full, self.knee[1], self.nominal[1], 0.0)
         rising = all(a < b for a, b in pairwise(charges))
         falling = all(a > b for a, b in pairwise(volts))
-        figures = (*charges, *volts, self.resistance, self.current)
+        figures = (*charges, *volts, self.resistance, self.current, self.fastest_from, self.empty)
         proper = all(map(isfinite, figures)) and self.resistance >= 0 and 0 < self.efficiency <= 1
+        proper &= 0 < self.fastest_from <= self.full and 0 < self.empty < self.full
         if not (rising and falling and proper):
             raise ValueError(f"the curve has to fall from full to knee, nominal, empty, got {self}")
+
+    @property
+    def fastest_from(self) -> float:
+        """`full_speed`, or its default."""
+        return self.full if self.full_speed is None else self.full_speed
 
     def voltage(self, drawn: Array) -> Array:
         """Return the voltage without load [V] after `drawn` A h."""
@@ -184,9 +207,11 @@ class Battery:
 
     def begin(self, data: SimData) -> SimData:
         """Return the data with full batteries."""
-        _rotor_params(data, "Battery")
+        params = _rotor_params(data, "Battery")
         drawn = jnp.zeros((*data.states.pos.shape[:2], 1), data.states.pos.dtype)
-        return data.replace(plugins=data.plugins | {"battery": drawn})
+        fastest = params.rotor_vel_limits[..., 1] + drawn[..., 0]
+        most = _weakest(params, fastest)[..., None]
+        return data.replace(plugins=data.plugins | {"battery": drawn, THRUST_MAX: most})
 
     def under_load(self, data: SimData) -> tuple[Array, Array]:
         """Return voltage [V] and current [A] at the present rotor speeds, (n_worlds, n_drones)."""
@@ -207,24 +232,24 @@ class Battery:
         """Draw the rotors' power for a tick, and limit their speed."""
         volts, current = self.under_load(data)
         params = _rotor_params(data, "Battery")
-        fastest = params.rotor_vel_limits[..., 1] * volts / self.full
+        share = jnp.minimum(volts / self.fastest_from, 1.0)
+        fastest = params.rotor_vel_limits[..., 1] * share
         commands = tuple(jnp.minimum(c, fastest) for c in split(data.controls.actuators))
         drawn = data.plugins["battery"][..., 0] + current / (3600 * data.core.freq)
+        changed = {"battery": drawn, THRUST_MAX: _weakest(params, fastest)}
         return data.replace(
             controls=data.controls.replace(actuators=stack(commands)),
-            plugins=data.plugins | {"battery": drawn[..., None]},
+            plugins=data.plugins | {name: values[..., None] for name, values in changed.items()},
         )
-
-
-CRAZYFLIE_BATTERY = Battery(
-    capacity=0.25, full=4.2, knee=(0.025, 4.1), nominal=(0.225, 3.78), resistance=0.1
-)
-"""Battery of a Crazyflie 2.1 with 250 mA h: 4.2 V when charged, 4.1 and 3.78 V at 90 and 10 %, as
-in the table of its firmware (`pm_stm32f4.c`). The resistance is assumed, and so is the efficiency,
-which gives the 7 minutes of hovering that Bitcraze states."""
 
 
 def _rotor_params(data: SimData, stage: str) -> Params:
     if not isinstance(data.params, Params):
         raise ValueError(f"{stage} needs rotors: dynamics=first_principles")
     return data.params
+
+
+def _weakest(params: Params, speed: Array) -> Array:
+    """Return the thrust of a rotor [N], the weakest if they differ, at a speed [RPM]."""
+    curves = (split(params.rpm2thrust[..., i, :]) for i in range(params.rpm2thrust.shape[-2]))
+    return reduce(jnp.minimum, (a + speed * (b + speed * c) for a, b, c in curves))

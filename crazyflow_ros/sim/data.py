@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.control import Control, Controller, mellinger
+from crazyflow_ros.control import Control, Controller, PowerDistribution, mellinger
 from crazyflow_ros.control.cascades import CASCADES
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
@@ -248,6 +248,7 @@ class SimControls(Struct):
     armed: Array
     """(N, M, 1) bool: the rotors of an unarmed drone stop, whatever its command."""
     mode: Control = static_field()
+    power_distribution: PowerDistribution = static_field()
 
 
 class SimCore(Struct):
@@ -289,6 +290,7 @@ class SimData(Struct):
         dynamics: Dynamics,
         control: Control,
         controller: Controller,
+        power_distribution: PowerDistribution,
         freq: int,
         control_freqs: dict[Control, int],
         seed: int,
@@ -331,6 +333,7 @@ class SimData(Struct):
                 actuators=filled((n_worlds, n_drones), 4),
                 armed=on_device(np.ones((n_worlds, n_drones, 1), bool)),
                 mode=control,
+                power_distribution=power_distribution,
             ),
             params=params,
             core=SimCore(

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from crazyflow_ros.limits import unknown
+
 S = TypeVar("S", bound=Callable[..., Any])
 
 
@@ -66,5 +68,7 @@ def remove(pipeline: tuple[S, ...], name: str) -> tuple[S, ...]:
 def _index(pipeline: tuple[S, ...], name: str) -> int:
     have = names(pipeline)
     if have.count(name) != 1:
-        raise ValueError(f"{have.count(name) or 'no'} stages are called {name!r}, have {have}")
+        if name in have:
+            raise ValueError(f"{have.count(name)} stages are called {name!r}")
+        raise ValueError(unknown("stage", name, have))
     return have.index(name)

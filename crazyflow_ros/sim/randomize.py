@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import rotate_quat, split, stack
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sim.data import SimData
 
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
@@ -72,9 +73,7 @@ def randomize_param(name: str, spread: float) -> ResetStage:
     """
     known = {f.name for model in Dynamics for f in fields(model.params)} - {"J_inv", "obstacles"}
     if name not in known:
-        raise ValueError(
-            f"{name!r} is not a parameter to randomise, have {', '.join(sorted(known))}"
-        )
+        raise ValueError(unknown("parameter to randomise", name, sorted(known)))
     return _scale(name, spread)
 
 

@@ -12,7 +12,7 @@ from jax import Array
 from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
-from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.drones import AnyDrone, Drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
@@ -85,6 +85,7 @@ class Sim(SimScene):
         positioning: Positioning | None = None,
         device: str | jax.Device | None = None,
         fused_mjx_model: bool = False,
+        power_distribution: str = PowerDistribution.default,
     ) -> None:
         """Build a simulation.
 
@@ -120,6 +121,8 @@ class Sim(SimScene):
                 `tpu`) for its first device; by default JAX's present default device.
             fused_mjx_model: Whether a drone is drawn as one box, without rotors and LEDs. The MJX
                 data then need 40 % of the memory, which matters for swarms in many worlds.
+            power_distribution: A `PowerDistribution`: what happens when the rotors cannot give
+                thrust and torque together. The default is Crazyflow's, not the firmware's.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -171,6 +174,7 @@ class Sim(SimScene):
             seed=rng_key,
             true_mass=true_mass,
             positioning=positioning,
+            power_distribution=member(PowerDistribution, power_distribution),
         )
         data = data.replace(params=data.params.replace(obstacles=obstacles))
         self._worlds = Worlds(data, not isinstance(self.drone, str), mesh)

@@ -7,6 +7,7 @@ compiler cancels the stacking of one stage against the splitting of the next.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Protocol, runtime_checkable
 
 import jax
@@ -22,7 +23,9 @@ from crazyflow_ros.dynamics.components import (
     BodyState,
     Vec3,
     Wrench,
+    add,
     add_wrenches,
+    cross,
     matrix_rows,
     rotation_matrix,
     scale,
@@ -39,6 +42,10 @@ from crazyflow_ros.sim.integration import Integrator
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 
 Stage = Callable[[SimData], SimData]
+
+THRUST_MAX = "thrust_max"
+"""Name in `data.plugins` of the thrust that a rotor can give now [N], (N, M, 1), if a stage such as
+`actuation.Battery` writes it; the motor mixer then keeps to it."""
 
 
 @runtime_checkable
@@ -129,8 +136,10 @@ def _stored(memory: Memory, runs: Array) -> dict[str, Array]:
 def estimate_state(data: SimData) -> SimData:
     """Update the drones' estimates; each drone has its own filter."""
     assert data.estimate is not None
-    state = data.states.components
-    flies = data.controls.actuators[..., -1] > 0  # of a rotor, or the thrust of a fitted model
+    state, actuators = data.states.components, split(data.controls.actuators)
+    # As in the firmware, a drone flies if any rotor turns; a fitted model has one thrust.
+    thrusts = actuators if data.controls.rpy_thrust is None else actuators[3:]
+    flies = reduce(jnp.maximum, thrusts) > 0
     now = Pose(state.pos, state.quat, state.vel)
     return data.replace(estimate=data.estimate.updated(now, flies, data.core.steps))
 
@@ -208,6 +217,7 @@ def control_attitude(data: SimData) -> SimData:
             split(level.r_int_error),  # type: ignore[arg-type]
             1 / level.freq,
             level.params,
+            controls.power_distribution,
         )
         return controls.replace(
             attitude=level.replace(
@@ -261,6 +271,7 @@ def control_body_rate(data: SimData) -> SimData:
             split(level.r_int_error),  # type: ignore[arg-type]
             1 / level.freq,
             level.params,
+            controls.power_distribution,
         )
         return controls.replace(
             body_rate=level.replace(
@@ -278,11 +289,14 @@ def control_force_torque(data: SimData) -> SimData:
     """Run the motor mixer: `controls.force_torque` to rotor speeds."""
 
     def controller(data: SimData) -> SimControls:
-        level = data.controls.force_torque
+        controls, level = data.controls, data.controls.force_torque
         assert level is not None
         force, tx, ty, tz = split(level.cmd)
-        rotor_vel = mellinger.force_torque2rotor_vel(force, (tx, ty, tz), level.params)
-        return data.controls.replace(rotor_vel=stack(rotor_vel))
+        thrust_max = data.plugins[THRUST_MAX][..., 0] if THRUST_MAX in data.plugins else None
+        rotor_vel = mellinger.force_torque2rotor_vel(
+            force, (tx, ty, tz), level.params, controls.power_distribution, thrust_max
+        )
+        return controls.replace(rotor_vel=stack(rotor_vel))
 
     return run_if_due(data, Control.force_torque, controller)
 
@@ -366,15 +380,45 @@ def contact_wrench(data: SimData, forces: tuple[External, ...]) -> Array:
     return stack((*force, *torque))
 
 
+def as_impulses(
+    data: SimData, state: BodyState, free: BodyDerivative, rate: BodyDerivative
+) -> BodyDerivative:
+    """Return the derivative for a step of explicit Euler that keeps what a collision must keep.
+
+    A contact acts as an impulse where the drone is. Free drones then advance with the velocities
+    and turn in the axes from before it, but two that collide would change their angular momentum.
+    So drones in contact advance with the velocity after the step, and the moment of the impulse is
+    in the axes that they have then.
+
+    Args:
+        data: Parameters and step frequency.
+        state: The state at which the derivatives are.
+        free: Derivative without contacts.
+        rate: Derivative with contacts.
+    """
+    dt = 1 / data.core.freq
+    moved, turned = subtract(rate.acc, free.acc), subtract(rate.ang_acc, free.ang_acc)
+    touches = reduce(jnp.logical_or, (a != 0 for a in (*moved, *turned)))
+    x, y, z = (jnp.where(touches, v + a * dt, v) for v, a in zip(state.vel, rate.acc))
+    moment = transform(matrix_rows(data.params.J), turned)
+    turn = scale(cross(moment, state.ang_vel), dt)
+    turn = add(turn, scale(cross(turn, state.ang_vel), dt / 2))
+    change = transform(matrix_rows(data.params.J_inv), turn)
+    return rate._replace(vel=(x, y, z), ang_acc=add(rate.ang_acc, change))
+
+
 def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
     """Return the stage that advances the state by one tick."""
+    contacts = any(isinstance(force, DroneContact) for force in forces)
+    impulsive = contacts and integrator is Integrator.euler
 
     def integrate(data: SimData) -> SimData:
-        state = integrator.fn(
-            data.states.components,
-            lambda state: derivative(data, state, forces),
-            1 / data.core.freq,
-        )
+        def rate_at(state: BodyState) -> BodyDerivative:
+            free = free_derivative(data, state, forces)
+            rate = with_contacts(data, state, free, forces)
+            return as_impulses(data, state, free, rate) if impulsive else rate
+
+        state = integrator.fn(data.states.components, rate_at, 1 / data.core.freq)
         return data.replace(states=data.states.with_components(state))
 
     return integrate

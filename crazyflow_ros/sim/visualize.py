@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sim.mujoco_view import SimScene
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def change_material(
     wanted = [f"{mat_name}:{number}" for number in ids]
     if missing := [name for name in wanted if name not in have]:
         own = sorted({name.partition(":")[0] for name in have if ":" in name})
-        raise ValueError(f"no material {missing[0]!r}; drones have {', '.join(own) or 'none'}")
+        raise ValueError(unknown("material", missing[0].partition(":")[0], own))
     places = [have[name] for name in wanted]
     colours = None if rgba is None else _rgba(rgba, (len(ids), 4))
     if emission is not None:

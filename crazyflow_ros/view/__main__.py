@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from crazyflow_ros.view.recording import RecordingPage
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the page until a signal arrives, and return the exit code."""
+def main(
+    arguments: Sequence[str] | None = None, program: str = "python -m crazyflow_ros.view"
+) -> int:
+    """Serve the page until a signal arrives, and return the exit code.
+
+    Args:
+        arguments: Command line, by default that of the process.
+        program: Name of the program in its help.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--ros-args" in given:  # launch adds them; this program does not need them
         from rclpy.utilities import remove_ros_args
 
         given = remove_ros_args(given)
-    options = _parser().parse_args(given)
+    options = _parser(program).parse_args(given)
     try:
         with extra("view"):
             import viser  # noqa: F401
@@ -62,9 +69,9 @@ def _page(options: argparse.Namespace) -> Iterator[Page | RecordingPage]:
         yield Page(follower, *place, options.recordings)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m crazyflow_ros.view",
+        prog=program,
         description="Show and steer a running simulator, or play a recording, in a browser.",
     )
     parser.add_argument(

@@ -29,6 +29,7 @@ from crazyflow_ros.ros.process import new_executor
 from crazyflow_ros.ros.topics.display import DISPLAY
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
 from crazyflow_ros.scene.shapes import Shape
+from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
 
@@ -114,7 +115,7 @@ class Follower:
         self._clients: dict[str, Any] = {}
         self._unsent: list[tuple[Future[Any], Any, Any, float]] = []
         self._lock = threading.Lock()  # guards what is used in both threads
-        node = self.node
+        node, self._log = self.node, Sometimes(self.node.get_logger())
         node.create_subscription(
             MultiDOFJointState, f"{name}/{_ODOMETRY}", self._note_odometry, LATEST, raw=True
         )
@@ -277,7 +278,7 @@ class Follower:
             except ExternalShutdownException:
                 return
             except Exception as error:  # from a callback; its message is dropped
-                self.node.get_logger().warning(f"a message is left out: {error}")
+                self._log.warning(f"a message is left out: {error}")
 
     def _look(self) -> None:
         """Notice whether the simulator has started or ended, and which calls got no answer."""

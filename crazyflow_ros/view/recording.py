@@ -179,6 +179,6 @@ def _node_of(topics: dict[str, str], path: Path) -> str:
         if kind == "sensor_msgs/msg/MultiDOFJointState" and topic.endswith("/odometry"):
             return topic.removesuffix("/odometry")
     raise ValueError(
-        f"{path}: expected a recording of a simulator with publish_rates.swarm above 0, "
-        f"got the topics {', '.join(sorted(topics)) or 'none'}"
+        f"{path} has no odometry of all drones: record with publish_rates.swarm above 0; its "
+        f"topics are {', '.join(sorted(topics)) or 'none'}"
     )

@@ -259,7 +259,7 @@ def test_numbers_are_those_of_the_firmware() -> None:
         "brescianini": 4,
     }
     assert [Controller.of_number(c.number) for c in Controller] == list(Controller)
-    expected = "unknown controller 5, have 1 pid, 2 mellinger, 3 indi, 4 brescianini"
+    expected = "there is no controller 5, only 1 pid, 2 mellinger, 3 indi, 4 brescianini"
     with pytest.raises(ValueError, match=expected):
         Controller.of_number(5)
 
@@ -269,7 +269,7 @@ def test_numbers_are_those_of_the_firmware() -> None:
     [
         (
             {"controller": "lee"},
-            "unknown controller 'lee', have pid, mellinger, indi, brescianini",
+            "there is no controller 'lee', only pid, mellinger, indi, brescianini",
         ),
         *(
             (

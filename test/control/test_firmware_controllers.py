@@ -19,9 +19,10 @@ from control_helpers import LEVEL, array, body, components, fresh, state_setpoin
 from firmware_source import build, sources
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.control import Controller, brescianini, pid
+from crazyflow_ros.control import Controller, PowerDistribution, brescianini, mellinger, pid
 from crazyflow_ros.control.memory import RATES
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
+from crazyflow_ros.drones import load_drone
 
 DRONE = "cf2x_L250"
 FOLDERS = (
@@ -33,8 +34,11 @@ SOURCES = (
     *("modules/src/controller/attitude_pid_controller", "utils/src/pid", "utils/src/filter"),
     "utils/src/num",
     "modules/src/controller/position_controller_pid",
+    "modules/src/power_distribution_quadrotor",
 )
-ABSENT = ("autoconf.h", "log.h", "param.h", "commander.h")  # host.h replaces them
+ABSENT = ("autoconf.h", "log.h", "param.h", "commander.h", "debug.h")  # host.h replaces them
+# Shares of the motors in roll and pitch, which count half, and yaw.
+MIXING = np.array([[-0.5, -0.5, 0.5, 0.5], [-0.5, 0.5, 0.5, -0.5], [-1.0, 1.0, -1.0, 1.0]])
 PWM = 1.0  # step of the output, an integer
 
 
@@ -206,3 +210,28 @@ def test_brescianinis_controller_has_the_gains_of_the_firmware(firmware: Firmwar
         ours = np.array([thrust, *array(torque)])
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-7)
     assert reduced > 50
+
+
+def test_power_distribution(firmware: Firmware) -> None:
+    params = mellinger.load_params("force_torque", DRONE)
+    figures, least = load_drone(DRONE), 7000.0
+    newton = figures["thrust_max"] / 65535
+    levers = np.array([2 * figures["L"], 2 * figures["L"], 4 * float(params["thrust2torque"])])
+    rng, n_capped = np.random.default_rng(3), 0
+    for _ in range(500):
+        thrust, *turns = rng.uniform((0, *[-32000] * 3), (65535, *[32000] * 3)).round().tolist()
+        found = firmware.call("distribute", 4, [thrust, *turns])
+        turns = np.array(turns) * [1, -1, -1]  # its signs of pitch and yaw differ from ours
+        speeds = mellinger.force_torque2rotor_vel(
+            jnp.asarray(4 * thrust * newton),
+            components(turns * levers * newton),
+            params,
+            PowerDistribution.capped,
+        )
+        ours = np.polynomial.polynomial.polyval(array(speeds), figures["rpm2thrust"]) / newton
+        wanted = thrust + turns @ MIXING
+        stops = wanted < least  # in the firmware, by the compensation of the battery's voltage
+        np.testing.assert_allclose(ours[~stops], found[~stops], atol=2 * PWM)
+        assert not ours[stops].any()
+        n_capped += wanted.max() > 65535
+    assert 100 < n_capped < 400

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crazyflie_helpers import MODEL, Crazyflies, crazyflies, free_port
+from crazyflie_helpers import MODEL, Crazyflies, crazyflies, free_port, until
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.storage import Storage
@@ -61,13 +61,6 @@ def connected(served: Crazyflies, tmp_path: Path, i: int = 0) -> Iterator[Crazyf
     with SyncCrazyflie(served.uris[i], cf=Crazyflie(rw_cache=str(tmp_path / "cache"))) as scf:
         scf.wait_for_params()
         yield scf.cf
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {T} s"
-        time.sleep(0.02)
 
 
 def state(served: Crazyflies, i: int = 0) -> FlightState:
@@ -527,7 +520,7 @@ def test_parameters_have_limits(served: Crazyflies, tmp_path: Path) -> None:
     with connected(served, tmp_path) as cf:
         cf.param.set_value("stabilizer.controller", 9)
         known = "1 pid, 2 mellinger, 3 indi, 4 brescianini"
-        refused = f"cf0: unknown controller 9, have {known}"
+        refused = f"cf0: there is no controller 9, only {known}"
         until(lambda: refused in served.log, "a refusal")
         until(lambda: cf.param.get_value("stabilizer.controller") == "2", "the value in force")
         found = threading.Event()
@@ -650,5 +643,5 @@ def test_stored_parameters_survive_a_restart(tmp_path: Path) -> None:
         assert "cf0: the parameter is not stored:" in texts
         assert "cf1: a stored value is left out: ring.effect is a uint8, got 300" in texts
         assert "cf1: the stored parameter led.bitmask is none that can be stored" in texts
-    with pytest.raises(ValueError, match="storage must be a folder, got '/dev/null/x'"):
+    with pytest.raises(ValueError, match="cannot use the folder '/dev/null/x'"):
         Storage("/dev/null/x")

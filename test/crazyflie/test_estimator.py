@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, crazyflies
+from crazyflie_helpers import Crazyflies, crazyflies, until
 
 from crazyflow_ros.estimation import Positioning
+from crazyflow_ros.runtime import DroneState
+from crazyflow_ros.scene.frames import yaw
 
 pytest.importorskip("cflib", reason="cflib is not installed")
 
@@ -21,6 +23,7 @@ from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
 from cflib.crazyflie.syncLogger import SyncLogger
 
 T = 60.0  # s
+COMPILED = "/jax/core/compile/backend_compile_duration"
 
 SCRIPT = """
 import cflib.crtp
@@ -39,6 +42,43 @@ with SyncCrazyflie(uri_helper.uri_from_env(default="")) as scf:
 print("landed")
 """
 
+FIRST_COMMANDS = """
+import time
+
+import cflib.crtp
+from cflib.crazyflie.syncCrazyflie import SyncCrazyflie
+from cflib.utils import uri_helper
+from cflib.utils.reset_estimator import reset_estimator
+
+cflib.crtp.init_drivers()
+with SyncCrazyflie(uri_helper.uri_from_env(default="")) as scf:
+    cf = scf.cf
+    cf.param.set_value("stabilizer.controller", 2)  # as it is
+    cf.param.set_value("ctrlMel.kp_z", 1.2)
+    cf.extpos.send_extpose(0, 0, 0, 0, 0, 0, 1)
+    reset_estimator(scf)
+    cf.commander.send_setpoint(0, 0, 0, 0)
+    for setpoint in (
+        lambda: cf.commander.send_zdistance_setpoint(0, 0, 0, 0.3),
+        lambda: cf.commander.send_hover_setpoint(0.2, 0, 0, 0.4),
+        lambda: cf.commander.send_velocity_world_setpoint(0, 0.2, 0, 0),
+        lambda: cf.commander.send_position_setpoint(0, 0, 0.4, 0),
+    ):
+        for _ in range(5):
+            setpoint()
+            time.sleep(0.1)
+    cf.commander.send_notify_setpoint_stop()
+    commander = cf.high_level_commander
+    commander.takeoff(0.5, 1.0)
+    time.sleep(1.0)
+    commander.go_to(0.2, 0, 0.5, 0, 1.0)
+    time.sleep(1.0)
+    commander.land(0, 1.0)
+    time.sleep(1.0)
+    commander.stop()
+print("landed")
+"""
+
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Crazyflies]:
@@ -48,19 +88,27 @@ def served() -> Iterator[Crazyflies]:
         yield found
 
 
+@pytest.fixture(autouse=True)
+def compiles_nothing(served: Crazyflies) -> Iterator[None]:
+    """Simulated time stands still while something is compiled, so that is done before the start."""
+    compiled = []
+
+    def note(event: str, duration: float, **about: object) -> None:
+        if event == COMPILED:
+            compiled.append(about)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    yield
+    jax.monitoring.unregister_event_duration_listener(note)
+    assert not compiled
+
+
 @pytest.fixture
 def scf(served: Crazyflies, tmp_path: Path) -> Iterator[SyncCrazyflie]:
     served.physics.reset().result(T)
     with SyncCrazyflie(served.uris[0], cf=Crazyflie(rw_cache=str(tmp_path / "cache"))) as scf:
         scf.wait_for_params()
         yield scf
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + T
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {T} s"
-        time.sleep(0.02)
 
 
 def logged(scf: SyncCrazyflie, *names: str) -> dict[str, float]:
@@ -100,6 +148,15 @@ def test_the_log_shows_the_estimate_and_its_variances(
     assert abs(served.physics.snapshot.pos[0, 0]) < 0.1
 
 
+def test_first_commands_are_followed_at_once(served: Crazyflies, tmp_path: Path) -> None:
+    served.physics.reset().result(T)  # and nothing is compiled, see above
+    script = tmp_path / "script.py"
+    script.write_text(FIRST_COMMANDS)
+    program = served.run(script, served.uris[0], tmp_path)
+    output, _ = program.communicate(timeout=2 * T)
+    assert program.returncode == 0 and "landed" in output, output
+
+
 @pytest.mark.parametrize("with_attitude", [False, True])
 def test_a_drone_believes_positions_from_outside(
     served: Crazyflies, scf: SyncCrazyflie, with_attitude: bool
@@ -121,3 +178,22 @@ def test_a_drone_believes_positions_from_outside(
 def test_other_estimators_are_refused(served: Crazyflies, scf: SyncCrazyflie) -> None:
     scf.cf.param.set_value("stabilizer.estimator", 1)
     until(lambda: any("must be 2 (Kalman), got 1" in line for line in served.log), "refused")
+
+
+def test_a_restarted_estimator_begins_where_the_drone_is(
+    served: Crazyflies, scf: SyncCrazyflie
+) -> None:
+    """Whatever it believed before; so do the parameters with its initial position."""
+    half = 0.4  # of the heading
+    there = DroneState(pos=(1.2, -0.7, 0.02), quat=(0.0, 0.0, np.sin(half), np.cos(half)))
+    served.physics.set_drone_states({"cf0": there}).result(T)
+    scf.cf.param.set_value("kalman.initialX", -3.0)
+    scf.cf.param.set_value("kalman.resetEstimation", 1)
+    until(lambda: served.physics.snapshot.believed.pos[0, 0] < -2.0, "a wrong belief")
+    served.physics.restart("cf0").result(T)
+    believed = served.physics.snapshot.believed
+    np.testing.assert_allclose(believed.pos[0, :2], (1.2, -0.7), atol=0.01)
+    assert float(yaw(believed.quat[0])) == pytest.approx(2 * half, abs=0.01)
+    names = [f"kalman.initial{name}" for name in ("X", "Y", "Yaw")]
+    expected = pytest.approx([1.2, -0.7, 2 * half], abs=0.01)
+    until(lambda: [float(scf.cf.param.get_value(n)) for n in names] == expected, "parameters")

@@ -148,7 +148,7 @@ def test_what_make_sim_passes_on_is_understood() -> None:
         ("duration:=5", "duration: expected a number of at least 20, got '5'"),
         ("drone_model:=dji", f"one of {', '.join(Drone)}, got 'dji'"),
         ("plot:=flight", "ends in .png"),
-        ("drones:=4", "unknown argument 'drones', have n_drones"),
+        ("drones:=4", "there is no argument 'drones', only n_drones"),
         ("--fast", "expected name:=value, got '--fast'"),
     ],
 )

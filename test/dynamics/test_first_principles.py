@@ -423,5 +423,5 @@ def test_models_by_name() -> None:
     assert Dynamics.default is Dynamics.first_principles
     assert Drone("cf2x_L250") is Drone.cf2x_L250
     for name, value in [("drone", "cf3"), ("dynamics", "mujoco"), ("control", "thrust")]:
-        with pytest.raises(ValueError, match=f"unknown {name} '{value}', have "):
+        with pytest.raises(ValueError, match=f"there is no {name} '{value}', only "):
             Sim(**{name: value})

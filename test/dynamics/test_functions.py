@@ -103,7 +103,7 @@ def test_inputs_of_another_shape_are_refused() -> None:
         function(**inputs | {"quat": inputs["pos"]})
     with pytest.raises(ValueError, match=r"vel must be an array \(..., 3\), got 2"):
         function(**inputs | {"vel": 2})
-    with pytest.raises(ValueError, match="unknown drone"):
+    with pytest.raises(ValueError, match="there is no drone"):
         parametrize(functions.so_rpy, "cf3")
     with pytest.raises(TypeError, match="mass"):
         functions.so_rpy(**inputs)

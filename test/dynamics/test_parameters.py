@@ -84,7 +84,7 @@ def test_controller_figures(drone: str) -> None:
 
 
 def test_an_unknown_drone_is_named() -> None:
-    with pytest.raises(ValueError, match="unknown drone 'cf3', have cf2x_L250, cf2x_P250, "):
+    with pytest.raises(ValueError, match="there is no drone 'cf3', only cf2x_L250, cf2x_P250, "):
         load_drone("cf3")
 
 

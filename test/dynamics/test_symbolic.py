@@ -158,9 +158,9 @@ def test_hovers_where_it_says(kind: Dynamics) -> None:
 
 
 def test_refusals_say_what_is_possible() -> None:
-    with pytest.raises(ValueError, match=r"unknown dynamics 'so_rpyx', have first_principles"):
+    with pytest.raises(ValueError, match=r"there is no dynamics 'so_rpyx', only first_principles"):
         casadi_model("so_rpyx", "cf2x_L250")
-    with pytest.raises(ValueError, match="unknown drone 'cf3'"):
+    with pytest.raises(ValueError, match="there is no drone 'cf3'"):
         casadi_model("so_rpy", "cf3")
     with pytest.raises(ValueError, match="attitude must be quat with the model first_principles"):
         casadi_model("first_principles", "cf2x_L250", attitude="rpy")

@@ -7,11 +7,13 @@ import pytest
 
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.dynamics.first_principles import RPM
+from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.runtime import SimulationConfig
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.actuation import Battery
 
 NAMES = ["cf0", "cf1"]
+BATTERY = Battery.of("cf2x_L250")
 CONFIG = SimulationConfig(control="rotor_vel", battery=True)
 
 
@@ -37,11 +39,11 @@ def test_what_is_drawn_is_the_power_of_the_rotors(engine: Engine) -> None:
     speed = 15_000.0 * RPM
     torque = np.polynomial.polynomial.polyval(15_000.0, load_drone("cf2x_L250")["rpm2torque"])
     volts, current, drawn = after[0]
-    power = 4 * torque * speed / CRAZYFLIE_BATTERY.efficiency
+    power = 4 * torque * speed / BATTERY.efficiency
     assert volts * current == pytest.approx(power, rel=1e-3)
     assert 3600 * (drawn - before[0, 2]) == pytest.approx(current, rel=1e-2)  # A s, in a second
-    source = float(CRAZYFLIE_BATTERY.voltage(np.float64(drawn)))
-    assert source - volts == pytest.approx(CRAZYFLIE_BATTERY.resistance * current, rel=1e-3)
+    source = float(BATTERY.voltage(np.float64(drawn)))
+    assert source - volts == pytest.approx(BATTERY.resistance * current, rel=1e-3)
 
 
 def test_rotors_are_as_fast_as_the_voltage_allows(engine: Engine) -> None:
@@ -50,14 +52,15 @@ def test_rotors_are_as_fast_as_the_voltage_allows(engine: Engine) -> None:
     figures = load_drone("cf2x_L250")
     lowest, slope, curve = figures["rpm2thrust"]
     fastest = np.roots([curve, slope, lowest - figures["thrust_max"]]).max() * RPM
-    voltages = []
-    for _ in range(3):
-        snapshot = engine.advance(1, [1000], 0)[-1]
+    shares = []
+    engine.advance(1, [600], 0)  # until they turn
+    for charge in (1.0, 0.5, 0.05, 0.04):
+        engine.disturb(BatteryCharge("cf0", charge))
+        snapshot = engine.advance(1, [100], 0)[-1]
         assert snapshot.battery is not None
-        voltages.append(snapshot.battery[0, 0])
-        expected = fastest * voltages[-1] / CRAZYFLIE_BATTERY.full
-        np.testing.assert_allclose(snapshot.rotor_vel[0], expected, rtol=1e-2)
-    assert 4.0 > voltages[0] > voltages[1] > voltages[2]
+        shares.append(min(1.0, snapshot.battery[0, 0] / BATTERY.fastest_from))
+        np.testing.assert_allclose(snapshot.rotor_vel[0], fastest * shares[-1], rtol=2e-2)
+    assert shares[0] == shares[1] == 1.0 > shares[2] > shares[3]
 
 
 def test_a_reset_fills_and_a_checkpoint_keeps(engine: Engine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
@@ -105,6 +106,25 @@ def test_a_drone_that_is_told_to_be_elsewhere_believes_it_and_flies_back(engine:
     after = flown(engine, 1051, [1000])
     assert after.pos[0, 0] - before.pos[0, 0] < -0.3
     assert abs(after.pos[1, 0] - before.pos[1, 0]) < 0.2
+
+
+def test_poses_from_outside_leave_errors_as_large_as_the_variances_say(engine: Engine) -> None:
+    rng, shares = np.random.default_rng(1), []
+    pos_std, quat_std = 0.02, 0.01
+    now = flown(engine, 1, [1000])
+    for k in range(1000):
+        for name, pos, quat in zip(engine.names, now.pos, now.quat):
+            turned = Rotation.from_quat(quat) * Rotation.from_rotvec(rng.normal(0, quat_std, 3))
+            told = np.hstack([pos + rng.normal(0, pos_std, 3), turned.as_quat()])
+            engine.tell_pose(name, told, (pos_std, quat_std))
+        now = flown(engine, 1001 + k * PERIOD, [PERIOD])
+        if k > 100 and k % 20 == 0 and now.believed is not None:
+            true, known = Rotation.from_quat(now.quat), Rotation.from_quat(now.believed.quat)
+            vel = true.inv().apply(now.vel) - known.inv().apply(now.believed.vel)
+            errors = [now.pos - now.believed.pos, vel, (known.inv() * true).as_rotvec()]
+            shares.append(np.square(np.hstack(errors)) / now.believed.variances)
+    each = np.delete(np.mean(shares, axis=(0, 1)), 2)  # its height is that of the range sensor
+    assert (each > 1 / 15**2).all() and (each < 2).all(), each.round(4)
 
 
 def test_an_estimator_starts_again_where_it_is_told(engine: Engine) -> None:

@@ -68,13 +68,17 @@ def reference(controller: Controller, gains: dict[str, np.ndarray]) -> np.ndarra
     return np.asarray(sim.data.states.pos)[0, 0]
 
 
+def tune(engine: Engine, controller: Controller) -> None:
+    for name, values in NEW[controller].items():
+        engine.tune("tuned", controller, {name: values})
+
+
 @pytest.mark.parametrize("controller", list(NEW))
 def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
     config = SimulationConfig(drone_model=DRONE, controller=controller, true_mass=True)
     engine = Engine(config, ("own", "tuned"))
-    for name, values in NEW[controller].items():
-        engine.tune("tuned", controller, {name: values})
-    with pytest.raises(ValueError, match=r"the gain state\.no has no effect here, have state\."):
+    tune(engine, controller)
+    with pytest.raises(ValueError, match=r"there is no gain 'state\.no', only state\."):
         engine.tune("tuned", controller, {"state.no": np.zeros(3)})
     other = next(c for c in NEW if c is not controller)
     engine.tune("own", other, NEW[other])  # of a controller that does not fly
@@ -90,11 +94,15 @@ def test_gains_act_on_their_drone_alone(controller: Controller) -> None:
     expected = [reference(controller, {}), reference(controller, NEW[controller])]
     assert np.linalg.norm(expected[0] - expected[1]) > 0.005
     np.testing.assert_allclose(flown(), expected, atol=1e-4)
-    engine.reset()
-    np.testing.assert_allclose(flown(), expected, atol=1e-4)
+    for reset in (None, ["own"], ["tuned"]):  # only those that are reset lose their gains
+        tune(engine, controller)
+        engine.reset(reset)
+        gains = 1 if reset == ["own"] else 0
+        np.testing.assert_allclose(flown(), [expected[0], expected[gains]], atol=1e-4)
+        engine.reset()
+    tune(engine, controller)
     engine.remove("tuned")
     engine.add("new", np.array([0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 1.0]))
-    engine.reset()
     np.testing.assert_allclose(flown(), [expected[0]] * 2, atol=1e-4)
 
 
@@ -147,7 +155,7 @@ def test_firmware_parameters_cover_the_gains_in_the_units_of_the_firmware() -> N
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("state.no", 1.0, "pid has no gain 'state.no' that can be changed, have state.kp"),
+        ("state.no", 1.0, "pid: there is no gain 'state.no', only state.kp"),
         ("state.kp", [1.0, 2.0], "state.kp must be 3 finite numbers"),
         ("state.kp", [1.0, 2.0, np.nan], "state.kp must be 3 finite numbers"),
         ("state.thrust_base", 1e8, "state.thrust_base must be within 1e.07, got"),

@@ -40,7 +40,9 @@ from crazyflow_ros.flight.feed_forward import state_commands
 COMMANDS = 8  # of a flight
 SAMPLES = 8  # of what follows a command
 STANDING, LOW = 0.02, 0.3  # m, heights of drones on the floor and near it
-UNBOUNDED = Rules(Envelope(*[1e9] * 8), STANDING, 0.3, np.zeros(3), 0.5, 0.5, True)
+UNBOUNDED = Rules(
+    Envelope(*[1e9] * 9), STANDING, 0.3, np.zeros(3), 0.5, 0.5, True, exact_durations=True
+)
 QUANTITIES = ("position", "velocity", "acceleration", "yaw", "body rates")
 # Bounds of the upright thrust and the tilt, within which body rates are well defined.
 WEAKEST, STEEPEST = 4.0, np.radians(60.0)  # m/s^2

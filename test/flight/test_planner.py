@@ -29,6 +29,7 @@ from crazyflow_ros.flight import (
 from crazyflow_ros.flight.planner import segment, to_rest_at
 
 RULES = Rules.of(DRONE, FlightConfig())
+EXACT = Rules.of(DRONE, FlightConfig(exact_durations=True))
 ENVELOPE = RULES.envelope
 Polynomial = np.polynomial.Polynomial
 
@@ -87,7 +88,7 @@ def test_too_short_a_time_is_stretched_until_the_envelope_allows_it(
 
 def test_from_rest_the_shortest_time_is_known() -> None:
     """The steepest slope of the polynomial is 35/16, where it is half-way."""
-    fast = Envelope(2.0, 1.0, 1e3, 1e3, 1e6, 1e3, 1e3, 1e6)
+    fast = Envelope(2.0, 1.0, 1e3, 1e3, 1e3, 1e6, 1e3, 1e3, 1e6)
     course = to_rest_at(Reference.at_rest((0, 0, 0), 0.0), (8.0, 0.0, 0.0), 0.0, 0.0, fast)
     assert course.end == pytest.approx(35 / 16 * 8.0 / 2.0, rel=2e-3)
 
@@ -113,6 +114,34 @@ def test_takeoff_and_landing_go_straight_up_and_down() -> None:
     )
     note = Takeoff(9.0, 0.5).plan(floor, RULES).note
     assert "instead of 0.5 s, the fastest allowed" in note
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_go_to_under_way_stays_within_the_bounds_and_does_not_swing_out(seed: int) -> None:
+    """From any motion that the governor leaves, with any time: the firmware's polynomial is not."""
+    rng = np.random.default_rng(seed)
+    pos = np.array([*rng.uniform(-3, 3, 2), rng.uniform(1, 4), 0.0])
+    shares = rng.uniform(-0.65, 0.65, (2, 3))
+    vel = np.array([*(shares[0] * (ENVELOPE.speed, ENVELOPE.speed, ENVELOPE.climb)), 0.5])
+    acc = np.array([*(shares[1] * (ENVELOPE.acceleration, ENVELOPE.acceleration, 0.5)), 0.0])
+    start = Reference(pos, vel, acc)
+    goal, duration = (
+        rng.uniform(-3, 3, 3) + np.array([0, 0, 4.0]),
+        float(rng.choice([0, 0.7, 3, 12, 40])),
+    )
+    course = to_rest_at(start, goal, 1.0, duration, ENVELOPE)
+    assert course.end >= duration
+    at_once = course.at(0.0)
+    assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(at_once, start))
+    assert course.at(course.end + 1.0).pos[:3] == pytest.approx(goal, abs=1e-6)
+    flown = course.along(np.linspace(0.0, course.end, 2000))
+    # Braking on three axes at once, each by itself, may exceed the bounds of the first moment.
+    assert np.hypot(*flown[1, :, :2].T).max() < 1.05 * ENVELOPE.speed
+    assert np.abs(flown[1, :, 2]).max() < 1.05 * ENVELOPE.climb
+    assert np.hypot(*flown[2, :, :2].T).max() < 1.3 * ENVELOPE.acceleration
+    braking = 0.5 * vel[:3] ** 2 / (0.5 * ENVELOPE.lift) + 0.8 * np.abs(vel[:3])
+    low, high = np.minimum(pos[:3], goal) - braking, np.maximum(pos[:3], goal) + braking
+    assert (flown[0, :, :3] > low - 0.1).all() and (flown[0, :, :3] < high + 0.1).all()
 
 
 def test_go_to_is_relative_to_where_the_drone_was_to_be() -> None:
@@ -283,7 +312,7 @@ def test_trajectories_scaled_reversed_and_relative(
     start = airborne((3.0, 2.0, 9.0), 0.7) if relative else airborne(begin[:3], begin[3])
     shift = np.append(start.reference.pos[:3] - begin[:3], 0.0) if relative else np.zeros(4)
     trajectory = PolynomialTrajectory(DURATIONS, coefficients)
-    plan = FlyTrajectory(trajectory, timescale, backwards, relative).plan(start, RULES)
+    plan = FlyTrajectory(trajectory, timescale, backwards, relative).plan(start, EXACT)
     course = course_of(plan)
     assert course.end == pytest.approx(total * timescale) and not plan.bounded
     for time in np.linspace(0.001, 0.999 * total, 50):
@@ -304,7 +333,7 @@ def test_a_relative_yaw_turns_a_trajectory_about_its_origin() -> None:
     coefficients[:, :3, 0] -= coefficients[0, :3, 0]
     trajectory = PolynomialTrajectory(DURATIONS, coefficients)
     start, begin = airborne((3.0, 2.0, 9.0), 2.5), float(coefficients[0, 3, 0])
-    turned = course_of(FlyTrajectory(trajectory, relative_yaw=True).plan(start, RULES))
+    turned = course_of(FlyTrajectory(trajectory, relative_yaw=True).plan(start, EXACT))
     c, s = np.cos(2.5 - begin), np.sin(2.5 - begin)
     for time in np.linspace(0.0, 3.4, 20):
         (x, y, z, yaw), _ = expected(coefficients, time)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from inspect import isabstract
 
 import numpy as np
 import pytest
@@ -32,10 +33,11 @@ from crazyflow_ros.flight import (
     Trajectory,
     Velocity,
 )
+from crazyflow_ros.flight.envelope import UNBOUNDED
 from crazyflow_ros.flight.feed_forward import state_commands
 from crazyflow_ros.scene.frames import yaw
 
-RULES = Rules.of(DRONE, FlightConfig(velocity_timeout=8.0))
+RULES = replace(Rules.of(DRONE, FlightConfig(velocity_timeout=8.0)), utmost=UNBOUNDED)
 START = airborne((1.0, 2.0, 3.0), 0.5)
 REST = RULES.rest_height
 NO_DRAG = np.zeros(3)
@@ -236,7 +238,8 @@ def test_trajectory_can_start_at_an_absolute_time() -> None:
     np.testing.assert_allclose(at(late, 7.0)[0], at(trajectory(), 2.0)[0])
     np.testing.assert_allclose(at(late, 0.0)[0], START.reference.pos[:3])
     early = trajectory(start_ns=START.time_ns - 1_500_000_000)
-    np.testing.assert_allclose(at(early, 0.5)[0], at(trajectory(), 2.0)[0])
+    np.testing.assert_allclose(at(early, 0.0)[0], START.reference.pos[:3], atol=1e-9)
+    np.testing.assert_allclose(at(early, 15.0)[0], at(trajectory(), 15.0)[0])  # it has caught up
 
 
 def test_raw_state_command_of_13_numbers_gives_its_yaw_as_a_quaternion() -> None:
@@ -364,7 +367,7 @@ def test_what_stops_rotors_is_good_in_all_control_modes(setpoint: Setpoint) -> N
 
 
 def test_what_stops_rotors_in_the_air_says_so() -> None:
-    falls, locked = "stops its rotors 1.50 m above the floor", "is locked until it is reset"
+    falls, locked = "stops its rotors 1.50 m above the floor", "is locked until you reset it"
     start = airborne((0.0, 0.0, 1.5 + RULES.rest_height), 0.0)
     stands = replace(start, state=FlightState.landed)
     for setpoint in (Arm(False), Stop()):
@@ -394,3 +397,21 @@ def test_raw_commands_are_checked_against_the_control_mode() -> None:
         Raw(np.zeros(16)).check(Control.state)
     with pytest.raises(ValueError, match="nan at index"):
         Raw([1, 2, np.nan, 3]).check(Control.attitude)
+
+
+def kinds(kind: type[Setpoint] = Setpoint) -> Iterator[type[Setpoint]]:
+    """All setpoints of this package that drones can follow."""
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("crazyflow_ros.") and not isabstract(below):
+            yield below
+        yield from kinds(below)
+
+
+@pytest.mark.parametrize("kind", sorted(set(kinds()), key=str), ids=lambda kind: kind.__name__)
+def test_messages_name_setpoints_as_people_do(kind: type[Setpoint]) -> None:
+    article, _, name = kind.title.partition(" ")
+    vowel = name[0] in "aeiou"
+    assert article in ({"an", "the"} if vowel else {"a", "the"})
+    assert kind.title != Setpoint.title
+    is_compound = not kind.__name__[1:].islower()  # as AttitudeThrust
+    assert not is_compound or kind.__name__.lower() not in name

@@ -219,7 +219,7 @@ def test_the_program(flight: Flight, tmp_path: Path, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     assert f"written: {output}" in printed and "drag_z = -0." in printed
     assert load_model(output, MODEL)["rpy_coef"][0] < 0
-    with pytest.raises(SystemExit, match=r"identify: .*unknown drone"):
+    with pytest.raises(SystemExit, match=r"identify: .*there is no drone"):
         main([str(file), "--drone", "cf3", "--output", str(tmp_path / "other")])
     with pytest.raises(SystemExit, match=r"identify: .*No such file"):
         main([str(tmp_path / "none.csv"), "--drone", DRONE, "--output", str(tmp_path / "other")])

@@ -46,7 +46,10 @@ def test_rviz_shows_the_robots_in_their_frame(launched: Launcher, crazyflies: st
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"crazyflies_yaml_file": "/no/such.yaml"}, "crazyflies_yaml_file: expected a YAML file"),
+        (
+            {"crazyflies_yaml_file": "/no/such.yaml"},
+            "crazyflies_yaml_file: /no/such.yaml cannot be read",
+        ),
         ({"real_time_factor": "fast"}, "real_time_factor: expected a number"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.envs import Environment, Hover, Reach, Recovery
+from crazyflow_ros.learn import curve as curves
 from crazyflow_ros.learn import training
 from crazyflow_ros.learn.__main__ import TASKS, main
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings, bounded
@@ -99,18 +101,44 @@ def test_a_resumed_training_equals_one_without_a_pause(algorithm: str, tmp_path:
 
 
 def test_a_short_training_lowers_the_cost_and_its_file_flies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, curve = tmp_path / "hover.policy", tmp_path / "curve.png"
     words = ["--updates", "60", "--worlds", "64", "--horizon", "32", "--learning-rate", "0.012"]
+    titles: list[str] = []
+    draw = curves.figure
+    monkeypatch.setattr(curves, "figure", lambda p, title: titles.append(title) or draw(p, title))
     assert main(["hover", "--out", str(file), "--curve", str(curve), *words]) == 0
-    costs = [
-        float(x.split("cost ")[1]) for x in capsys.readouterr().out.splitlines() if "cost" in x
-    ]
+    lines = capsys.readouterr().out.splitlines()
+    # It says at once what it does, and how long the rest takes as soon as it can know.
+    assert "hover, bptt: importing JAX" in lines[0]
+    assert "60 updates of 32 actions of 64 drones, on cpu; compiling" in lines[1]
+    assert "compiled in" in lines[2]
+    left = [re.search(r"(\d+) of 60 updates(, \d+ s left)?$", line) for line in lines[3:6]]
+    assert [m and (m[1], bool(m[2])) for m in left] == [("20", True), ("40", True), ("60", False)]
+    times = [float(line.split()[0]) for line in lines]
+    assert times == sorted(times)
+    # The time of the curve is the one that is printed.
+    took = float(titles[0].removeprefix("hover, bptt: ").removesuffix(" s"))
+    wrote = next(time for time, line in zip(times, lines) if line.endswith(f"wrote {file}"))
+    assert times[5] <= took <= wrote
+    costs = [float(line.split("cost ")[1].split()[0]) for line in lines if "cost" in line]
     assert len(costs) == 3 and costs[-1] < 0.75 * costs[0]
     assert curve.read_bytes().startswith(b"\x89PNG")
     assert main(["evaluate", str(file), "--starts", "3", "--seconds", "0.1"]) == 0
     assert "of 3 flights" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("costs", [(5.0, 3.0, 2.1), (40.0, 0.7, 0.06), (1.31, 1.3, 1.28)])
+def test_a_curve_has_plain_numbers_on_its_axis(costs: tuple[float, ...]) -> None:
+    points = [Progress(i, 1000 * i, cost, 0.1 * i) for i, cost in enumerate(costs)]
+    drawn = curves.figure(points, "hover")
+    drawn.canvas.draw()
+    axis = drawn.axes[0].yaxis
+    labels = [tick.get_text() for tick in (*axis.get_ticklabels(), *axis.get_minorticklabels())]
+    shown = [float(label) for label in labels if label]  # no 2x10^0 among them
+    low, high = drawn.axes[0].get_ylim()
+    assert sum(low <= number <= high for number in shown) >= 2
 
 
 @pytest.mark.parametrize("algorithm", ["bptt", "ppo"])

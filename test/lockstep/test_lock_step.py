@@ -20,6 +20,7 @@ import pytest
 from paths import ROOT
 from python_controller import PythonController
 
+from crazyflow_ros import sometimes
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.lockstep import commands, layout
 from crazyflow_ros.lockstep.link import SharedMemoryLink
@@ -299,10 +300,12 @@ def test_the_client_recovers_from_its_simulator_and_the_simulator_from_its_clien
             until(lambda: not link.status().attached, "its end to be noticed")
             tick = physics.snapshot.tick
             until(lambda tick=tick: physics.snapshot.tick > tick + 100, "time to run on")
+    physics.stop()  # which says what was left out
     messages = [record.getMessage() for record in caplog.records]
-    assert sum("its controller, process" in message for message in messages) == KILLS
+    died = [message for message in messages if "its controller, process" in message]
+    left_out = re.findall(r"\((\d+) more", " ".join(died))
+    assert KILLS - 2 <= len(died) - len(left_out) + sum(map(int, left_out)) <= KILLS
     assert not any("within" in message for message in messages)  # noticed before the timeout
-    physics.stop()
 
     killed = [sys.executable, str(ROOT / "test" / "shared_memory_simulators.py"), name]
     with (
@@ -398,7 +401,10 @@ BAD = [
 
 
 @pytest.mark.parametrize("on_loss", ["hold", "keep", "stop"])
-def test_a_bad_command_is_refused_and_the_other_drone_obeys(simulator, name, caplog, on_loss):
+def test_a_bad_command_is_refused_and_the_other_drone_obeys(
+    simulator, name, caplog, on_loss, monkeypatch
+):
+    monkeypatch.setattr(sometimes, "SILENCE", 0.0)  # each is logged
     physics, link = simulator(("cf0", "cf1"), rate=500, on_loss=on_loss)
     controller = PythonController(name, "cf0", "cf1")
 
@@ -415,10 +421,9 @@ def test_a_bad_command_is_refused_and_the_other_drone_obeys(simulator, name, cap
     for level, values, expected in BAD:
         before = answer(good, 20)
         refused = link.status().refused
-        link._commands._said[:] = -np.inf  # as if the last one were long ago
         caplog.clear()
         after = answer((level, values), 20)
-        (message,) = [r.getMessage() for r in caplog.records if "refused" in r.getMessage()]
+        message, *_ = (r.getMessage() for r in caplog.records if "refused" in r.getMessage())
         assert message.startswith("cf0: command [") and expected in message
         assert link.status().refused >= refused + 19
         assert controller.drones["level"].tolist() == [lost, Level.attitude]

@@ -381,7 +381,7 @@ def test_an_interrupted_script_ends(tmp_path: Path) -> None:
     runner.start()
     while runner.is_alive() and not (out.exists() and out.read_text()):
         time.sleep(0.05)
-    script._process.send_signal(signal.SIGINT)
+    script.send(signal.SIGINT)
     runner.join(60)
     assert codes in ([130], [1]), (tmp_path / "err").read_text()
     assert "KeyboardInterrupt" in (tmp_path / "err").read_text()

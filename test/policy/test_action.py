@@ -73,10 +73,10 @@ def test_nan_stays_nan() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"drone": "cf9"}, "unknown .*'cf9'"),
-        ({"control": "will"}, "unknown control 'will'"),
+        ({"drone": "cf9"}, "there is no drone 'cf9'"),
+        ({"control": "will"}, "there is no control 'will'"),
         ({"control": "state"}, "4 numbers"),
-        ({"dynamics": "aristotle"}, "unknown dynamics 'aristotle'"),
+        ({"dynamics": "aristotle"}, "there is no dynamics 'aristotle'"),
         ({"max_tilt": 1.6}, "max_tilt must be between 0 and pi / 2, got 1.6"),
         ({"max_tilt": nan}, "max_tilt"),
         ({"max_rate": 0.0}, "max_rate must be positive, got 0.0"),

@@ -112,7 +112,7 @@ def test_is_pure_and_the_same_when_compiled() -> None:
     ("arguments", "message"),
     [
         ({"parts": ()}, "at least one part"),
-        ({"parts": ("position", "mood")}, "unknown part 'mood'.*have position"),
+        ({"parts": ("position", "mood")}, "there is no part 'mood', only .*position"),
         ({"history": 0}, "history must be from 1 to 1000, got 0"),
         ({"history": 1001}, "history must be from 1 to 1000, got 1001"),
         ({"rotor_range": (5.0, 5.0)}, "rotor_range must rise"),
@@ -127,5 +127,5 @@ def test_refuses(arguments: dict, message: str) -> None:
 
 
 def test_refuses_an_unknown_drone() -> None:
-    with pytest.raises(ValueError, match="unknown"):
+    with pytest.raises(ValueError, match="there is no drone 'cf9'"):
         Observation.of("cf9", DEFAULT_PARTS)

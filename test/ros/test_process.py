@@ -67,6 +67,7 @@ def test_wrong_arguments_end_it_with_one_line(start: Start) -> None:
         "drone_model:=x": f"drone_model: expected one of {', '.join(Drone)}, got 'x'",
         "publish_rates.imu:=300": "publish_rates.imu must divide the physics rate of 500 Hz, got",
         "drones:=[]": "drones: expected at least one name, got []",
+        "scene:=raze_track": "there is no scene 'raze_track', only floor, race_track, room",
     }
     processes = [start("-p", argument) for argument in cases]
     for simulator, reason in zip(processes, cases.values(), strict=True):
@@ -79,7 +80,10 @@ def test_wrong_arguments_end_it_with_one_line(start: Start) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "-p", "freq:=1"], "expected arguments after --ros-args, got -p freq:=1"),
+        (
+            ["run", "-p", "freq:=1"],
+            "arguments of ROS follow --ros-args: write --ros-args -p freq:=1",
+        ),
         (["--ros-args", "freq:=1"], "expected arguments of ROS, such as -p name:=value, got "),
     ],
 )

@@ -137,7 +137,7 @@ def test_call_during_the_shutdown_does_not_keep_it(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "unknown scene"),
+        (None, "there is no scene"),
         ("<mujoco><worldbody><geom type='round'/></worldbody></mujoco>", "round"),
         ("not XML", "XML"),
     ],

@@ -135,7 +135,7 @@ def test_a_script_flies_over_the_attitude_controller(launch: Start, client: Clie
     [
         ("controller", "magic", "controller: expected one in controllers_file"),
         ("rate", "300", "ros2_control.rate"),  # does not divide 500
-        ("dynamics", "so_rpy", "dynamics: expected first_principles in ros2_control.mode"),
+        ("dynamics", "so_rpy", "needs first_principles, got 'so_rpy'"),
     ],
 )
 def test_wrong_argument_ends_it(launch: Start, argument: str, value: str, message: str) -> None:

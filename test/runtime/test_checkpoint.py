@@ -170,8 +170,8 @@ def test_what_is_no_checkpoint_of_these_drones_is_refused(physics, tmp_path):
     config = good.about["config"]
     for changes, message in (
         ({"names": ["cf0"]}, "of the drones cf0, here are cf0, cf1, cf2"),
-        ({"config": config | {"freq": 250}}, "is of freq=250, this is 500"),
-        ({"config": config | {"drone_model": "x"}}, "is of drone_model=x, this is cf2x_L250"),
+        ({"config": config | {"freq": 250}}, "has freq=250, this simulation has 500"),
+        ({"config": config | {"drone_model": "x"}}, "drone_model=x, this simulation has cf2x_L250"),
     ):
         with pytest.raises(ValueError, match=message):
             physics.restore(Checkpoint(good.arrays, good.about | changes)).result(T)

@@ -125,7 +125,7 @@ def test_a_checkpoint_is_of_its_controller(physics: PhysicsThread) -> None:
     physics.restore(kept).result(T)
     np.testing.assert_array_equal(flown(physics, 1.0), expected)
     physics.set_controller("mellinger").result(T)
-    message = "the checkpoint is of controller=indi, this is mellinger"
+    message = r"the checkpoint has controller=indi, .* mellinger"
     with pytest.raises(ValueError, match=message):
         physics.restore(kept).result(T)
 
@@ -134,7 +134,7 @@ def test_a_simulation_starts_with_its_controller_and_refuses_others() -> None:
     config = SimulationConfig(control="attitude", controller="brescianini", start_paused=True)
     physics = PhysicsThread(config, ("cf0",))
     assert physics.controller is Controller.brescianini
-    with pytest.raises(ValueError, match="unknown controller 'lee', have pid, mellinger, indi"):
+    with pytest.raises(ValueError, match="there is no controller 'lee', only pid, mellinger, indi"):
         physics.set_controller("lee")
     with pytest.raises(ValueError, match="controller=pid needs control=state or attitude"):
         PhysicsThread(SimulationConfig(control="rotor_vel", controller="pid"), ("cf0",))

@@ -43,7 +43,7 @@ SCRIPT: Script = {
     300: [("cf0", LOOP)],
     400: [("cf1", Pose((0.0, 0.0, 0.0), 0.0))],  # it lands there
     600: [("cf0", Velocity((0.5, 0.0, 0.0), 1.0))],  # and lapses
-    700: [("cf0", Wrench((0, 0, 0.4), (0, 0, 0), 0.3))],  # off its course
+    700: [("cf0", Wrench((0.2, 0, 0), (0, 0, 0), 0.4))],  # off its course
     900: [("cf0", GoTo((0.0, 0.0, 0.5), -0.5, relative=True))],
     1200: [("cf0", Land(yaw=1.0))],
 }

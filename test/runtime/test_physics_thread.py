@@ -246,7 +246,7 @@ def test_bad_commands_are_refused_and_change_nothing(running):
         physics = running(start_paused=True)
         hover(physics)
         if bad:
-            with pytest.raises(ValueError, match="unknown drone 'cf7', have cf0, cf1"):
+            with pytest.raises(ValueError, match="there is no drone 'cf7', only cf0, cf1"):
                 physics.command("cf7", Pose((0, 0, 1), 0.0))
             with pytest.raises(ValueError, match="13 or 16 numbers"):
                 physics.command("cf0", Raw(np.zeros(4)))

@@ -11,7 +11,7 @@ from physics_helpers import hover, until
 
 from crazyflow_ros import kept, limits
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.runtime import InvalidState, PhysicsThread, ResetScope, SimulationConfig
+from crazyflow_ros.runtime import InvalidState, PhysicsThread, Pose, ResetScope, SimulationConfig
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -278,6 +278,24 @@ def test_the_number_of_drones_and_of_shapes_is_limited(physics, monkeypatch):
         physics.spawn("cf2", POSE).result(T)
     monkeypatch.setattr(limits, "OBSTACLES", 2)
     before = physics.mirror.model
-    with pytest.raises(ValueError, match="collide with 3 shapes, expected at most 2"):
+    with pytest.raises(ValueError, match="collide with at most 2 shapes, got 3"):
         physics.set_scene(edit=boxes(3)).result(T)
     assert physics.mirror.model is before
+
+
+def test_a_way_through_what_was_added_later_is_doubted_by_name(physics, caplog):
+    """The drone flies on all the same: it does not avoid what is in its way."""
+
+    def build(spec):
+        spec.worldbody.add_body(name="mast").add_geom(type=5, size=[0.1, 1, 0], pos=[1, 3, 1])
+
+    physics.pause().result(T)
+    physics.set_scene(edit=build).result(T)
+    physics.fly({"cf0": Pose((0.0, 6.0, 1.0), 0.0)}).result(T)
+    assert "leads through" not in caplog.text  # beside it
+    physics.fly({"cf0": Pose((2.0, 6.0, 1.0), 0.0)}).result(T)
+    assert "cf0: the way to [2.0, 6.0, 1.0] m leads through mast, first at [0.9" in caplog.text
+    caplog.clear()
+    physics.set_scene().result(T)
+    physics.fly({"cf0": Pose((2.0, 6.0, 1.1), 0.0)}).result(T)
+    assert "leads through" not in caplog.text

@@ -67,7 +67,7 @@ def test_drones_come_and_go_and_the_others_fly_on_bit_for_bit(physics):
             physics.step(50).result(T)
             there = physics.despawn("cf0").result(T)
             assert there.names == ("cf1", "guest")
-            with pytest.raises(ValueError, match="unknown drone 'cf0', have cf1, guest"):
+            with pytest.raises(ValueError, match="there is no drone 'cf0', only cf1, guest"):
                 physics.command("cf0", Pose((0, 0, 1), 0.0))
             flown = physics.step(250).result(T)
             assert 0.5 < state_of(flown, "guest")[2] < 1.9  # on its way down, under control
@@ -130,8 +130,8 @@ def test_what_cannot_be_is_refused_and_changes_nothing(physics):
         (lambda: physics.spawn("a b"), ValueError, "letters, digits and underscores"),
         (lambda: physics.spawn("x", np.zeros(7)), ValueError, "pose must be finite"),
         (lambda: physics.spawn("x", np.zeros(3)), ValueError, r"shape \(7,\)"),
-        (lambda: physics.despawn("x"), ValueError, "unknown drone 'x'"),
-        (lambda: physics.set_scene("nowhere"), ValueError, "unknown scene 'nowhere'"),
+        (lambda: physics.despawn("x"), ValueError, "there is no drone 'x'"),
+        (lambda: physics.set_scene("nowhere"), ValueError, "there is no scene 'nowhere'"),
         (
             lambda: physics.set_scene(None, lambda spec: spec.worldbody.add_geom()),
             ValueError,

@@ -134,5 +134,5 @@ def test_bad_wrench_is_refused(change: dict[str, Any], text: str) -> None:
 
 
 def test_unknown_drone_is_refused(physics: PhysicsThread) -> None:
-    with pytest.raises(ValueError, match="unknown drone 'cf7', have cf0, cf1"):
+    with pytest.raises(ValueError, match="there is no drone 'cf7', only cf0, cf1"):
         physics.apply_wrench("cf7", Wrench(NONE, NONE, 1.0))

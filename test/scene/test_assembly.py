@@ -267,7 +267,7 @@ def test_unknown_scenes_are_refused(scene: str) -> None:
     [
         ([[0, 0, 0, 0, 0, 0]], r"shape \(1, 7\), got \(1, 6\)"),
         ([[0, 0, np.nan, 0, 0, 0, 1]], "finite"),
-        ([[0, 0, 1, 0, 0, 0, 0]], "non-zero"),
+        ([[0, 0, 1, 0, 0, 0, 0]], "quaternions not zero"),
     ],
 )
 def test_bad_poses_are_refused(poses: list, message: str) -> None:

@@ -28,15 +28,16 @@ def test_everything_that_collides_is_found_where_it_is(tmp_path) -> None:
     path = tmp_path / "scene.xml"
     path.write_text(SCENE)
     model = build_spec("cf2x_L250", ["a", "b"], scene=path).compile()
-    found, ignored = obstacles_of(model, slots=lambda shapes: shapes + 2)
+    found, ignored, names = obstacles_of(model, slots=lambda shapes: shapes + 2)
     assert [Shape(int(s)).name for s in found.shape] == [
         "plane", "cylinder", "sphere", "none", "none",
     ]  # fmt: skip
     np.testing.assert_allclose(found.pos[:3], [[2, 0, 0], [1, 2, 1], [1, 2.5, 2]], atol=1e-6)
     np.testing.assert_allclose(found.size[1:3], [[0.1, 1, 1], [0.6, 1, 1]], atol=1e-6)
+    assert names == ("wall", "tree", "tree")
     (leaf,) = ignored
     shapes = "plane, sphere, capsule, cylinder, box"
-    assert leaf == f"drones fly through geom leaf: expected one of {shapes}, got mesh"
+    assert leaf == f"drones fly through the mesh leaf, because only {shapes} are solid"
 
 
 def test_moved_bodies_are_found_where_the_data_say() -> None:

@@ -241,10 +241,10 @@ def build(cfg: CameraSensorCfg) -> CameraSensor:
         ({"camera_name": "nose"}, "the model has no camera 'nose'"),
         ({"parent_body": "tail"}, "the model has no body 'tail'"),
         ({"name": "down"}, "already has a camera 'down'"),
-        ({"camera_name": "down", "parent_body": "cart"}, "parent_body is of a new camera"),
-        ({"data_types": ("heat",)}, r"data_types \('heat',\), expected some of"),
-        ({"width": 0}, "0 x 120 pixels"),
-        ({"enabled_geom_groups": (6,)}, r"enabled_geom_groups \(6,\)"),
+        ({"camera_name": "down", "parent_body": "cart"}, "parent_body for a new camera"),
+        ({"data_types": ("heat",)}, r"data_types .* got \('heat',\)"),
+        ({"width": 0}, "pixels, got 0 x 120"),
+        ({"enabled_geom_groups": (6,)}, r"enabled_geom_groups .* got \(6,\)"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
@@ -281,7 +281,7 @@ def test_a_context_knows_its_sensors_and_draws_what_has_changed(drawn: Drawn) ->
     context.recreate(model)
     sensor.sense()
     np.testing.assert_array_equal(sensor.data.rgb, before)
-    with pytest.raises(ValueError, match=r"the model has sizes \{.nbody.: 1,"):
+    with pytest.raises(ValueError, match=r"the model must have the sizes .*, got \{.nbody.: 1,"):
         context.recreate(mujoco.MjModel.from_xml_string("<mujoco/>"))
 
 

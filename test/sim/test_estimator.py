@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.sim import Sim
@@ -14,7 +15,15 @@ NOTHING = Positioning(flow=False, range=False)
 MOTION_CAPTURE = Positioning(flow=False, range=False, motion_capture=True)
 CORNERS = tuple((x, y, z) for x, y in ((-3, -3), (3, -3), (3, 3), (-3, 3)) for z in (0.2, 2.5))
 ANCHORS = Positioning(flow=False, range=False, anchors=CORNERS)
+KINDS = {
+    "flow": Positioning(),
+    "range": Positioning(flow=False),
+    "motion capture": MOTION_CAPTURE,
+    "anchors": ANCHORS,
+    "nothing": NOTHING,
+}
 ON_FLOOR = {"true_mass": True, "control": "state", "freq": 500}
+TRIANGLE = np.triu_indices(9)
 
 
 def hovering(positioning: Positioning | None, n_worlds: int = WORLDS, **more: object) -> Sim:
@@ -41,9 +50,40 @@ def flown(sim: Sim, seconds: int = SECONDS) -> tuple[np.ndarray, np.ndarray, np.
     return true, believed, vel
 
 
+def errors(sim: Sim) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of the estimates in the filter's coordinates (W, 9), and their covariances (W, 9, 9).
+
+    To be called in the tick after a prediction, from which the true state is. The filter cannot
+    know the offset of the range sensor, so it is no error of its height after the first readings.
+    """
+    estimate = sim.data.estimate
+    true, offset = np.array(estimate.seen[:, 0]), np.array(estimate.errors[:, 0, 9])
+    rot = Rotation.from_quat(true[:, 3:7])
+    turn = Rotation.from_quat(np.array(estimate.quat[:, 0])).inv() * rot
+    vel = rot.inv().apply(true[:, 7:]) - np.array(estimate.body_vel[:, 0])
+    found = np.hstack([true[:, :3] - np.array(estimate.pos[:, 0]), vel, turn.as_rotvec()])
+    if estimate.positioning.range and int(sim.data.core.steps[0, 0]) > sim.freq // 2:
+        found[:, 2] += offset
+    cov = np.zeros((len(found), 9, 9))
+    cov[(slice(None), *TRIANGLE)] = estimate.covariance[:, 0]
+    return found, cov + np.triu(cov, 1).transpose(0, 2, 1)
+
+
 @pytest.fixture(scope="module")
 def flow() -> Sim:
     return hovering(Positioning())
+
+
+@pytest.fixture(scope="module")
+def simulations(flow: Sim) -> dict[str, Sim]:
+    """Drones that hover, by their source of positions; built when they are needed."""
+
+    class Built(dict[str, Sim]):
+        def __missing__(self, kind: str) -> Sim:
+            self[kind] = hovering(KINDS[kind])
+            return self[kind]
+
+    return Built(flow=flow)
 
 
 def test_an_estimate_costs_nothing_unless_it_is_wanted() -> None:
@@ -76,7 +116,7 @@ def test_a_reset_restores_the_estimate_but_not_the_random_numbers(flow: Sim) -> 
 
 
 def test_unknown_estimators_and_positions_without_one_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown estimator 'ukf', have none, kalman"):
+    with pytest.raises(ValueError, match=r"there is no estimator 'ukf', only none, kalman"):
         Sim(estimator="ukf")
     with pytest.raises(ValueError, match=r"positioning needs estimator=kalman, got none"):
         Sim(positioning=NOTHING)
@@ -107,18 +147,63 @@ def test_with_a_flow_deck_drones_drift_as_random_walks_but_keep_their_height(flo
     )  # they believe that they are where they should be
 
 
-@pytest.mark.parametrize(
-    "positioning", [MOTION_CAPTURE, ANCHORS], ids=["motion capture", "anchors"]
-)
-def test_with_positions_from_outside_drones_stay(positioning: Positioning) -> None:
-    true, believed, _ = flown(hovering(positioning))
-    bound = 0.03 if positioning.motion_capture else 0.4
+@pytest.mark.parametrize(("kind", "bound"), [("motion capture", 0.03), ("anchors", 0.4)])
+def test_with_positions_from_outside_drones_stay(
+    simulations: dict[str, Sim], kind: str, bound: float
+) -> None:
+    sim = simulations[kind]
+    sim.reset()
+    true, believed, _ = flown(sim)
     assert np.abs(true[5:] - [0, 0, HEIGHT]).max() < bound
     assert np.abs(true - believed)[5:].max() < bound
 
 
-def test_without_a_source_of_positions_drones_drift_away() -> None:
-    true, *_ = flown(hovering(NOTHING))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", [11, 12])
+def test_errors_are_as_large_as_the_covariance_says(
+    simulations: dict[str, Sim], kind: str, seed: int
+) -> None:
+    sim = simulations[kind]
+    sim.seed(seed)
+    sim.reset()
+    whole, shares = [], []
+    for ticks in (1, 250, *[500] * 9):  # errors grow to those of a settled filter
+        sim.step(ticks)
+        found, cov = errors(sim)
+        whole.append(np.einsum("wi,wij,wj->w", found, np.linalg.inv(cov), found).mean())
+        shares.append(np.square(found) / cov.diagonal(axis1=1, axis2=2))
+    # The mean of 32 squares of nine numbers is 9 with a standard deviation of 0.75. The firmware
+    # expects more noise than there is, so errors are smaller.
+    assert max(whole) < 9 + 4 * 0.75
+    assert np.mean(whole) > 0.2
+    # So is each of them: a drone that is 10 cm off does not say 10 m.
+    each = np.mean(shares, axis=(0, 1))
+    assert (each > 1 / 15**2).all() and (each < 2).all(), each.round(4)
+
+
+def test_no_drone_is_lost_in_brisk_circles_over_a_flow_deck(flow: Sim) -> None:
+    flow.seed(7)
+    flow.reset()
+    command, fastest = np.zeros((WORLDS, 1, 13)), 0.0
+    for k in range(160):  # circles of 1.2 m at up to 1.7 m/s, that is 26 degrees
+        time = 0.05 * k
+        rate, size = 2.8, 0.6 * min(time / 2, 1)
+        outwards = np.array([np.cos(rate * time), np.sin(rate * time)])
+        command[..., :2], command[..., 2] = size * (outwards - [1, 0]), HEIGHT
+        command[..., 3:5] = size * rate * outwards[::-1] * [-1, 1]
+        command[..., 6:8] = -size * rate**2 * outwards
+        flow.state_control(command)
+        flow.step(25)
+        fastest = max(fastest, float(np.linalg.norm(flow.data.states.vel[:, 0], axis=-1).max()))
+        assert np.abs(flow.data.states.pos[..., 2] - HEIGHT).max() < 0.5, time
+    assert fastest > 1.5
+    assert np.linalg.norm(flow.data.states.pos[:, 0], axis=-1).max() < 4
+
+
+def test_without_a_source_of_positions_drones_drift_away(simulations: dict[str, Sim]) -> None:
+    sim = simulations["nothing"]
+    sim.reset()
+    true, *_ = flown(sim)
     drift = np.linalg.norm(true - [0, 0, HEIGHT], axis=-1)
     assert np.median(drift[-1]) > 1.0 > np.median(drift[0])
     assert np.median(drift[-1]) > 3 * np.median(drift[9])

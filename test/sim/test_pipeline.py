@@ -20,7 +20,7 @@ from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
 from crazyflow_ros.sim.compile.stepping import tick_of
 from crazyflow_ros.sim.leaves import traced
 from crazyflow_ros.sim.pipeline import insert_after, insert_before, names, remove, replace
-from crazyflow_ros.sim.stages import Stage
+from crazyflow_ros.sim.stages import THRUST_MAX, Stage
 from crazyflow_ros.sim.wind import Dryden
 
 SHEET = {"capacity": 0.25, "full": 4.2, "knee": (0.03, 4.0), "nominal": (0.2, 3.6)}
@@ -39,7 +39,7 @@ def test_stages_are_found_by_name() -> None:
     assert names(insert_after(pipeline, "ActionDelay", c)) == ("a", "b", "ActionDelay", "c")
     assert replace(pipeline, "a", c) == (c, *pipeline[1:])
     assert remove(pipeline, "b") == (a, pipeline[2])
-    with pytest.raises(ValueError, match="no stages are called 'd', have"):
+    with pytest.raises(ValueError, match="there is no stage 'd', only"):
         remove(pipeline, "d")
     with pytest.raises(ValueError, match="2 stages are called 'a'"):
         remove((a, a), "a")
@@ -93,7 +93,9 @@ def test_what_comes_between_command_and_rotors() -> None:
     assert source - volts == pytest.approx(0.1 * current, rel=0.02)  # Ohm's law
     assert (after - before) * 3600 / 0.1 == pytest.approx(current, rel=0.02)
     sim.reset()
-    assert not any(x.any() for x in sim.data.plugins.values())
+    most = sim.data.plugins[THRUST_MAX]
+    np.testing.assert_allclose(most, figures["thrust_max"], rtol=1e-5)
+    assert not any(x.any() for name, x in sim.data.plugins.items() if name != THRUST_MAX)
 
 
 def everything(**options: Any) -> Sim:
@@ -150,7 +152,7 @@ def test_stages_that_leave_take_along_what_they_brought() -> None:
     assert (sim.data.params.wind[..., 0] != 0).all()
     drawn = sim.data.plugins["battery"]
     sim.step_pipeline = insert_before(plain, "integrate", battery)
-    assert sorted(sim.data.plugins) == ["battery", "mine"]
+    assert sorted(sim.data.plugins) == ["battery", "mine", THRUST_MAX]
     assert sim.data.plugins["battery"] is drawn  # it stayed
     np.testing.assert_array_equal(sim.data.params.wind, wind)
 

@@ -23,7 +23,7 @@ from crazyflow_ros.dynamics.forces.collisions import drone_contact, obstacle_con
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.sim import Sim, SimData
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY, ActionDelay, MotorFailure
+from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
 from crazyflow_ros.sim.compile.stepping import StepFn
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.stages import Stage
@@ -205,7 +205,12 @@ def everything(control: str) -> Everything:
     sim.reset()
     sim.build_default_data()  # with the derivatives
     start, plain, build = sim.data, sim.step_pipeline, sim.build_step_fn
-    stages = (Dryden((3.0, 1.0)), CRAZYFLIE_BATTERY, MotorFailure(1, 0.1, drone=1), ActionDelay(3))
+    stages = (
+        Dryden((3.0, 1.0)),
+        Battery.of("cf2x_L250"),
+        MotorFailure(1, 0.1, drone=1),
+        ActionDelay(3),
+    )
     steps = [build()]
     sim.step_pipeline = insert_before(plain, "integrate", *stages)
     steps.append(build())

@@ -103,7 +103,9 @@ def test_spreads_and_names_are_checked() -> None:
         with pytest.raises(ValueError, match="the spread of mass is from 0 to less than 1, got"):
             randomize_mass(part)
     for name in ("foo", "J_inv", "obstacles"):
-        with pytest.raises(ValueError, match=f"'{name}' is not a parameter to randomise, have J, "):
+        with pytest.raises(
+            ValueError, match=f"there is no parameter to randomise '{name}', only J, "
+        ):
             randomize_param(name, 0.1)
     sim = Sim(control="rotor_vel")
     sim.reset_pipeline = (randomize_param("acc_coef", 0.1),)
@@ -114,7 +116,7 @@ def test_spreads_and_names_are_checked() -> None:
 def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(ValueError, match="drone names 2 drones, but n_drones is 3"):
         Sim(n_drones=3, drone=["cf2x_L250", "cf21B_500"])
-    with pytest.raises(ValueError, match="unknown drone 'x', have cf2x_L250"):
+    with pytest.raises(ValueError, match="there is no drone 'x', only cf2x_L250"):
         Sim(drone=["cf2x_L250", "x"])
     sim = Sim(3, 2, control="rotor_vel")
     mass = np.ones((4, 1), np.float32)

@@ -217,6 +217,54 @@ def test_a_sim_is_shown(browser: Any) -> None:
         tab.close()
 
 
+def test_a_simulation_without_ros_is_shown(browser: Any, tmp_path: Path) -> None:
+    """Its drones where they are, other scenes later, and what happens to the drones."""
+    from crazyflow_ros.flight import Takeoff
+    from crazyflow_ros.runtime import DroneState, PhysicsThread, SimulationConfig
+    from crazyflow_ros.view import PhysicsView
+
+    physics = PhysicsThread(SimulationConfig(start_paused=True), ["cf0"])
+    with closing(PhysicsView(physics, port=free_port())) as view:
+        physics.start()
+        view.start()
+        tab = Tab(browser, view.viewer.url + QUERY)
+        tab.page.get_by_text("cameras follow cf0").wait_for()
+        hide(tab, "Names", "Trails")
+
+        def put_at(*pos: float) -> None:
+            physics.set_drone_states({"cf0": DroneState(pos=pos)}).result(60)
+
+        put_at(0.0, 0.0, 50.0)
+        time.sleep(2.0)
+        empty = settled(tab.picture, "picture without a drone")
+        for place in (np.array([0.1, 0.1, 0.4]), np.array([0.1, -0.3, 0.2])):
+            put_at(*place)
+            wait_until_seen(tab, empty, in_picture(place, tab.size))
+        physics.fly({"cf0": Takeoff(0.5)}).result(60)
+        upside_down = DroneState(pos=(0.1, 0.1, 0.1), quat=(1.0, 0.0, 0.0, 0.0))
+        physics.set_drone_states({"cf0": upside_down}).result(60)
+        physics.step(500).result(60)
+        tab.page.get_by_text("cf0: crashed at (0.10, 0.1").wait_for()
+        scene = tmp_path / "ball.xml"
+        scene.write_text(BALL)
+        physics.set_scene(scene).result(60)
+        ball = np.array([0.0, 0.0, 0.5])
+        until(lambda: is_red(tab, in_picture(ball, tab.size)), "another scene", 60)
+        assert tab.errors == []
+        tab.close()
+    physics.stop()
+
+
+BALL = """<mujoco><worldbody><geom type="plane" size="0 0 1"/>
+<geom size="0.1" pos="0 0 0.5" rgba="1 0 0 1" contype="0" conaffinity="0"/></worldbody></mujoco>"""
+
+
+def is_red(tab: Tab, pixel: np.ndarray) -> bool:
+    column, row = pixel.round().astype(int)
+    red, green, blue = tab.picture()[row, column, :3].tolist()
+    return bool(red > green + 80 and red > blue + 80)
+
+
 def test_drones_are_drawn_as_large_as_asked(browser: Any) -> None:
     """Where they are, and so many times as large: a drone covers the square of it in pixels."""
     from crazyflow_ros.sim import Sim

@@ -15,7 +15,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.commands import setpoint_messages
-from crazyflow_ros.ros.commands.other_types import OtherTypes
+from crazyflow_ros.ros.commands.twists import TwistTopics
 from crazyflow_ros.runtime import Setpoint, Wrench
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class CommandTopics:
         self._inputs = inputs(self._physics.control, simulator.parameters.drone_model)
         self._velocity: dict[str, Callable[[Any], None]] = {}
         simulator.for_each_drone(self._add_drone)
-        simulator.on_close(OtherTypes(simulator, self._types(), self._twist).close)
+        simulator.on_close(TwistTopics(simulator, self._twist).close)
 
     def _add_drone(self, drone: str) -> None:
         effects = self._simulator.recorded_effects
@@ -87,11 +87,6 @@ class CommandTopics:
     def _subscribe(self, drone: str, topic: str, message_type: Any, apply: Apply) -> None:
         receive = partial(apply, drone)
         self._simulator.create_subscription(message_type, f"{drone}/{topic}", receive, COMMAND_QOS)
-
-    def _types(self) -> dict[str, Any]:
-        """Return the message types of a drone's topics."""
-        kinds = {topic: kind for topic, (kind, _) in self._inputs.items()}
-        return kinds | {"wrench": WrenchStamped}
 
     def _twist(self, drone: str, message: Twist) -> None:
         self._velocity[drone](TwistStamped(twist=message))

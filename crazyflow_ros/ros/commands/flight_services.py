@@ -1,12 +1,12 @@
 """Services for take-off, landing and trajectories: <drone>/takeoff and others, also under all/.
 
 Types and semantics are those of crazyswarm2. Its services have empty responses, so refusals are
-logged.
+logged, and published as flight events: the log leaves out what recurs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ ALL = "all"
 
 Conversion = Callable[[str, Any], Setpoint]
 """Takes the drone and the request."""
+Command = Callable[[Any, Any], Awaitable[Any]]
+"""Takes request and response of a service."""
 _EVENTS = QoSProfile(depth=100)
 _BAD = ("crashed",)  # kinds of events published as errors
 
@@ -61,10 +63,11 @@ class TrajectoryMemory:
         """
         pieces, number = request.pieces, request.trajectory_id
         where = range(request.piece_offset, request.piece_offset + len(pieces))
-        if not pieces or where.stop > MAX_PIECES:
-            expected = f"1 or more from an offset on, {MAX_PIECES} in all"
+        if not pieces:
+            raise ValueError("pieces is empty")
+        if where.stop > MAX_PIECES:
             got = f"{len(pieces)} from {request.piece_offset} on"
-            raise ValueError(f"pieces: expected {expected}, got {got}")
+            raise ValueError(f"a drone has room for {MAX_PIECES} pieces, got {got}")
         if number >= MAX_TRAJECTORIES:
             expected = f"from 0 to {MAX_TRAJECTORIES - 1}"
             raise ValueError(f"trajectory_id must be {expected}, got {number}")
@@ -98,7 +101,7 @@ class FlightServices:
 
     def __init__(self, simulator: SimulatorNode) -> None:
         self._simulator, self._waiting = simulator, simulator.waiting
-        self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._physics, self._logger = simulator.physics, simulator.log
         self._memories: dict[str, TrajectoryMemory] = {}
         self._events = simulator.create_publisher(DiagnosticStatus, "~/flight_events", _EVENTS)
         simulator.physics.on_flight_event(self._publish)
@@ -117,12 +120,24 @@ class FlightServices:
             (SetGroupMask, "set_group_mask", _group),
             (Empty, "emergency", _emergency),
         ):
-            answer = partial(self._command, owner, conversion)
+            answer = partial(self._answer, owner, name, partial(self._command, owner, conversion))
             self._simulator.create_service(kind, f"{owner}/{name}", answer)
         if owner != ALL:
             self._memories[owner] = TrajectoryMemory()
             upload = partial(self._upload, owner)
             self._simulator.create_service(UploadTrajectory, f"{owner}/upload_trajectory", upload)
+
+    async def _answer(
+        self, owner: str, service: str, command: Command, request: Any, response: Any
+    ) -> Any:
+        """Carry out a command, and publish its refusal."""
+        try:
+            return await command(request, response)
+        except Exception as error:
+            now_ns = self._physics.snapshot.time_ns
+            event = flight.FlightEvent(now_ns, owner, "refused", f"{service}: {error}")
+            self._publish(event)
+            raise
 
     async def _command(
         self, owner: str, conversion: Conversion, request: Any, response: Any

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # optional at run time
 
 _WRENCH_DURATION = 0.1  # s of simulated time
 _CRAZYSWARM = ("world", "/world")  # the map frame in crazyswarm2's programs
+_BODIES = ("base_link", "base_footprint", "teleop_twist_joy")  # of any drone, by other programs
 _PWM = 65535  # full thrust in the firmware
 
 
@@ -39,7 +40,7 @@ def pose(message: PoseStamped, drone: str) -> Pose:
     Raises:
         ValueError: Wrong frame, NaN or infinity, or zero quaternion.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone))
     return Pose(_xyz(message.pose.position), _yaw(message.pose.orientation))
 
 
@@ -47,17 +48,12 @@ def velocity(message: TwistStamped, drone: str) -> Velocity:
     """Convert to a velocity and yaw rate; without another message in time the drone hovers.
 
     The velocity is in the heading frame: x ahead, y left, z up, level even if the drone tilts. TF
-    has no such frame, so any frame is accepted except frames known to differ.
+    has no such frame, so names are accepted that programs use for the frame of a body.
 
     Raises:
-        ValueError: A frame of the world or of another drone, NaN or infinity, or a non-zero roll or
-            pitch rate.
+        ValueError: Another frame, NaN or infinity, or a non-zero roll or pitch rate.
     """
-    frame = message.header.frame_id
-    is_other = frame.endswith("/base_link") and frame != frame_ids.base_link(drone)
-    if frame == frame_ids.MAP or frame.endswith("/odom") or is_other:
-        own = frame_ids.base_link(drone)
-        raise ValueError(f"frame_id must be empty or {own!r}, got {limits.shown(frame)!r}")
+    _check_frame(message, frame_ids.base_link(drone), drone, *_BODIES)
     rates = _xyz(message.twist.angular)
     if rates[0] != 0 or rates[1] != 0:
         raise ValueError(f"angular x and y must be 0, got {rates[0]:g} and {rates[1]:g}")
@@ -70,7 +66,7 @@ def goal_pose(message: PoseStamped, drone: str) -> flight.Goal:
     Raises:
         ValueError: A frame other than the map, NaN or infinity, or zero quaternion.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     return flight.Goal(_xyz(message.pose.position)[:2], _yaw(message.pose.orientation))
 
 
@@ -80,7 +76,7 @@ def clicked_point(message: PointStamped, drone: str) -> flight.Goal:
     Raises:
         ValueError: A frame other than the map, NaN or infinity.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     return flight.Goal(_xyz(message.point)[:2], math.nan)
 
 
@@ -95,7 +91,7 @@ def trajectory(message: MultiDOFJointTrajectory, drone: str) -> Trajectory:
         ValueError: Wrong frame or joint, no points, times that do not increase, velocities or
             accelerations in only some points, NaN or infinity, or zero quaternion.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone))
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone))
     joints = list(message.joint_names)
     if joints not in ([], [drone], ["base_link"], [frame_ids.base_link(drone)]):
         got = limits.shown(joints)
@@ -128,7 +124,7 @@ def full_state(message: FullState, drone: str) -> flight.FullState:
     Raises:
         ValueError: Wrong frame, NaN or infinity, or zero quaternion.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     q = message.pose.orientation
     return flight.FullState(
         _xyz(message.pose.position),
@@ -160,7 +156,7 @@ def position(message: Position, drone: str) -> flight.Position:
     Raises:
         ValueError: Wrong frame, NaN or infinity.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     return flight.Position((message.x, message.y, message.z), math.radians(message.yaw))
 
 
@@ -170,7 +166,7 @@ def velocity_world(message: VelocityWorld, drone: str) -> flight.VelocityWorld:
     Raises:
         ValueError: Wrong frame, NaN or infinity.
     """
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), *_CRAZYSWARM)
     return flight.VelocityWorld(_xyz(message.vel), math.radians(message.yaw_rate))
 
 
@@ -222,16 +218,20 @@ def wrench(message: WrenchStamped, drone: str) -> Wrench:
         ValueError: Wrong frame, NaN or infinity.
     """
     body = frame_ids.base_link(drone)
-    _check_frame(message, "", frame_ids.MAP, frame_ids.odom(drone), body)
+    _check_frame(message, frame_ids.MAP, frame_ids.odom(drone), body)
     force, torque = _xyz(message.wrench.force), _xyz(message.wrench.torque)
     return Wrench(force, torque, _WRENCH_DURATION, in_body=message.header.frame_id == body)
 
 
 def _check_frame(message: Any, *accepted: str) -> None:
+    """Raise ValueError unless the frame of a message is one of those accepted, or empty."""
     frame = message.header.frame_id
-    if frame not in accepted:
-        names = " or ".join(repr(name) for name in accepted)
-        raise ValueError(f"frame_id must be {names}, got {limits.shown(frame)!r}")
+    if frame and frame not in accepted:
+        hint = f"; {near}" if (near := limits.suggestion(frame, accepted)) else ""
+        names = ", ".join(accepted)
+        raise ValueError(
+            f"frame_id must be empty or one of {names}, got {limits.shown(frame)!r}{hint}"
+        )
 
 
 def _xyz(vector: Any) -> np.ndarray:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from rclpy.impl.rcutils_logger import RcutilsLogger
-
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.sometimes import Logger
 
 Link = SharedMemoryLink | TopicSource
 
 
-def command_source(parameters: Parameters, node: str, logger: RcutilsLogger) -> Link | None:
+def command_source(parameters: Parameters, node: str, logger: Logger) -> Link | None:
     """Return the link to the controllers of ros2_control; None if they do not command the drones.
 
     Args:

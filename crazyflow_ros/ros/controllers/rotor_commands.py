@@ -10,8 +10,8 @@ import numpy as np
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.lockstep.commands import Commands, LinkStatus, refusal, usable
 from crazyflow_ros.runtime import Level, OnLoss, Snapshot
-from crazyflow_ros.runtime.health import Logger
 from crazyflow_ros.scene import Mirror
+from crazyflow_ros.sometimes import Logger, Sometimes
 
 Output = Callable[[Snapshot, Mirror, np.ndarray], None]
 
@@ -38,10 +38,10 @@ class TopicSource:
             ValueError: The rate does not divide `freq`.
         """
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
-        self._drones, self._logger = tuple(drones), logger
+        self._drones, self._logger = tuple(drones), Sometimes.of(logger)
         self._outputs: list[Output] = []
         self._lock = threading.Lock()  # guards everything below
-        self._commands = Commands(drones, OnLoss(on_loss), logger)
+        self._commands = Commands(drones, OnLoss(on_loss), self._logger)
         self._attached = np.zeros(len(self._drones), bool)
         self._epoch, self._now_ns = 0, 0
         self._reset_ns = np.zeros(len(self._drones), np.int64)
@@ -122,7 +122,8 @@ class TopicSource:
         """Do nothing: controllers see a pause in the clock."""
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Say what the log left out: there is nothing else to close."""
+        self._logger.close()
 
     def forget(self, drones: np.ndarray) -> None:
         """See `CommandSource`."""

@@ -1,12 +1,15 @@
-"""Command topics as in crazyswarm2's server, and all/cmd_full_state."""
+"""Command topics as in crazyswarm2's server, with cmd_led and all/cmd_full_state."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crazyflie_interfaces.msg import FullState
 from geometry_msgs.msg import Twist
+from std_msgs.msg import String
 
+from crazyflow_ros.crazyflie.lights import RGB, colour
 from crazyflow_ros.ros.commands import setpoint_messages
 from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, CommandTopics, Conversion
 from crazyflow_ros.ros.commands.flight_services import ALL
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
 
 _MOST_PWM = 60000.0
+_LED: dict[str, Any] = {"topic": "cmd_led", "message_type": String}
 
 
 class CrazyswarmTopics(CommandTopics):
@@ -23,6 +27,8 @@ class CrazyswarmTopics(CommandTopics):
     def __init__(self, simulator: CrazyflieServer) -> None:
         self._traffic = simulator.traffic
         super().__init__(simulator)
+        self._firmware = simulator.firmware
+        simulator.for_each_drone(partial(self._subscribe, **_LED, apply=self._light))
         simulator.create_subscription(
             FullState, f"{ALL}/cmd_full_state", self._command_all, COMMAND_QOS
         )
@@ -34,6 +40,11 @@ class CrazyswarmTopics(CommandTopics):
             message.linear.z = min(max(message.linear.z, 0.0), _MOST_PWM)
         self._traffic.count(drone)
         super()._command(conversion, drone, message)
+
+    def _light(self, drone: str, message: String) -> None:
+        """Give the lights of a drone's decks a colour."""
+        self._traffic.count(drone)
+        self._firmware(drone).parameters.set(RGB, colour(message.data))
 
     def _command_all(self, message: FullState) -> None:
         message.header.frame_id = ""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import DEFAULT_DRONE, Drone
 from crazyflow_ros.drones.parameter import own_drone
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.crazyswarm.tree import (
     POSES_DEADLINE,
@@ -99,7 +100,7 @@ class Robot:
     uri: str
     """Address; its last byte, in hexadecimal, is the number of the Crazyflie."""
     drone_model: str
-    """Drone model of this package."""
+    """Drone model of this package; empty until it is chosen for a type with a name of its own."""
     initial_position: tuple[float, float, float]
     """m; z = 0 is on the floor."""
     settings: Settings
@@ -130,20 +131,22 @@ class Swarm:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         robots, types = table(tree, "robots"), table(tree, "robot_types")
-        self.robots = tuple(
+        self._assumed: dict[str, str] = {}
+        found = tuple(
             self._robot(name, table(robots, name, "robots."), types)
             for name in robots
             if get(robots, name, "enabled", bool, "robots.")
             and self._connects(table(robots, name, "robots."), types)
         )
+        if not found:
+            known = ", ".join(sorted(robots)) or "none"
+            raise ParameterError("robots", f"no robot has enabled: true; there are {known}")
+        self.robots = tuple(self._with_model(robot, found) for robot in found)
         """Enabled robots, in the order of the file."""
-        if not self.robots:
-            raise ParameterError("robots", "one or more with enabled: true", sorted(robots))
         models = {robot.drone_model: robot.name for robot in self.robots}
         if len(models) > 1:
             kinds = ", ".join(f"{name} is a {model}" for model, name in models.items())
-            expected = f"types of one drone model, because all drones are alike ({kinds})"
-            raise ParameterError("robots", expected, sorted(models))
+            raise ParameterError("robots", f"all must be of one drone model, but {kinds}")
 
     @property
     def controller(self) -> Controller:
@@ -158,6 +161,19 @@ class Swarm:
     @property
     def notes(self) -> Sequence[str]:
         """Notes on this configuration for the user."""
+        return [*self._notes_on_types, *self._notes_on_controllers]
+
+    @property
+    def _notes_on_types(self) -> Sequence[str]:
+        kinds = sorted(self._assumed)
+        if not kinds:
+            return []
+        models = ", ".join(f"{kind} as {self._assumed[kind]}" for kind in kinds)
+        choose = f"to choose another, add an entry {_KEY} to the type: {' | '.join(Drone)}"
+        return [f"types with names of their own are simulated: {models}; {choose}"]
+
+    @property
+    def _notes_on_controllers(self) -> Sequence[str]:
         given, flies = self._sim_controller, self.controller
         if given == _NO_CONTROLLER:
             return [f"sim.controller is none, but drones need one: they fly with {flies}"]
@@ -176,7 +192,7 @@ class Swarm:
         given = table(self._tree, "sim").get("controller")
         known = (*(controller.value for controller in Controller), _NO_CONTROLLER)
         if given is not None and given not in known:
-            raise ParameterError("sim.controller", f"one of {', '.join(known)}", given)
+            raise ParameterError("sim.controller", unknown("controller", given, known))
         return given
 
     @cached_property
@@ -187,9 +203,11 @@ class Swarm:
             (number,) = found
             return Controller.of_number(int(number)) if number else default
         except ValueError as error:
-            reason = "" if len(found) > 1 else f" ({error})"
-            expected = f"one that all robots have{reason}"
-            raise ParameterError(f"firmware_params.{CONTROLLER}", expected, sorted(found)) from None
+            numbers = ", ".join(f"{number:g}" for number in sorted(found))
+            text = f"must be the same for all robots, got {numbers}"
+            raise ParameterError(
+                f"firmware_params.{CONTROLLER}", text if len(found) > 1 else str(error)
+            ) from None
 
     def settings(self, drone: str) -> Settings:
         """Return the settings of a drone; those of all robots if it was spawned later."""
@@ -219,7 +237,8 @@ class Swarm:
             return 0.0
         frequency = warnings.get("frequency", 1.0)
         if type(frequency) not in (int, float) or not 0 < frequency <= STEPS:
-            raise ParameterError("warnings.frequency", f"up to {STEPS} Hz", frequency)
+            expected = f"a number above 0, up to {STEPS} Hz"
+            raise ParameterError("warnings.frequency", expected, frequency)
         return 1 / frequency
 
     @cached_property
@@ -244,9 +263,20 @@ class Swarm:
             (f"robot_types.{kind}", table(types, kind, "robot_types.")),
             (where, robot),
         ]
-        model = _drone_model(where, kind, layers)
+        model = _drone_model(where, kind, layers, types)
+        if not model:
+            self._assumed[kind] = ""
         uri = get(robot, "", "uri", str, where)
         return Robot(name, uri, model, _position(where, robot), self._settings(layers))
+
+    def _with_model(self, robot: Robot, robots: Sequence[Robot]) -> Robot:
+        """Return a robot with a drone model: its own, or else that of the others, or the usual."""
+        if robot.drone_model:
+            return robot
+        others = {other.drone_model for other in robots if other.drone_model}
+        model = others.pop() if len(others) == 1 else DEFAULT_DRONE
+        self._assumed = dict.fromkeys(self._assumed, model)
+        return replace(robot, drone_model=model)
 
     def _settings(self, layers: list[tuple[str, Tree]]) -> Settings:
         """Merge the settings of all robots, of a type and of a robot."""
@@ -271,8 +301,14 @@ class Swarm:
         return Settings(frame, topics, parameters, tracking in _TRACKED)
 
 
-def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]]) -> str:
-    """Return the drone model of a robot, from the name of its type or an entry `drone_model`."""
+def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]], types: Tree) -> str:
+    """Return the drone model of a robot, from the name of its type or an entry `drone_model`.
+
+    It is empty if the user has given the type a name of his own, and no such entry.
+
+    Raises:
+        ParameterError: There is no such type, or no such model.
+    """
     given = [layer[_KEY] for _, layer in layers if _KEY in layer]
     if given:
         model = given[-1]
@@ -281,11 +317,11 @@ def _drone_model(where: str, kind: str, layers: list[tuple[str, Tree]]) -> str:
         if not isinstance(model, str):
             raise ParameterError(f"{where}.{_KEY}", f"one of {', '.join(Drone)}", model)
         return own_drone(model)
-    if kind not in _TYPES:
-        known = ", ".join(_TYPES)
-        expected = f"a type named {known}, or with an entry {_KEY}: {' | '.join(Drone)}"
-        raise ParameterError(f"{where}.type", expected, kind)
-    return _TYPES[kind]
+    if kind not in _TYPES and kind not in types:
+        other = f"others need an entry in robot_types, perhaps with {_KEY}: {' | '.join(Drone)}"
+        known = dict.fromkeys((*types, *_TYPES))
+        raise ParameterError(f"{where}.type", f"{unknown('type', kind, known)}; {other}")
+    return _TYPES.get(kind, "")
 
 
 def _position(where: str, robot: Tree) -> tuple[float, float, float]:
@@ -302,7 +338,7 @@ def _log_topics(logging: Tree) -> tuple[LogTopic, ...]:
     for name, values in table(logging, "default_topics", where).items():
         topic = f"{where}default_topics.{name}"
         if name not in DEFAULT_TOPICS:
-            raise ParameterError(topic, f"one of {', '.join(DEFAULT_TOPICS)}", name)
+            raise ParameterError(topic, unknown("default topic", name, DEFAULT_TOPICS))
         frequency = values.get("frequency") if isinstance(values, Mapping) else values
         topics.append(LogTopic.of(name, frequency, (), topic))
     for name, values in table(logging, "custom_topics", where).items():
@@ -313,5 +349,5 @@ def _log_topics(logging: Tree) -> tuple[LogTopic, ...]:
     return tuple(topics)
 
 
-DEFAULT_TOPICS = ("pose", "scan", "odom", "status")
+DEFAULT_TOPICS = ("pose", "scan", "odom", "status", "imu")
 """Topics with their own message types."""

@@ -12,6 +12,7 @@ from rclpy.parameter import Parameter
 from crazyflow_ros.crazyflie.parameters import Number, table
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.crazyswarm.configuration import CONTROLLER
+from crazyflow_ros.runtime import ResetEvent, ResetScope
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
@@ -31,10 +32,12 @@ class FirmwareParameters:
         self._entries = {entry.full_name: entry for entry in table()}
         self._lock = threading.Lock()  # guards the next line
         self._changed: set[tuple[str, str]] = set()
+        self._given: dict[str, dict[str, Any]] = {}  # by drone
         self._following = False  # true while the node copies the firmware's values
         defaults = {entry.full_name: entry.default for entry in table()}
         self._declare(ALL, defaults)
         simulator.for_each_drone(self._add)
+        simulator.physics.on_reset(self._configure_again)
         simulator.add_on_set_parameters_callback(self._set)
         simulator.add_post_set_parameters_callback(self._pass_on)
         simulator.fleet.on_change.append(self._note)
@@ -43,18 +46,37 @@ class FirmwareParameters:
     def _add(self, drone: str) -> None:
         """Switch a Crazyflie on, and set its parameters from the configuration."""
         simulator = self._simulator
-        firmware = simulator.firmware(drone)
-        given = simulator.get_parameters_by_prefix(f"{drone}.params")
-        values = {name: parameter.value for name, parameter in given.items()}
-        for name, value in {**simulator.swarm.settings(drone).firmware_params, **values}.items():
+        own = simulator.get_parameters_by_prefix(f"{drone}.params")
+        values = {name: parameter.value for name, parameter in own.items()}
+        given = {**simulator.swarm.settings(drone).firmware_params, **values}
+        for name in given.keys() - self._entries.keys():
+            simulator.fleet.report(drone, f"the firmware has no parameter {name}")
+        # The simulator has started with the controller.
+        self._given[drone] = {
+            name: value
+            for name, value in given.items()
+            if name in self._entries and name != CONTROLLER
+        }
+        self._configure(drone)
+        parameters = simulator.firmware(drone).parameters
+        self._declare(drone, {name: parameters.get(name) for name in self._entries})
+
+    def _configure(self, drone: str) -> None:
+        """Set the parameters of a Crazyflie that the configuration has."""
+        simulator = self._simulator
+        parameters = simulator.firmware(drone).parameters
+        for name, value in self._given[drone].items():
             try:
-                if name != CONTROLLER:  # the simulator has started with it
-                    firmware.parameters.set(name, value)
-            except KeyError:
-                simulator.fleet.report(drone, f"the firmware has no parameter {name}")
+                parameters.set(name, value)
             except ValueError as error:
                 simulator.fleet.report(drone, str(error))
-        self._declare(drone, {name: firmware.parameters.get(name) for name in self._entries})
+
+    def _configure_again(self, event: ResetEvent) -> None:
+        """Configure Crazyflies whose firmware has begun anew. Physics thread."""
+        if ResetScope.state in event.scope:
+            for drone in event.drones:
+                if drone in self._given:
+                    self._configure(drone)
 
     def _declare(self, owner: str, values: dict[str, Number]) -> None:
         prefix, simulator = f"{owner}{_PARAMS}", self._simulator
@@ -96,8 +118,8 @@ class FirmwareParameters:
                     ]
                 )
 
-    def _note(self, drone: str, name: str) -> None:
-        """Note that a parameter of the firmware was set."""
+    def _note(self, drone: str, name: str, _: bool) -> None:
+        """Note that a parameter of the firmware has changed."""
         with self._lock:
             self._changed.add((drone, name))
 

@@ -1,4 +1,4 @@
-"""Logging of the drones: <drone>/pose, scan, odom and status, and topics with chosen variables.
+"""Logging of the drones: <drone>/pose, scan, odom, status, imu, and topics with chosen variables.
 
 Messages are sent at exact multiples of their periods. Poses are the drones' own estimates, or the
 true poses if they have no estimators. All reference frames coincide with the world.
@@ -21,7 +21,7 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rclpy.exceptions import InvalidHandle
 from rclpy.qos import QoSProfile
-from sensor_msgs.msg import LaserScan
+from sensor_msgs.msg import Imu, LaserScan
 
 from crazyflow_ros.crazyflie.packets import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, Telemetry, as_ctype
@@ -32,7 +32,7 @@ from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, SerialisedMessages, below,
 from crazyflow_ros.ros.messages.outbox import Row
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Snapshot
-from crazyflow_ros.scene.frames import world_to_body
+from crazyflow_ros.scene.frames import rotation_matrix, world_to_body
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
@@ -85,6 +85,19 @@ def _scan(drone: str, frame: str) -> LaserScan:
     return message
 
 
+def _imu(drone: str, frame: str) -> Imu:
+    """Return a message without an orientation, which an IMU does not measure (REP 145)."""
+    del frame
+    message = Imu()
+    message.header.frame_id = drone
+    message.orientation_covariance[0] = -1.0
+    return message
+
+
+def _readings(snapshot: Snapshot, _: Distances) -> list[np.ndarray]:
+    return [snapshot.ang_vel, snapshot.specific_force]
+
+
 def _ranges(_: Snapshot, distances: Distances) -> list[np.ndarray]:
     ranges = distances()[:, _AROUND]
     return [np.where(ranges > _FARTHEST, np.inf, ranges)]
@@ -97,7 +110,22 @@ def _believed_pose(snapshot: Snapshot, _: Distances) -> list[np.ndarray]:
 def _believed_motion(snapshot: Snapshot, distances: Distances) -> list[np.ndarray]:
     pose, known = _believed_pose(snapshot, distances), snapshot.believed
     vel = snapshot.body_vel if known is None else world_to_body(known.quat, known.vel)
-    return [*pose, vel, snapshot.ang_vel]
+    return [*pose, vel, snapshot.ang_vel, *variances(snapshot)]
+
+
+def variances(snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonals of the covariances of an odometry message, zeros for what is exact.
+
+    Returns:
+        (M, 6) of position [m] and of the rotation about the axes of the world [rad], and (M, 3) of
+        the velocity in the axes of the drone [m/s].
+    """
+    known = snapshot.believed
+    if known is None:
+        return np.zeros((len(snapshot.names), 6)), np.zeros((len(snapshot.names), 3))
+    place, vel, turn = np.split(known.variances, 3, axis=1)
+    turn = (np.square(rotation_matrix(known.quat)) @ turn[..., None])[..., 0]
+    return np.hstack((place, turn)), vel
 
 
 _KINDS = {
@@ -114,11 +142,18 @@ _KINDS = {
             below("pose.pose.orientation", XYZW),
             below("twist.twist.linear", XYZ),
             below("twist.twist.angular", XYZ),
+            [f"pose.covariance.{7 * i}" for i in range(6)],
+            [f"twist.covariance.{7 * i}" for i in range(3)],
         ],
+    ),
+    "imu": Kind(
+        _imu,
+        _readings,
+        [below("angular_velocity", XYZ), below("linear_acceleration", XYZ)],
     ),
     "scan": Kind(_scan, _ranges, floats=[[f"ranges.{i}" for i in range(len(_AROUND))]]),
 }
-_TYPES = {"pose": PoseStamped, "odom": Odometry, "scan": LaserScan, "status": Status}
+_TYPES = {"pose": PoseStamped, "odom": Odometry, "scan": LaserScan, "status": Status, "imu": Imu}
 
 
 @dataclass(frozen=True)
@@ -176,7 +211,7 @@ class LogTopics:
     """Publishes the logged values of the drones, in the physics thread."""
 
     def __init__(self, simulator: CrazyflieServer) -> None:
-        self._simulator, self._logger = simulator, simulator.get_logger()
+        self._simulator, self._logger = simulator, simulator.log
         self._listeners, self._swarm = simulator.listeners, simulator.swarm
         self._blocks: dict[tuple[str, str], Block] = {}
         self._in_order = threading.Lock()  # guards the three below

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.limits import shown
 from crazyflow_ros.plain_values import ParameterError, Spec
 from crazyflow_ros.ros.crazyswarm import tree
 from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
@@ -109,12 +110,13 @@ class CrazyflieServer(SimulatorNode):
         known = (*vars(given), *tree.NAMES, *(f"{name}." for name in names))
         parameters = declare(self, Parameters, self._defaults(), known)
         if parameters.drones != tuple(names):
-            expected = f"the robots that are enabled: {', '.join(names)}"
-            raise ParameterError("drones", expected, list(parameters.drones))
+            robots = f"must be the robots that are enabled, {', '.join(names)}"
+            got = shown(list(parameters.drones))
+            raise ParameterError("drones", f"{robots}, got {got}")
         for rate in _REPLACED:
             if value := getattr(parameters.publish_rates, rate):
-                expected = f"0, because firmware_logging has the rate of <drone>/{rate}"
-                raise ParameterError(f"publish_rates.{rate}", expected, value)
+                text = f"must be 0, got {value}: set the rate of <drone>/{rate} in firmware_logging"
+                raise ParameterError(f"publish_rates.{rate}", text)
         return parameters
 
     def _defaults(self) -> dict[str, Any]:

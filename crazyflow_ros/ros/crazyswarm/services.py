@@ -1,12 +1,14 @@
-"""The flight services of crazyswarm2's server; all/emergency is the last one."""
+"""The flight services of crazyswarm2's server, and reboot; all/emergency is the last one."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crazyflie_interfaces.srv import GoTo
+from std_srvs.srv import Empty
 
-from crazyflow_ros.ros.commands.flight_services import Conversion, FlightServices
+from crazyflow_ros.ros.commands.flight_services import ALL, Conversion, FlightServices
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.crazyswarm.server import CrazyflieServer
@@ -18,6 +20,17 @@ class CrazyswarmServices(FlightServices):
     def __init__(self, simulator: CrazyflieServer) -> None:
         self._traffic = simulator.traffic
         super().__init__(simulator)
+
+    def _add(self, owner: str) -> None:
+        self._simulator.create_service(Empty, f"{owner}/reboot", partial(self._reboot, owner))
+        super()._add(owner)
+
+    async def _reboot(self, owner: str, _: Empty.Request, response: Empty.Response) -> Any:
+        """Restart the firmware of a drone, or of all, where they are."""
+        drones = self._physics.names if owner == ALL else [owner]
+        for restarted in [self._physics.restart(drone) for drone in drones]:
+            await self._waiting.result(restarted)
+        return response
 
     async def _command(
         self, owner: str, conversion: Conversion, request: Any, response: Any

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from crazyflow_ros.limits import shown_path
 from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.yaml_files import load_yaml
 
@@ -36,7 +37,7 @@ def read_files(crazyflies: str, server: str, motion_capture: str) -> dict[str, A
     """
     tree = dict(_of_file("crazyflies_yaml_file", crazyflies, ()))
     if crazyflies and "robots" not in tree:
-        raise ParameterError("crazyflies_yaml_file", "a file with robots", crazyflies)
+        raise ParameterError("crazyflies_yaml_file", f"{shown_path(crazyflies)} has no robots")
     tree |= _of_file("server_yaml_file", server, ("/crazyflie_server", "ros__parameters"))
     path = ("/motion_capture_tracking", "ros__parameters")
     topics = table(_of_file("motion_capture_yaml_file", motion_capture, path), "topics")
@@ -51,12 +52,12 @@ def _of_file(parameter: str, path: str, keys: tuple[str, ...]) -> Tree:
     try:
         content = load_yaml(path)
     except ValueError as error:
-        raise ParameterError(parameter, f"a YAML file ({error})", path) from None
+        raise ParameterError(parameter, str(error)) from None
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     if not isinstance(content, dict):
-        expected = f"a file with {' / '.join(keys)}" if keys else "a file with robots"
-        raise ParameterError(parameter, expected, path)
+        needed = " / ".join(keys) or "robots"
+        raise ParameterError(parameter, f"{shown_path(path)} has no {needed}")
     return content
 
 
@@ -96,7 +97,7 @@ def unflattened(parameters: Tree) -> dict[str, Any]:
         for group in groups:
             place = place.setdefault(group, {})
             if not isinstance(place, dict):
-                raise ParameterError(name, f"no value for {group}", value)
+                raise ParameterError(name, f"{group} has a value, so it cannot be a group, too")
         place[last] = list(value) if isinstance(value, array) else value
     return tree
 

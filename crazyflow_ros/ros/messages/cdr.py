@@ -203,6 +203,8 @@ def _assign(message: Any, path: str, number: float) -> None:
         present = parent[int(last)] if last.isdecimal() else getattr(parent, last)
     except (AttributeError, IndexError):
         raise ValueError(f"{type(message).__name__}.{path}: there is no such field") from None
+    if isinstance(present, np.generic):  # of a field with a fixed number of elements
+        present = present.item()
     if type(present) is not type(number):
         kind, expected = type(message).__name__, type(number).__name__
         raise ValueError(f"{kind}.{path}: expected a {expected}, got {present!r}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from crazyflow_ros.crazyflie.decks import DECKS
 from crazyflow_ros.crazyflie.link import LEAST_PORT, MOST_PORT
-from crazyflow_ros.crazyflie.memories import DECKS
 from crazyflow_ros.plain_values import Names, Numbers, Spec
 from crazyflow_ros.runtime import OnLoss
 
@@ -68,14 +68,9 @@ class Ros2Control:
     ] = str(OnLoss.hold)
 
 
-def _check_bound(value: float) -> None:
-    if 0 < value < _LEAST_BOUND:
-        raise ValueError(f"expected 0 or at least {_LEAST_BOUND:g}, got {value:g}")
-
-
 def _bound(what: str, unit: str, most: float) -> Spec:
     text = f"{what} for poses and velocities [{unit}]; 0: computed from the drone's mass and thrust"
-    return Spec(text, 0.0, most, check=_check_bound)
+    return Spec(text, 0.0, most, least=_LEAST_BOUND)
 
 
 @dataclass(frozen=True)
@@ -104,11 +99,6 @@ class FlightParameters:
     ] = False
 
 
-def _check_port(port: int) -> None:
-    if 0 < port < LEAST_PORT:
-        raise ValueError(f"expected 0 or at least {LEAST_PORT}, got {port}")
-
-
 @dataclass(frozen=True)
 class CrazyflieLink:
     """Connection of cflib and cfclient to the drones, by CRTP over UDP."""
@@ -119,7 +109,7 @@ class CrazyflieLink:
             "UDP port of the first drone; the others follow; 0: off; cflib looks from 19850 on",
             0,
             MOST_PORT,
-            check=_check_port,
+            least=LEAST_PORT,
         ),
     ] = 0
     address: Annotated[

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated
-
-import numpy as np
+from typing import Annotated, NoReturn
 
 from crazyflow_ros import limits
-from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.crazyflie.memories import DECKS
+from crazyflow_ros.crazyflie.decks import DECKS
+from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.positioning import positioning
-from crazyflow_ros.drones import DEFAULT_DRONE, Drone
+from crazyflow_ros.drones import DEFAULT_DRONE, Drone, has_battery
 from crazyflow_ros.drones.parameter import own_drone
 from crazyflow_ros.dynamics import Dynamics
-from crazyflow_ros.engine.config import FASTEST_FACTOR, check_real_time_factor
+from crazyflow_ros.engine.config import FASTEST_FACTOR, SLOWEST_FACTOR
 from crazyflow_ros.engine.disturbances import ALTITUDES, check_wind
+from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
-from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.flight import Advice, FlightConfig
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.plain_values import Names, Numbers, ParameterError, Spec, values_of
 from crazyflow_ros.ros.parameters.groups import (
@@ -31,12 +31,12 @@ from crazyflow_ros.ros.parameters.groups import (
 )
 from crazyflow_ros.ros.parameters.policy import usable_policy
 from crazyflow_ros.runtime import SimulationConfig
-from crazyflow_ros.scene.frames import quat_from_rpy
+from crazyflow_ros.scene import scene_path
+from crazyflow_ros.scene.description import check_scene
 from crazyflow_ros.sim import Integrator
 from crazyflow_ros.sim.cascade import modes_of
 
 _WITH_DRAG = (Dynamics.first_principles, Dynamics.so_rpy_rotor_drag)  # dynamics with wind
-_WITH_BATTERY = ("cf2x_L250", "cf2x_P250")  # drone models whose battery is known
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Parameters:
     initial_poses: Annotated[
         Numbers,
         Spec(
-            "For each drone x, y, z [m] and yaw [rad], or x, y, z and a quaternion x, y, z, w. "
+            "For each drone x, y, z [m], and yaw [rad] or a quaternion x, y, z, w if it is not 0. "
             "Empty: on the floor, 1 m apart"
         ),
     ] = ()
@@ -96,9 +96,20 @@ class Parameters:
         bool,
         Spec("The position controller knows the true mass; the firmware's value differs slightly"),
     ] = True
+    power_distribution: Annotated[
+        str,
+        Spec(
+            "When rotors cannot give thrust and torque together: keep the torque, as the firmware "
+            "(capped), or limit each rotor by itself, as Crazyflow (clipped)",
+            choices=list(PowerDistribution),
+        ),
+    ] = "capped"
     battery: Annotated[
         bool,
-        Spec("Rotors slow down as batteries discharge; needs certain drone_model and dynamics"),
+        Spec(
+            "Batteries discharge, and rotors lose speed as they run low; needs dynamics "
+            "first_principles"
+        ),
     ] = False
     wind: Annotated[
         Numbers,
@@ -125,7 +136,7 @@ class Parameters:
             0,
             FASTEST_FACTOR,
             read_only=False,
-            check=check_real_time_factor,
+            least=SLOWEST_FACTOR,
         ),
     ] = 1.0
     start_paused: Annotated[bool, Spec("Start paused, until ~/pause is called with false")] = False
@@ -183,49 +194,43 @@ class Parameters:
         self._check_ros2_control()
         for deck in self.crazyflie.decks:
             if deck not in DECKS:
-                raise ParameterError("crazyflie.decks", f"some of {', '.join(DECKS)}", deck)
+                raise ParameterError("crazyflie.decks", limits.unknown("deck", deck, DECKS))
         self._check_names()
         for name, hertz in values_of(self.publish_rates, "publish_rates.").items():
             if hertz:  # else the topic is off
                 ticks_per_period(self.freq, hertz, name)
 
+    def _refuse(self, name: str, need: str) -> NoReturn:
+        raise ParameterError(name, f"{need}, got {getattr(self, name)!r}")
+
     def _check_dynamics(self) -> None:
         is_windy = any(self.wind) or self.gust_intensity > 0
         if is_windy and self.dynamics not in _WITH_DRAG:
-            expected = f"{' or '.join(_WITH_DRAG)} with wind"
-            raise ParameterError("dynamics", expected, self.dynamics)
+            self._refuse("dynamics", f"wind needs {' or '.join(_WITH_DRAG)}")
         if self.battery:
             if self.dynamics != Dynamics.first_principles:
-                raise ParameterError("dynamics", "first_principles with a battery", self.dynamics)
-            if self.drone_model not in _WITH_BATTERY:
-                expected = f"{' or '.join(_WITH_BATTERY)} with a battery"
-                raise ParameterError("drone_model", expected, self.drone_model)
+                self._refuse("dynamics", "a battery needs first_principles")
+            if not has_battery(self.drone_model):
+                self._refuse("drone_model", "a battery needs a table [battery] in drone.toml")
 
     def _check_controller(self) -> None:
         mode = self.ros2_control.mode
         if mode != "off" and self.controller != Controller.default:
-            expected = f"{Controller.default} in ros2_control.mode {mode}"
-            raise ParameterError("controller", expected, self.controller)
+            self._refuse("controller", f"ros2_control.mode {mode} needs {Controller.default}")
         modes = modes_of(Controller(self.controller), Dynamics(self.dynamics))
         if self.control not in modes:
-            expected = f"{' or '.join(modes)} with controller {self.controller}"
-            raise ParameterError(
-                "control", f"{expected} and dynamics {self.dynamics}", self.control
-            )
+            given = f"controller {self.controller} with dynamics {self.dynamics}"
+            self._refuse("control", f"{given} needs {' or '.join(modes)}")
 
     def _check_estimator(self) -> None:
         if self.estimator == Estimator.none:
             return
         if (mode := self.ros2_control.mode) != "off":
-            expected = f"{Estimator.none} in ros2_control.mode {mode}"
-            raise ParameterError("estimator", expected, self.estimator)
+            self._refuse("estimator", f"ros2_control.mode {mode} needs {Estimator.none}")
         try:
             self._positioning()
         except ValueError as error:
-            expected = f"three numbers for each anchor ({error})"
-            raise ParameterError(
-                "crazyflie.anchors", expected, list(self.crazyflie.anchors)
-            ) from None
+            raise ParameterError("crazyflie.anchors", str(error)) from None
 
     def _positioning(self) -> Positioning:
         """Return what the estimator measures its position with.
@@ -243,14 +248,13 @@ class Parameters:
             raise ParameterError("ros2_control.shared_memory", NAME_RULE, memory)
         mode, rate, clock = self.ros2_control.mode, self.ros2_control.rate, self.publish_rates.clock
         if mode != "off" and self.dynamics != Dynamics.first_principles:
-            expected = f"first_principles in ros2_control.mode {mode}"
-            raise ParameterError("dynamics", expected, self.dynamics)
+            self._refuse("dynamics", f"ros2_control.mode {mode} needs first_principles")
         if mode != "off":  # before the clock, whose rate a launch file derives from it
             ticks_per_period(self.freq, rate, "ros2_control.rate")
         if mode == "lock_step" and clock != rate:
             # Otherwise the manager would miss a control tick that waits for it, or wake early.
-            expected = f"ros2_control.rate, {rate}, in ros2_control.mode lock_step"
-            raise ParameterError("publish_rates.clock", expected, clock)
+            text = f"ros2_control.mode {mode} needs ros2_control.rate, {rate}, got {clock}"
+            raise ParameterError("publish_rates.clock", text)
         if mode in ("free_running", "topic") and clock % rate:
             expected = f"a multiple of ros2_control.rate, {rate}"
             raise ParameterError("publish_rates.clock", expected, clock)
@@ -264,7 +268,8 @@ class Parameters:
             except ValueError as error:
                 raise ValueError(f"drones: {error}") from None
             if self.drones.count(name) > 1:
-                raise ParameterError("drones", "names that differ", list(self.drones))
+                got = limits.shown(list(self.drones))
+                raise ParameterError("drones", f"names must differ, got {got}")
 
     def compiled_for(self, config: SimulationConfig) -> tuple[object, ...]:
         """Return everything on which the compiled code depends, see `StartUp.compiling`."""
@@ -275,8 +280,10 @@ class Parameters:
         """Return the configuration of the physics thread.
 
         Raises:
-            ParameterError: The initial poses do not fit the drones, or the policy cannot fly them.
+            ValueError: The initial poses do not fit the drones, the policy cannot fly them, or the
+                scene cannot be used.
         """
+        check_scene(scene_path(self.scene))
         own = {"initial_poses", "flight", "positioning"}
         shared = {f.name for f in fields(SimulationConfig)} - own
         values = {name: getattr(self, name) for name in shared}
@@ -291,25 +298,9 @@ class Parameters:
                 dynamics=self.dynamics,
                 source=self.ros2_control.mode,
             )
-        values["flight"] = FlightConfig(**vars(self.flight))
-        return SimulationConfig(**values, initial_poses=self._poses())
-
-    def _poses(self) -> np.ndarray | None:
-        """Return position and attitude xyzw of each drone, shape (M, 7)."""
-        numbers, n_drones = np.array(self.initial_poses), len(self.drones)
-        given = list(self.initial_poses)
-        if numbers.size == 0:
-            return None
-        if not np.isfinite(numbers).all():
-            raise ParameterError("initial_poses", "finite numbers", given)
-        if numbers.size == 7 * n_drones:
-            poses = numbers.reshape(n_drones, 7)
-            if not poses[:, 3:].any(axis=1).all():
-                raise ParameterError("initial_poses", "quaternions that are not zero", given)
-            return poses
-        if numbers.size == 4 * n_drones:
-            position, yaw = np.split(numbers.reshape(n_drones, 4), [3], axis=1)
-            level = np.zeros((n_drones, 2))
-            return np.hstack((position, quat_from_rpy(np.hstack((level, yaw)))))
-        expected = f"{4 * n_drones} or {7 * n_drones} numbers for {n_drones} drones"
-        raise ParameterError("initial_poses", expected, given)
+        call = "call {}/reset"
+        if self.crazyflie.port:
+            call += f", or {CFLIB_ADVICE.call}"
+        values["flight"] = FlightConfig(**vars(self.flight), advice=Advice(call=call))
+        poses = poses_of("initial_poses", self.initial_poses, len(self.drones))
+        return SimulationConfig(**values, initial_poses=poses)

@@ -30,20 +30,20 @@ def usable_policy(
         ParameterError: The policy cannot be read, or cannot fly the drones.
     """
     if control != Control.state:
-        raise ParameterError("control", "state with a policy", control)
+        raise ParameterError("control", f"a policy needs state, got {control!r}")
     if source != "off":
-        raise ParameterError("ros2_control.mode", "off with a policy", source)
+        raise ParameterError("ros2_control.mode", f"a policy needs off, got {source!r}")
     path = Path(file).expanduser().absolute()
     try:
         policy = load(path, drone_model)
     except (ValueError, ModuleNotFoundError) as error:
-        raise ParameterError("policy", f"a file with a policy ({error})", file) from None
+        raise ParameterError("policy", str(error)) from None
     if freq % policy.freq:
         raise ParameterError("freq", f"a multiple of the policy's {policy.freq} Hz", freq)
     own = policy.action.control
     if own is not Control.attitude and dynamics != Dynamics.first_principles:
-        expected = f"first_principles with a policy that commands {own}"
-        raise ParameterError("dynamics", expected, dynamics)
+        need = f"a policy that commands {own} needs first_principles"
+        raise ParameterError("dynamics", f"{need}, got {dynamics!r}")
     return str(path)
 
 

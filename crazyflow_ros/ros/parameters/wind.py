@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.runtime import Snapshot, Wind
@@ -23,6 +25,7 @@ class WindParameters:
         self._simulator, self._physics = simulator, simulator.physics
         self._wind = self._physics.wind
         self._asked: Future[Snapshot] | None = None
+        simulator.add_on_set_parameters_callback(self._check)
         simulator.add_post_set_parameters_callback(self._apply)
 
     def follow_checkpoint(self) -> None:
@@ -33,6 +36,17 @@ class WindParameters:
             for name, field in _NAMES.items()
         ]
         self._simulator.set_parameters(parameters)
+
+    def _check(self, changes: list[Parameter[Any]]) -> SetParametersResult:
+        """Refuse a wind in which the drones of this simulator cannot fly."""
+        own = {change.name: change.value for change in changes if change.name in _NAMES}
+        if "wind" in own:
+            own["wind"] = tuple(own["wind"])
+        try:
+            replace(self._simulator.parameters, **own)
+        except ValueError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
 
     def _apply(self, changes: list[Parameter[Any]]) -> None:
         if not any(change.name in _NAMES for change in changes):
@@ -48,7 +62,7 @@ class WindParameters:
 
     def _report(self, asked: Future[Snapshot]) -> None:
         if not asked.cancelled() and (error := asked.exception()) is not None:
-            self._simulator.get_logger().warning(f"the wind is unchanged: {error}")
+            self._simulator.log.warning(f"the wind is unchanged: {error}")
 
 
 def _plain(value: Any) -> Any:

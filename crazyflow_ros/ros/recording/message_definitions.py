@@ -12,14 +12,9 @@ from typing import Any
 
 from crazyflow_ros import limits
 from crazyflow_ros.resources import find
+from crazyflow_ros.ros.messages.type_names import type_name
 
 _SEPARATOR = "=" * 80
-
-
-def type_name(kind: Any) -> str:
-    """Return the full name of a message type, for example "nav_msgs/msg/Odometry"."""
-    package, folder, *_ = kind.__module__.split(".")
-    return f"{package}/{folder}/{kind.__name__}"
 
 
 @cache

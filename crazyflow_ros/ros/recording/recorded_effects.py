@@ -132,6 +132,7 @@ class RecordedEffects:
         if self._reset is not None:
             change["reset"] = [part.name for part in self._reset.scope]
             change["drones"] = self._reset.drones if now.epoch == self._epoch else None
+            change["charged"] = self._reset.charged
         if self._disturbance is not None:
             change["disturbance"] = from_disturbance(self._disturbance)
         change["state"] = {field: getattr(now, field).tolist() for field in STATE}

@@ -17,14 +17,16 @@ from rclpy.qos import QoSProfile
 
 from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
-from crazyflow_ros.ros.recording.message_definitions import definition, type_name
+from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.recording.message_definitions import definition
 
 with extra("record"):
     from mcap.writer import Writer
 
 if TYPE_CHECKING:
-    from rclpy.impl.rcutils_logger import RcutilsLogger
     from rclpy.publisher import Publisher
+
+    from crazyflow_ros.sometimes import Logger
 
 PARTIAL = "partial"
 """Key of the metadata which says why a file cannot be replayed."""
@@ -80,7 +82,7 @@ class Recorder:
         self,
         path: Path,
         parameters: Mapping[str, Any],
-        logger: RcutilsLogger,
+        logger: Logger,
         wall_time: bool = False,
         is_complete: bool = True,
     ) -> None:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -209,7 +209,10 @@ class _Flight:
             return
         names = tuple(change["names"])
         state = {field: np.array(change["state"][field]) for field in STATE}
-        if "reset" in change:
+        if change.get("charged") is not None:
+            (name,) = change["drones"]
+            self.physics.restart(name, charged=change["charged"]).result(_TIMEOUT)
+        elif "reset" in change:
             scope = ResetScope(0)
             for part in change["reset"]:
                 scope |= ResetScope[part]
@@ -309,17 +312,23 @@ def _numbers(message: Any) -> np.ndarray:
 def main() -> None:
     """Replay the given file; exit with 1 if states differ, 2 if it cannot be replayed."""
     try:
-        sys.exit(_main())
+        sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
 
-def _main() -> int:
+def run(words: Sequence[str], program: str = "replay") -> int:
+    """Replay a file, and return the exit code.
+
+    Args:
+        words: Command line.
+        program: Name of the program in its help.
+    """
     parser = argparse.ArgumentParser(
-        prog="replay", description="Replay a recorded flight and compare all states."
+        prog=program, description="Replay a recorded flight and compare all states."
     )
     parser.add_argument("file", type=Path, help="MCAP file written with the parameter record")
-    path = parser.parse_args().file
+    path = parser.parse_args(words).file
     from crazyflow_ros.code_cache import open_cache
 
     def say(text: str) -> None:

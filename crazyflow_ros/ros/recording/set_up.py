@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crazyflow_ros.limits import shown_path
 from crazyflow_ros.plain_values import ParameterError, values_of
 
 if TYPE_CHECKING:
-    from rclpy.impl.rcutils_logger import RcutilsLogger
-
     from crazyflow_ros.ros.node import SimulatorNode
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
+    from crazyflow_ros.sometimes import Logger
 
 
-def new_recorder(parameters: Parameters, logger: RcutilsLogger) -> Recorder:
+def new_recorder(parameters: Parameters, logger: Logger) -> Recorder:
     """Return a recorder to the file of the parameter `record`.
 
     Raises:
@@ -26,14 +26,14 @@ def new_recorder(parameters: Parameters, logger: RcutilsLogger) -> Recorder:
     try:
         from crazyflow_ros.ros.recording.recorder import Recorder
     except ModuleNotFoundError as error:
-        raise ParameterError("record", f"a package that writes the file ({error})", path) from None
+        text = f"cannot write bags, because a package is missing ({error})"
+        raise ParameterError("record", text) from None
     try:
         values = values_of(parameters)
         return Recorder(Path(path).expanduser(), values, logger, wall_time)
     except OSError as error:
-        raise ParameterError(
-            "record", f"a file that can be created ({error.strerror})", path
-        ) from None
+        text = f"cannot create {shown_path(path)} ({error.strerror})"
+        raise ParameterError("record", text) from None
 
 
 def recorded_rotors(simulator: SimulatorNode, recorder: Recorder) -> RotorTransforms | None:

@@ -47,8 +47,8 @@ class ContactTopics(DeviceTopics):
             try:
                 self._cfg.secondary.names(simulator.physics.mirror.model)
             except ValueError as error:
-                what = f"a secondary of {self._cfg.name} ({error})"
-                raise ParameterError("sensors", what, self._cfg.secondary) from None
+                text = f"secondary of {self._cfg.name}: {error}"
+                raise ParameterError("sensors", text) from None
 
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:

@@ -107,6 +107,8 @@ class Kind:
     """Defaults that differ from those of the configuration."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that are not fields of an entry."""
+    of_drone: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    """Arguments that depend on the model of the drone, each as a function of its name."""
     beams: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Directions of beams that have their own frames, by name."""
     movable: bool = True
@@ -118,23 +120,27 @@ class Kind:
     def fields(self) -> dict[str, Any]:
         """Names of the fields of an entry, with their types."""
         hints = get_type_hints(self.cfg) | get_type_hints(self.pattern or object)
-        no_fields = {"return", "name", "frame", "debug_vis", "pattern", *self.fixed}
+        no_fields = {"return", "name", "frame", "debug_vis", "pattern", *self.fixed, *self.of_drone}
         names = hints.keys() - no_fields if self.only is None else self.only
         return {name: hints[name] for name in names}
 
-    def configuration(self, name: str, site: str | None, values: Mapping[str, Any]) -> SensorCfg:
+    def configuration(
+        self, name: str, site: str | None, values: Mapping[str, Any], drone_model: str
+    ) -> SensorCfg:
         """Make the configuration of an entry.
 
         Args:
             name: Name of the sensor.
             site: The site that it is at, or None for the default frame.
             values: Fields as read from YAML.
+            drone_model: Model of the drones.
 
         Raises:
             TypeError: A value has the wrong type, or is missing.
             ValueError: A value is out of range.
         """
         arguments = {**self.defaults, **self.fixed}
+        arguments |= {key: figure(drone_model) for key, figure in self.of_drone.items()}
         for key, value in values.items():
             arguments[key] = convert(value, self.fields[key], key, _number)
         if "frame" in get_type_hints(self.cfg):
@@ -242,7 +248,7 @@ def _along(direction: Sequence[float]) -> np.ndarray:
 def _number(value: Any, name: str) -> float:
     """Convert a value from YAML to a number; YAML reads 1e-6, without a point, as text."""
     if type(value) not in (int, float, str):
-        raise TypeError(f"{name}: expected float, got {value!r}")
+        raise TypeError(f"{name}: expected a number, got {value!r}")
     try:
         number = float(value)
     except (ValueError, OverflowError):

@@ -20,7 +20,7 @@ from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 from crazyflow_ros.sensors.drone_rays import COLLISIONS, DRAWN, Pattern, RaysCfg
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.actuation import Battery
 
 
 def _height(
@@ -118,7 +118,8 @@ KINDS: Mapping[str, Kind] = {
         cfg=BatterySensorCfg,
         rate=1,
         messages=messages.battery,
-        fixed={"battery": CRAZYFLIE_BATTERY, "drone": 0},
+        fixed={"drone": 0},
+        of_drone={"battery": Battery.of},
         movable=False,
         parameter="battery",
     ),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _BACKLOG = 64  # snapshots in the queue; if it is full, the physics waits
 _PATIENCE = 5.0  # s of wall time for which the physics waits
-_WARNING_PERIOD = 60.0  # s of wall time
 
 
 class _View(NamedTuple):
@@ -53,7 +52,7 @@ class SensorThread:
     """
 
     def __init__(self, simulator: SimulatorNode, name: str, *, is_awaited: bool) -> None:
-        self._physics, self._logger = simulator.physics, simulator.get_logger()
+        self._physics, self._logger = simulator.physics, simulator.log
         self._begun: Mapping[str, Life] | None = None
         self._is_awaited, self._is_stuck = is_awaited, False
         self._topics: dict[int, list[DeviceTopics]] = {}
@@ -112,13 +111,12 @@ class SensorThread:
                     for topics in self._topics.values():
                         topics.clear()
                 except Exception as error:  # the simulation continues
-                    self._logger.error(f"sensors: {error!r}", throttle_duration_sec=1.0)
+                    self._logger.error(f"sensors: {error!r}")
                 if self._left_out > self._left_out_before:
                     self._left_out_before = self._left_out
                     self._logger.warning(
                         f"sensors: readings were left out {self._left_out} times so far: they "
-                        "take longer than the period of the sensor",
-                        throttle_duration_sec=_WARNING_PERIOD,
+                        "take longer than the period of the sensor"
                     )
 
     def _take_row(self) -> list[_View]:
@@ -188,11 +186,11 @@ def declare(simulator: SimulatorNode) -> None:
     for device in file.devices:
         needed = device.kind.parameter
         if needed and not getattr(simulator.parameters, needed):
-            raise ParameterError(needed, f"true, because there is a sensor {device.name}", False)
+            raise ParameterError(needed, f"the sensor {device.name} needs true, got False")
         topics: DeviceTopics = device.kind.topics(simulator, file, device)
         for topic in topics.names(simulator.drones):
             if simulator.resolve_topic_name(topic) in taken:
-                raise ParameterError("sensors", "names that are not those of other topics", topic)
+                raise ParameterError("sensors", f"there is a topic {topic!r} already")
         # One thread for all awaited sensors: they run in Python, which more threads only slow down.
         key = 0 if topics.is_awaited else device.rate
         if key not in threads:

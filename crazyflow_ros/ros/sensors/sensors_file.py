@@ -24,6 +24,7 @@ from crazyflow_ros.yaml_files import load_yaml
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
 
+_SHOWN = 400  # characters of a reason
 MOST_SAMPLES = 10_000
 """The most samples that a delay may keep."""
 _LARGEST_ANGLE = limits.Limit(3600.0, "degrees")
@@ -47,48 +48,54 @@ def load(path: str, drones: Sequence[str], drone_model: str) -> SensorFile:
         try:
             content = load_yaml(path)
         except ValueError as error:
-            raise ParameterError("sensors", f"a YAML file ({error})", path) from None
+            raise ParameterError("sensors", str(error)) from None
     devices = []
     links = urdf.drone(drone_model, DRONE)
     taken = {link.get("name") for link in links} | {frame_ids.odom(DRONE)}
     for owner, name, values in _entries(content):
         if owner != ALL and owner not in drones:
-            raise ParameterError("sensors", f"drones of {', '.join(drones)}, or {ALL}", owner)
-        device = _device(owner, name, values)
+            raise ParameterError("sensors", limits.unknown("drone", owner, (*drones, ALL)))
+        device = _device(owner, name, values, drone_model)
         if taken & {frame.child for frame in device.frames(DRONE)}:
-            raise ParameterError("sensors", "names that are not those of other frames", name)
+            raise ParameterError("sensors", f"the drone has a frame called {name!r} already")
         devices.append(device)
     return SensorFile(devices, drone_model)
 
 
 def _entries(content: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if not isinstance(content, dict):
-        raise ParameterError("sensors", "sensors by drone", content)
+        raise ParameterError("sensors", f"the file has no drones, but {limits.shown(content)}")
     for owner, sensors in content.items():
         if not isinstance(sensors, dict):
-            raise ParameterError("sensors", f"sensors of {owner} by name", sensors)
+            got = limits.shown(sensors)
+            raise ParameterError("sensors", f"{owner} has no sensors by name, but {got}")
         for name, values in sensors.items():
-            if not _NAME.fullmatch(str(name)) or not isinstance(values, dict):
-                raise ParameterError("sensors", f"names with values for {owner}", {name: values})
+            if not _NAME.fullmatch(str(name)):
+                rule = "names are letters, digits and underscores, not a digit first"
+                raise ParameterError("sensors", f"{owner} has a sensor {name!r}; {rule}")
+            if not isinstance(values, dict):
+                got = limits.shown(values)
+                raise ParameterError("sensors", f"{owner}/{name} has no fields, but {got}")
             yield str(owner), str(name), dict(values)
 
 
-def _device(owner: str, name: str, values: dict[str, Any]) -> Device[Any]:
+def _device(owner: str, name: str, values: dict[str, Any], drone_model: str) -> Device[Any]:
     where = f"{owner}/{name}"
     kind = _kind(where, values.pop("type", None))
     rate = values.pop("rate", kind.rate)
     if type(rate) is not int or rate < 1:
-        raise ParameterError("sensors", f"a rate of {where} in whole Hz", rate)
+        got = limits.shown(rate)
+        raise ParameterError("sensors", f"{where}: rate must be in whole Hz, got {got}")
     place = _place(where, values) if kind.movable else None
-    if unknown := sorted(values.keys() - kind.fields.keys(), key=str):
-        names = sorted({*kind.fields, "rate", *(("pos", "rpy") if kind.movable else ())})
-        raise ParameterError("sensors", f"{where} with {', '.join(names)}", unknown)
+    for name in sorted(values.keys() - kind.fields.keys(), key=str):
+        known = sorted({*kind.fields, "rate", *(("pos", "rpy") if kind.movable else ())})
+        raise ParameterError("sensors", f"{where}: {limits.unknown('field', name, known)}")
     site = None if place is None else where
     try:
-        cfg = kind.configuration(where, site, values)
+        cfg = kind.configuration(where, site, values, drone_model)
         cfg.build()  # which checks its parts
     except (TypeError, ValueError, OverflowError) as error:
-        raise ParameterError("sensors", f"valid values for {where} ({error})", values) from None
+        raise ParameterError("sensors", f"{where}: {limits.shown(str(error), _SHOWN)}") from None
     if isinstance(cfg, SampledSensorCfg):
         _check_delay(where, cfg.delay, rate)
     return Device(owner, name, kind, rate, cfg, place)
@@ -102,19 +109,23 @@ def _kind(where: str, name: Any) -> Kind:
         try:
             kind = getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
-            expected = f"{where} with a type that can be imported ({error})"
-            raise ParameterError("sensors", expected, name) from None
+            text = f"{where}: the type {name!r} cannot be imported: {error}"
+            raise ParameterError("sensors", text) from None
     if not isinstance(kind, Kind):
-        raise ParameterError("sensors", f"{where} with a type of {', '.join(KINDS)}", name)
+        if name is None:
+            raise ParameterError("sensors", f"{where} has no type; there are {', '.join(KINDS)}")
+        raise ParameterError("sensors", f"{where}: {limits.unknown('type', name, KINDS)}")
     return kind
 
 
 def _check_delay(where: str, delay: float, rate: int) -> None:
     """Refuse a delay that rounds to no sample, or that keeps too many samples."""
     if delay and not 0.5 < delay * rate <= MOST_SAMPLES:
-        limits = f"0, or more than {0.5 / rate:g} s and at most {MOST_SAMPLES / rate:g} s"
-        reason = f"{limits}, as a delay is kept in whole samples of {rate} Hz"
-        raise ParameterError("sensors", f"a delay of {where} of {reason}", delay)
+        raise ParameterError(
+            "sensors",
+            f"{where}: delay must be 0, or more than {0.5 / rate:g} s and at most "
+            f"{MOST_SAMPLES / rate:g} s, got {delay:g} s: it is kept in whole samples of {rate} Hz",
+        )
 
 
 def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
@@ -127,8 +138,8 @@ def _place(where: str, values: dict[str, Any]) -> FixedFrame | None:
         try:
             vectors.append(limits.vector(key, value, (3,), limit))
         except ValueError:
-            expected = f"{key} of {where} as three numbers within {limit}"
-            raise ParameterError("sensors", expected, value) from None
+            text = f"{where}: {key} must be three numbers within {limit}"
+            raise ParameterError("sensors", f"{text}, got {limits.shown(value)}") from None
     pos, rpy = vectors
     quat = quat_from_rpy(np.radians(rpy))
     return FixedFrame(frame_ids.base_link(DRONE), f"{DRONE}/{where}", pos, quat)

@@ -14,7 +14,7 @@ from typing import Any
 
 from rclpy.exceptions import InvalidHandle
 
-from crazyflow_ros.runtime.health import Logger
+from crazyflow_ros.sometimes import Logger
 
 _DROPPED = "failed to send response"  # start of rclpy's warning
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # s of wall time before each further attempt
@@ -25,17 +25,16 @@ class Answers:
 
     Args:
         delay: Calls a function after a time [s] in the executor's thread.
-        logger: See below.
+        logger: Logger for responses that could not be delivered.
 
     Attributes:
         resent: Number of times that a response had to be sent again.
-        logger: Logger for responses that could not be delivered.
     """
 
     def __init__(
         self, delay: Callable[[float, Callable[[], object]], object], logger: Logger
     ) -> None:
-        self._delay, self.logger = delay, logger
+        self._delay, self._logger = delay, logger
         self._is_sending = self._is_dropped = False
         self.resent = 0
         # A warning is the only sign that rclpy has dropped a response.
@@ -51,7 +50,7 @@ class Answers:
             if self._is_accepted(send, response, header):
                 return
             if n_attempts == len(_PAUSES):
-                self.logger.warning(
+                self._logger.warning(
                     f"a response of {service.service_name} is dropped: its client was not "
                     f"discovered within {sum(_PAUSES):g} s"
                 )

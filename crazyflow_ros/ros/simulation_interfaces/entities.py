@@ -141,8 +141,7 @@ def named(server: Server, name: str) -> EntityMotion:
     """
     every = {motion.name: motion for motion in motions(server)}
     if name not in every:
-        have, got = ", ".join([*every][: limits.REQUESTED]), limits.shown(name)
-        raise Refusal(Result.RESULT_NOT_FOUND, f"there is no entity {got!r}, have {have}")
+        raise Refusal(Result.RESULT_NOT_FOUND, limits.unknown("entity", name, every))
     return every[name]
 
 

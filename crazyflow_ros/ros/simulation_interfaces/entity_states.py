@@ -54,7 +54,7 @@ def _check_standing(motion: EntityMotion, request: Any) -> None:
     moves = getattr(request, "set_twist", True) and (twist != Twist())
     moves |= getattr(request, "set_acceleration", True) and (accel != Accel())
     if moves:
-        text = f"{motion.name} is static: expected zero twist and acceleration"
+        text = f"{motion.name} is static: its twist and acceleration must be zero"
         raise Refusal(Result.RESULT_OPERATION_FAILED, text)
 
 

@@ -70,7 +70,7 @@ class NamedPoses:
     ) -> None:
         places = self._places()
         if request.name not in places:
-            text = f"there is no pose {limits.shown(request.name)!r}, have {', '.join(places)}"
+            text = limits.unknown("pose", request.name, places)
             raise Refusal(Result.RESULT_NOT_FOUND, text)
         response.bounds = places[request.name].bounds
 
@@ -100,11 +100,10 @@ def read_file(path: str) -> dict[str, Place]:
         if content is None:
             return {}
         if not isinstance(content, dict):
-            raise ValueError(f"expected poses by name, got {shown(content)}")
+            raise ValueError(f"{path} has no poses by name, but {shown(content)}")
         return {_name(name): _place(_name(name), entry) for name, entry in content.items()}
     except ValueError as error:
-        expected = f"a YAML file with poses by name ({error})"
-        raise ParameterError("named_poses", expected, path) from None
+        raise ParameterError("named_poses", str(error)) from None
 
 
 def _name(name: object) -> str:
@@ -113,10 +112,10 @@ def _name(name: object) -> str:
 
 def _place(name: str, entry: object) -> Place:
     if not isinstance(entry, dict):
-        raise ValueError(f"{name}: expected {', '.join(sorted(_KEYS))}, got {shown(entry)}")
-    unknown = sorted(map(str, entry.keys() - _KEYS))
-    if unknown:
-        raise ValueError(f"{name}: expected {sorted(_KEYS)}, got {shown(unknown)}")
+        keys = ", ".join(sorted(_KEYS))
+        raise ValueError(f"{name} must have some of {keys}, got {shown(entry)}")
+    for key in sorted(map(str, entry.keys() - _KEYS)):
+        raise ValueError(f"{name}: {limits.unknown('key', key, sorted(_KEYS))}")
     position = limits.vector(
         f"position of {name}", entry.get("position", ()), (3,), limits.POSITION
     )
@@ -131,7 +130,7 @@ def _place(name: str, entry: object) -> Place:
         bounds = sphere_message(np.zeros(3), radius)
     tags = entry.get("tags", [])
     if not isinstance(tags, list):
-        raise ValueError(f"tags of {name}: expected a list, got {shown(tags)}")
+        raise ValueError(f"tags of {name} must be a list, got {shown(tags)}")
     pose = NamedPose(
         name=name,
         description=text(f"description of {name}", str(entry.get("description", ""))),
@@ -143,7 +142,7 @@ def _place(name: str, entry: object) -> Place:
 
 def _real(name: str, key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{key} of {name}: expected a number, got {shown(value)}")
+        raise ValueError(f"{key} of {name} must be a number, got {shown(value)}")
     return value
 
 

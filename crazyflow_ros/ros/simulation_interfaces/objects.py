@@ -46,8 +46,8 @@ class WorldChanges:
             raise ValueError(f"there are already {limits.OBJECTS} objects, the maximum")
         made_of = {**self.elements, name: elements}
         if (every := sum(made_of.values())) > limits.SCENE_ELEMENTS:
-            most = f"expected at most {limits.SCENE_ELEMENTS}"
-            raise ValueError(f"the objects would have {every} elements, {most}")
+            most = f"at most {limits.SCENE_ELEMENTS} elements in all"
+            raise ValueError(f"objects may have {most}, got {every}")
         return replace(
             self,
             spawned={**self.spawned, name: spec},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -71,6 +71,31 @@ def path_of(uri: str, codes: Any) -> Path:
     return path
 
 
+def by_name(
+    wanted: Resource, what: str, shipped: Mapping[str, Path], *, also: str = ""
+) -> Resource:
+    """Return a resource whose URI may also be the name of one that this package has.
+
+    Args:
+        wanted: The resource.
+        what: What it is called in messages.
+        shipped: Files of this package by name.
+        also: Another name for the message.
+
+    Raises:
+        Refusal: There is neither a file nor a resource of this name.
+    """
+    name = wanted.uri
+    if name in shipped:
+        return Resource(uri=str(shipped[name]))
+    is_name = name and len(name) <= limits.NAME_LENGTH and not {"/", ":"} & set(name)
+    if is_name and not Path(name).exists():
+        known = [*shipped, also] if also else shipped
+        text = f"{limits.unknown(what, name, known)}; nor is it a file"
+        raise Refusal(Result.RESULT_NOT_FOUND, text)
+    return wanted
+
+
 def read(resource: Resource, codes: Any, formats: tuple[str, ...]) -> Description:
     """Read and compile a description. It is slow, so call it in a worker.
 
@@ -86,6 +111,9 @@ def read(resource: Resource, codes: Any, formats: tuple[str, ...]) -> Descriptio
         path = path_of(resource.uri, codes)
         try:
             text = limits.read_text(path, limits.DESCRIPTION_BYTES)
+        except FileNotFoundError:
+            what = f"there is no file {limits.shown(resource.uri)!r}"
+            raise Refusal(Result.RESULT_NOT_FOUND, what) from None
         except (OSError, ValueError) as error:
             what = f"{limits.shown(resource.uri)}: {error}"
             raise Refusal(Result.RESULT_NOT_FOUND, what) from None

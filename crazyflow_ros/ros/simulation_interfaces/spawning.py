@@ -17,7 +17,7 @@ from simulation_interfaces.msg import Resource, Result, Spawnable, SpawnResult
 from simulation_interfaces.srv import DeleteEntity, GetSpawnables, SpawnEntities, SpawnEntity
 
 from crazyflow_ros import limits
-from crazyflow_ros.drones import model_name
+from crazyflow_ros.drones import Drone, model_name
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.services.waiting import LOADING_TIMEOUT
@@ -28,6 +28,7 @@ from crazyflow_ros.ros.simulation_interfaces.objects import standing
 from crazyflow_ros.ros.simulation_interfaces.resources import (
     FORMATS,
     Description,
+    by_name,
     check_files,
     check_sources,
     listed,
@@ -96,6 +97,11 @@ class Spawning:
             drone_model = self._server.simulator.parameters.drone_model
             if wanted.uri in (drone_model, model_name(drone_model)):
                 return await self._spawn_drone(wish)
+            own = model_name(drone_model)
+            if wanted.uri in set(Drone):
+                text = f"all drones of this simulation are {own}, not {wanted.uri}: see drone_model"
+                raise Refusal(Result.RESULT_OPERATION_FAILED, text)
+            wanted = by_name(wanted, "object", _shipped(), also=own)
             description, spec = await self._server.work(lambda: _read(wanted))
             self._server.need_world()  # the world may have been unloaded meanwhile
             own_name = wish.name or description.name
@@ -192,7 +198,7 @@ def _spawnables(sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:
         Refusal: There are too many files.
     """
     check_sources(sources)
-    found, unknown, paths = [], [], list(_files(resource("urdf_mjcf", "objects")))
+    found, unknown, paths = [], [], list(_shipped().values())
     for source in sources:
         try:
             path = path_of(source, SpawnResult)
@@ -209,6 +215,11 @@ def _spawnables(sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:
         except Refusal:
             unknown.append(str(path))
     return found, unknown
+
+
+def _shipped() -> dict[str, Path]:
+    """Return the objects of this package by name."""
+    return {path.stem: path for path in _files(resource("urdf_mjcf", "objects"))}
 
 
 def _files(path: Path) -> Iterator[Path]:

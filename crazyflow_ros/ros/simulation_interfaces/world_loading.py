@@ -14,12 +14,14 @@ from crazyflow_ros.ros.door import Refusal
 from crazyflow_ros.ros.simulation_interfaces.objects import WorldChanges
 from crazyflow_ros.ros.simulation_interfaces.resources import (
     Description,
+    by_name,
     path_of,
     read,
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.worlds import FORMATS, world_message
+from crazyflow_ros.scene import scenes
 
 _EMPTY = '<mujoco model="empty"/>'
 _CODES = LoadWorld.Response
@@ -35,7 +37,7 @@ class WorldLoading:
 
     async def _load(self, request: LoadWorld.Request, response: LoadWorld.Response) -> None:
         async with self._server.alone():
-            wanted = resource_of(request, "world_resource")
+            wanted = by_name(resource_of(request, "world_resource"), "world", scenes())
             world = await self._server.work(lambda: read(wanted, _CODES, FORMATS))
             if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
                 text = "only drones can move, but the world has joints or actuators"

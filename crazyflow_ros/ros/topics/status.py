@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
+from crazyflow_ros.flight import FlightState
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.runtime import Statistics
+from crazyflow_ros.sim.actuation import Battery
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.node import SimulatorNode
@@ -27,6 +29,7 @@ class StatusTopic:
         self._physics, self._link = simulator.physics, simulator.link
         self._answers, self._door = simulator.answers, simulator.door
         self._recorder = simulator.recorder
+        self._drone_model = simulator.parameters.drone_model
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
         self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
         simulator.regular_calls.add(self._publish, _PERIOD)
@@ -89,6 +92,7 @@ class StatusTopic:
         states = Counter(map(str, self._physics.flight_states.values()))
         states["idle"] = len(self._physics.names) - sum(states.values()) + states["idle"]
         values["flight_states"] = ", ".join(f"{n} {state}" for state, n in sorted(states.items()))
+        values |= self._drones()
         if self._link is not None:
             link = self._link.status()
             values["controlled_drones"] = ", ".join(link.attached)
@@ -112,6 +116,17 @@ class StatusTopic:
             hardware_id="crazyflow_ros",
             values=[KeyValue(key=key, value=value) for key, value in values.items()],
         )
+
+    def _drones(self) -> dict[str, str]:
+        """Return state and battery of each drone."""
+        now, states = self._physics.snapshot, self._physics.flight_states
+        values = {f"state of {name}": str(states.get(name, FlightState.idle)) for name in now.names}
+        if now.battery is not None:
+            capacity = Battery.of(self._drone_model).capacity
+            for name, (volts, _, drawn) in zip(now.names, now.battery.tolist()):
+                left = max(0.0, 1 - drawn / capacity)
+                values[f"battery of {name}"] = f"{volts:.2f} V, {left:.0%}"
+        return values
 
 
 def declare(simulator: SimulatorNode) -> None:

@@ -36,7 +36,7 @@ class MujocoBackend:
         self.model = model
         self.data = [data] if isinstance(data, mujoco.MjData) else list(data)
         if not self.data:
-            raise ValueError("expected the data of at least one world, got none")
+            raise ValueError("give the data of at least one world")
         sizes = (model.nq, model.nbody, model.nsensordata)
         for world, one in enumerate(self.data):
             if (len(one.qpos), len(one.xpos), len(one.sensordata)) != sizes:

@@ -133,7 +133,7 @@ class StateBackend:
             ValueError: The rays are of several frames.
         """
         if len(excluded) != 1:
-            raise ValueError(f"expected rays of one frame on the drone, got {len(excluded)}")
+            raise ValueError(f"the rays must have one frame on the drone, got {len(excluded)}")
         scene = self._scene
         bodies = [scene.model.body(f"drone:{name}").id for name in self._drones]
         passed = [subtree(scene.model, body) if excluded[0] else [] for body in bodies]

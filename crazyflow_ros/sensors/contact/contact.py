@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import mujoco
 import numpy as np
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sensors.backends.backend import Array, Backend
 from crazyflow_ros.sensors.contact.match import ContactMatch
 from crazyflow_ros.sensors.contact.reduction import Reduction, reduce_contacts
@@ -56,17 +57,22 @@ class ContactSensorCfg(SensorCfg):
     """Whether to log the names that the patterns have matched."""
 
     def __post_init__(self) -> None:
-        unknown = set(self.fields) - set(_FIELDS)
-        if unknown or not self.fields:
-            raise ValueError(f"{self.name}: fields {self.fields}, expected of {', '.join(_FIELDS)}")
+        if not self.fields:
+            raise ValueError(f"{self.name}: fields is empty; choose from {', '.join(_FIELDS)}")
+        for field in self.fields:
+            if field not in _FIELDS:
+                raise ValueError(f"{self.name}: {unknown('field', field, _FIELDS)}")
         if self.reduce not in get_args(Reduction):
-            kinds = ", ".join(get_args(Reduction))
-            raise ValueError(f"{self.name}: unknown reduce {self.reduce!r}, have {kinds}")
-        if self.secondary_policy not in ("first", "any", "error"):
-            raise ValueError(f"{self.name}: unknown secondary_policy {self.secondary_policy!r}")
-        if self.num_slots < 1 or self.history_length < 0:
-            numbers = f"num_slots {self.num_slots}, history_length {self.history_length}"
-            raise ValueError(f"{self.name}: {numbers}")
+            kinds = get_args(Reduction)
+            raise ValueError(f"{self.name}: {unknown('reduction', self.reduce, kinds)}")
+        if self.secondary_policy not in (policies := ("first", "any", "error")):
+            text = unknown("secondary_policy", self.secondary_policy, policies)
+            raise ValueError(f"{self.name}: {text}")
+        if self.num_slots < 1:
+            raise ValueError(f"{self.name}: num_slots must be at least 1, got {self.num_slots}")
+        if self.history_length < 0:
+            got = f"got {self.history_length}"
+            raise ValueError(f"{self.name}: history_length must not be negative, {got}")
         if self.reduce == "netforce":
             meaningless = sorted({"dist", "normal", "tangent"} & set(self.fields))
             if meaningless or self.num_slots > 1:
@@ -75,7 +81,8 @@ class ContactSensorCfg(SensorCfg):
         if self.track_air_time and "found" not in self.fields:
             raise ValueError(f"{self.name}: track_air_time needs the field 'found'")
         if self.history_length and not set(_HISTORY) & set(self.fields):
-            raise ValueError(f"{self.name}: history needs a field of {', '.join(_HISTORY)}")
+            known = " or ".join(_HISTORY)
+            raise ValueError(f"{self.name}: history_length needs the field {known}")
 
     def build(self) -> ContactSensor:
         """Build the sensor."""

@@ -9,6 +9,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
+from crazyflow_ros.limits import unknown
 from crazyflow_ros.sensors.objects import subtree
 
 _MODES = ("geom", "body", "subtree")
@@ -30,7 +31,7 @@ class ContactMatch:
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:
-            raise ValueError(f"unknown mode {self.mode!r}, have {', '.join(_MODES)}")
+            raise ValueError(unknown("mode", self.mode, _MODES))
         for expression in (*self.patterns, *self.exclude):
             try:
                 re.compile(expression)
@@ -70,7 +71,8 @@ class ContactMatch:
             found = [name for name in short if self._matches(pattern, name)]
             if not found:
                 of = "" if self.entity is None else f" of {self.entity!r}"
-                raise ValueError(f"no {self.mode}{of} matches {pattern!r}, have {', '.join(short)}")
+                there = ", ".join(short)
+                raise ValueError(f"no {self.mode}{of} matches {pattern!r}; there are {there}")
             chosen.update(found)
         left = [
             name + ending

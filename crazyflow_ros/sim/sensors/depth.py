@@ -95,7 +95,8 @@ def _intrinsics(
 
     width, height = resolution
     if not (min(width, height) >= 1 and width * height <= MOST_PIXELS):
-        raise ValueError(f"{width} x {height} pixels, expected 1 to {MOST_PIXELS}")
+        rule = f"from 1 to {MOST_PIXELS} pixels"
+        raise ValueError(f"resolution must be {rule}, got {width} x {height}")
     if fovy is None:
         return Intrinsics.of_number(model, camera, width, height)
     return Intrinsics.from_fovy(fovy, width, height)

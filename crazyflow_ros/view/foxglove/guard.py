@@ -173,14 +173,14 @@ class Guard:
 
     async def _checked_head(self, reader: asyncio.StreamReader) -> bytes:
         if self._connections > _MOST_CONNECTIONS:
-            raise Refused(503, f"expected at most {_MOST_CONNECTIONS} connections")
+            raise Refused(503, f"there are {_MOST_CONNECTIONS} connections already")
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_TIMEOUT)
         except asyncio.LimitOverrunError:
-            raise Refused(400, f"expected headers of at most {_HEAD_BYTES} bytes") from None
+            raise Refused(400, f"the headers have more than {_HEAD_BYTES} bytes") from None
         check_request(head, self._token, self._origins)
         if self._clients >= _MOST_CLIENTS:
-            raise Refused(503, f"expected at most {_MOST_CLIENTS} clients")
+            raise Refused(503, f"there are {_MOST_CLIENTS} clients already")
         return head
 
 

@@ -90,7 +90,7 @@ class Parameters:
             try:
                 own = name.removeprefix(f"{self._simulator}.")
                 if own == name:
-                    raise ValueError(f"expected a parameter of {self._simulator}")
+                    raise ValueError(f"it is not a parameter of {self._simulator}")
                 self.set_one(own, parameter.get_value())
             except (ValueError, TimeoutError) as error:
                 self._bridge.complain(f"{name} is not set: {error}")
@@ -127,4 +127,4 @@ def _message(name: str, value: Any, known: Any) -> Any:
             value = [float(number) for number in value]
         return Parameter(name, value=value).to_parameter_msg()
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"got {limits.shown(value)}: {error}") from None
+        raise ValueError(f"the value {limits.shown(value)} cannot be sent: {error}") from None

@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from crazyflow_ros.ros.middleware import configure_middleware
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.process import WRONG_USAGE, new_executor
 from crazyflow_ros.ros.recording.message_definitions import definition, type_of
+from crazyflow_ros.sometimes import Sometimes
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.foxglove.guard import APPS, Guard, hidden_address
 
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 _LOOK_PERIOD = 0.5  # s of wall time between two checks of the graph
 _SPIN_PERIOD = 0.1  # s, longest time until a signal is noticed
-_COMPLAINT_PERIOD = 1.0  # s of wall time between two identical complaints
-_MOST_COMPLAINTS = 20  # in that time
 _COMPLAINT = 500  # characters
 _NICE = 5  # the physics has priority
 
@@ -109,8 +107,7 @@ class Bridge:
         self.node, self._executor = node, executor
         self.context = foxglove.Context()
         self.time_ns: int | None = None
-        self._complaints: dict[str, float] = {}
-        self._lock = threading.Lock()  # guards the complaints
+        self._log = Sometimes(node.get_logger())
         self._schemas: dict[tuple[str, str], foxglove.Schema | None] = {}
         simulator = node.resolve_topic_name(parameters.simulator)
         share = resource("urdf_mjcf").parent
@@ -141,7 +138,7 @@ class Bridge:
             (address, self.server.port),
             parameters.token,
             {*APPS, *parameters.origins},
-            lambda text: node.get_logger().warning(text, throttle_duration_sec=_COMPLAINT_PERIOD),
+            self._log.warning,
         )
         self.port = guard.port
         node.create_timer(_LOOK_PERIOD, self._look)
@@ -153,10 +150,7 @@ class Bridge:
             self.services.update()
             self.parameters.update()
         except Exception as error:  # entities come and go while they are looked at
-            self.node.get_logger().error(
-                f"reading the ROS graph failed, trying again: {error!r}",
-                throttle_duration_sec=_COMPLAINT_PERIOD,
-            )
+            self._log.error(f"reading the ROS graph failed, trying again: {error!r}")
 
     def begin_session(self) -> None:
         """Make clients discard what they show: time went back because the simulator restarted."""
@@ -176,22 +170,16 @@ class Bridge:
                 result.set_result(function(*arguments))
             except Exception as error:
                 result.set_exception(error)
-                self.node.get_logger().error(f"{function.__qualname__} failed: {error!r}")
+                self._log.error(f"{function.__qualname__} failed: {error!r}")
 
         self._executor.create_task(call)
         return result
 
     def complain(self, text: str) -> None:
-        """Show and log why something is refused, once a second for the same reason."""
-        text, now = limits.shown(text, _COMPLAINT), time.monotonic()
-        with self._lock:
-            recent = {k: t for k, t in self._complaints.items() if now - t < _COMPLAINT_PERIOD}
-            self._complaints = recent
-            if text in recent or len(recent) >= _MOST_COMPLAINTS:
-                return
-            recent[text] = now
-        self.node.get_logger().warning(text)
-        self.server.publish_status(text, foxglove.StatusLevel.Error)
+        """Show and log why something is refused; what recurs is only logged."""
+        text = limits.shown(text, _COMPLAINT)
+        if self._log.warning(text):
+            self.server.publish_status(text, foxglove.StatusLevel.Error)
 
     def schema_of(self, name: str, part: str = "") -> foxglove.Schema | None:
         """Return the definition of a type, or None if this machine does not have it.
@@ -296,7 +284,8 @@ def _bridge(node: ParameterNode, executor: Executor) -> Bridge:
         bridge = Bridge(node, executor, parameters)
     except OSError as error:
         place = f"{parameters.address}:{parameters.port}"
-        raise ParameterError("port", f"one to listen on ({error.strerror})", place) from None
+        text = f"cannot listen on {place} ({error.strerror})"
+        raise ParameterError("port", text) from None
     query = f"/?token={parameters.token}" if parameters.token else ""
     node.get_logger().info(f"{READY}ws://{parameters.address}:{bridge.port}{query}")
     return bridge

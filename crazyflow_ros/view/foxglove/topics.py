@@ -143,7 +143,9 @@ class ClientTopics:
             kind = type_of(channel.schema_name)
             with self._lock:
                 if len(self._channels) >= _MOST_PUBLISHERS:
-                    raise ValueError(f"expected at most {_MOST_PUBLISHERS} topics of all clients")
+                    raise ValueError(
+                        f"clients publish {_MOST_PUBLISHERS} topics already, which is the most"
+                    )
                 self._channels[client.id, channel.id] = channel.topic, kind
         except ValueError as error:
             self._bridge.complain(f"{channel.topic} cannot be published: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 
 if TYPE_CHECKING:
-    from crazyflow_ros.view.topic_recording import TopicRecording
+    from crazyflow_ros.ros.recording.topic_recording import TopicRecording
 
 _RECORD, _STOP = "Record", "Stop recording"
 
@@ -60,15 +61,21 @@ class RecordingPanel:
     def close(self) -> None:
         """End the recording."""
         if self._recording is not None:
+            self._follower.in_thread(self._recording.end)
             self._recording.close()
             self._result = _describe(self._recording)
             self._recording = None
 
     def _begin(self, time_ns: int) -> None:
+        follower = self._follower
+        path = self._folder / f"{follower.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}.mcap"
         try:
-            from crazyflow_ros.view.topic_recording import TopicRecording
+            from crazyflow_ros.ros.recording.topic_recording import TopicRecording
 
-            self._recording = TopicRecording(self._follower, self._folder, time_ns)
+            self._recording = TopicRecording(
+                follower.node, follower.name, path, follower.parameters, time_ns
+            )
+            follower.in_thread(self._recording.begin)
         except (OSError, ModuleNotFoundError) as error:
             self._result = escape(f"Nothing is recorded: {error}")
 

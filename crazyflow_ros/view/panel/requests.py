@@ -11,16 +11,15 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.ros.messages.refusals import problem_of
 from crazyflow_ros.view.follower import CallError, Follower
 from crazyflow_ros.view.panel.log import WARNING, Log
 
 _MOST_WAITING = 32  # requests that have not been sent
 _REFUSAL = 5.0  # s of wall time for which a refusal in the simulator's log is expected
 _SHOWN = 8.0  # s of wall time for which a notification stays
-_OK = 1  # simulation_interfaces/msg/Result.RESULT_OK
 
 Fields = Mapping[str, Any]
 """Fields of a request by their paths, such as `initial_pose.pose.position`."""
@@ -154,17 +153,6 @@ class Requests:
             asked = self._asked.pop(name, None)
         if asked is not None:
             _notify(asked[0], asked[1], why)
-
-
-def problem_of(response: Any) -> str:
-    """Return why a service did not fulfil a request; an empty text if it did."""
-    if isinstance(response, SetParameters.Response):
-        return "; ".join(result.reason for result in response.results if not result.successful)
-    if hasattr(response, "success"):
-        return "" if response.success else response.message or "it failed"
-    if hasattr(response, "result") and response.result.result != _OK:
-        return response.result.error_message or f"it failed, result {response.result.result}"
-    return ""
 
 
 def _notify(client: Any, title: str, text: str, *, loading: bool = False) -> Any:

@@ -4,6 +4,7 @@
 #include "physicalConstants.h"
 #include "platform_defaults.h"
 #include "position_controller.h"
+#include "power_distribution.h"
 #include "stabilizer_types.h"
 
 #define GROUPS X(pid_attitude) X(pid_rate) X(velCtlPid) X(posCtlPid) X(ctrlAtt)
@@ -65,6 +66,20 @@ void attitude(const double *rpy, const double *gyro, const double *goal, double 
   found[3] = roll;
   found[4] = pitch;
   found[5] = yaw;
+}
+
+/* Write the ratio of each motor [PWM] for thrust, roll, pitch and yaw [PWM]. */
+void distribute(const double *wanted, double *found) {
+  control_t control = {.controlMode = controlModeLegacy};
+  control.thrust = wanted[0];
+  control.roll = wanted[1];
+  control.pitch = wanted[2];
+  control.yaw = wanted[3];
+  motors_thrust_uncapped_t uncapped = {0};
+  motors_thrust_pwm_t ratios = {0};
+  powerDistribution(&control, &uncapped);
+  powerDistributionCap(&uncapped, &ratios);
+  for (int i = 0; i < 4; i++) found[i] = ratios.list[i];
 }
 
 void figures(double *mass, double *inertia) {

@@ -33,11 +33,13 @@ struct entry {
   void *address;
 };
 
-enum { PARAM_UINT8, PARAM_INT8, PARAM_UINT16, PARAM_FLOAT, PARAM_PERSISTENT = 0x100 };
+enum { PARAM_UINT8, PARAM_INT8, PARAM_UINT16, PARAM_UINT32, PARAM_FLOAT, PARAM_PERSISTENT = 0x100 };
 
 #define PARAM_GROUP_START(group) struct entry params_##group[] = {
 #define PARAM_ADD(type, name, address) {#name, (type) & 0xFF, address},
+#define PARAM_ADD_CORE PARAM_ADD
 #define PARAM_GROUP_STOP(group) {0}};
+#define DEBUG_PRINT(...)
 #define LOG_GROUP_START(group)
 #define LOG_ADD(type, name, address)
 #define LOG_GROUP_STOP(group)

@@ -288,6 +288,45 @@ def test_drones_that_meet_keep_their_momentum_and_lose_energy() -> None:
     np.testing.assert_array_equal(after[:, 2], 0)  # the one that is elsewhere does not notice
 
 
+@pytest.mark.parametrize("integrator", ["euler", "symplectic_euler", "rk4"])
+def test_a_glancing_collision_keeps_the_angular_momentum_about_the_common_centre(
+    integrator: str,
+) -> None:
+    """Drones at any attitude that spin already; they meet once, off their centres."""
+    n, rng = 16, np.random.default_rng(3)
+    sim = Sim(
+        n, 2, drone=DRONE, control="rotor_vel", freq=FREQ, integrator=integrator,
+        forces=(drone_contact(DRONE, FREQ),),
+    )  # fmt: skip
+    pos, vel = np.zeros((n, 2, 3)), rng.uniform(-0.2, 0.2, (n, 2, 3))
+    pos[:, 1] = rng.uniform([0.14, -0.05, -0.02], [0.16, 0.05, 0.02], (n, 3))
+    pos[..., 2] += 10
+    vel[:, 0, 0] += rng.uniform(1.5, 3.0, n)
+    quat = Rotation.from_rotvec(rng.normal(0, 0.3, (2 * n, 3))).as_quat().reshape(n, 2, 4)
+    states = sim.data.states.replace(
+        pos=jnp.asarray(pos), vel=jnp.asarray(vel), quat=jnp.asarray(quat),
+        ang_vel=jnp.asarray(rng.normal(0, 2, (n, 2, 3))),
+    )  # fmt: skip
+    falls = sim.data.params.replace(drag_matrix=jnp.zeros((3, 3)))
+    sim.data = sim.data.replace(states=states, params=falls)
+    inertia = np.array(load_drone(DRONE)["J"])
+
+    def about_the_centre() -> np.ndarray:
+        now = jax.tree.map(np.asarray, sim.data.states)
+        arms, speeds = (x - x.mean(axis=1, keepdims=True) for x in (now.pos, now.vel))
+        turning = Rotation.from_quat(now.quat.reshape(-1, 4))
+        spin = turning.apply((now.ang_vel @ inertia).reshape(-1, 3)).reshape(pos.shape)
+        return (MASS * np.cross(arms, speeds) + spin).sum(axis=1)
+
+    before, spinning = about_the_centre(), np.asarray(sim.data.states.ang_vel)
+    sim.step(FREQ // 10)
+    changed = np.linalg.norm(about_the_centre() - before, axis=1)
+    share = changed / np.linalg.norm(before, axis=1)
+    hit = np.abs(np.asarray(sim.data.states.ang_vel) - spinning).max(axis=(1, 2)) > 2
+    assert hit.sum() > n / 2
+    assert share.mean() < 0.01 and share.max() < 0.05
+
+
 def on_platforms(integrator: str = "euler", **moves: np.ndarray) -> Sim:
     """A drone on a moving box of its own in each world, where that has been for a second."""
     n = len(next(iter(moves.values())))
@@ -414,7 +453,7 @@ def test_nothing_thin_slips_in_between_the_spheres() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["ball"], [[1.0]], [[0.0] * 3]), "unknown shape 'ball'"),
+        ((["ball"], [[1.0]], [[0.0] * 3]), "there is no shape 'ball'"),
         ((["box"], [[1.0, 1, 0]], [[0.0] * 3]), "sizes of a box must be positive"),
         ((["sphere"], [[1.0]], [[0.0] * 2]), "pos of 1 obstacles"),
         ((["sphere"], [[1.0]], [[np.nan] * 3]), "pos of an obstacle is not finite"),

@@ -267,9 +267,21 @@ def test_goals_of_rviz_keep_the_height(pilot: Pilot) -> None:
 
 def test_a_publisher_of_the_wrong_type_is_named(pilot: Pilot, simulator: SimulatorProcess) -> None:
     publisher = pilot.client.node.create_publisher(Twist, "cf1/cmd_pose", 1)
-    simulator.wait_for("publishes geometry_msgs/msg/Twist, which has no subscriber; expected")
+    simulator.wait_for("publishes geometry_msgs/msg/Twist, which nobody receives; the topic takes")
     assert "/cf1/cmd_pose: " in simulator.log
     pilot.client.node.destroy_publisher(publisher)
+
+
+def test_misspelt_topics_and_services_are_named(pilot: Pilot, simulator: SimulatorProcess) -> None:
+    node = pilot.client.node
+    publisher = node.create_publisher(PoseStamped, "crazyflow/cf1/cmd_pose", 1)
+    client = node.create_client(Takeoff, "cf1/take_off")
+    simulator.wait_for("nobody listens on /crazyflow/cf1/cmd_pose, where")
+    simulator.wait_for("there is no service /cf1/take_off, which")
+    assert "did you mean /cf1/cmd_pose?" in simulator.log
+    assert "did you mean /cf1/takeoff?" in simulator.log
+    node.destroy_publisher(publisher)
+    node.destroy_client(client)
 
 
 def test_a_drone_that_fell_says_so(pilot: Pilot, simulator: SimulatorProcess) -> None:
@@ -285,12 +297,17 @@ def test_a_drone_that_fell_says_so(pilot: Pilot, simulator: SimulatorProcess) ->
     state = EntityState(pose=upside_down)
     pilot.call(SetEntityState, "crazyflow/set_entity_state", entity="cf0", state=state,
                set_pose=True)  # fmt: skip
-    pilot.client.until(lambda: pilot.events, "an event")
-    (event,) = pilot.events
-    assert event.name == "cf0" and event.level == DiagnosticStatus.ERROR
-    place = re.match(r"crashed at \(0\.00, 0\.00, (0\.\d\d)\) m: ", event.message)
-    assert place, event.message
+
+    def crashes() -> list[DiagnosticStatus]:
+        return [event for event in pilot.events if event.level == DiagnosticStatus.ERROR]
+
+    pilot.client.until(crashes, "a crash")
+    (event,), turned = crashes(), pilot.events[0]
+    assert event.name == turned.name == "cf0"
+    place = re.match(r"upside down at \(0\.00, 0\.00, (0\.\d\d)\) m, and falls", turned.message)
+    assert place, turned.message
     assert 0.5 - 9.81 / 2 * 0.2**2 < float(place[1]) <= 0.5  # it fell for 0.2 s at most
+    assert re.match(r"crashed at \(-?\d\.\d\d, -?\d\.\d\d, 0\.\d\d\) m: ", event.message)
     assert "upside down; rotors stopped, call cf0/reset" in event.message
     simulator.wait_for("cf0: crashed at")
 

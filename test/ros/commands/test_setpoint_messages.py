@@ -94,7 +94,7 @@ def test_quaternions_need_not_be_normalised() -> None:
     assert setpoint_messages.pose(message, "cf0").yaw == pytest.approx(math.pi / 2)
 
 
-@pytest.mark.parametrize("frame_id", ["", "cf0/base_link"])
+@pytest.mark.parametrize("frame_id", ["", "cf0/base_link", "base_link", "teleop_twist_joy"])
 def test_velocity_is_in_the_heading_frame(frame_id: str) -> None:
     setpoint = setpoint_messages.velocity(twist(frame_id=frame_id), "cf0")
     assert np.array_equal(setpoint.vel, [1, 2, 3])
@@ -159,12 +159,13 @@ TRAJECTORY: Callable[..., Any] = setpoint_messages.trajectory
 @pytest.mark.parametrize(
     ("conversion", "message", "reason"),
     [
-        (POSE, pose(frame_id="cf1/odom"), "frame_id must be '' or 'map' or 'cf0/odom', got"),
+        (POSE, pose(frame_id="cf1/odom"), "map, cf0/odom, got 'cf1/odom'"),
         (POSE, pose((1.0, NAN, 3.0)), "nan"),
         (POSE, pose((1.0, INF, 3.0)), "inf"),
         (POSE, pose(quat=(0.0, 0.0, 0.0, 0.0)), "orientation is the zero quaternion"),
         (POSE, pose(quat=(0.0, 0.0, NAN, 1.0)), "orientation must be 4 finite numbers, got"),
-        (VELOCITY, twist(frame_id="map"), "frame_id must be empty or 'cf0/base_link', got 'map'"),
+        (VELOCITY, twist(frame_id="map"), "teleop_twist_joy, got 'map'"),
+        (VELOCITY, twist(frame_id="bse_link"), "got 'bse_link'; did you mean 'base_link'?"),
         (VELOCITY, twist((NAN, 0.0, 0.0)), "nan"),
         (VELOCITY, twist(angular=(0.0, 0.0, INF)), "inf"),
         (VELOCITY, twist(angular=(0.1, 0.0, 0.0)), "angular x and y must be 0, got 0.1 and 0"),

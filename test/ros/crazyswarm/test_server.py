@@ -38,7 +38,7 @@ from rcl_interfaces.srv import DescribeParameters, GetParameters
 from rclpy.duration import Duration as Deadline
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from ros_client import LATCHED, Client, RosProcess, numbers, own_domain, time_ns
-from sensor_msgs.msg import LaserScan
+from sensor_msgs.msg import Imu, LaserScan
 from std_msgs.msg import String
 from std_srvs.srv import Empty, Trigger
 from tf2_msgs.msg import TFMessage
@@ -62,6 +62,7 @@ def content() -> dict[str, Any]:
     logging["default_topics"] |= {"odom": {"frequency": 30}, "scan": {"frequency": 20}}
     logging["custom_topics"] = {"own": {"frequency": 10, "vars": ["pm.vbat", "stateEstimate.z"]}}
     found["robots"]["cf2"]["firmware_params"] = {"led": {"bitmask": 5}, "no": {"such": 1}}
+    logging["default_topics"]["imu"] = {"frequency": 50}
     found["robots"]["cf2"]["reference_frame"] = "mocap"
     found["robot_types"]["cf21"]["firmware_params"] = {"led": {"bitmask": 3}}
     found["warnings"] = {"frequency": 10.0, "communication": {"publish_stats": True}}
@@ -293,6 +294,7 @@ def test_topics_have_frames_and_periods_of_the_configuration(client: Client) -> 
     odom, periods = two(Odometry, "cf2/odom")
     assert (odom.header.frame_id, odom.child_frame_id) == ("mocap", "cf2")
     assert periods == {30_000_000}  # a multiple of 10 ms, as in the firmware
+    assert not odom.pose.covariance.any() and not odom.twist.covariance.any()  # it is exact
     scan, periods = two(LaserScan, "cf1/scan")
     assert (scan.header.frame_id, periods) == ("cf1", {50_000_000})
     assert scan.angle_min == pytest.approx(-math.pi) and scan.angle_max == pytest.approx(
@@ -413,6 +415,8 @@ def test_drones_measure_the_poses_of_another_node(tmp_path: Path, estimator: str
 
         client.until(lambda: knows("cf1", 0.2, 1.0), "a pose", 60)
         client.until(lambda: knows("cf2", 0.1, 0.0), "a position", 60)
+        variance = client.latest(Odometry, "cf1/odom").pose.covariance[0]
+        assert 0 < variance < 1e-3 if estimator == "kalman" else variance == 0
         for x, w, refusal in (
             (math.inf, 1.0, "cf1: external position must be 3 finite numbers, got"),
             (0.2, 0.0, "cf1: external attitude"),
@@ -435,12 +439,74 @@ class Failing(ServerProcess):
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("crazyflies_yaml_file:=/no/such.yaml", "crazyflies_yaml_file: expected a YAML file"),
-        ("publish_rates.pose:=50", "publish_rates.pose: expected 0, because firmware_logging"),
-        ("drones:=[cf9]", "drones: expected the robots that are enabled: cf1, cf2"),
+        (
+            "crazyflies_yaml_file:=/no/such.yaml",
+            "crazyflies_yaml_file: /no/such.yaml cannot be read",
+        ),
+        ("publish_rates.pose:=50", "publish_rates.pose: must be 0, got 50"),
+        ("drones:=[cf9]", "drones: must be the robots that are enabled, cf1, cf2"),
     ],
 )
 def test_a_server_that_cannot_start_says_why(tmp_path: Any, argument: str, message: str) -> None:
     with Failing(DOMAIN, tmp_path, content(), ("-p", argument)) as process:
         assert process.wait() == 2
         assert message in process.log
+
+
+def test_imu_has_the_readings_without_an_attitude(client: Client) -> None:
+    """At rest 1 g upwards, and the rate of a turn, in the axes of the drone and SI units."""
+    messages = client.collect(Imu, "cf1/imu")
+    client.until(lambda: len(messages) > 5, "messages")
+    at_rest = messages[-1]
+    assert at_rest.header.frame_id == "cf1" and at_rest.orientation_covariance[0] == -1.0
+    np.testing.assert_allclose(numbers(at_rest.linear_acceleration), (0, 0, 9.81), atol=0.02)
+    stamps = np.diff([time_ns(message.header.stamp) for message in messages])
+    assert set(stamps.tolist()) <= {20_000_000, 0}
+    takeoff(client, "cf1", 0.6)
+    until_at(client, "cf1", None, None, 0.6)
+    client.call(
+        *(GoTo, "cf1/go_to"),
+        goal=Point(),
+        relative=True,
+        yaw=2.0,
+        duration=Duration(sec=2),
+    )
+    client.until(lambda: messages[-1].angular_velocity.z > 0.5, "a turn")
+
+
+def test_lights_get_a_colour(server: ServerProcess, client: Client) -> None:
+    """That of the firmware's parameter; other texts are refused with what is right."""
+
+    name = "cf1.params.led_deck_ctrl.rgb888"
+    for text, colour in (("00ff10", 0x00FF10), ("#102030", 0x102030), ("0xAbCdEf", 0xABCDEF)):
+        client.publish("cf1/cmd_led", String(data=text))
+        client.until(lambda colour=colour: value_of(client, name) == [colour], text)
+    client.publish("cf1/cmd_led", String(data="purple"))
+    client.until(lambda: "a colour has six hexadecimal digits" in server.log, "a refusal")
+    assert value_of(client, name) == [0xABCDEF]
+
+
+def test_a_reboot_starts_the_firmware_anew_where_the_drone_is(client: Client) -> None:
+    """With the settings of the files, as when the server connects; the rest is forgotten."""
+
+    names = ("cf1.params.led.bitmask", "cf1.params.ring.effect")
+    client.until(lambda: value_of(client, *names) == [3, 6], "the settings of the files")
+    for name, value in zip(names, (7, 9)):
+        assert client.set_parameter(name, value).successful
+    assert value_of(client, *names) == [7, 9]
+    takeoff(client, "cf1", 0.5)
+    until_at(client, "cf1", None, None, 0.5)
+    client.call(Empty, "cf1/emergency")
+    until_at(client, "cf1", None, None, STANDING, near=1e-3)
+    status = client.collect(Status, "cf1/status")
+    client.until(lambda: status and status[-1].supervisor_info & LOCKED, "a locked drone")
+    where = place(client)
+    client.call(Empty, "cf1/reboot")
+    client.until(lambda: not status[-1].supervisor_info & LOCKED, "a drone that is ready")
+    np.testing.assert_allclose(place(client), where, atol=0.01)
+    client.until(lambda: value_of(client, *names) == [3, 6], "the settings again")
+    client.call(Empty, "all/emergency")
+    client.call(Empty, "all/reboot")
+    takeoff(client, "all", 0.5)
+    for drone in ("cf1", "cf2"):
+        until_at(client, drone, None, None, 0.5)

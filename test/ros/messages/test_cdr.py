@@ -99,6 +99,15 @@ def test_elements_of_arrays() -> None:
     assert list(message.effort) == []
 
 
+def test_elements_of_arrays_of_a_fixed_size() -> None:
+    diagonal = [f"pose.covariance.{7 * i}" for i in range(6)]
+    messages = SerialisedMessages(layout([Odometry(child_frame_id="abc")], [], [diagonal]))
+    messages.update(0, [np.arange(1.0, 7.0)[None]])
+    found = deserialize_message(payloads(messages, [0])[0], Odometry)
+    np.testing.assert_array_equal(found.pose.covariance.reshape(6, 6), np.diag(np.arange(1.0, 7.0)))
+    assert not found.twist.covariance.any()
+
+
 def test_many_stamps_in_one_message() -> None:
     tf2_msgs = pytest.importorskip("tf2_msgs.msg", reason="tf2_msgs is not installed")
     transforms = [TransformStamped(child_frame_id="c" * i) for i in range(5)]

@@ -16,6 +16,7 @@ from paths import ROOT
 from rclpy.context import Context
 from rclpy.parameter import Parameter
 
+from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics import Drone
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.plain_values import ParameterError, declarations, from_values, values_of
@@ -107,13 +108,13 @@ def test_values_of_the_user_win(declared: Any) -> None:
         ("drones", ["2b"], "start with a letter, got '2b'"),
         ("drones", ["a/b"], "got 'a/b'"),
         ("drones", ["a__b"], "got 'a__b'"),
-        ("drones", ["a" * 101], "drones: expected at most 100 characters, got 'aaaa"),
+        ("drones", ["a" * 101], "drones: a name must have at most 100 characters, got 'aaaa"),
         (
             "drones",
             ["all"],
-            "drones: expected another name, for there are services of all, got 'all'",
+            "drones: 'all' is reserved; ",
         ),
-        ("drones", ["a", "a"], "drones: expected names that differ, got ['a', 'a']"),
+        ("drones", ["a", "a"], "drones: names must differ, got ['a', 'a']"),
         ("drone_model", "x", f"drone_model: expected one of {', '.join(Drone)}, got 'x'"),
         ("control", "fly", "control: expected one of state, attitude, "),
         (
@@ -126,9 +127,20 @@ def test_values_of_the_user_win(declared: Any) -> None:
         ("freq", 0, "freq: expected a whole number from 1 to 100000, got 0"),
         ("freq", 500.5, "freq: expected a whole number from 1 to 100000, got 500.5"),
         ("freq", True, "freq: expected a whole number"),
-        ("real_time_factor", -1.0, "real_time_factor: expected a number from 0 to "),
+        ("real_time_factor", -1.0, "real_time_factor: expected 0, or a number from 1e-06 to "),
         ("real_time_factor", math.nan, "got nan"),
-        ("real_time_factor", "2", "real_time_factor: expected a number from 0 to "),
+        ("real_time_factor", "2", "real_time_factor: expected 0, or a number from 1e-06 to "),
+        (
+            "real_time_factor",
+            1e-7,
+            "real_time_factor: expected 0, or a number from 1e-06 to 1000000, got 1e-07",
+        ),
+        (
+            "flight__speed",
+            0.001,
+            "flight.speed: expected 0, or a number from 0.05 to 50, got 0.001",
+        ),
+        ("crazyflie__port", 80, "crazyflie.port: expected 0, or a whole number from 1024 to "),
         ("start_paused", 1, "start_paused: expected true or false, got 1"),
         ("step_ticks", -1, "step_ticks: expected a whole number from 0 to "),
         ("seed", -1, "seed: expected a whole number from 0 to "),
@@ -210,7 +222,10 @@ def test_whole_numbers_do_for_numbers_while_it_runs(
 @pytest.mark.parametrize(
     ("parameter", "reason"),
     [
-        (Parameter("real_time_factor", value="2"), "real_time_factor: expected a number from 0 to"),
+        (
+            Parameter("real_time_factor", value="2"),
+            "real_time_factor: expected 0, or a number from 1e-06 to",
+        ),
         (Parameter("real_time_factor", value=True), "1000000, got True"),
         (Parameter("real_time_factor"), "1000000, got None"),
         (Parameter("step_ticks", value=2.0), "step_ticks: expected a whole number from 0 to"),
@@ -244,26 +259,31 @@ def test_unknown_parameter_is_reported(declared: Any, capfd: pytest.CaptureFixtu
     [
         (
             {"dynamics": "so_rpy"},
-            "dynamics: expected first_principles with a battery, got 'so_rpy'",
+            "dynamics: a battery needs first_principles, got 'so_rpy'",
         ),
-        ({"drone_model": "hb_x500"}, "drone_model: expected cf2x_L250 or .* with a battery"),
+        ({"drone_model": "{}"}, r"drone_model: a battery needs a table \[battery\]"),
     ],
 )
-def test_batteries_that_are_not_known_are_refused(values: dict[str, str], message: str) -> None:
+def test_batteries_that_are_not_known_are_refused(
+    values: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    without = (folder_of("cf2x_P250") / FIGURES).read_text().split("[battery]")
+    (tmp_path / FIGURES).write_text(without[0] + without[1][without[1].index("[drawing]") :])
+    values = {name: value.format(tmp_path) for name, value in values.items()}
     with pytest.raises(ParameterError, match=message):
         Parameters(battery=True, **values)
 
 
 @pytest.mark.parametrize("values", [{"wind": (1.0, 0.0, 0.0)}, {"gust_intensity": 0.1}])
 def test_wind_needs_dynamics_with_drag(values: dict[str, Any]) -> None:
-    message = "dynamics: expected first_principles or so_rpy_rotor_drag with wind, got 'so_rpy'"
+    message = "dynamics: wind needs first_principles or so_rpy_rotor_drag, got 'so_rpy'"
     with pytest.raises(ParameterError, match=message):
         Parameters(dynamics="so_rpy", **values)
     assert Parameters(dynamics="so_rpy_rotor_drag", **values)
 
 
 def test_ros2_control_needs_dynamics_with_rotors() -> None:
-    message = "dynamics: expected first_principles in ros2_control.mode topic, got 'so_rpy_rotor'"
+    message = "dynamics: ros2_control.mode topic needs first_principles, got 'so_rpy_rotor'"
     with pytest.raises(ParameterError, match=message):
         Parameters(dynamics="so_rpy_rotor", ros2_control=Ros2Control(mode="topic"))
 
@@ -273,16 +293,16 @@ def test_ros2_control_needs_dynamics_with_rotors() -> None:
     [
         (
             {"control": "body_rate"},
-            "control: expected state or attitude with controller pid and dynamics "
-            "first_principles, got 'body_rate'",
+            "control: controller pid with dynamics first_principles needs state or attitude, "
+            "got 'body_rate'",
         ),
         (
             {"control": "attitude", "dynamics": "so_rpy"},
-            "control: expected state with controller pid and dynamics so_rpy, got 'attitude'",
+            "control: controller pid with dynamics so_rpy needs state, got 'attitude'",
         ),
         (
             {"ros2_control": Ros2Control(mode="lock_step")},
-            "controller: expected mellinger in ros2_control.mode lock_step, got 'pid'",
+            "controller: ros2_control.mode lock_step needs mellinger, got 'pid'",
         ),
     ],
 )
@@ -324,7 +344,7 @@ def test_the_estimator_measures_what_the_decks_do() -> None:
         ),
         (
             {"ros2_control": Ros2Control(mode="topic")},
-            "estimator: expected none in ros2_control.mode topic, got 'kalman'",
+            "estimator: ros2_control.mode topic needs none, got 'kalman'",
         ),
     ],
 )
@@ -345,6 +365,12 @@ def test_initial_poses_with_a_quaternion_are_taken_as_they_are() -> None:
     assert np.array_equal(poses, [given])
 
 
+def test_initial_poses_without_a_yaw_look_ahead() -> None:
+    parameters = Parameters(drones=("a", "b"), initial_poses=(0, 1, 2, 3, 4, 5))
+    expected = [[0, 1, 2, 0, 0, 0, 1], [3, 4, 5, 0, 0, 0, 1]]
+    assert np.array_equal(parameters.simulation_config().initial_poses, expected)
+
+
 def test_initial_poses_with_a_yaw_turn_left() -> None:
     parameters = Parameters(drones=("a", "b"), initial_poses=(0, 0, 1, 0, 4, 5, 6, math.pi / 2))
     half = math.sqrt(0.5)
@@ -355,9 +381,9 @@ def test_initial_poses_with_a_yaw_turn_left() -> None:
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        ((1.0, 2.0), "expected 8 or 14 numbers for 2 drones, got [1.0, 2.0]"),
+        ((1.0, 2.0), "expected 6, 8 or 14 numbers for 2 drones, got [1.0, 2.0]"),
         ((math.nan,) * 8, "expected finite numbers"),
-        ((0.0,) * 14, "expected quaternions that are not zero"),
+        ((0.0,) * 14, "quaternions must not be zero, got [0.0"),
     ],
 )
 def test_wrong_initial_poses_are_refused(numbers: tuple[float, ...], message: str) -> None:

@@ -27,11 +27,11 @@ TIMEOUT = 120.0  # s
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"file": "none.policy"}, "policy: expected a file with a policy .*none.policy"),
+        ({"file": "none.policy"}, "policy: .*none.policy"),
         ({"freq": 480}, "freq: expected a multiple of the policy's 50 Hz, got 480"),
-        ({"control": "attitude"}, "control: expected state with a policy, got 'attitude'"),
-        ({"source": "lock_step"}, "ros2_control.mode: expected off with a policy"),
-        ({"dynamics": "so_rpy"}, "dynamics: expected first_principles .* commands rotor_vel"),
+        ({"control": "attitude"}, "control: a policy needs state, got 'attitude'"),
+        ({"source": "lock_step"}, "ros2_control.mode: a policy needs off, got 'lock_step'"),
+        ({"dynamics": "so_rpy"}, "dynamics: .* rotor_vel needs first_principles, got 'so_rpy'"),
         ({}, None),
     ],
 )
@@ -71,7 +71,7 @@ def test_the_node_refuses_a_bad_file(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "crazyflow_ros", "--ros-args", "-p", f"policy:={bad}"]
     with RosProcess(command, DOMAIN) as process:
         assert process.wait(TIMEOUT) != 0
-        assert "policy: expected a file with a policy" in process.log
+        assert f"policy: {bad} is not a policy that can be read" in process.log
         assert "bad.policy" in process.log
 
 

@@ -29,14 +29,23 @@ from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, 
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.flight import Emergency, GoTo, Land, Setpoint, Takeoff, Velocity
+from crazyflow_ros.flight import (
+    Emergency,
+    GoTo,
+    Land,
+    Recover,
+    Setpoint,
+    SwitchOff,
+    Takeoff,
+    Velocity,
+)
 from crazyflow_ros.plain_values import from_values, values_of
 from crazyflow_ros.ros.commands import setpoint_messages
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.ros.recording.replay import ReplayError, Report, _messages, replay
-from crazyflow_ros.runtime import PhysicsThread, Snapshot
+from crazyflow_ros.runtime import DroneState, PhysicsThread, Snapshot
 
 DOMAIN = own_domain("test_replay")
 T = 120.0  # s, no wait of a test is longer
@@ -254,6 +263,38 @@ def test_what_drones_are_told_without_messages_is_replayed_bit_for_bit(tmp_path:
         less = tmp_path / f"{missing}.mcap"
         rewritten(path, less, lambda *message, n=missing: message != ("/node/changes", n))
         assert "became" in replay(less).difference
+
+
+def test_what_brings_drones_back_is_replayed_bit_for_bit(tmp_path: Path) -> None:
+    """A crash and the recovery from it, and a restart in the air after the power was off."""
+    path = tmp_path / "flight.mcap"
+    told = Told(path)
+    physics, step = told.physics, lambda n: told.physics.step(n).result(T)
+    physics.fly({"cf0": Takeoff(0.6, 1.0)}).result(T)
+    step(601)
+    fallen = DroneState(pos=(0.3, 0.1, 0.05), quat=(1.0, 0.0, 0.0, 0.1), vel=(0.0, 0.0, 0.0))
+    physics.set_drone_states({"cf0": fallen}).result(T)
+    step(703)
+    assert physics.flight_states["cf0"] == "crashed"
+    assert physics.set_upright("cf0").result(T)
+    assert not physics.set_upright("cf0").result(T)  # it stands
+    assert not physics.fly({"cf0": Recover()}).result(T).refused
+    step(51)
+    assert not physics.fly({"cf0": Takeoff(1.2, 1.5)}).result(T).refused
+    step(807)
+    physics.fly({"cf0": SwitchOff()}).result(T)
+    step(199)
+    assert physics.snapshot.vel[0, 2] < -0.5
+    physics.restart("cf0", charged=True).result(T)
+    assert physics.snapshot.vel[0, 2] < -0.5  # it falls on
+    step(501)
+    physics.fly({"cf0": Takeoff(0.4, 1.0)}).result(T)
+    step(601)
+    assert physics.snapshot.pos[0, 2] > 0.35
+    told.end()
+    report = replay(path)
+    assert report.difference == ""
+    assert report.commands == 5 and report.ticks == physics.snapshot.tick
 
 
 def test_times_of_the_wall_in_a_file_do_not_matter(tmp_path: Path) -> None:

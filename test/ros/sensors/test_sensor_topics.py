@@ -49,7 +49,7 @@ from visualization_msgs.msg import MarkerArray
 
 from crazyflow_ros.dynamics import load_drone
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body
-from crazyflow_ros.sim.actuation import CRAZYFLIE_BATTERY
+from crazyflow_ros.sim.actuation import Battery
 
 DOMAIN = own_domain("test_ros_sensors")
 ROOM = """
@@ -386,7 +386,7 @@ def test_the_battery_runs_down(client: Client) -> None:
     client.publish("cf0/cmd_vel", TwistStamped(twist=Twist(linear=Vector3(z=0.5))))
     client.newest(told, client.advance(1000) // 50 * 50)
     first, last = told[-8], told[-1]
-    source = float(CRAZYFLIE_BATTERY.voltage(np.float64(last.capacity - last.charge)))
+    source = float(Battery.of("cf2x_L250").voltage(np.float64(last.capacity - last.charge)))
     assert last.voltage == pytest.approx(source + 0.1 * last.current, abs=1e-4)
     assert list(last.cell_voltage) == [last.voltage]
     assert last.charge == pytest.approx(last.percentage * last.capacity, rel=1e-6)

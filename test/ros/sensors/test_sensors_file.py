@@ -16,6 +16,7 @@ from sensor_msgs.msg import Range
 from crazyflow_ros.plain_values import ParameterError
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.sensors import sensor_threads
+from crazyflow_ros.ros.sensors.kinds import KINDS
 from crazyflow_ros.ros.sensors.sensors_file import SensorFile, load
 from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, NoiseCfg, RayCastSensorCfg
@@ -79,37 +80,49 @@ def test_frames_of_beams_look_along_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [", "expected a YAML file"),
-        ("3", "expected sensors by drone, got 3"),
-        ("cf7: {s: {type: lidar}}", "expected drones of cf0, cf1, or all, got 'cf7'"),
-        ("cf0: {s: {type: sonar}}", "cf0/s with a type of imu, .*camera, got 'sonar'"),
-        ("cf0: {s: {type: no.such.KIND}}", "cf0/s with a type that can be imported .*'no'"),
-        ("cf0: {s: {type: math.sonar}}", "cf0/s with a type that can be imported .*'sonar'"),
-        ("cf0: {s: {type: math.pi}}", "cf0/s with a type of imu, .*camera, got 'math.pi'"),
-        ("cf0: {s: {type: anchor_sensor.ANCHOR, far: 1}}", r"cf0/s with anchor.*, got \['far'\]"),
-        ("cf0: {s: {type: lidar, range: 3}}", r"cf0/s with .*samples, .*got \['range'\]"),
-        ("cf0: {s: {type: contact, pos: [0, 0, 1]}}", r"cf0/s with .*, got \['pos'\]"),
-        ("cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}", r"cf0/s with .*rpy, .*, got \['quat'\]"),
-        ("cf0: {s: {type: imu, pos: [0, 0]}}", r"pos of cf0/s as three numbers.*, got \[0, 0\]"),
-        ("cf0: {s: {type: imu, rpy: [0, 0, x]}}", "rpy of cf0/s as three numbers"),
-        ("cf0: {s: {type: imu, gyro: {noise: 3}}}", "valid values for cf0/s .*'noise'"),
-        ("cf0: {s: {type: imu, gyro: {std: -3}}}", "valid values for cf0/s .*negative"),
-        ("cf0: {s: {type: gnss}}", "valid values for cf0/s .*latitude"),
+        ("a: [", "s.yaml, line 1, column 5"),
+        ("3", "no drones, but 3"),
+        ("cf7: {s: {type: lidar}}", "no drone 'cf7', only cf0, cf1, all"),
+        ("cf0: {s: {type: sonar}}", "cf0/s: there is no type 'sonar', only imu, .*camera"),
+        ("cf0: {s: {type: no.such.KIND}}", "cf0/s: the type 'no.such.KIND' cannot be imp.*'no'"),
+        ("cf0: {s: {type: magnetometr}}", "'magnetometr', .*did you mean 'magnetometer'?"),
+        ("cf0: {s: {type: imu, gyros: {}}}", "cf0/s: .* 'gyros', .*did you mean 'gyro'?"),
+        ("cf0: {s: {type: camera, witdh: 9}}", "cf0/s: .* 'witdh', .*did you mean 'width'?"),
+        ("cf0: {s: {rate: 5}}", "cf0/s has no type; there are imu"),
+        ("al: {s: {type: imu}}", "no drone 'al', only cf0, cf1, all; did you mean 'all'?"),
+        ("cf0: {s: {type: math.sonar}}", "cf0/s: the type 'math.sonar' cannot be imp"),
+        ("cf0: {s: {type: math.pi}}", "cf0/s: there is no type 'math.pi', only imu"),
+        (
+            "cf0: {s: {type: anchor_sensor.ANCHOR, far: 1}}",
+            "cf0/s: there is no field 'far', only anchor",
+        ),
+        ("cf0: {s: {type: lidar, range: 3}}", "cf0/s: there is no field 'range', only .*samples"),
+        ("cf0: {s: {type: contact, pos: [0, 0, 1]}}", "cf0/s: there is no field 'pos', only"),
+        (
+            "cf0: {s: {type: imu, quat: [1, 0, 0, 0]}}",
+            "cf0/s: there is no field 'quat', only .*rpy",
+        ),
+        ("cf0: {s: {type: imu, pos: [0, 0]}}", r"cf0/s: pos must be three numbers.*, got \[0, 0\]"),
+        ("cf0: {s: {type: imu, rpy: [0, 0, x]}}", "cf0/s: rpy must be three numbers"),
+        ("cf0: {s: {type: imu, gyro: {noise: 3}}}", "cf0/s: .*'noise'"),
+        ("cf0: {s: {type: imu, gyro: {std: -3}}}", "cf0/s: .*not negative, got"),
+        ("cf0: {s: {type: gnss}}", "cf0/s: .*latitude"),
         ("cf0: {s: {type: barometer, altitude: high}}", "altitude: expected a number, got 'high'"),
         (
             "cf0: {s: {type: lidar, samples: 0}}",
-            r"valid values for cf0/s \(lidar pattern: 0 samples",
+            "cf0/s: lidar pattern: .*0",
         ),
         ("cf0: {s: {type: camera, data_types: [heat]}}", "data_types"),
-        ("cf0: {s: {type: lidar, samples: many}}", "samples: expected int, got 'many'"),
-        ("cf0: {s: {type: camera, rate: fast}}", "a rate of cf0/s in whole Hz, got 'fast'"),
-        ("cf0: {s: {type: camera, rate: 0}}", "a rate of cf0/s in whole Hz, got 0"),
-        ("cf0: {a b: {type: lidar}}", "names with values for cf0"),
-        ("cf0: {été: {type: lidar}}", "names with values for cf0, got {'été'"),
-        ("cf0: {9: {type: lidar}}", "names with values for cf0, got {9"),
-        ("cf0: {rotor0: {type: imu, pos: [0, 0, 0]}}", "not those of other frames, got 'rotor0'"),
-        ("cf0: {imu_link: {type: imu, pos: [0, 0, 0]}}", "names that are not those of .*imu_link"),
-        ("cf0: 3", "sensors of cf0 by name, got 3"),
+        ("cf0: {s: {type: lidar, samples: many}}", "samples: .*whole number, got 'many'"),
+        ("cf0: {s: {type: camera, rate: fast}}", "cf0/s: rate must be in whole Hz, got fast"),
+        ("cf0: {s: {type: camera, rate: 0}}", "cf0/s: rate must be in whole Hz, got 0"),
+        ("cf0: {a b: {type: lidar}}", "cf0 has a sensor 'a b'; names are"),
+        ("cf0: {a: lidar}", "cf0/a has no fields, but lidar"),
+        ("cf0: {été: {type: lidar}}", "sensor 'été'; names are"),
+        ("cf0: {9: {type: lidar}}", "sensor 9; names are"),
+        ("cf0: {rotor0: {type: imu, pos: [0, 0, 0]}}", "a frame called 'rotor0' already"),
+        ("cf0: {imu_link: {type: imu, pos: [0, 0, 0]}}", "a frame called 'imu_link' already"),
+        ("cf0: 3", "cf0 has no sensors by name, but 3"),
         ("all: {a: {type: imu}, a: {type: lidar}}", "a occurs twice"),
         ("all: {a: {type: imu}}\nall: {b: {type: imu}}", "line 2, column 1: all occurs twice"),
         ("all: {a: {type: imu, rate: 5, rate: 5}}", "rate occurs twice"),
@@ -123,9 +136,9 @@ def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("type: [imu]", r"with a type of imu, .*, got \['imu'\]"),
-        ("type: {a: 1}", r"with a type of imu, .*, got \{'a': 1\}"),
-        ("type: imu, 3: 4, a: 5", r"with .*, got \[3, 'a'\]"),
+        ("type: [imu]", r"no type \['imu'\], only imu"),
+        ("type: {a: 1}", r"no type \{'a': 1\}, only imu"),
+        ("type: imu, 3: 4, a: 5", "no field 3, only"),
         # What is not finite would be published
         ("type: imu, gyro: {density: .inf}", "gyro.density: expected a finite number, got inf"),
         ("type: imu, gyro: {bias: .nan}", "gyro.bias: expected a finite number, got nan"),
@@ -141,49 +154,69 @@ def test_files_that_cannot_be_used_are_refused(text: str, message: str, tmp_path
         ("type: lidar, max_distance: .nan", "max_distance: expected a finite number"),
         ("type: range, max_range: -.inf", "max_range: expected a finite number"),
         # Lengths
-        ("type: imu, gyro: {density: [1, 2]}", r"gyro: density \(1.0, 2.0\), for 3 axes"),
-        ("type: imu, accelerometer: {std: [1, 2]}", "accelerometer: std .* for 3 axes"),
-        ("type: magnetometer, noise: {std: [1, 2]}", "noise: std .* for 3 axes"),
-        ("type: gnss, latitude: 4, longitude: 5, noise: {std: [1, 2]}", "noise: std .* for 3"),
-        ("type: motion_capture, attitude: {bias: [1, 2]}", "attitude: bias .* for 3 axes"),
-        ("type: barometer, noise: {std: [1, 2]}", "noise: std .* for 1 axes"),
-        ("type: range, noise: {bias: [1, 2, 3]}", "noise: bias .* for 1 axes"),
-        ("type: multiranger, noise: {std: [1, 2, 3, 4, 5]}", "noise: std .* for 1 axes"),
-        ("type: optical_flow, noise: {std: [1, 2]}", "noise: std .* for 1 axes"),
-        ("type: battery, voltage: {std: [1, 2]}", "voltage: std .* for 1 axes"),
+        (
+            "type: imu, gyro: {density: [1, 2]}",
+            r"gyro: density must be one number or 3, got \(1.0, 2.0\)",
+        ),
+        (
+            "type: imu, accelerometer: {std: [1, 2]}",
+            "accelerometer: std must be one number or 3, got",
+        ),
+        ("type: magnetometer, noise: {std: [1, 2]}", "noise: std must be one number or 3, got"),
+        (
+            "type: gnss, latitude: 4, longitude: 5, noise: {std: [1, 2]}",
+            "noise: std must be one number or 3, got",
+        ),
+        (
+            "type: motion_capture, attitude: {bias: [1, 2]}",
+            "attitude: bias must be one number or 3, got",
+        ),
+        ("type: barometer, noise: {std: [1, 2]}", "noise: std must be one number, got"),
+        ("type: range, noise: {bias: [1, 2, 3]}", "noise: bias must be one number, got"),
+        ("type: multiranger, noise: {std: [1, 2, 3, 4, 5]}", "noise: std must be one number, got"),
+        ("type: optical_flow, noise: {std: [1, 2]}", "noise: std must be one number, got"),
+        ("type: battery, voltage: {std: [1, 2]}", "voltage: std must be one number, got"),
         # Ranges
-        ("type: barometer, altitude: 60000", "altitude 60000.0, expected -2000 to 20000 m"),
-        ("type: gnss, latitude: 91, longitude: 5", "latitude 91.0, expected -90 to 90"),
-        ("type: gnss, latitude: 4, longitude: 900", "longitude 900.0, expected -180 to 180"),
-        ("type: lidar, elevations: [100]", "elevations .*, expected -90 to 90 degrees"),
-        ("type: lidar, samples: 1000000000", "1000000000 rays, expected at most 1000000"),
-        ("type: lidar, include_geom_groups: [9]", r"include_geom_groups \(9,\), there are 0 to"),
-        ("type: range, include_geom_groups: [9]", r"include_geom_groups \(9,\), there are 0 to"),
-        ("type: optical_flow, include_geom_groups: [9]", "include_geom_groups .* there are 0 to"),
-        ("type: camera, width: 100000", "a picture of 100000 x 240 pixels, expected 1 to 8192"),
-        ("type: camera, data_types: [rgb, rgb]", r"data_types \('rgb', 'rgb'\), expected some"),
+        ("type: barometer, altitude: 60000", "altitude .* -2000 to 20000 m, got 60000"),
+        ("type: gnss, latitude: 91, longitude: 5", "latitude .* -90 to 90 degrees, got 91"),
+        ("type: gnss, latitude: 4, longitude: 900", "longitude .* -180 to 180 degrees, got 900"),
+        ("type: lidar, elevations: [100]", r"elevations .* -90 to 90 degrees, got \(100.0,\)"),
+        ("type: lidar, samples: 1000000000", "at most 1000000 rays .* got 1000000000"),
+        (
+            "type: lidar, include_geom_groups: [9]",
+            r"include_geom_groups must be from 0 to 5, got \(9,\)",
+        ),
+        (
+            "type: range, include_geom_groups: [9]",
+            r"include_geom_groups must be from 0 to 5, got \(9,\)",
+        ),
+        ("type: optical_flow, include_geom_groups: [9]", "include_geom_groups must be from 0 to 5"),
+        ("type: camera, width: 100000", "from 1 to 8192 pixels, got 100000 x 240"),
+        ("type: camera, data_types: [rgb, rgb]", r"data_types .* got \('rgb', 'rgb'\)"),
         # Rays and lenses
         ("type: grid, resolution: 0", "resolution must be positive, got 0.0"),
-        ("type: grid, size: [10000, 10000]", "rays, expected at most 1000000"),
-        ("type: ring, rings: [[0.1, 0]]", "a ring of radius 0.1 with 0 rays"),
-        ("type: pinhole, camera_name: eye", r"with .*width, got \['camera_name'\]"),
-        ("type: pinhole, width: 5000, height: 5000", "25000000 rays, expected at most 1000000"),
-        ("type: lidar, ray_alignment: yaw", r"got \['ray_alignment'\]"),
-        ("type: lidar, noise: {bias: 1}", "noise of rays is a std alone"),
-        ("type: ring, noise: {std: [1, 2]}", "noise: std .* for 1 axes"),
-        ("type: lidar, min_distance: 20", "min_distance and max_distance 20.0 to 10.0 m"),
-        ("type: lidar, seed: -1", "seed -1, negative"),
-        ("type: height, reduction: none", "reduction: expected .*, got 'none'"),
+        ("type: grid, size: [10000, 10000]", "at most 1000000 rays .* got 100"),
+        ("type: ring, rings: [[0.1, 0]]", "got radius 0.1 with 0 rays"),
+        ("type: pinhole, camera_name: eye", "no field 'camera_name', only .*width"),
+        ("type: pinhole, width: 5000, height: 5000", "at most 1000000 rays .* got 25000000"),
+        ("type: lidar, ray_alignment: yaw", "no field 'ray_alignment'"),
+        ("type: lidar, noise: {bias: 1}", "noise of rays may have a std only"),
+        ("type: ring, noise: {std: [1, 2]}", "noise: std must be one number, got"),
+        ("type: lidar, min_distance: 20", "min_distance .* max_distance, 10 m, got 20"),
+        ("type: lidar, seed: -1", "seed must not be negative, got -1"),
+        ("type: height, reduction: none", "reduction: expected one of min, max, mean, got 'none'"),
+        ("type: height, reduction: meam", "got 'meam'; did you mean 'mean'"),
+        ("type: lidar, azimuth_range: 90", "azimuth_range: expected a list of 2 numbers, got 90"),
         (
             "type: contact, secondary: {mode: leg, pattern: a}",
             "secondary.mode: expected .*, got 'leg'",
         ),
-        ("type: contact, secondary: {mode: geom, name: a}", r"secondary: .*, got \['name'\]"),
-        ("type: camera, fovy: 200", "fovy 200.0, expected degrees below 180"),
+        ("type: contact, secondary: {mode: geom, name: a}", "secondary: there is no field 'name'"),
+        ("type: camera, fovy: 200", "fovy .* 0 and 180 degrees, got 200"),
         # Delays, which are kept in whole samples
-        ("type: imu, delay: 1e9", "of 0, or more than 0.005 s and at most 100 s"),
-        ("type: imu, delay: 0.004", "whole samples of 100 Hz, got 0.004"),
-        ("type: imu, delay: 0.005", "whole samples of 100 Hz, got 0.005"),
+        ("type: imu, delay: 1e9", "delay must be 0, or more than 0.005 s and at most 100 s"),
+        ("type: imu, delay: 0.004", "got 0.004 s: .* whole samples of 100 Hz"),
+        ("type: imu, delay: 0.005", "got 0.005 s: .* whole samples of 100 Hz"),
     ],
 )
 def test_values_that_cannot_be_are_refused(entry: str, message: str, tmp_path: Path) -> None:
@@ -230,12 +263,28 @@ cf0:
     assert carried.model.nsite == load("", [], "cf2x_L250").model.nsite + 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refused_number_is_named_with_sensor_field_and_value(tmp_path: Path, kind: str) -> None:
+    needed = {"latitude": 1.0, "longitude": 2.0} if kind == "gnss" else {}
+    numbers = {name for name, hint in KINDS[kind].fields.items() if hint in (int, float)}
+    refused = set()
+    for name in sorted(numbers):
+        values = {"type": kind, **needed, name: -7654}
+        entry = ", ".join(f"{key}: {value}" for key, value in values.items())
+        try:
+            read(tmp_path, f"cf1: {{nose: {{{entry}}}}}")
+        except ParameterError as error:
+            refused.add(name)
+            said = str(error)
+            assert said.startswith("sensors: cf1/nose: "), said
+            assert name in said and "-7654" in said and (" must " in said or "expected" in said)
+    assert refused >= numbers & {"seed", "delay", "max_range", "max_distance", "width", "fovy"}
+
+
 def test_a_sensor_of_batteries_that_are_not_there_is_refused(tmp_path: Path) -> None:
     carried = read(tmp_path, "all: {cell: {type: battery}}")
     node: Any = SimpleNamespace(sensor_file=carried, publishers=[], parameters=Parameters())
-    with pytest.raises(
-        ParameterError, match="battery: expected true, because there is a sensor cell"
-    ):
+    with pytest.raises(ParameterError, match="battery: the sensor cell needs true, got False"):
         sensor_threads.declare(node)
 
 
@@ -244,7 +293,7 @@ def test_a_secondary_that_is_not_there_is_refused(tmp_path: Path) -> None:
     carried = read(tmp_path, text)
     physics = SimpleNamespace(mirror=SimpleNamespace(model=carried.model))
     node: Any = SimpleNamespace(sensor_file=carried, publishers=[], physics=physics)
-    with pytest.raises(ParameterError, match=r"secondary of all/wall \(no geom matches 'wall'"):
+    with pytest.raises(ParameterError, match="secondary of all/wall: no geom matches 'wall'"):
         sensor_threads.declare(node)
 
 

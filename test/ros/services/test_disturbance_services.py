@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import GetParameters
@@ -143,3 +144,16 @@ def test_bad_requests_are_refused_with_what_is_expected(client: Client) -> None:
 def test_the_start_says_what_it_does(simulator: SimulatorProcess) -> None:
     said = simulator.log
     assert said.index("importing") < said.index("compil") < said.index("ready: ")
+
+
+def test_the_status_has_state_and_battery_of_each_drone(client: Client) -> None:
+    assert client.call(services.SetBattery, BATTERY, charge=0.25).success
+    messages = client.collect(DiagnosticArray, "crazyflow/status")
+
+    def batteries() -> list[str]:
+        values = {pair.key: pair.value for pair in messages[-1].status[0].values}
+        assert (values["state of cf0"], values["state of cf1"]) == ("idle", "idle")
+        return [values[f"battery of {drone}"] for drone in ("cf0", "cf1")]
+
+    client.until(lambda: messages and batteries()[0].endswith("V, 25%"), "the battery of cf0")
+    assert batteries()[1].endswith("V, 100%")

@@ -613,7 +613,7 @@ def test_drones_come_and_go(client: Client, paused: None) -> None:
     odometry = {name: client.collect(Odometry, f"{name}/odom") for name in ("cf0", "cf1")}
     transforms = client.collect(TFMessage, "/tf")
     refused = {"a-b": "underscores", "a__b": "underscores", "a" * 250: "at most 100 characters"}
-    for name, reason in (refused | dict.fromkeys(("all", "crazyflow"), "another name")).items():
+    for name, reason in (refused | dict.fromkeys(("all", "crazyflow"), "is reserved")).items():
         result = spawn(client, name=name, uri="cf2x_L250").result
         assert result.result == SpawnResult.NAME_INVALID and reason in result.error_message
     guests = ("guest", "second", "third")  # the third one needs another slot
@@ -739,6 +739,8 @@ def test_objects_that_are_refused(client: Client, paused: None, worlds: Path) ->
         ({"xml": "<mujoco><worldbody><sphere/></worldbody></mujoco>"}, 106, "sphere"),
         ({"xml": mesh}, code.MISSING_ASSETS, "no.stl"),
         ({"uri": "/no/file.xml"}, Result.RESULT_NOT_FOUND, "/no/file.xml"),
+        ({"uri": "gatte"}, Result.RESULT_NOT_FOUND, "cf2x_L250; did you mean 'gate'?"),
+        ({"uri": "cf21B_500"}, Result.RESULT_OPERATION_FAILED, "cf2x_L250, not cf21B_500"),
         ({"frame": "mars"}, Result.RESULT_NOT_FOUND, "'mars'"),
     )
     for fields, number, text in cases:
@@ -778,6 +780,8 @@ def test_spawnables_can_be_spawned(client: Client, paused: None, worlds: Path) -
     uris = [spawnable.entity_resource.uri for spawnable in answer.spawnables]
     assert f"file://{worlds}/robot.urdf" in uris
     done(client, DeleteEntity, entity="gate")
+    assert spawn(client, uri="gate").entity_name == "gate"  # its name is enough
+    done(client, DeleteEntity, entity="gate")
 
 
 def load(client: Client, **request: Any) -> Any:
@@ -788,7 +792,7 @@ def load(client: Client, **request: Any) -> Any:
 def test_worlds_are_exchanged(client: Client, paused: None, worlds: Path) -> None:
     (track,) = done(client, GetAvailableWorlds, filter=TagsFilter(tags=["race"])).worlds
     assert spawn(client, name="ball").result.result == Result.RESULT_OK
-    answer = load(client, uri=track.world_resource.uri)
+    answer = load(client, uri="race_track")  # its name is enough
     assert answer.result.result == Result.RESULT_OK and answer.world == track
     assert state(client) == SimulationState.STATE_STOPPED
     assert entities(client, filter="^gate") == [f"gate{i}" for i in range(7)]
@@ -826,10 +830,12 @@ def test_worlds_that_are_refused(client: Client, paused: None) -> None:
         ({"resource_string": mesh}, code.MISSING_ASSETS),
         ({"resource_string": free, "fail_on_unsupported_element": True}, code.UNSUPPORTED_ELEMENTS),
         ({"uri": "/no/file.xml"}, Result.RESULT_NOT_FOUND),
+        ({"uri": "race_trck"}, Result.RESULT_NOT_FOUND),
     )
     for request, number in cases:
         result = load(client, **request).result
         assert result.result == number and result.error_message, result
+    assert "did you mean 'race_track'?" in result.error_message
     assert done(client, GetCurrentWorld).world.name == "yard"
 
 

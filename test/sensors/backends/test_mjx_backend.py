@@ -426,7 +426,7 @@ def test_a_battery_under_load(swarm: tuple[Sim, SensorSet]) -> None:
     power = 4 * speeds * math.tau / 60 * torque / stage.efficiency
     np.testing.assert_allclose(reading.voltage * reading.current, power, rtol=1e-5, atol=1e-9)
     assert power[1] > 1.0
-    with pytest.raises(ValueError, match="battery: drone 1, there are 1"):
+    with pytest.raises(ValueError, match="battery: drone must be from 0 to 0, got 1"):
         BatterySensorCfg(name="battery", battery=stage, drone=1).build().initialize(SimBackend(sim))
     sim.data = before
 

@@ -201,5 +201,5 @@ def test_what_the_state_does_not_tell_is_refused(backend: StateBackend) -> None:
     with pytest.raises(ValueError, match=r"'magnetometer'.* not mjSENS_MAGNETOMETER"):
         sensor.initialize(backend)
     two = RayCastSensorCfg(name="r", frame=(ON_DRONE, ON_DRONE), pattern=GridPatternCfg())
-    with pytest.raises(ValueError, match="expected rays of one frame on the drone, got 2"):
+    with pytest.raises(ValueError, match="one frame on the drone, got 2"):
         two.build().initialize(backend)

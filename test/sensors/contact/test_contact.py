@@ -346,18 +346,21 @@ def test_secondary_policies(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"primary": ContactMatch("geom", "cup")}, "no geom matches 'cup', have floor, wall:w"),
+        (
+            {"primary": ContactMatch("geom", "cup")},
+            "no geom matches 'cup'; there are floor, wall:w",
+        ),
         ({"primary": ContactMatch("body", "cup", entity="a")}, "no body of 'a' matches 'cup'"),
         ({"primary": cube(exclude=("cube:a",))}, "leaves nothing of cube:a"),
         ({"secondary": ContactMatch("geom", ("floor",))}, "secondary takes one pattern"),
-        ({"fields": ("found", "heat")}, r"fields \('found', 'heat'\), expected of found, dist"),
-        ({"reduce": "sum"}, "unknown reduce 'sum'"),
-        ({"secondary_policy": "last"}, "unknown secondary_policy 'last'"),
-        ({"num_slots": 0}, "num_slots 0"),
+        ({"fields": ("found", "heat")}, "there is no field 'heat', only found"),
+        ({"reduce": "sum"}, "there is no reduction 'sum'"),
+        ({"secondary_policy": "last"}, "no secondary_policy 'last', only first"),
+        ({"num_slots": 0}, "num_slots must be at least 1, got 0"),
         ({"reduce": "netforce", "fields": ("normal",)}, "the sum of all contacts has no normal"),
         ({"reduce": "netforce", "num_slots": 2}, "the sum of all contacts has no 2 slots"),
         ({"track_air_time": True, "fields": ("force",)}, "track_air_time needs the field 'found'"),
-        ({"history_length": 2, "fields": ("found",)}, "history needs a field of force"),
+        ({"history_length": 2, "fields": ("found",)}, "history_length needs the field force"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
@@ -366,7 +369,7 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> Non
 
 
 def test_bad_matches_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown mode 'limb'"):
+    with pytest.raises(ValueError, match="there is no mode 'limb'"):
         ContactMatch("limb", "x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"'\(' is not a regular expression"):
         ContactMatch("geom", "(", entity="a")

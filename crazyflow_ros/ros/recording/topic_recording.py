@@ -1,12 +1,13 @@
-"""Recording of the topics that a page receives, started and ended while the simulator runs."""
+"""Recording of topics as a subscriber, started and ended while the simulator runs."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
@@ -15,7 +16,6 @@ from crazyflow_ros.ros.messages.times import nanoseconds
 from crazyflow_ros.ros.recording.message_definitions import type_of
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
 from crazyflow_ros.ros.topics.display import DISPLAY
-from crazyflow_ros.view.follower import Follower
 
 _LOOK = 0.5  # s of wall time between two searches for topics
 _DEPTH = 1000  # messages of a topic queued for this process
@@ -24,62 +24,65 @@ _CLOSING = 2.0  # s of wall time to complete the file
 
 
 class TopicRecording:
-    """An MCAP file of all topics, from now until `close`.
+    """An MCAP file of all topics, from `begin` until `close`.
 
     It holds what a subscriber receives. Only a recording of the simulator itself (its parameter
     `record`) has all messages and commands, and can be replayed.
 
     Args:
-        follower: The connection to the simulator.
-        folder: Folder of the file, whose name has the date and time.
+        node: The node that subscribes; its executor runs elsewhere.
+        simulator: Name of the simulator's node.
+        path: The file, which must be empty or not exist.
+        parameters: Parameters of the simulator, for the file.
         time_ns: Present simulated time [ns].
 
     Attributes:
-        path: The file.
+        path: As given.
 
     Raises:
         OSError: The file cannot be written.
         ModuleNotFoundError: The package that writes it is not installed.
     """
 
-    def __init__(self, follower: Follower, folder: Path, time_ns: int) -> None:
-        node = follower.node
-        self.path = folder / f"{follower.name}_{datetime.now():%Y-%m-%d_%H-%M-%S}.mcap"
-        self._follower, self._node, self._time_ns = follower, node, time_ns
+    def __init__(
+        self, node: Node, simulator: str, path: Path, parameters: Mapping[str, Any], time_ns: int
+    ) -> None:
+        self.path = path
+        self._node, self._time_ns = node, time_ns
         self._subscriptions: dict[str, Any] = {}
         self._unknown: set[str] = set()
-        self._display = f"{follower.topic(follower.name)}/{DISPLAY}/"  # same as other topics
+        # Same as other topics.
+        self._display = f"{node.resolve_topic_name(simulator)}/{DISPLAY}/"
         self._timer: Any = None
-        self._recorder = Recorder(
-            self.path, follower.parameters, node.get_logger(), is_complete=False
-        )
+        self._recorder = Recorder(path, parameters, node.get_logger(), is_complete=False)
         self._recorder.time_ns = lambda: self._time_ns
         self._recorder.start()
-        follower.in_thread(self._begin)
 
     def status(self) -> RecorderStatus:
         """Return how many messages have been written or dropped, and any error."""
         return self._recorder.status()
 
-    def close(self) -> None:
-        """Complete the file, which takes up to 2 s."""
-        self._follower.in_thread(self._end)
-        self._recorder.close(_CLOSING)
-
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Subscribe; call it in the thread of the node."""
         self._timer = self._node.create_timer(_LOOK, self._look)
         self._look()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Unsubscribe; call it in the thread of the node. Once ended, it does nothing."""
         if self._timer is not None:
             self._node.destroy_timer(self._timer)
+            self._timer = None
         for subscription in self._subscriptions.values():
             self._node.destroy_subscription(subscription)
         self._subscriptions.clear()
 
+    def close(self) -> None:
+        """Complete the file, which takes up to 2 s."""
+        self._recorder.close(_CLOSING)
+
     def _look(self) -> None:
         """Subscribe to new topics."""
-        for topic, kind in self._follower.types_of_topics().items():
+        for topic, (kind, *_) in self._node.get_topic_names_and_types():
             is_old = topic in self._subscriptions or topic in self._unknown
             is_double = topic.startswith(self._display)
             if is_old or is_double or len(self._subscriptions) >= _MOST_TOPICS:

@@ -1,0 +1,1 @@
+"""Thousands of random missions in exact simulated time: nobody falls. `make flights`."""

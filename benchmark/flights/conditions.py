@@ -1,0 +1,110 @@
+"""What drones fly with, and in: model, controller, estimator, battery, wind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crazyflow_ros.control import Controller
+from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.runtime import SimulationConfig
+
+SPACING = 40.0
+"""Distance between two drones [m], which do not disturb each other."""
+
+_MOST_WIND = 0.25  # drag over weight
+_POSITIONINGS = {
+    "none": None,
+    "flow": Positioning(),
+    "mocap": Positioning(flow=False, range=False, motion_capture=True),
+}
+_CALM = 0.4  # share of the groups
+_WITH_GUSTS = 0.5  # of those with wind
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Conditions that all drones of a group share."""
+
+    drone: str
+    controller: str
+    positioning: str = "none"
+    """Source of the estimator's position: `flow` or `mocap`; `none`: the true state."""
+    battery: bool = False
+    wind: tuple[float, float] = (0.0, 0.0)
+    """x and y, m/s."""
+    gusts: float = 0.0
+    """Standard deviation of the vertical gusts, m/s."""
+
+    @classmethod
+    def random(cls, rng: np.random.Generator) -> Conditions:
+        """Draw conditions."""
+        drone = str(rng.choice([*Drone]))
+        strength = 0.0 if rng.random() < _CALM else rng.uniform(0.0, most_wind(drone))
+        angle = rng.uniform(-np.pi, np.pi)
+        wind = float(strength * np.cos(angle)), float(strength * np.sin(angle))
+        return cls(
+            drone,
+            str(rng.choice([*Controller])),
+            str(rng.choice(["none", *_POSITIONINGS])),
+            bool(rng.random() < 0.5),
+            wind,
+            0.1 * strength if rng.random() < _WITH_GUSTS else 0.0,
+        )
+
+    def config(self, n_drones: int, seed: int) -> SimulationConfig:
+        """Return the configuration of a simulation of so many drones, side by side on the floor."""
+        poses = np.zeros((n_drones, 7))
+        poses[:, :2] = home(np.arange(n_drones))
+        poses[:, 2], poses[:, 6] = rest_height(self.drone), 1.0
+        config = SimulationConfig(
+            drone_model=self.drone,
+            controller=self.controller,
+            battery=self.battery,
+            wind=(*self.wind, 0.0),
+            gust_intensity=self.gusts,
+            true_mass=True,
+            ground_effect=True,
+            real_time_factor=0.0,
+            start_paused=True,
+            seed=seed,
+            initial_poses=poses,
+        )
+        positioning = _POSITIONINGS[self.positioning]
+        if positioning is None:
+            return config
+        return replace(config, estimator=Estimator.kalman, positioning=positioning)
+
+
+def most_wind(drone: str) -> float:
+    """Return the strongest wind in which a drone flies missions [m/s]."""
+    figures = load_drone(drone)
+    weight = -float(figures["mass"] * figures["gravity_vec"][2])
+    return _MOST_WIND * weight / float(np.abs(np.diag(figures["drag_matrix"])).max())
+
+
+def home(number: np.ndarray | int) -> np.ndarray:
+    """Return x and y of the place where a drone starts, (..., 2) m."""
+    row, column = np.divmod(number, 16)
+    return SPACING * np.stack((column, row), axis=-1)
+
+
+def described(conditions: Conditions) -> str:
+    """Return conditions in a line."""
+    parts: Sequence[str] = [
+        conditions.drone,
+        conditions.controller,
+        "true state"
+        if conditions.positioning == "none"
+        else f"kalman with {conditions.positioning}",
+        *(["battery"] if conditions.battery else []),
+    ]
+    speed = float(np.hypot(*conditions.wind))
+    if speed:
+        gusts = " with gusts" if conditions.gusts else ""
+        parts = [*parts, f"wind {speed:.1f} m/s{gusts}"]
+    return ", ".join(parts)

@@ -1,0 +1,53 @@
+"""Warnings in the log of a simulator, as its clients hear them on /rosout."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+_WARN = 30  # rcl_interfaces/msg/Log.WARN, whose type differs between distributions
+_KEPT = 20
+
+
+class WarningLog:
+    """The latest warnings of one node.
+
+    Args:
+        name: Name of the node.
+
+    Attributes:
+        heard: Number of log messages of all nodes so far.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._warnings: deque[str] = deque(maxlen=_KEPT)
+        self.heard = 0
+
+    def note(self, message: Any) -> None:
+        """Receive a message of /rosout."""
+        self.heard += 1
+        if message.name.rpartition(".")[2] == self._name and message.level >= _WARN:
+            self._warnings.append(message.msg)
+
+    def clear(self) -> None:
+        """Forget all warnings."""
+        self._warnings.clear()
+
+    def text(self, most: int = 3) -> str:
+        """Return the latest warnings as one text."""
+        return "; ".join(list(self._warnings)[-most:])
+
+    def has(self, text: str) -> bool:
+        """Return whether a warning contains a text."""
+        return any(text in warning for warning in self._warnings)
+
+    def against(self, what: str) -> str:
+        """Return the warnings that refuse a message or a request, or an empty string.
+
+        Args:
+            what: Name of the topic or service without the simulator's namespace.
+        """
+        start = what.lstrip("/")
+        found = [told for told in self._warnings if told.lstrip("/").startswith(f"{start} is ")]
+        return "; ".join(dict.fromkeys(found))

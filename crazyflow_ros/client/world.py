@@ -1,0 +1,192 @@
+"""The world of a running simulator: its scene, drones and objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
+from simulation_interfaces.msg import EntityCategory, EntityFilters, Resource
+from simulation_interfaces.srv import (
+    DeleteEntity,
+    GetAvailableWorlds,
+    GetCurrentWorld,
+    GetEntitiesStates,
+    GetSpawnables,
+    LoadWorld,
+    SpawnEntity,
+    UnloadWorld,
+)
+
+from crazyflow_ros.client.connection import Connection, SimulationError, checked
+from crazyflow_ros.client.parameters import ParameterClient
+from crazyflow_ros.drones import Drone
+from crazyflow_ros.limits import shown_path, suggestion
+
+LOADING = 330.0  # s of wall time; the simulator gives up after 300
+ROBOT = EntityCategory.CATEGORY_ROBOT
+
+
+class WorldClient:
+    """The world of a simulator.
+
+    Args:
+        simulation: The connection to the simulator.
+        parameters: Its parameters.
+    """
+
+    def __init__(self, simulation: Connection, parameters: ParameterClient) -> None:
+        self._simulation, self._parameters = simulation, parameters
+
+    def poses(self, *categories: int) -> dict[str, Pose]:
+        """Return the poses in the map of all entities, or of some categories, by name.
+
+        All are of the same tick.
+        """
+        filters = EntityFilters(categories=[EntityCategory(category=one) for one in categories])
+        found = self._call(GetEntitiesStates, "get_entities_states", filters=filters)
+        return {name: state.pose for name, state in zip(found.entities, found.states)}
+
+    def current(self) -> str:
+        """Return the name of the loaded world.
+
+        Raises:
+            SimulationError: None is loaded.
+        """
+        return str(self._call(GetCurrentWorld, "get_current_world").world.name)
+
+    def available(self) -> dict[str, str]:
+        """Return the descriptions of the worlds that the simulator knows, by name."""
+        return {name: world.description for name, world in self._worlds().items()}
+
+    def load(self, world: str) -> str:
+        """Load a world; all objects are removed, and time stands still at its start.
+
+        Args:
+            world: Name of a world that the simulator knows, or path of an MJCF file.
+
+        Returns:
+            The name of the world.
+
+        Raises:
+            SimulationError: There is no such world, or it cannot be loaded; nothing has changed.
+        """
+        worlds = {name: one.world_resource.uri for name, one in self._worlds().items()}
+        uri = _uri(world, worlds, f"there is no world {world!r}")
+        answer = self._call(LoadWorld, "load_world", **_resource(LoadWorld, "world_resource", uri))
+        return str(answer.world.name)
+
+    def unload(self) -> None:
+        """Remove the world; time stands still until one is loaded."""
+        self._call(UnloadWorld, "unload_world")
+
+    def spawnables(self) -> dict[str, str]:
+        """Return the addresses of the objects that the simulator knows, by name."""
+        found = self._call(GetSpawnables, "get_spawnables").spawnables
+        uris = [one.entity_resource.uri if _has_resources() else one.uri for one in found]
+        return {Path(urlsplit(uri).path).stem: uri for uri in uris}
+
+    def spawn(
+        self,
+        name: str,
+        x: float = 0.0,
+        y: float = 0.0,
+        z: float = 0.0,
+        yaw: float = 0.0,
+        *,
+        model: str = "",
+    ) -> str:
+        """Add a drone or an object.
+
+        Args:
+            name: Its name.
+            x: x in the map [m].
+            y: y in the map [m].
+            z: z in the map [m].
+            yaw: Heading [rad].
+            model: Name of an object that the simulator knows, or path of an MJCF or URDF file;
+                empty, or the simulator's drone model: a drone.
+
+        Returns:
+            The name that it has.
+
+        Raises:
+            SimulationError: It cannot be added; nothing has changed.
+        """
+        from crazyflow_ros.scene.frames import quat_from_rpy  # takes a second: it imports JAX
+
+        if name in self.poses():
+            raise SimulationError(f"{name} exists already: choose another name")
+        drone_model = self._parameters.get("drone_model")
+        is_drone = model in ("", drone_model, Path(drone_model).name)
+        uri = drone_model if is_drone else self._object(model, drone_model)
+        quat = quat_from_rpy(np.array([0.0, 0.0, yaw])).tolist()
+        pose = Pose(
+            position=Point(x=float(x), y=float(y), z=float(z)),
+            orientation=Quaternion(**dict(zip("xyzw", quat))),
+        )
+        answer = self._call(
+            SpawnEntity,
+            "spawn_entity",
+            name=name,
+            initial_pose=PoseStamped(pose=pose),
+            **_resource(SpawnEntity, "entity_resource", uri),
+        )
+        return str(answer.entity_name)
+
+    def remove(self, name: str) -> None:
+        """Remove a drone or an object.
+
+        Raises:
+            SimulationError: There is none of this name, or it cannot be removed.
+        """
+        names = self.poses()
+        if name not in names:
+            hint = suggestion(name, names) or f"there is {', '.join(names)}"
+            raise SimulationError(f"there is no drone or object {name!r}; {hint}")
+        self._call(DeleteEntity, "delete_entity", entity=name)
+
+    def _object(self, model: str, drone_model: str) -> str:
+        if model in list(Drone):
+            text = f"all drones of this simulator are {drone_model}"
+            raise SimulationError(f"{text}: start one with drone_model:={model}")
+        return _uri(model, self.spawnables(), f"there is no object {model!r}")
+
+    def _worlds(self) -> dict[str, Any]:
+        found = self._call(GetAvailableWorlds, "get_available_worlds").worlds
+        return {world.name: world for world in found}
+
+    def _call(self, kind: Any, service: str, **request: Any) -> Any:
+        name = f"{self._simulation.name}/{service}"
+        return checked(self._simulation.call(kind, name, LOADING, **request))
+
+
+def _uri(name: str, known: Mapping[str, str], problem: str) -> str:
+    """Return the address of something by its name or its path.
+
+    Raises:
+        SimulationError: Nothing has this name or path.
+    """
+    if name in known:
+        return known[name]
+    if Path(name).expanduser().is_file():
+        return str(Path(name).expanduser().absolute())
+    if "/" in name:
+        raise SimulationError(f"there is no file {shown_path(Path(name).absolute())}")
+    hint = suggestion(name, known) or f"the simulator knows {', '.join(known)}"
+    raise SimulationError(f"{problem}, and no file of that name; {hint}")
+
+
+def _has_resources() -> bool:
+    """Return whether the interface is of version 2, which has the message Resource in requests."""
+    return hasattr(SpawnEntity.Request(), "entity_resource")
+
+
+def _resource(kind: Any, field: str, uri: str) -> dict[str, Any]:
+    """Return the field of a request that has the address; it is another before version 2."""
+    if hasattr(kind.Request(), field):
+        return {field: Resource(uri=uri)}
+    return {"uri": uri}

@@ -1,0 +1,84 @@
+"""Commands that are programs of their own."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.command_line.command import (
+    REFUSED,
+    Command,
+    CommandParser,
+    Program,
+    UsageError,
+    argument,
+    program_name,
+)
+
+if TYPE_CHECKING:
+    from crazyflow_ros.client import SimulatorClient
+
+
+def _run(words: Sequence[str]) -> int:
+    return _only_help("run", words)
+
+
+def _crazyflie_server(words: Sequence[str]) -> int:
+    return _only_help("crazyflie-server", words)
+
+
+def _only_help(name: str, words: Sequence[str]) -> int:
+    """Print the help of a simulator, which `__main__` runs unless that is asked for."""
+    text = {program.name: program.text for program in COMMANDS}[name]
+    parser = CommandParser(name, text, (f"{name} --ros-args -p drones:=[cf0,cf1]",))
+    parser.add_argument("arguments", nargs="*", help="--ros-args -p name:=value ...")
+    parser.parse_args(words)
+    return 0
+
+
+def _view(words: Sequence[str]) -> int:
+    from crazyflow_ros.view.__main__ import main
+
+    return main(words, f"{program_name()} view")
+
+
+def _replay(words: Sequence[str]) -> int:
+    from crazyflow_ros.extras import extra
+
+    try:
+        with extra("record"):
+            import mcap  # noqa: F401
+    except ModuleNotFoundError as error:
+        print(f"replay: {error}", file=sys.stderr)
+        return REFUSED
+    from crazyflow_ros.ros.recording.replay import run
+
+    return run(words, f"{program_name()} replay")
+
+
+def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
+    if not sys.stdin.isatty():
+        raise UsageError("it needs a terminal with a keyboard")
+    from crazyflow_ros.demo.keyboard import fly
+
+    drone = simulation.drone(options.drone or simulation.drones[0])
+    simulation.need_time()
+    fly(simulation, drone)
+    return None
+
+
+COMMANDS: tuple[Command | Program, ...] = (
+    Program("run", "run the simulator; further arguments are passed to ROS", _run),
+    Program("crazyflie-server", "run the simulator as crazyswarm2's server", _crazyflie_server),
+    Program("view", "show and steer the simulator, or a recording, in a browser", _view),
+    Command(
+        "fly",
+        "fly a drone with the keyboard of this terminal",
+        _fly,
+        (argument("drone", nargs="?", help="name of a drone, default: the first one"),),
+        ("fly", "fly cf1"),
+    ),
+    Program("replay", "fly a recording of the simulator again, and compare all states", _replay),
+)

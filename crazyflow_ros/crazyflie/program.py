@@ -1,0 +1,138 @@
+"""The program `python -m crazyflow_ros.crazyflie`, once its ports are open."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from crazyflow_ros.code_cache import open_cache
+from crazyflow_ros.crazyflie.fleet import Fleet
+from crazyflow_ros.crazyflie.link import LinkConfig
+from crazyflow_ros.crazyflie.lock_step import fly
+from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
+from crazyflow_ros.crazyflie.ports import Ports
+from crazyflow_ros.crazyflie.positioning import positioning
+from crazyflow_ros.crazyflie.script import Signals
+from crazyflow_ros.crazyflie.server import CrazyflieServer
+from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.drones import DEFAULT_DRONE
+from crazyflow_ros.dynamics.forces.floor import rest_height
+from crazyflow_ros.engine.initial_poses import poses_of
+from crazyflow_ros.flight import FlightConfig
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
+from crazyflow_ros.scene import scene_path
+from crazyflow_ros.sometimes import Sometimes
+from crazyflow_ros.start_up import StartUp
+
+if TYPE_CHECKING:
+    from crazyflow_ros.view import PhysicsView
+
+_FAILED = 1
+
+
+def run(
+    n_drones: int,
+    link: LinkConfig,
+    ports: Ports,
+    signals: Signals,
+    command: Sequence[str] | None,
+    **options: Any,
+) -> int:
+    """Simulate until a signal arrives, or until a program ends.
+
+    Args:
+        n_drones: Number of drones.
+        link: The link.
+        ports: The open ports of the drones.
+        signals: Receives the signals of this process.
+        command: A program to run once the drones are ready, with its arguments; None for none.
+        options: The other options of the command line that are given, see `__main__.parser`.
+
+    Returns:
+        Exit code, see `__main__.main`.
+
+    Raises:
+        ValueError: An option is not usable; the message says which.
+        OSError: A file or a port is not usable.
+        ModuleNotFoundError: The page needs packages that are not installed.
+    """
+    logging.basicConfig(format="%(levelname)s: %(message)s")
+    logging.getLogger("crazyflie").setLevel(logging.INFO)
+    logger = Sometimes(logging.getLogger("crazyflie"))
+    page = _page() if options.pop("view") else None
+    in_lock_step, factor = options.pop("lock_step"), options.get("real_time_factor", 0.0)
+    config = _config(n_drones, link, start_paused=in_lock_step, **options)
+    storage = Storage(link.storage)
+    with ExitStack() as stack:
+        code_cache = open_cache(logger.warning)
+        stack.callback(code_cache.close)
+        names = [f"cf{i}" for i in range(n_drones)]
+        with StartUp.of_cache(logger.info).compiling(len(names), config.compiled_part()):
+            physics = PhysicsThread(config, names, logger=logger)
+        stack.callback(physics.stop)
+        if page is not None:
+            view = page(physics)
+            stack.callback(view.close)
+            view.start()
+            logger.info(f"the page is at {view.viewer.url}")
+        if in_lock_step:
+            return fly(command or (), physics, link, logger, storage, ports, signals, factor)
+        fleet = Fleet(physics, config.drone_model, link.decks, logger, storage)
+        server = CrazyflieServer(physics, link, fleet, logger, ports)
+        stack.callback(server.close)
+        physics.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        physics.start()
+        server.start()
+        signals.keep()
+        if command is not None:
+            code = signals.run(command, {"CFLIB_URI": next(iter(server.uris.values()))})
+        else:
+            for name, uri in server.uris.items():
+                print(f"{name}: {uri}", flush=True)
+            signals.wait()
+            code = 0
+    return _FAILED if physics.failed is not None else code
+
+
+def _page() -> type[PhysicsView]:
+    from crazyflow_ros import view
+
+    return view.PhysicsView  # which imports packages that may be missing
+
+
+def _config(
+    n_drones: int,
+    link: LinkConfig,
+    *,
+    model: str = DEFAULT_DRONE,
+    positions: Sequence[float],
+    motion_capture: bool,
+    **options: Any,
+) -> SimulationConfig:
+    """Return the simulation that the command line asks for.
+
+    Raises:
+        ValueError: An option is not usable.
+    """
+    poses = poses_of("--positions", positions, n_drones)
+    if poses is not None:
+        poses[:, 2] = poses[:, 2].clip(min=rest_height(model))
+    config = SimulationConfig(
+        drone_model=model,
+        initial_poses=poses,
+        true_mass=True,
+        positioning=replace(
+            positioning(link.decks, link.anchors), motion_capture=motion_capture, external=True
+        ),
+        ground_effect=True,
+        downwash=True,
+        flight=FlightConfig(exact_durations=True, advice=CFLIB_ADVICE),
+        **options,
+    )
+    scene_path(config.scene)  # which is known before anything is compiled
+    return config

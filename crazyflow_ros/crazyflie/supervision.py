@@ -1,0 +1,115 @@
+"""The supervisor of a Crazyflie: its state, arming, recovery from a crash, emergency stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from crazyflow_ros.crazyflie.packets import Packet
+from crazyflow_ros.crazyflie.pilot import Pilot
+from crazyflow_ros.flight import Arm, Emergency, Recover, Setpoint
+from crazyflow_ros.runtime.drone_commands import Response
+
+Send = Callable[[Packet], None]
+Info = Callable[[], int]
+"""Returns the supervisor's bits, see `variables.supervisor_info`."""
+
+_WATCHDOG_MS = 1000  # of the emergency stop
+_INFO, _COMMAND = 0, 1  # channels
+_BITFIELD, _ARM, _RECOVER, _STOP, _WATCHDOG = 0x0C, 0x01, 0x02, 0x03, 0x04
+_ANSWER = 0x80
+
+
+class Supervision:
+    """The supervisor of one Crazyflie.
+
+    Args:
+        pilot: Commands the drone.
+        report: Logs refusals with their reasons, and shows them on the console.
+
+    Attributes:
+        watchdog_ms: Simulated time at which the drone stops unless a client resets the watchdog;
+            None if it is off.
+    """
+
+    def __init__(self, pilot: Pilot, report: Callable[[str], None]) -> None:
+        self._pilot, self._report = pilot, report
+        self.watchdog_ms: int | None = None
+
+    def ask(self, setpoint: Setpoint, then: Callable[[bool], None] | None = None) -> None:
+        """Command the drone; report a refusal, and call `then` with whether it was accepted."""
+
+        def finish(future: Future[Response]) -> None:
+            refused = [str(future.exception())] if future.exception() else future.result().refused
+            for text in refused:
+                self._report(text)
+            if then is not None:
+                then(not refused)
+
+        self._pilot.ask(setpoint).add_done_callback(finish)
+
+    def answer(self, packet: Packet, info: Info, time_ms: int, send: Send) -> Packet | None:
+        """Carry out a packet of this port, see `Crazyflie.receive`.
+
+        Raises:
+            ValueError: The packet is malformed, or of an unknown kind.
+        """
+        if not packet.data:
+            raise ValueError("an empty request to the supervisor")
+        command = packet.data[0]
+        head = bytes([command | _ANSWER])
+        if packet.channel == _INFO and 1 <= command <= _BITFIELD:
+            bits = info()
+            value = bits.to_bytes(2, "little")
+            if command != _BITFIELD:
+                value = bytes([bits >> (command - 1) & 1])
+            return packet._replace(data=head + value)
+        if packet.channel == _COMMAND and command == _ARM and len(packet.data) > 1:
+            self.arm(packet._replace(data=head), send, armed=bool(packet.data[1]))
+        elif packet.channel == _COMMAND and command == _RECOVER:
+            self.recover(packet._replace(data=head), send)
+        elif packet.channel == _COMMAND and command == _STOP:
+            self.ask(Emergency())
+        elif packet.channel == _COMMAND and command == _WATCHDOG:
+            self.set_watchdog(time_ms)
+        else:
+            raise ValueError(f"unknown request to the supervisor, {packet.data.hex()}")
+        return None
+
+    def arm(self, packet: Packet, send: Send, *, armed: bool) -> None:
+        """Arm or disarm the drone, and send whether it did, and whether it is armed now."""
+        head = packet.data[:1]
+
+        def answer(done: bool) -> None:
+            send(packet._replace(data=head + bytes([done, armed if done else not armed])))
+
+        self.ask(Arm(armed), answer)
+
+    def recover(self, packet: Packet, send: Send) -> None:
+        """Let a crashed drone fly again, and send whether it can, twice as the firmware does.
+
+        The firmware refuses while the drone lies on its side, until a person has set it upright.
+        Nobody is here to do so but the one who asks: a drone that lies still is set upright first.
+        """
+        head = packet.data[:1]
+
+        def tell(turned: Future[bool]) -> None:
+            if not turned.exception() and turned.result():
+                self._report("it was set upright where it lay, as a person would do")
+
+        def answer(done: bool) -> None:
+            send(packet._replace(data=head + bytes([done, done])))
+
+        self._pilot.set_upright(if_crashed=True).add_done_callback(tell)
+        self.ask(Recover(), answer)
+
+    def set_watchdog(self, time_ms: int) -> None:
+        """Start the watchdog of the emergency stop, or reset it."""
+        self.watchdog_ms = time_ms + _WATCHDOG_MS
+
+    def check_watchdog(self, time_ms: int) -> None:
+        """Stop the drone if no client has reset the watchdog for a second."""
+        if self.watchdog_ms is not None and time_ms > self.watchdog_ms:
+            self.watchdog_ms = None
+            self._report("the watchdog of the emergency stop was not reset for 1 s: locked")
+            self.ask(Emergency())

@@ -1,0 +1,59 @@
+"""What drones can do now: with their rotors, beside carrying them, and with their controllers."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from crazyflow_ros.control import Controller
+from crazyflow_ros.drones import has_battery, load_controller, load_drone
+from crazyflow_ros.engine.disturbances import Wind
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight import Ability
+from crazyflow_ros.sim.actuation import Battery
+
+_FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up
+_GUSTS = 2.0  # standard deviations of the horizontal gusts, which are twice as strong as others
+
+
+class Authority:
+    """Computes what drones can do, with batteries, motors, wind and controllers.
+
+    Args:
+        drone: Model of the drones.
+    """
+
+    def __init__(self, drone: str) -> None:
+        figures = load_drone(drone)
+        self._most = 4 * float(figures["thrust_max"])
+        self._weight = -float(figures["mass"] * figures["gravity_vec"][2])
+        most = load_controller(drone, Controller.pid, "state")["vel_max"]
+        self._fastest = _FOLLOWED * float(np.min(most))
+        self._drag = np.abs(np.diag(figures["drag_matrix"]))
+        self._battery = Battery.of(drone) if has_battery(drone) else None
+
+    def of(
+        self, snapshot: Snapshot, motor_loss: np.ndarray, wind: Wind, controller: Controller
+    ) -> Ability:
+        """Return what drones can do.
+
+        Args:
+            snapshot: State of the drones.
+            motor_loss: (M, 4) share of the speed that each rotor loses.
+            wind: The present wind.
+            controller: Their position controller.
+
+        Returns:
+            The thrust that exceeds what hovering takes, over that of an intact drone with a full
+            battery in calm air, and how fast the controller can follow.
+        """
+        most = self._most * (1 - motor_loss.max(axis=1)) ** 2  # of four rotors like the weakest
+        if snapshot.battery is not None and self._battery is not None:
+            speed = snapshot.battery[:, 0] / self._battery.fastest_from
+            most = most * np.minimum(speed, 1.0) ** 2
+        air = np.abs(wind.mean) + _GUSTS * wind.gust_intensity * np.array([2.0, 2.0, 1.0])
+        holding = np.linalg.norm(self._drag * air + (0.0, 0.0, self._weight))
+        share: np.ndarray = (most - holding) / (self._most - self._weight)
+        fastest = self._fastest if controller is Controller.pid else inf
+        return Ability(np.clip(share, 0.0, 1.0), fastest, controller.lag)

@@ -1,0 +1,103 @@
+"""Twist on `cmd_vel`, besides TwistStamped.
+
+Programs for teleoperation publish either, but a node can subscribe to a topic with one type only. A
+second node therefore subscribes to Twist as soon as a publisher of it is discovered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import rclpy
+from geometry_msgs.msg import Twist
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.other_nodes import TWIN
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+TOPIC, KIND = "cmd_vel", type_name(Twist)
+"""Last part of the topics that take Twist, and its name in the ROS graph."""
+
+_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
+_END_TIMEOUT = 5.0  # s
+
+
+class TwistTopics:
+    """Subscribes to Twist on the topics where another node publishes it.
+
+    Args:
+        simulator: The node that subscribes to TwistStamped.
+        receive: Callback with the name of a drone and a Twist.
+    """
+
+    def __init__(self, simulator: SimulatorNode, receive: Callable[[str, Twist], None]) -> None:
+        self._simulator, self._receive = simulator, receive
+        self._listener: _Listener | None = None
+        self._subscriptions: dict[str, Any] = {}
+        simulator.other_nodes.follow(self._look)
+
+    def close(self) -> None:
+        """Stop the second node."""
+        if self._listener is not None:
+            self._listener.close()
+
+    def _look(self) -> None:
+        simulator = self._simulator
+        topics = {
+            simulator.resolve_topic_name(f"{name}/{TOPIC}"): name for name in simulator.drones
+        }
+        for topic in self._subscriptions.keys() - topics.keys():
+            assert self._listener is not None
+            self._listener.node.destroy_subscription(self._subscriptions.pop(topic))
+        for end in simulator.other_nodes.publishers:
+            if end.kind == KIND and end.name in topics and end.name not in self._subscriptions:
+                self._listen(end.name, topics[end.name])
+
+    def _listen(self, topic: str, drone: str) -> None:
+        if self._listener is None:
+            self._listener = _Listener(self._simulator)
+        receive = partial(self._receive, drone)
+        guarded = self._simulator.door.on_message(receive, Twist, topic)
+        node = self._listener.node
+        self._subscriptions[topic] = node.create_subscription(Twist, topic, guarded, _QOS, raw=True)
+
+
+class _Listener:
+    """A node with its own context and thread."""
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._context = Context()
+        rclpy.init(context=self._context, domain_id=simulator.context.get_domain_id())
+        self.node = Node(
+            f"{simulator.get_name()}{TWIN}",
+            namespace=simulator.get_namespace(),
+            context=self._context,
+            use_global_arguments=False,
+            start_parameter_services=False,
+            enable_rosout=False,
+        )
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._spin, name="twist", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the thread and destroy the node."""
+        self._executor.shutdown(_END_TIMEOUT)
+        self._context.try_shutdown()
+        self._thread.join(_END_TIMEOUT)
+        self.node.destroy_node()
+
+    def _spin(self) -> None:
+        with suppress(ExternalShutdownException):
+            self._executor.spin()

@@ -1,0 +1,85 @@
+"""What other nodes publish and call, according to the ROS graph.
+
+rclpy does not report changes of the graph, so it is read twice a second, node by node: that takes
+10 us for a small node, however many topics this node has. To read all topics of the graph would
+take 13 ms with 40 drones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from rclpy.node import NodeNameNonExistentError
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_PERIOD = 0.5  # s of wall time
+_SHARE = 0.01  # of the executor's time; with many other nodes, they are read less often
+_OF_EVERY_NODE = ("/rosout", "/parameter_events")
+
+TWIN = "_twist"
+"""What the second node of a simulator is called after its name."""
+
+
+class End(NamedTuple):
+    """A publisher, or the client of a service, of another node."""
+
+    node: str
+    """Name of the node with its namespace."""
+    name: str
+    """Name of the topic or service."""
+    kind: str
+    """Its type, such as geometry_msgs/msg/Twist."""
+
+
+class OtherNodes:
+    """Reads publishers and clients of other nodes. Used in the executor's thread.
+
+    Args:
+        simulator: The node.
+
+    Attributes:
+        publishers: Publishers of other nodes.
+        clients: Clients of services in other nodes.
+    """
+
+    def __init__(self, simulator: SimulatorNode) -> None:
+        self._node, self._due = simulator, 0.0
+        self._followers: list[Callable[[], None]] = []
+        self.publishers: list[End] = []
+        self.clients: list[End] = []
+        simulator.regular_calls.add(self._look_again, _PERIOD)
+
+    def follow(self, callback: Callable[[], None]) -> None:
+        """Call `callback` after each look."""
+        self._followers.append(callback)
+
+    def look(self) -> None:
+        """Read the graph, and run the callbacks of `follow`."""
+        node, publishers, clients = self._node, list[End](), list[End]()
+        own = node.get_fully_qualified_name()
+        for name, namespace in node.get_node_names_and_namespaces():
+            full = f"{namespace.rstrip('/')}/{name}"
+            if full in (own, f"{own}{TWIN}"):
+                continue
+            try:
+                published = node.get_publisher_names_and_types_by_node(name, namespace)
+                called = node.get_client_names_and_types_by_node(name, namespace)
+            except NodeNameNonExistentError:  # it has just ended
+                continue
+            for ends, found in ((publishers, published), (clients, called)):
+                ends += [End(full, end, kind) for end, kinds in found for kind in kinds]
+        self.publishers = [end for end in publishers if end.name not in _OF_EVERY_NODE]
+        self.clients = clients
+        for callback in self._followers:
+            callback()
+
+    def _look_again(self) -> None:
+        begin = time.monotonic()
+        if begin >= self._due:
+            self.look()
+            end = time.monotonic()
+            self._due = end + (end - begin) / _SHARE

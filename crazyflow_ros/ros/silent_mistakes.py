@@ -1,0 +1,134 @@
+"""Warnings of what ROS itself does not report: names that nobody has, and types that do not fit.
+
+A publisher on a misspelt topic, or with another type than that of the topic, is connected to
+nothing, in silence. So is the client of a service that does not exist: it waits for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from crazyflow_ros.ros.commands import twists
+from crazyflow_ros.ros.messages.type_names import type_name
+from crazyflow_ros.ros.near_names import NearNames
+from crazyflow_ros.ros.other_nodes import End
+
+if TYPE_CHECKING:
+    from crazyflow_ros.ros.node import SimulatorNode
+
+_PATIENCE = 2.0  # s of wall time for the other side to start
+_LISTED = 5  # drones in a message
+
+Kinds = Mapping[str, Collection[str]]
+"""Types that are taken, by the full name of a topic or service."""
+
+
+class SilentMistakes:
+    """Compares what other nodes publish and call with the topics and services of this node.
+
+    Args:
+        simulator: The node.
+        clock: Wall time [s].
+    """
+
+    def __init__(
+        self, simulator: SimulatorNode, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._node, self._clock = simulator, clock
+        self._drones: tuple[str, ...] = ()
+        self._topics: Kinds = {}
+        self._services: Kinds = {}
+        self._near_topics = self._near_services = NearNames({}, (), "")
+        self._since: dict[End, float] = {}  # when they were first seen
+        self._told: set[End] = set()
+        simulator.other_nodes.follow(self._look)
+
+    def _look(self) -> None:
+        if self._node.drones != self._drones:
+            self._note_own_names()
+        now, seen = self._clock(), dict(self._mistakes())
+        self._since = {end: self._since.get(end, now) for end in seen}
+        self._told &= seen.keys()
+        for end, text in seen.items():
+            if end not in self._told and now - self._since[end] >= _PATIENCE:
+                self._told.add(end)
+                self._node.log.warning(text)
+
+    def _note_own_names(self) -> None:
+        node, self._drones = self._node, self._node.drones
+        self._topics = {
+            each.topic_name: [
+                type_name(each.msg_type),
+                *([twists.KIND] if each.topic_name.endswith(f"/{twists.TOPIC}") else []),
+            ]
+            for each in node.subscriptions
+        }
+        self._services = {each.service_name: [type_name(each.srv_type)] for each in node.services}
+        names = [node.resolve_topic_name(drone) for drone in node.drones]
+        own = node.get_fully_qualified_name()
+        self._near_topics = NearNames(self._topics, names, own)
+        self._near_services = NearNames(self._services, names, own)
+
+    def _mistakes(self) -> Iterator[tuple[End, str]]:
+        """Yield the ends that are connected to nothing, and what is wrong with them."""
+        nodes = self._node.other_nodes
+        for ends, examine in ((nodes.publishers, self._publisher), (nodes.clients, self._client)):
+            for end in ends:
+                if text := examine(end):
+                    yield end, text
+
+    def _publisher(self, end: End) -> str:
+        """Return what is wrong with a publisher; empty if nothing is."""
+        kinds = self._topics.get(end.name)
+        if kinds is None:
+            meant = self._near_topics.meant(end.name, end.kind)
+            if not meant or self._node.count_subscribers(end.name):
+                return ""
+            return (
+                f"nobody listens on {end.name}, where {end.node} publishes; "
+                f"did you mean {meant}?{self._drones_if_unknown(end.name)}"
+            )
+        if end.kind in kinds or self._is_received(end):
+            return ""
+        return (
+            f"{end.name}: {end.node} publishes {end.kind}, which nobody receives; "
+            f"the topic takes {' or '.join(kinds)}"
+        )
+
+    def _client(self, end: End) -> str:
+        """Return what is wrong with the client of a service; empty if nothing is."""
+        kinds = self._services.get(end.name)
+        if kinds is None:
+            meant = self._near_services.meant(end.name, end.kind)
+            if not meant or self._node.count_services(end.name):
+                return ""
+            return (
+                f"there is no service {end.name}, which {end.node} is to call; "
+                f"did you mean {meant}?{self._drones_if_unknown(end.name)}"
+            )
+        if end.kind in kinds:
+            return ""
+        return (
+            f"{end.name}: {end.node} is to call it as {end.kind}, which nobody answers; "
+            f"the service is a {' or '.join(kinds)}"
+        )
+
+    def _is_received(self, end: End) -> bool:
+        """Return whether a subscription to the topic has the type of a publisher."""
+        found = self._node.get_subscriptions_info_by_topic(end.name)
+        return any(info.topic_type == end.kind for info in found)
+
+    def _drones_if_unknown(self, name: str) -> str:
+        """Return a sentence with the drones, unless the name begins with one of them."""
+        drones = self._drones
+        if any(name.startswith(f"{self._node.resolve_topic_name(drone)}/") for drone in drones):
+            return ""
+        others = f" and {len(drones) - _LISTED} more" if len(drones) > _LISTED else ""
+        return f" The drones are {', '.join(drones[:_LISTED])}{others}."
+
+
+def declare(simulator: SimulatorNode) -> None:
+    """Watch the ROS graph."""
+    SilentMistakes(simulator)

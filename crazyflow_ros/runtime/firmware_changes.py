@@ -1,0 +1,213 @@
+"""Requests that concern what a drone itself knows: its power, its gains and its estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crazyflow_ros import limits
+from crazyflow_ros.control import Controller
+from crazyflow_ros.control.gains import check_gain
+from crazyflow_ros.dynamics.forces.floor import contact_points
+from crazyflow_ros.engine.snapshot import SIZES, Snapshot
+from crazyflow_ros.flight import FlightState
+from crazyflow_ros.flight.tumbling import TUMBLED, lies, upright_pose, uprightness
+from crazyflow_ros.members import member
+from crazyflow_ros.runtime.prepared_changes import PreparedChanges
+from crazyflow_ros.runtime.resets import ResetEvent, ResetScope
+
+_LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
+
+
+class FirmwareChanges(PreparedChanges):
+    """Requests that other threads queue; for the arguments see `PreparedChanges`."""
+
+    def restart(self, name: str, *, charged: bool = False) -> Future[Snapshot]:
+        """Switch a drone off and on where it is: all that its firmware knows begins anew.
+
+        One that lies on its side or upside down is then upright, as if a person had set it so.
+
+        Args:
+            name: Name of the drone.
+            charged: Whether its battery is full afterwards; otherwise it keeps its charge.
+
+        Raises:
+            ValueError: There is no such drone.
+        """
+        self._simulation.known([name])
+
+        def carry_out() -> None:
+            simulation = self._simulation
+            simulation.known([name])  # it may have been removed meanwhile
+            now = simulation.snapshot
+            row = now.names.index(name)
+            fields = {field: getattr(now, field)[[row]] for field in SIZES} | self._righted(name)
+            fields["rotor_vel"] = np.zeros_like(fields["rotor_vel"])
+            self._drop_commands((name,))
+            self._engine.restart(name, fields, charged=charged)
+            simulation.refresh(now.tick)
+            event = ResetEvent(simulation.snapshot, ResetScope.state, (name,), charged)
+            self._announce_reset(event)
+
+        return self._request(carry_out)
+
+    def set_upright(self, name: str, *, if_crashed: bool = False) -> Future[bool]:
+        """Turn a drone that lies on its side or upside down upright, as a person would.
+
+        Others, also those that still move, stay as they are. The result says whether it turned.
+
+        Args:
+            name: Name of the drone.
+            if_crashed: Turn it only in the state after a crash.
+
+        Raises:
+            ValueError: There is no such drone.
+        """
+        self._simulation.known([name])
+
+        def carry_out() -> bool:
+            self._simulation.known([name])  # it may have been removed meanwhile
+            state = self._simulation.commands.states.get(name)
+            fields = self._righted(name)
+            if not fields or (if_crashed and state is not FlightState.crashed):
+                return False
+            self._engine.put([name], fields)
+            self._show()
+            return True
+
+        return self._loop.ask(carry_out)
+
+    def tune(self, name: str, controller: str, gains: Mapping[str, ArrayLike]) -> Future[Snapshot]:
+        """Change gains of a drone; they last until it is reset, restarted or removed.
+
+        Args:
+            name: Name of the drone.
+            controller: The `Controller` that the gains belong to; others are unaffected.
+            gains: New values by name, see `control.gains.GAINS`.
+
+        Raises:
+            ValueError: No such drone, controller or gain, or an impossible value.
+
+        The future raises ValueError if a gain has no effect.
+        """
+        self._simulation.known([name])
+        kind = member(Controller, controller)
+        checked = {gain: check_gain(kind, gain, value) for gain, value in gains.items()}
+
+        def carry_out() -> None:
+            self._simulation.known([name])  # it may have been removed meanwhile
+            self._engine.tune(name, kind, checked)
+
+        return self._request(carry_out)
+
+    def untune(self, name: str) -> Future[Snapshot]:
+        """Give a drone the controllers' own gains again.
+
+        Raises:
+            ValueError: There is no such drone.
+        """
+        self._simulation.known([name])
+
+        def carry_out() -> None:
+            self._simulation.known([name])  # it may have been removed meanwhile
+            self._engine.untune(name)
+
+        return self._request(carry_out)
+
+    def restart_estimate(self, name: str, initial: ArrayLike) -> Future[Snapshot]:
+        """Let the estimator of a drone start again.
+
+        Args:
+            name: Name of the drone.
+            initial: (4,) initial estimate: position [m] and yaw [rad].
+
+        Raises:
+            ValueError: No such drone, drones without estimators, or an impossible number.
+        """
+        start = limits.vector("initial pose", initial, (4,), limits.POSITION)
+        self._check_estimates(name)
+
+        def carry_out() -> None:
+            self._simulation.known([name])
+            self._engine.restart_estimate(name, start)
+            self._show()
+
+        return self._request(carry_out)
+
+    def tell_pose(
+        self, name: str, pos: ArrayLike, quat: ArrayLike | None, std: tuple[float, float]
+    ) -> Future[Snapshot]:
+        """Tell a drone where it is, as from motion capture.
+
+        Args:
+            name: Name of the drone.
+            pos: (3,) position [m].
+            quat: (4,) attitude xyzw; None if it is unknown.
+            std: Standard deviations of position [m] and attitude [rad].
+
+        Raises:
+            ValueError: No such drone, drones without estimators, or an impossible number.
+        """
+        place = limits.vector("external position", pos, (3,), limits.POSITION)
+        turn = np.zeros(4) if quat is None else limits.unit_quaternion("external attitude", quat)
+        for error in std:
+            if not _LEAST_STD <= error <= _MOST_STD:
+                expected = f"from {_LEAST_STD:g} to {_MOST_STD:g}"
+                raise ValueError(f"standard deviations must be {expected}, got {error:g}")
+        self._check_estimates(name)
+        if not self.config.positioning.external:
+            raise ValueError("poses from outside need positioning.external=true from the start")
+
+        def carry_out() -> None:
+            self._simulation.known([name])
+            self._engine.tell_pose(name, np.concatenate((place, turn)), std)
+
+        return self._request(carry_out)
+
+    def _check_estimates(self, name: str) -> None:
+        self._simulation.known([name])
+        if self._simulation.snapshot.believed is None:
+            raise ValueError("the drones know their true state; start with estimator=kalman")
+
+    def _request(self, action: Callable[[], None]) -> Future[Snapshot]:
+        """Carry out `action` between two ticks; the future has the state after it."""
+
+        def carry_out() -> Snapshot:
+            action()
+            return self._simulation.snapshot
+
+        return self._loop.ask(carry_out)
+
+    # In the physics thread.
+
+    def _righted(self, name: str) -> dict[str, np.ndarray]:
+        """Return the state of a drone after somebody has set it upright; empty if nobody would."""
+        now, rules = self._simulation.snapshot, self._simulation.commands.rules
+        row = now.names.index(name)
+        motion = now.contact[row, :3], now.vel[row], now.ang_vel[row]
+        if uprightness(now.quat[row]) >= TUMBLED or not lies(*motion, rules.weight):
+            return {}
+        points = contact_points(self.config.drone_model)
+        pos, quat = upright_pose(now.pos[row], now.quat[row], points)
+        still = {name: np.zeros((1, SIZES[name])) for name in ("vel", "ang_vel", "rotor_vel")}
+        return {"pos": pos[None], "quat": quat[None], **still}
+
+    def _drop_commands(self, names: tuple[str, ...]) -> None:
+        self._simulation.commands.clear(names)
+        self._simulation.wrenches.clear(names)
+        if self._source is not None:
+            rows = [self._simulation.snapshot.names.index(name) for name in names]
+            self._source.forget(np.array(rows, int))
+
+    def _announce_reset(self, event: ResetEvent, *, resets_mirror: bool = False) -> None:
+        """Tell everyone of a reset, and publish the state after it."""
+        simulation = self._simulation
+        simulation.lives.note_reset(event)
+        self._notify("reset callback", self._reset_callbacks, event)
+        simulation.hand_out()
+        if resets_mirror:
+            self._health.call("reset callback of the mirror", simulation.mirror.notify_reset, True)
+        self._notify("change callback", self._change_callbacks, simulation.snapshot)

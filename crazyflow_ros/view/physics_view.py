@@ -1,0 +1,120 @@
+"""The page of a simulation in the same process, without ROS."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections import deque
+from html import escape
+from typing import Any
+
+import mujoco
+import numpy as np
+import viser
+
+from crazyflow_ros.flight import FlightEvent
+from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.scene.shapes import world_shapes
+from crazyflow_ros.view.frame import Frame, looks_of
+from crazyflow_ros.view.picking import drone_at
+from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
+
+_PERIOD = 1 / 30  # s of wall time between two frames
+_EVENTS = 20  # shown at most
+
+
+class PhysicsView:
+    """A page that shows the drones of a simulation, its scene, and what happens to the drones.
+
+    A click on a drone selects the one that cameras follow.
+
+    Args:
+        physics: The simulation, before its start.
+        address: Address to listen on. If other machines can reach it, a browser needs a token.
+        port: Port to listen on; the next free one if it is taken.
+
+    Attributes:
+        viewer: The page; `viewer.url` is its address.
+
+    Raises:
+        OSError: The address does not belong to this machine.
+    """
+
+    def __init__(self, physics: PhysicsThread, address: str = ADDRESS, port: int = PORT) -> None:
+        self._physics = physics
+        self.viewer = Viewer(address, port)
+        self.viewer.drawing.set_looks([looks_of(physics.config.drone_model)])
+        gui = self.viewer.server.gui
+        self._clock: Any = gui.add_html("", order=0)
+        with gui.add_folder("What happened", order=1):
+            self._texts: Any = gui.add_html("<i>nothing yet</i>")
+        self._events: deque[FlightEvent] = deque(maxlen=_EVENTS)
+        self._n_events = self._n_shown = 0
+        self._model: mujoco.MjModel | None = None
+        self._frame: Frame | None = None
+        self._ended = threading.Event()
+        self._error = ""
+        self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
+        physics.on_flight_event(self._note)
+        self._thread = threading.Thread(target=self._run, name="view", daemon=True)
+
+    def start(self) -> None:
+        """Show the simulation from now on."""
+        self._thread.start()
+
+    def close(self, timeout: float = 1.0) -> None:
+        """Close the page; a frame under way may take `timeout` [s]."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        self.viewer.close()
+
+    # In the physics thread.
+
+    def _note(self, event: FlightEvent) -> None:
+        self._events.appendleft(event)
+        self._n_events += 1
+
+    # In the threads of the page.
+
+    async def _click(self, event: viser.SceneClickEvent) -> None:
+        """Select the drone under the pointer."""
+        if self._frame is not None:
+            ray = np.array(event.ray_origin), np.array(event.ray_direction)
+            hit = drone_at(self._frame, *ray, float(self.viewer.shown.size.value))
+            self.viewer.selected = hit or self.viewer.selected
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._ended.wait(max(due - time.monotonic(), 0.0)):
+            due = max(due + _PERIOD, time.monotonic())
+            try:
+                if self.viewer.server.get_clients():
+                    self._show()
+            except Exception as error:  # the next frame may succeed
+                if repr(error) != self._error:
+                    self._error = repr(error)
+                    traceback.print_exc()
+
+    def _show(self) -> None:
+        model = self._physics.mirror.model
+        if model is not self._model:
+            self._model = model
+            self.viewer.drawing.set_world(world_shapes(model))
+        now = self._physics.snapshot
+        self._frame = Frame(now.time_ns, now.names, now.pos, now.quat, now.body_vel, now.rotor_vel)
+        self.viewer.show(self._frame, _PERIOD)
+        self._clock.content = (
+            '<div style="padding:0.3em 0.8em;font-size:0.85em">'
+            f"{now.time_ns * 1e-9:.1f} s, cameras follow {escape(self.viewer.selected)}</div>"
+        )
+        if self._n_shown != self._n_events:
+            self._n_shown = self._n_events
+            lines = [
+                f"<div><small>{event.time_ns * 1e-9:.1f} s</small> "
+                f"{escape(f'{event.drone}: {event.text}')}</div>"
+                for event in list(self._events)
+            ]
+            style = "padding:0 0.8em;font-size:0.8em;line-height:1.4"
+            self._texts.content = f'<div style="{style}">{"".join(lines)}</div>'

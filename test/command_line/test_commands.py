@@ -1,0 +1,163 @@
+"""The words of the command line, without a simulator."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_processes import run_python
+from paths import ROOT
+from ros_client import own_domain
+
+from crazyflow_ros.command_line.command import Command, Program
+from crazyflow_ros.command_line.commands import GROUPS, UnknownCommand, find, group_help, overview
+from crazyflow_ros.command_line.text import matching, table, value, wind
+
+DOMAIN = own_domain("test_command_words")
+EVERY = [command for group in GROUPS.values() for command in group]
+COMMANDS = [command for command in EVERY if isinstance(command, Command)]
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return run_python(DOMAIN, "-m", "crazyflow_ros", *words)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_each_command_has_examples_that_it_understands(command: Command) -> None:
+    assert command.examples
+    for example in command.examples:
+        found, rest = find(shlex.split(example))
+        assert found is command
+        command.parser().parse_intermixed_args(rest)
+    helped = command.parser().format_help()
+    assert all(example in helped for example in command.examples)
+    assert helped.startswith(f"usage: python -m crazyflow_ros {command.name}")
+
+
+def test_the_help_lists_all_commands_once() -> None:
+    text = overview()
+    for command in EVERY:
+        assert len(re.findall(rf"^  {command.name} +{re.escape(command.text)}$", text, re.M)) == 1
+    helped = run("--help")
+    assert helped.returncode == 0 and text in helped.stdout
+    assert group_help("wind").count("\n  wind ") == 1 and not group_help("takeoff")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("takeof cf0", "there is no command 'takeof'; did you mean 'takeoff'?"),
+        ("parm list", "there is no command 'parm'; did you mean 'param'?"),
+        ("world lod room", "there is no command 'world lod'; did you mean 'load'?"),
+        ("checkpoint", "checkpoint needs a second word; it is one of save, restore"),
+        ("wind --gusts 1", "wind needs a second word; it is one of get, set"),
+        ("wind 2 0", "there is no command 'wind 2'; it is one of get, set"),
+        ("xyzzy", "there is no command 'xyzzy'; --help lists all"),
+        ("n_drones=2", "there is no command 'n_drones=2'"),
+    ],
+)
+def test_misspelt_commands_get_a_suggestion(words: str, hint: str) -> None:
+    with pytest.raises(UnknownCommand) as error:
+        find(shlex.split(words))
+    assert hint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("takof", "did you mean 'takeoff'?"),
+        ("takeoff cf0 high", "argument height: invalid float value: 'high'"),
+        ("land", "the following arguments are required: drone"),
+        ("param set wind", "the following arguments are required: value"),
+        ("list --name /a", "unrecognized arguments: --name /a"),
+        ("list --wait nan", "--wait is a number of seconds, not nan"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_is_wrong(words: str, reason: str) -> None:
+    done = run(*shlex.split(words))
+    assert done.returncode == 2 and not done.stdout
+    assert "usage: python -m crazyflow_ros" in done.stderr and reason in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_programs_have_their_help_under_their_names() -> None:
+    for program in (one for one in EVERY if isinstance(one, Program)):
+        helped = run(program.name, "--help")
+        assert helped.returncode == 0
+        assert helped.stdout.startswith(f"usage: python -m crazyflow_ros {program.name}")
+
+
+def test_the_script_of_ros2_run_is_the_same_command_line() -> None:
+    script = Path(sys.executable).with_name("simulator")
+    if not script.exists():
+        pytest.skip("the script is installed elsewhere, by colcon")
+    helped = subprocess.run(
+        [script, "step", "--help"], text=True, capture_output=True, check=False, timeout=60
+    )
+    assert helped.returncode == 0
+    assert "\n  ros2 run crazyflow_ros simulator step 500\n" in helped.stdout
+
+
+def test_a_simulator_that_is_not_there_gets_advice() -> None:
+    done = run("takeoff", "cf0", "--node", "nobody", "--wait", "1")
+    assert done.returncode == 1 and not done.stdout
+    told = f"takeoff: there is no simulator /nobody in ROS domain {DOMAIN}, waited 1 s\n"
+    assert told in done.stderr
+    assert "python -m crazyflow_ros --ros-args -p drones:=[cf0]" in done.stderr
+    assert "--namespace" in done.stderr and "ROS_DOMAIN_ID" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"), [(("--node", "a b"), "a b"), (("--namespace", "/a b"), "/a b")]
+)
+def test_a_name_that_no_node_can_have_is_refused(given: tuple[str, str], reason: str) -> None:
+    done = run("list", *given)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("list: ") and reason in done.stderr
+
+
+def test_a_replay_of_a_file_that_is_not_there(tmp_path: Path) -> None:
+    done = run("replay", str(tmp_path / "nothing.mcap"))
+    assert done.returncode == 2
+    assert "nothing.mcap" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_make_refuses_unknown_variables() -> None:
+    made = subprocess.run(
+        ["make", "-n", "sim", "n_drones=2"], cwd=ROOT, text=True, capture_output=True, check=False
+    )
+    assert made.returncode and "n_drones" in made.stderr
+
+
+@pytest.mark.parametrize(
+    ("mean", "gusts", "text"),
+    [
+        ((2.0, 0.0, 0.0), 0.0, "wind is 2.0 m/s from the west, without gusts"),
+        ((0.0, -3.0, 0.0), 0.3, "wind is 3.0 m/s from the north, with gusts of 0.3 m/s"),
+        ((-1.0, -1.0, 0.0), 0.0, "wind is 1.4 m/s from the north-east, without gusts"),
+        ((1.0, 1.0, 0.5), 0.0, "wind is 1.4 m/s from the south-west and 0.5 m/s upwards, without"),
+        ((0.0, 0.0, -1.0), 0.0, "wind is 1.0 m/s downwards"),
+        ((0.0, 0.0, 0.0), 0.5, "there is no mean wind, with gusts of 0.5 m/s"),
+        ((0.0, 0.0, 0.0), 0.0, "there is no wind"),
+    ],
+)
+def test_a_wind_is_named_by_where_it_comes_from(
+    mean: tuple[float, ...], gusts: float, text: str
+) -> None:
+    assert wind(mean, gusts).startswith(text)
+
+
+def test_values_tables_and_filters() -> None:
+    assert [value(v) for v in ("room", "", True, 2.0, [0.0, 1.5], ["a"], [])] == [
+        "room", "''", "true", "2.0", "[0.0, 1.5]", "[a]", "[]",
+    ]  # fmt: skip
+    assert table([("a", "bc"), ("def", "")]) == "a    bc\ndef"
+    lines = {"/cf0/odom": "nav_msgs/msg/Odometry", "/cf0/pose": "geometry_msgs/msg/PoseStamped"}
+    assert matching(lines, None) == lines
+    assert [*matching(lines, "nav_msgs")] == ["/cf0/odom"]
+    assert [*matching(lines, "cf0*Pose")] == ["/cf0/pose"]
+    assert not matching(lines, ".")  # no expression, but a text

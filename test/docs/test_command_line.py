@@ -1,0 +1,36 @@
+"""The page of the command line has the commands that there are, with what they do."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from paths import ROOT
+
+from crazyflow_ros.command_line.command import Command
+from crazyflow_ros.command_line.commands import GROUPS, find
+
+PAGE = (ROOT / "docs" / "command_line.md").read_text()
+CALLED = re.compile(r"^ {4}\.venv/bin/python -m crazyflow_ros (?!--)(.+?)(?:  +#.*)?$", re.M)
+LINES = [
+    (file.name, line)
+    for file in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+    for line in CALLED.findall(file.read_text())
+]
+
+
+def test_the_table_has_all_commands() -> None:
+    rows = re.findall(r"^\| `([a-z -]+)` \| (.+) \|$", PAGE, re.MULTILINE)
+    assert rows == [(one.name, one.text) for group in GROUPS.values() for one in group]
+
+
+@pytest.mark.parametrize(("page", "line"), LINES)
+def test_commands_of_the_pages_are_understood(page: str, line: str) -> None:
+    command, rest = find(shlex.split(line))
+    if isinstance(command, Command):
+        command.parser().parse_intermixed_args(rest)
+
+
+def test_there_are_commands_in_the_pages() -> None:
+    assert len(LINES) > 10
