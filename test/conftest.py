@@ -62,6 +62,7 @@ settings.register_profile("thorough", max_examples=10_000, deadline=None, databa
 settings.load_profile("quick")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One more than there are processors: tests that start processes often wait for them."""
     return (os.cpu_count() or 1) + 1

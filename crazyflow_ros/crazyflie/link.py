@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crazyflow_ros.crazyflie.decks import DECKS
-from crazyflow_ros.limits import unknown
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
@@ -53,4 +52,7 @@ class LinkConfig:
             raise ValueError(f"latency must be from 0 to 10 s, got {self.latency:g}")
         for deck in self.decks:
             if deck not in DECKS:
+                # Imports NumPy, whose threads would take the signals of a program that starts.
+                from crazyflow_ros.limits import unknown
+
                 raise ValueError(unknown("deck", deck, DECKS))
