@@ -14,7 +14,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
 from math import gcd, inf
 from pathlib import Path
@@ -112,7 +112,7 @@ class LockStep:
         end = self._physics.snapshot
         seconds = (end.time_ns - self._begin) * 1e-9
         factor = seconds / self._took if self._took else 0.0
-        yield f"{seconds:.3f} s of simulated time took {self._took:.1f} s: {factor:.1f} x"
+        yield f"{seconds:.3f} s of simulated time took {self._took:.2f} s: {factor:.1f} x"
         for name, pos in zip(end.names, end.pos.tolist()):
             yield f"{name} ended at {', '.join(map(repr, pos))} m"
 
@@ -179,11 +179,11 @@ class LockStep:
         Raises:
             RuntimeError: It has failed.
         """
-        while not wait([future], _CHECK).done and self._physics.failed is None:
-            pass
-        if self._physics.failed is not None:
-            raise RuntimeError(f"the simulation has failed: {self._physics.failed!r}")
-        future.result()
+        while self._physics.failed is None:
+            with suppress(TimeoutError):
+                future.result(_CHECK)
+                return
+        raise RuntimeError(f"the simulation has failed: {self._physics.failed!r}")
 
 
 class Extension(NamedTuple):

@@ -17,32 +17,18 @@ import pytest
 from crazyflie_helpers import free_port
 from lock_step_flights import Flight, Flights, flights
 
+from benchmark.scripts import CFLIB, cflib, examples
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.__main__ import main
 from crazyflow_ros.crazyflie.packets import Port
 
-_FOUND = find_spec("cflib")
-pytestmark = pytest.mark.skipif(_FOUND is None, reason="cflib is not installed")
-_WHEEL = Path() if _FOUND is None or _FOUND.origin is None else Path(_FOUND.origin).parents[1]
-EXAMPLES = _WHEEL / "examples"
+pytestmark = pytest.mark.skipif(find_spec("cflib") is None, reason="cflib is not installed")
 
 QUICK = (
     "autonomy/autonomous_sequence_high_level.py",
     "autonomy/motion_commander_demo.py",
     "logging/basiclog.py",
 )
-ALL = (
-    *QUICK,
-    "autonomy/autonomous_sequence.py",
-    "logging/basiclog_sync.py",
-    "parameters/basicparam.py",
-    "parameters/persistent_params.py",
-    "parameters/persistent_params_from_file.py",
-    "step-by-step/sbs_connect_log_param.py",
-    "step-by-step/sbs_motion_commander.py",
-    "step-by-step/sbs_swarm.py",
-)
-RADIO = r"radio://\d+(?:/\w+)*"
 
 CONNECTED = """
 import time
@@ -78,7 +64,7 @@ def fly(fleet: Flights, text: str, folder: Path, link: LinkConfig | None = None)
 @pytest.mark.parametrize("name", QUICK)
 def test_an_example_flies_the_same_way_each_time(fleet: Flights, tmp_path: Path, name: str) -> None:
     """With the tables of the first flight in its cache, and without."""
-    text = (EXAMPLES / name).read_text()
+    text = (examples() / name).read_text()
     first, second = fly(fleet, text, tmp_path / "1"), fly(fleet, text, tmp_path / "2")
     cached = fly(fleet, text, tmp_path / "1")
     assert first == second
@@ -87,7 +73,7 @@ def test_an_example_flies_the_same_way_each_time(fleet: Flights, tmp_path: Path,
 
 
 def test_a_figure_of_eight_is_flown_and_landed(fleet: Flights, tmp_path: Path) -> None:
-    way = fly(fleet, (EXAMPLES / QUICK[0]).read_text(), tmp_path / "1").way[:, 0]
+    way = fly(fleet, (examples() / QUICK[0]).read_text(), tmp_path / "1").way[:, 0]
     flown = way[way[:, 2] > 0.95] - way[0]
     # The extremes of the polynomials in the program.
     assert flown[:, 0].max() == pytest.approx(1.0, abs=0.08)
@@ -245,35 +231,14 @@ def test_wrong_usage_is_explained(
     assert reason in capsys.readouterr().err
 
 
-def _command(name: str, folder: Path, *options: str) -> tuple[int, str, list[str]]:
-    """Fly an example from the command line; return its code, its output and the ends."""
-    text = (EXAMPLES / name).read_text()
-    radios = [] if "uri_from_env" in text else list(dict.fromkeys(re.findall(RADIO, text)))
-    n, port = max(1, len(radios)), free_port(max(1, len(radios)))
-    for i, address in enumerate(radios):
-        text = text.replace(address, f"udp://127.0.0.1:{port + i}")
-    folder.mkdir()
-    (folder / "script.py").write_text(text)
-    command = [sys.executable, "-m", "crazyflow_ros.crazyflie", str(n), "--port", str(port)]
-    done = subprocess.run(
-        [*command, *options, "--lock-step", "--", sys.executable, "script.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=600,
-    )
-    ends = [line for line in done.stderr.splitlines() if " ended at " in line]
-    assert len(ends) == n, done.stderr
-    return done.returncode, done.stdout, ends
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("options", ["", "--estimator kalman --wind 1 0 0"])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CFLIB)
 def test_every_example_ends_at_the_same_place(tmp_path: Path, name: str, options: str) -> None:
-    first, second = (_command(name, tmp_path / i, *options.split()) for i in "12")
-    assert first == second and first[0] == 0
+    """As `python -m benchmark.scripts cflib` flies them."""
+    first, second = (cflib(name, tmp_path / i, *options.split(), port=free_port(10)) for i in "12")
+    assert first.code == second.code == 0, first.text
+    assert first.ends and first.ends == second.ends
 
 
 def test_ports_of_others_are_refused(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ class _Executors:
         self._kernel, self._outside, self._ros, self._period = kernel, outside, ros, period_ns
         self._polled = -1  # time at which a look without a timeout has found no callback
         self._looks = 0
-        self._idle: object = None  # executor and news with which a look has found none
+        self._idle: object = None  # executor, its nodes and news with which a look has found none
 
     def install(self) -> None:
         """Replace how executors wait."""
@@ -239,13 +239,27 @@ class _Executors:
             return bool(can_execute(this, entity))
 
         replace(Executor, wait_for_ready_callbacks=wait_for_ready_callbacks)
+        for name in ("add_node", "remove_node"):
+            replace(Executor, **{name: self._quietly(getattr(Executor, name))})
         replace(Executor, can_execute=can_execute_now)
         if hasattr(rclpy.experimental, "EventsExecutor"):  # it waits outside of Python
             replace(rclpy.experimental, EventsExecutor=SingleThreadedExecutor)
 
+    def _quietly(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Let a method make no news, although it wakes an executor: `rclpy.spin_once` calls it."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before = self._ros.news
+            result = method(*args, **kwargs)
+            self._ros.news = before
+            return result
+
+        return call
+
     def _look(self, executor: Any, look: Callable[[], Any]) -> Any:
         """Return a callback that is due; None if there is none."""
-        while (executor, self._ros.news) != self._idle:
+        nodes = tuple(executor.get_nodes())
+        while (executor, nodes, self._ros.news) != self._idle:
             self._looks += 1
             is_new = executor._cb_iter is None  # otherwise this look only ends an earlier one
             with suppress(TimeoutException):
@@ -254,8 +268,8 @@ class _Executors:
                 return found
             executor._cb_iter = None
             if is_new:
-                if not any(node._timers for node in executor.get_nodes()):
-                    self._idle = executor, self._ros.news
+                if not any(node._timers for node in nodes):
+                    self._idle = executor, nodes, self._ros.news
                 break
         return None
 

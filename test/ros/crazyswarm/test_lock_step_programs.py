@@ -18,12 +18,11 @@ import yaml
 from crazyswarm import configuration
 from ros_client import own_domain
 
+from benchmark.crazyswarm import CHECKOUT
+from benchmark.scripts import CRAZYSWARM, crazyswarm
+
 DOMAIN = own_domain(__name__)
-CHECKOUT = os.environ.get("CRAZYSWARM2", "")
-EXAMPLES = (
-    *("hello_world", "goto_unicast", "group_mask", "swap", "figure8", "multi_trajectory"),
-    *("cmd_full_state", "arming", "set_param"),
-)
+QUICK = ("goto_unicast",)
 T = 600.0  # s
 
 HEAD = """
@@ -119,19 +118,17 @@ class Done:
     ends: list[str]
 
 
-def fly(folder: Path, program: str | list[str], *arguments: str) -> Done:
+def fly(folder: Path, program: str) -> Done:
     """Let a program fly two drones."""
     content = configuration("cf1", "cf2")
     content["robots"]["cf2"]["uri"] = "radio://0/80/2M/E7E7E7E705"  # by which `swap` knows it
     (folder / "crazyflies.yaml").write_text(yaml.safe_dump(content))
-    if isinstance(program, str):
-        (folder / "program.py").write_text(program)
-        program = [str(folder / "program.py")]
+    (folder / "program.py").write_text(program)
     command = [sys.executable, "-m", "crazyflow_ros", "crazyflie-server", "--lock-step"]
     done = subprocess.run(
         [
             *(*command, "--ros-args", "-p", f"crazyflies_yaml_file:={folder}/crazyflies.yaml"),
-            *(*arguments, "--", sys.executable, *program),
+            *("--", sys.executable, str(folder / "program.py")),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -167,16 +164,19 @@ def test_a_program_that_fails_ends_the_simulator_with_its_code(tmp_path: Path) -
     assert "--lock-step needs a program, at the end: -- python script.py" in nothing.stderr
 
 
-@pytest.mark.skipif(not CHECKOUT, reason="CRAZYSWARM2 names no checkout of crazyswarm2")
+@pytest.mark.skipif(
+    CHECKOUT not in os.environ, reason=f"{CHECKOUT} names no checkout of crazyswarm2"
+)
 @pytest.mark.skipif(find_spec("rowan") is None, reason="crazyflie_py needs the package rowan")
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.soak) for name in CRAZYSWARM],
+)
 def test_an_example_of_crazyswarm2_ends_at_the_same_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    paths = [str(Path(CHECKOUT) / part) for part in ("crazyflie_py", "crazyflie_examples")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    monkeypatch.setenv("MPLBACKEND", "Agg")
-    program = ["-c", f"from crazyflie_examples.{name} import main; main()"]
-    first, second = (fly(tmp_path, program) for _ in range(2))
-    assert first.code == 0, first.text
+    """As `python -m benchmark.scripts crazyswarm2` flies them."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+    first, second = (crazyswarm(name, tmp_path / i) for i in "12")
+    assert first.code == second.code == 0, first.text
     assert len(first.ends) == 2 and first.ends == second.ends
