@@ -30,7 +30,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim fly demo-sensors test hostile soak bench parity lint format clean
+.PHONY: help setup sim fly demo-sensors test hostile soak flights bench parity lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,9 @@ soak: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run a simulator for 20 minutes und
 	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q test/lockstep/test_lock_step.py
 	@CRAZYFLOW_ROS_SOAK=1 $(PYTHON) -m pytest -q -m soak
 	@CRAZYFLOW_ROS_SOAK=1 CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q
+
+flights: $(VENV)/.ready ## Fly random missions and name the worst (ARGS="--missions 10000")
+	@$(PYTHON) -m benchmark.flights $(ARGS)
 
 bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or ARGS="node")
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m benchmark.run $(ARGS)

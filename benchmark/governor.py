@@ -147,7 +147,15 @@ def fly(
     rules = Rules.of(drone, FlightConfig())
     settling = SETTLING[wind] if settling is None else settling
     n = min(len(cases), WORLDS)
-    sim = Sim(n, drone=drone, control="state", freq=FREQ, state_freq=RATE, true_mass=True)
+    sim = Sim(
+        n,
+        drone=drone,
+        control="state",
+        freq=FREQ,
+        state_freq=RATE,
+        true_mass=True,
+        power_distribution="capped",
+    )
     if wind:
         stage = Dryden(wind=(wind, 0.0))
         sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", stage)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros import limits
 from crazyflow_ros.flight.course import Course, Reference
+from crazyflow_ros.flight.envelope import Envelope
 from crazyflow_ros.flight.governor import at_velocity, descent, to_pose, to_rest
 from crazyflow_ros.flight.moving_goal import follow, patience
 from crazyflow_ros.flight.plan import FlightState, Plan, Rules, Start
@@ -71,7 +72,7 @@ class Pose(StateSetpoint):
             if following is not None:
                 return Plan(following, timeout=patience(start.stream))
         if start.restless:
-            envelope = replace(envelope, jerk=_GENTLE * envelope.jerk)
+            envelope = replace(envelope, jerk=_gentle(reference, envelope))
         lands = z < rules.rest_height + TOUCHDOWN
         # A drone that is already above its goal continues to descend when the pose is repeated.
         above = not start.state.stands and _is_above(reference, x, y)
@@ -177,6 +178,15 @@ class Velocity(StateSetpoint):
         timeout = rules.velocity_timeout
         course = at_velocity(at, vel, self.yaw_rate, timeout + LAPSE_MARGIN, rules.envelope, z)
         return Plan(course, timeout=timeout)
+
+
+def _gentle(reference: Reference, envelope: Envelope) -> float:
+    """Return the jerk with which a drone flies to one of many places [m/s^3].
+
+    It ends the present acceleration before that adds half of the envelope's speed.
+    """
+    acc = float(np.linalg.norm(reference.acc[:3]))
+    return min(max(_GENTLE * envelope.jerk, acc**2 / envelope.speed), envelope.jerk)
 
 
 def _is_above(reference: Reference, x: float, y: float) -> bool:

@@ -222,7 +222,7 @@ class VelocityWorld(StateSetpoint, Streamed):
 
 @dataclass(frozen=True)
 class FullState(StateSetpoint, Streamed):
-    """A state for the position controller, passed on unchanged: the drone may flip."""
+    """A state for the position controller, passed on unchanged: nothing bounds the flight."""
 
     title = "a full-state setpoint"
 

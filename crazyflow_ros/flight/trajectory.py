@@ -85,7 +85,10 @@ class Trajectory(StateSetpoint):
             pieces = np.concatenate((join.coefficients[:, 0, :6].T[None], pieces))
             durations = np.concatenate(([join.end], durations))
             if join.end > way:
-                note = f"begins the trajectory {join.end - way:.2f} s late: its start is far away"
+                note = (
+                    f"begins the trajectory {join.end - way:.2f} s late: "
+                    "it cannot be at its start in time"
+                )
         last = points[-1, 0].tolist()
         axes = [
             [(d, piece) for d, piece in zip(durations.tolist(), pieces[:, :, i].tolist())]

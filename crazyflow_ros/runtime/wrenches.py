@@ -212,8 +212,9 @@ class Wrenches:
         force, torque = np.asarray(wrench.force), np.asarray(wrench.torque)
         if wrench.in_body:
             force, torque = body_to_world(quat, np.stack((force, torque)))
-        arm = body_to_world(quat, np.asarray(wrench.point))
-        total = np.concatenate((force, torque + np.cross(arm, force)))
+        total = np.concatenate((force, torque))
+        if np.any(wrench.point):
+            total[3:] += np.cross(body_to_world(quat, np.asarray(wrench.point)), force)
         if wrench.ramp_down:
             total *= min(1.0, (active.end - tick) / self._freq / wrench.ramp_down)
         return total

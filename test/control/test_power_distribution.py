@@ -8,11 +8,12 @@ import pytest
 from control_helpers import array, components
 from quadrotor_reference import Quadrotor
 
-from crazyflow_ros.control import PowerDistribution, mellinger
+from crazyflow_ros.control import Controller, PowerDistribution, mellinger
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.engine.disturbances import BatteryCharge
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.envs import Configuration
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
@@ -142,6 +143,40 @@ def fly_bare(drones: list[str], distribution: str) -> tuple[np.ndarray, np.ndarr
     final = np.array([commands(kind, 10.0) for kind in KINDS])[:, None, :3]
     away = np.linalg.norm(np.asarray(sim.data.states.pos) - final, axis=-1)
     return upright, low, away
+
+
+@pytest.mark.parametrize(
+    ("control", "controller"),
+    [*(("attitude", c) for c in Controller), ("body_rate", "mellinger"), ("force_torque", "pid")],
+)
+def test_full_thrust_takes_no_torque(control: str, controller: str) -> None:
+    """In every mode that mixes, with every controller; limited one by one, rotors lose half."""
+    options = {} if control == "force_torque" else {"controller": controller}
+    figures, quadrotor = load_drone("cf2x_T350"), Quadrotor("cf2x_T350")
+    most, torques = 4 * figures["thrust_max"], {}
+    for distribution in PowerDistribution:
+        sim = Sim(2, drone="cf2x_T350", control=control, power_distribution=distribution, **options)
+        thrusts = np.array([0.6 * most, most])
+        turn = {"attitude": 0.2, "body_rate": 1.5, "force_torque": 1.5e-3}[control]
+        command = np.zeros((2, 1, 4))
+        command[:, 0, 0 if control == "force_torque" else 3] = thrusts
+        command[:, 0, 1 if control == "force_torque" else 0] = turn
+        getattr(sim, f"{control}_control")(command)
+        sim.step(1)
+        speeds = np.asarray(sim.data.controls.rotor_vel)[:, 0]
+        forces = np.polynomial.polynomial.polyval(speeds, quadrotor.thrust_curve)
+        torques[distribution] = forces @ quadrotor.rotors[:, 1]
+    moderate, full = torques[CAPPED]
+    assert moderate > 0.05 * figures["L"] * most / 4
+    assert full == pytest.approx(moderate, rel=1e-3)
+    assert torques[PowerDistribution.clipped] == pytest.approx([moderate, moderate / 2], rel=0.02)
+
+
+def test_whoever_flies_as_the_firmware_keeps_the_torque() -> None:
+    """The node and the Crazyflie door have a configuration, environments and learn another."""
+    assert SimulationConfig().power_distribution == CAPPED
+    assert Configuration().power_distribution == CAPPED
+    assert Sim().data.controls.power_distribution is PowerDistribution.clipped
 
 
 def test_a_battery_lowers_what_the_rotors_keep_to() -> None:

@@ -370,6 +370,34 @@ def test_a_drone_that_lost_its_course_begins_it_anew_where_it_is(
         np.testing.assert_allclose(pilot.reference.pos[:3], (9.0, 0.0, 1.0), atol=1e-9)
 
 
+@pytest.mark.parametrize("lag", [0.5, 1.0])
+def test_a_drone_that_follows_late_has_not_lost_its_course(lag: float) -> None:
+    """It is as far behind as it flies in its lag, and somewhat more where the course turns back."""
+    pilot = Pilot().fly()
+    pilot.tell(Pose((30.0, 0.0, 1.0), 0.0))
+    pilot.wait(5.0)
+    assert pilot.reference.vel[0] == pytest.approx(RULES.envelope.speed)
+    behind = lag * RULES.envelope.speed
+    for off, lost in ((behind + 0.7, False), (1.5 * behind + 0.8, True)):
+        pos = pilot.reference.pos - np.array([off, 0.0, 0.0, 0.0])
+        there = Start(pilot.time_ns, pilot.reference._replace(pos=pos))
+        assert pilot.commander.restart_if_lost(there, lag) == lost
+
+
+@pytest.mark.parametrize("fastest", [0.4, 0.99])
+@pytest.mark.parametrize(
+    "told", [Pose((-6.0, 5.0, 3.0), 1.0), Velocity((1.8, -0.5, 0.8), 0.4), GoTo((4, 4, 2), 0.0)]
+)
+def test_courses_are_no_faster_than_the_controller(told: Setpoint, fastest: float) -> None:
+    pilot = Pilot().fly()
+    plan = pilot.commander.command(told, replace(pilot.motion(), fastest=fastest))
+    course = course_of(plan)
+    vel = course.along(np.linspace(0.0, course.end, 300))[1]
+    assert np.hypot(vel[:, 0], vel[:, 1]).max() < 1.001 * fastest
+    assert np.abs(vel[:, 2]).max() < 1.001 * fastest
+    assert np.linalg.norm(vel[:, :3], axis=1).max() > 0.3 * fastest
+
+
 def test_what_is_flown_as_it_is_told_is_not_begun_anew() -> None:
     points = np.array([[9.0, 0.0, 1.0]])
     for told in (

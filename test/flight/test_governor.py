@@ -7,7 +7,8 @@ import pytest
 
 from benchmark.governor import KINDS, WIND, Case, Flight, fly
 from crazyflow_ros.dynamics import Drone
-from crazyflow_ros.flight import FlightConfig, Pose, Rules
+from crazyflow_ros.flight import Course, FlightConfig, Pose, Reference, Rules
+from crazyflow_ros.flight.governor import onto
 
 N = 15
 TILT = {0.0: 40.0, WIND: 45.0}  # degrees, as `Envelope` says
@@ -36,8 +37,31 @@ def test_drones_arrive_without_overshoot(drone: str, wind: float) -> None:
         assert_good(flight, case, wind, rules)
 
 
-def test_the_steps_that_the_bare_controller_falls_at_are_flown_closely() -> None:
-    """Of the issue: the corners of a square of 1 m, and a turn of 90 degrees on the way."""
+@pytest.mark.parametrize("time", [0.0, 0.8])
+def test_a_course_is_joined_from_another_motion(time: float) -> None:
+    """Continuously, within the bounds beside it, and exactly in the end."""
+    envelope = Rules.of("cf2x_T350", FlightConfig()).envelope
+    coefficients = np.zeros((1, 4, 8))
+    coefficients[0, :, :3] = [[2.0, 0.3, 0.1], [-1.0, 0.5, 0.0], [1.0, 0.0, 0.05], [3.0, 0.2, 0.0]]
+    course = Course.of_polynomials([6.0], coefficients)
+    motion = np.array([[1.2, -0.2, 1.4, -3.1], [-0.5, 0.9, 0.1, -0.4], [0.4, 0.3, 0.0, 0.0]])
+    joined = onto(Reference(*motion), course, envelope, time)
+    begin = joined.at(time)
+    turned = begin.pos[3] - motion[0, 3]
+    assert turned == pytest.approx(2 * np.pi * round(turned / (2 * np.pi)), abs=1e-9)
+    np.testing.assert_allclose(begin.pos[:3], motion[0, :3], atol=1e-9)
+    np.testing.assert_allclose([begin.vel, begin.acc], motion[1:], atol=1e-9)
+    times = np.linspace(time, 6.0, 400)
+    beside = joined.along(times) - course.along(times)
+    assert np.abs(np.diff(beside[1, :, :3], axis=0)).max() < 0.02 * envelope.acceleration
+    assert np.hypot(*beside[1, :, :2].T).max() < 1.5 * envelope.speed
+    np.testing.assert_allclose(beside[:2, -20:], 0.0, atol=1e-9)
+    there = course.at(time)
+    assert onto(there, course, envelope, time) is course
+
+
+def test_corners_and_far_goals_with_turns_are_flown_closely() -> None:
+    """The bare controller tilts far, overshoots and sinks on the way."""
     rules = Rules.of("cf2x_L250", FlightConfig())
     start = np.array([0.0, 0.0, 1.0])
     goals = [((1, 0, 1), 0.0), ((0, 1, 1), 1.6), ((-30, 20, 1), 3.1), ((0.6, 0, 1), np.pi / 2)]

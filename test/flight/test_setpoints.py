@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from inspect import isabstract
@@ -221,6 +222,40 @@ def test_trajectory_moves_to_its_first_point_from_where_the_drone_was_told_to_be
     np.testing.assert_allclose(at(setpoint, 0.0)[1], 0, atol=1e-12)
     assert_consistent(setpoint, 0.5)
     assert_consistent(setpoint, 1.0 - 2e-4)
+
+
+def test_a_trajectory_whose_start_is_far_away_begins_later_and_says_so() -> None:
+    rules = Rules.of(DRONE, FlightConfig())
+    start = airborne((-7.0, 4.0, 2.0), 1.0)
+    plan = trajectory().plan(start, rules)
+    found = re.search(r"begins the trajectory (.*) s late: it cannot be at its start", plan.note)
+    assert found
+    course, late = course_of(plan), float(found[1])
+    assert late > 1.0
+    for t in (1.0, 1.7, 3.2):
+        assert course.at(t + late).pos[:3] == pytest.approx([t**2, np.sin(t), t], abs=0.03)
+    on_the_way = course.along(np.linspace(0.0, 1.0 + late, 300))
+    assert np.hypot(*on_the_way[1, :, :2].T).max() < 1.01 * rules.utmost.speed
+    assert np.hypot(*on_the_way[2, :, :2].T).max() < 1.01 * rules.utmost.acceleration
+    assert on_the_way[0, 0] == pytest.approx([-7.0, 4.0, 2.0, 1.0], abs=1e-9)
+    near = airborne((1.1, 0.9, 1.0), 3.0)
+    assert not trajectory(vel=np.zeros((3, 3)), acc=np.zeros((3, 3))).plan(near, rules).note
+
+
+@pytest.mark.parametrize("early", [0.0, 1.4])
+def test_a_trajectory_begins_with_the_motion_that_the_drone_has(early: float) -> None:
+    """Also one that began before, which the drone flies onto."""
+    start_ns = START.time_ns - round(early * 1e9)
+    motion = np.array([[0.4, 1.2, 1.3, 2.0], [0.6, -0.7, 0.2, 0.3], [0.5, 0.2, -0.3, 0.1]])
+    moving = Start(START.time_ns, Reference(*motion))
+    plan = trajectory(start_ns=start_ns).plan(moving, RULES)
+    assert plan.begin_ns is not None
+    now = (moving.time_ns - plan.begin_ns) * 1e-9
+    for found, wanted in zip(course_of(plan).at(now), motion):
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+    begun = (plan.begin_ns - start_ns) * 1e-9
+    later = course_of(plan).at(12.0 - begun).pos[:3]
+    np.testing.assert_allclose(later, (3.5**2, np.sin(3.5), 3.5), atol=1e-9)
 
 
 def test_trajectory_turns_the_short_way_and_holds_its_end() -> None:

@@ -21,31 +21,42 @@ import numpy as np
 import pytest
 
 from crazyflow_ros.control import Control
+from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import (
     AltitudeHold,
     Arm,
     AttitudeThrust,
     Brake,
+    Commander,
     Emergency,
     FlightConfig,
+    FlightState,
     FlyTrajectory,
     FullState,
+    Goal,
     GoTo,
     Hover,
     HoverOn,
     Land,
     LevelOut,
+    Plan,
     PolynomialTrajectory,
     Position,
     Raw,
+    Recover,
+    Reference,
     Rules,
     Setpoint,
     Spiral,
+    Start,
     Stop,
+    SwitchOff,
     Takeoff,
     VelocityWorld,
 )
+from crazyflow_ros.flight.commander import Order
+from crazyflow_ros.flight.moving_goal import TimedPose
 from crazyflow_ros.runtime import (
     Checkpoint,
     PhysicsThread,
@@ -58,7 +69,9 @@ from crazyflow_ros.runtime import (
 from crazyflow_ros.runtime.checkpoint_content import (
     check_kept,
     check_orders,
+    from_commander,
     from_setpoint,
+    to_commander,
     to_setpoint,
 )
 
@@ -243,7 +256,7 @@ KEPT = (
         FlyTrajectory(PIECE, 2.0, reversed=True),
         FlyTrajectory(PIECE, relative_yaw=True),
     ),
-    *(Arm(False), Emergency()),
+    *(Arm(False), Emergency(), Recover(), SwitchOff(), Goal((1, 2), 0.4)),
     *(Hover((0.1, 0.2), 0.3, 1.0), HoverOn(), AttitudeThrust(0.1, 0.2, 0.3, 0.4), LevelOut(0.4)),
     FullState((1, 2, 3), (4, 5, 6), (7, 8, 9), 0.5, (0.1, 0.2, 0.3)),
     *(Position((1, 2, 3), 0.4), VelocityWorld((1, 2, 3), 0.4), AltitudeHold(0.1, 0.2, 0.3, 1.0)),
@@ -257,28 +270,99 @@ def test_setpoints_are_kept_as_they_are_and_odd_ones_are_refused(setpoint: Setpo
     kept = json.loads(json.dumps(from_setpoint(setpoint)))
     again = from_setpoint(to_setpoint(kept))
     assert json.dumps(again) == json.dumps(kept)
-    state = "idle" if isinstance(setpoint, Takeoff) else "flying"
-    commander = {"state": "flying", "why": "", "armed": True, "groups": 0, "known": []}
-    order = {"time_ns": 0, "ahead_ns": 0, "start": [state, *[0.0, 0.0, 1.0], *[0.0] * 9]}
+    state = FlightState.idle if isinstance(setpoint, Takeoff) else FlightState.flying
+    start = Start(0, Reference.at_rest((0.0, 0.0, 1.0), 0.0), state)
+    values = remembered(Order(setpoint, start, Plan()))
+    assert values["order"]["setpoint"] == kept
+    check_kept(about_of(values), 500)
+    values["order"]["setpoint"] = kept
     places = [(parent, key) for parent, key in _places(kept) if key != "kind"]
     for parent, key in places:
         before = parent[key]
         for odd in ODD:
             parent[key] = odd
-            values = {**commander, "stuck_ns": None, "order": {**order, "setpoint": kept}}
-            about = {
-                "names": ["cf0"],
-                "tick": 9,
-                "epoch": 0,
-                "lives": {"cf0": {"resets": 0, "tick": 0}},
-                "orders": {"cf0": {**values, "moving": True}},
-                "wrenches": [],
-            }
             with suppress(ValueError):
-                check_kept(about, 500)
-                check_orders(about, Control.state, rules, 10**8)
+                check_kept(about_of(values), 500)
+                check_orders(about_of(values), Control.state, rules, 10**8)
         parent[key] = before
     assert not places or from_setpoint(to_setpoint(kept))
+
+
+def remembered(order: Order | None = None) -> dict[str, Any]:
+    """JSON values of a commander that follows an order."""
+    commander = Commander(Rules.of("cf2x_L250", FlightConfig()))
+    commander.state, commander.order = FlightState.flying, order
+    values: dict[str, Any] = json.loads(json.dumps(from_commander(commander)))
+    return values | {"moving": order is not None}
+
+
+def about_of(values: dict[str, Any]) -> dict[str, Any]:
+    """The rest of a checkpoint around the values of one commander."""
+    return {
+        "names": ["cf0"],
+        "tick": 9,
+        "epoch": 0,
+        "lives": {"cf0": {"resets": 0, "tick": 0}},
+        "orders": {"cf0": values},
+        "wind": vars(Wind()),
+        "gusts": False,
+        "wrenches": [],
+    }
+
+
+STREAM = tuple(TimedPose(k * 10**8, (0.05 * k, 0.0, 1.0, 0.3)) for k in range(4))
+
+
+def following() -> Commander:
+    """A weak drone that follows a moving goal, and that has hit something before."""
+    rules = Rules.of("cf2x_P250", FlightConfig())
+    commander = Commander(rules)
+    commander.state, commander.hit = FlightState.flying, (2 * 10**8, "pole_3")
+    motion = Reference(*np.array([[0.1, 0, 1, 0], [0.4, 0, 0, 0], [0, 0.1, 0, 0]], float))
+    start = Start(3 * 10**8, motion, authority=0.6, fastest=0.99, restless=True)
+    commander.stream = STREAM[:-1]
+    commander.order = Order(Brake(), start, Plan())
+    commander.command(Pose((0.15, 0.0, 1.0), 0.3), start)
+    assert len(commander.order.start.stream) == len(STREAM)
+    return commander
+
+
+def test_what_a_commander_remembers_of_a_stream_is_kept() -> None:
+    commander = following()
+    kept = json.loads(json.dumps(from_commander(commander)))
+    check_kept(about_of(kept | {"moving": True}), 500)
+    again = to_commander(kept, commander.rules)
+    assert from_commander(again) == from_commander(commander)
+    assert again.hit == commander.hit and again.stream == commander.stream
+    order, other = commander.order, again.order
+    assert order is not None and other is not None
+    assert other.start.authority == 0.6 and other.start.fastest == 0.99
+    assert other.plan.course is not None and order.plan.course is not None
+    times = np.linspace(0.0, 1.5, 40)
+    np.testing.assert_array_equal(other.plan.course.along(times), order.plan.course.along(times))
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "message"),
+    [
+        ("authority", 1.5, "'authority' must be from 0 to 1, got 1.5"),
+        ("authority", "all", "'authority' must be a number, got all"),
+        ("fastest", 0, "'fastest' must be positive, got 0"),
+        ("fastest", float("nan"), "'fastest'"),
+        ("restless", 1, "'restless' must be true or false, got 1"),
+        ("stream", [[3 * 10**8, 0, 0, 1]], "a pose of 'stream' must be a time and 4 numbers"),
+        ("stream", [[5, 0, 0, 1, 0], [5, 0, 0, 1, 0]], "a time of 'stream' must be"),
+        ("stream", [[k, 0, 0, 1, 0] for k in range(99)], "'stream' has at most 24 poses"),
+        ("hit", ["pole_3", 4], "'hit' must be a time and a name"),
+        ("hit", [2 * 10**19, "pole_3"], "'hit' must be a whole number"),
+    ],
+)
+def test_odd_memories_of_a_commander_are_refused_by_name(name: str, odd: Any, message: str) -> None:
+    values = from_commander(following()) | {"moving": True}
+    changed: dict[str, Any] = values if name == "hit" else values["order"]
+    changed[name] = odd
+    with pytest.raises(ValueError, match=f"cf0: .*{message}"):
+        check_kept(about_of(values), 500)
 
 
 @pytest.mark.parametrize(
@@ -439,6 +523,7 @@ def test_writing_leaves_what_is_not_its_own_alone(tmp_path: Path, good: Checkpoi
 FULL = """
 import resource, signal, sys
 from crazyflow_ros.control import Control
+from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.files import write_file
 from crazyflow_ros.flight import (
     Arm,

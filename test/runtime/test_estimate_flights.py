@@ -32,6 +32,7 @@ KINDS = {
     "flow": Positioning(),
     "motion capture": Positioning(flow=False, range=False, motion_capture=True),
     "both": Positioning(motion_capture=True),
+    "height": Positioning(flow=False),
     "anchors": Positioning(flow=False, range=False, anchors=ANCHORS),
 }
 
@@ -79,12 +80,12 @@ def flown(physics: PhysicsThread) -> Flight:
     return flight
 
 
-def simulated(kind: str, controller: str) -> PhysicsThread:
+def simulated(kind: str, controller: str, drone: str = DRONE) -> PhysicsThread:
     poses = np.zeros((N, 7))
     poses[:, :2] = [(2.0 * (i % 3) - 2, 2.0 * (i // 3) - 2) for i in range(N)]
-    poses[:, 2], poses[:, 6] = rest_height(DRONE), 1
+    poses[:, 2], poses[:, 6] = rest_height(drone), 1
     config = SimulationConfig(
-        drone_model=DRONE, freq=FREQ, true_mass=True, start_paused=True, controller=controller,
+        drone_model=drone, freq=FREQ, true_mass=True, start_paused=True, controller=controller,
         estimator="kalman", positioning=KINDS[kind], initial_poses=poses,
         flight=FlightConfig(exact_durations=True),
     )  # fmt: skip
@@ -115,9 +116,54 @@ def test_commands_of_scripts_are_flown_on_the_estimate(
     all_land(over_a_flow_deck)  # each life has other errors
 
 
+@pytest.mark.parametrize(("height", "duration"), [(0.4, 0.9), (0.8, 1.4), (1.2, 1.8)])
+def test_a_brisk_takeoff_tilts_little(
+    over_a_flow_deck: PhysicsThread, height: float, duration: float
+) -> None:
+    rises(over_a_flow_deck, height, duration)
+
+
+def rises(
+    physics: PhysicsThread, height: float, duration: float, most_tilted: float = 20.0
+) -> None:
+    physics.reset().result(T)
+    flight = Flight(physics)
+    flight.wait(1)
+    flight.fly(Takeoff(height, duration), duration + 2)
+    assert flight.most_tilted < most_tilted
+    known = physics.snapshot.believed
+    assert known is not None
+    np.testing.assert_allclose(known.pos[:, 2], height, atol=0.05)
+    flight.fly(Land(0.0, 2.0), 4)
+    assert dict(physics.flight_states) == dict.fromkeys(physics.names, FlightState.landed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("drone", ["cf2x_P250", "cf2x_T350", "cf21B_500"])
+@pytest.mark.parametrize("kind", ["flow", "motion capture"])
+def test_brisk_takeoffs_of_other_drones_with_any_positioning(kind: str, drone: str) -> None:
+    physics = simulated(kind, "mellinger", drone)
+    physics.start()
+    try:
+        rises(physics, 0.8, 1.4)
+    finally:
+        physics.stop()
+
+
+@pytest.mark.soak
+def test_a_drone_that_measures_its_height_alone_takes_off() -> None:
+    """It does not know its velocity across, and tilts to correct what it believes."""
+    physics = simulated("height", "mellinger", "cf2x_P250")
+    physics.start()
+    try:
+        rises(physics, 1.1, 2.3, most_tilted=45.0)
+    finally:
+        physics.stop()
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("controller", ["mellinger", "pid"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "height"])
 def test_commands_are_flown_with_any_positioning(kind: str, controller: str) -> None:
     physics = simulated(kind, controller)
     physics.start()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight import FlightEvent, Pose, Position, Setpoint, Takeoff
 from crazyflow_ros.runtime import Checkpoint, DroneState, PhysicsThread, SimulationConfig
 
@@ -97,6 +98,29 @@ def test_streamed_circles_are_flown_at_their_speed(
         away = np.linalg.norm(pos[:, :2] - centre, axis=1) - RADIUS
         assert np.abs(away).max() < 0.1
         np.testing.assert_allclose(pos[:, 2], 1.0, atol=0.03)
+    assert not events
+
+
+def test_a_delayed_stream_with_losses_is_followed_in_wind(flying: Physics) -> None:
+    """Every fourth pose is lost, and the others come 0.12 s late, in 2 m/s of wind."""
+    physics, events = flying
+    physics.disturb(Wind((-1.2, 1.6, 0.0))).result(T)
+    seen = []
+    for k in range(900):
+        if k % 4 == 0 and k % 16:
+            for name in NAMES:
+                physics.command(name, on_circle(name, 0.02 * k - 0.12))
+        now = physics.step(FREQ // 50).result(T)
+        seen.append(now.pos.copy())
+        assert 1 - 2 * np.square(now.quat[:, :2]).sum(axis=1).max() > np.cos(np.radians(35))
+    physics.disturb(Wind()).result(T)
+    pos = np.array(seen)[300:]
+    for i, name in enumerate(NAMES):
+        speed = np.linalg.norm(pos[10:, i] - pos[:-10, i], axis=1) * 5
+        assert np.abs(speed / SPEEDS[name] - 1).max() < 0.1, name
+        away = np.linalg.norm(pos[:, i, :2] - [5 * i, RADIUS], axis=1) - RADIUS
+        assert np.abs(away).max() < 0.2
+        assert np.abs(pos[:, i, 2] - 1.0).max() < 0.1
     assert not events
 
 
