@@ -6,6 +6,7 @@ import heapq
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import count
 from math import gcd
 
 from crazyflow_ros.crazyflie.fleet import Fleet
@@ -49,6 +50,7 @@ class LockStepServer(CrazyflieServer):
     ) -> None:
         self._lock_step = lock_step
         self._outbox: list[tuple[int, int, Datagram]] = []
+        self._order = count()
         self._answering, self._looked = 0, 0.0
         super().__init__(physics, config, fleet, logger, ports, lambda: lock_step.now)
         self._period = physics.freq // gcd(physics.freq, LOG_RATE)
@@ -92,7 +94,9 @@ class LockStepServer(CrazyflieServer):
 
     def due(self) -> int:
         """See `Exchange`."""
-        times = [heap[0][0] for heap in (self._outbox, self._delayed) if heap]
+        times = [self._outbox[0][0]] if self._outbox else []
+        if (arrival := self._passage.next_due()) is not None:
+            times.append(arrival)
         for station in self._stations.values():
             if (watchdog_ms := station.firmware.supervision.watchdog_ms) is not None:
                 times.append(self._tick_time(1_000_000 * (watchdog_ms + 1)))

@@ -6,7 +6,6 @@ its state on. Whatever a packet contains, it affects only the drone that it is a
 
 from __future__ import annotations
 
-import heapq
 import os
 import selectors
 import socket
@@ -26,6 +25,7 @@ from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link import PROBE, LinkConfig
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.packets import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie.passage import Passage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import State
 from crazyflow_ros.crazyflie.variables import supervisor_info
@@ -43,7 +43,6 @@ _WATCHDOG_PERIOD = 100_000_000  # ns between two checks of the watchdogs of emer
 _START_PERIOD = 20_000_000  # ns between two checks whether a firmware has started
 _BURST = 64  # packets of one drone that are read before it is the others' turn
 _MAX_WAITING = 64  # snapshots whose values are still to be sent
-_MAX_DELAYED = 10_000  # packets
 _MAX_HELD = 200  # datagrams for a drone that starts, more than a program sends without an answer
 _RECEIVE_SIZE = 64  # bytes, more than any packet
 
@@ -86,7 +85,6 @@ class CrazyflieServer:
     Attributes:
         config: As given.
         malformed: Number of packets refused so far.
-        lost: Number of packets lost on purpose so far.
         skipped: Number of times that log values were not sent because the computer was busy.
     """
 
@@ -102,22 +100,21 @@ class CrazyflieServer:
         self._clock, self._check_at = clock, clock()
         self._physics, self.config, self._fleet = physics, config, fleet
         self._logger = Sometimes.of(logger)
-        self.malformed = self.lost = self.skipped = 0
+        self.malformed = self.skipped = 0
         self._open_ports = {} if ports is None else ports.hand_over()
         self._stations: dict[str, Station] = {}
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._selector.register(self._wakes, selectors.EVENT_READ)
-        self._lock = threading.Lock()  # guards the four below
+        self._lock = threading.Lock()  # guards the three below
         self._waiting: list[tuple[Snapshot, list[Flight], np.ndarray | None]] = []
-        self._delayed: list[tuple[int, int, Callable[[], None]]] = []
         self._console: list[tuple[str, str]] = []
         self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
         # The client whose packet is carried out, and the thread that does so.
         self._serving: tuple[tuple[str, int], int] | None = None
         self._latest = physics.snapshot, physics.flights()
-        self._order, self._random = count(), np.random.default_rng(config.seed)
+        self._passage = Passage(config, clock, self._wake)
         self._logging = self._ranging = False  # read by the physics thread
         self._ending = False
         self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
@@ -126,6 +123,11 @@ class CrazyflieServer:
         physics.on_flight_event(lambda event: self._show(event.drone, event.text))
         fleet.on_report.append(self._show)
         fleet.on_change.append(self._note_change)
+
+    @property
+    def lost(self) -> int:
+        """Number of packets lost on purpose so far."""
+        return self._passage.lost
 
     @property
     def uris(self) -> dict[str, str]:
@@ -196,28 +198,11 @@ class CrazyflieServer:
 
     def _send(self, station: Station, to: tuple[str, int], packet: Packet) -> None:
         """Send a packet, unless it gets lost."""
-        self._pass_on(partial(self._put, station, to, bytes(packet)))
+        self._passage.take(partial(self._put, station, to, bytes(packet)))
 
     def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:
         with suppress(OSError):  # the client has ended, or is too slow
             station.socket.sendto(datagram, to)
-
-    def _pass_on(self, deliver: Callable[[], None]) -> None:
-        """Deliver a packet: at once, later, or never."""
-        with self._lock:
-            if self.config.loss and self._random.random() < self.config.loss:
-                self.lost += 1
-                return
-        if not self.config.latency:
-            deliver()
-        else:
-            with self._lock:
-                if len(self._delayed) >= _MAX_DELAYED:
-                    self.lost += 1
-                    return
-                due = self._clock() + round(self.config.latency * 1e9)
-                heapq.heappush(self._delayed, (due, next(self._order), deliver))
-            self._wake()
 
     # In the server's thread.
 
@@ -234,7 +219,7 @@ class CrazyflieServer:
 
     def _serve(self) -> None:
         """Do everything that is due."""
-        self._deliver_delayed()
+        self._passage.deliver_due()
         self._show_console()
         self._show_changes()
         self._send_logs()
@@ -257,12 +242,11 @@ class CrazyflieServer:
 
     def _patience(self) -> float:
         """Return how long to wait for packets [s]."""
-        due = self._check_at
+        arrival = self._passage.next_due()
+        due = self._check_at if arrival is None else min(self._check_at, arrival)
         with self._lock:
             if self._waiting or self._console or self._changed:
                 return 0.0
-            if self._delayed:
-                due = min(due, self._delayed[0][0])
         stations = self._stations.values()
         if any(station.held for station in stations):
             due = min(due, self._clock() + _START_PERIOD)
@@ -312,14 +296,14 @@ class CrazyflieServer:
 
     def _accept(self, station: Station, client: tuple[str, int], datagram: bytes) -> None:
         """Accept a datagram, unless it gets lost."""
-        self._pass_on(partial(self._take, station, client, datagram))
+        self._passage.take(partial(self._take, station, client, datagram))
 
     def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
             is_there = station.firmware.power.state is not State.all_off
             if datagram == PROBE and sender not in station.clients and is_there:
-                self._pass_on(partial(self._put, station, sender, datagram))
+                self._passage.take(partial(self._put, station, sender, datagram))
             return
         try:
             packet = Packet.parse(datagram)
@@ -382,14 +366,6 @@ class CrazyflieServer:
                 if now - client.heard < _SILENCE
             }
         self._note_blocks()
-
-    def _deliver_delayed(self) -> None:
-        while True:
-            with self._lock:
-                if not self._delayed or self._delayed[0][0] > self._clock():
-                    return
-                _, _, deliver = heapq.heappop(self._delayed)
-            deliver()
 
     def _show_console(self) -> None:
         with self._lock:

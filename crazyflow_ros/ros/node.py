@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from crazyflow_ros.ros.controllers.command_source import command_source
 from crazyflow_ros.ros.door import SERVICE_QOS, Door
 from crazyflow_ros.ros.launch_support import READY
 from crazyflow_ros.ros.listeners import Listeners
-from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
+from crazyflow_ros.ros.messages.tapped_publisher import Tap, TappedPublisher
 from crazyflow_ros.ros.other_nodes import OtherNodes
 from crazyflow_ros.ros.parameters.declaration import ParameterNode, declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.recording.recorder import Recorder
     from crazyflow_ros.ros.recording.rotor_transforms import RotorTransforms
     from crazyflow_ros.ros.viewer import Viewer
-
-Tap = Callable[[Any, bytes], None]
-"""Takes a publisher and the message that it publishes."""
 
 # In the order in which the physics thread serves them: the clock first, then stamped messages.
 _FEATURES = (
@@ -279,12 +276,9 @@ class SimulatorNode(ParameterNode):
         **options: Any,
     ) -> Any:
         """Create a publisher; with a recorder its messages are recorded, unless told otherwise."""
-        publisher: Any = super().create_publisher(msg_type, topic, qos_profile, **options)
-        if self._tap is not None:
-            publisher = TappedPublisher(publisher, partial(self._tap, publisher))
-        if self.recorder is None or not recorded:
-            return publisher
-        return self.recorder.tap(publisher)
+        bare = super().create_publisher(msg_type, topic, qos_profile, **options)
+        publisher = TappedPublisher.by(self._tap, bare)
+        return self.recorder.tap(publisher) if self.recorder and recorded else publisher
 
     def create_subscription(
         self,

@@ -16,7 +16,8 @@ from crazyflow_ros.plain_values import ParameterError, Spec
 from crazyflow_ros.ros.crazyswarm import tree
 from crazyflow_ros.ros.crazyswarm.configuration import BRUSHLESS, Swarm
 from crazyflow_ros.ros.crazyswarm.traffic import Traffic
-from crazyflow_ros.ros.node import SimulatorNode, Tap
+from crazyflow_ros.ros.messages.tapped_publisher import Tap
+from crazyflow_ros.ros.node import SimulatorNode
 from crazyflow_ros.ros.parameters.declaration import declare
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.runtime import SimulationConfig

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rclpy.publisher import Publisher
 from rclpy.serialization import serialize_message
+
+Tap = Callable[[Any, bytes], None]
+"""Takes a publisher and the message that it publishes."""
 
 
 class TappedPublisher:
@@ -23,6 +27,11 @@ class TappedPublisher:
     def __init__(self, publisher: Publisher[Any], see: Callable[[bytes], None]) -> None:
         self.publisher, self._see = publisher, see
         self._publish_raw = publisher.handle.publish_raw
+
+    @classmethod
+    def by(cls, tap: Tap | None, publisher: Publisher[Any]) -> Any:
+        """Return a publisher whose messages a tap takes; without a tap, the given one."""
+        return publisher if tap is None else cls(publisher, partial(tap, publisher))
 
     @property
     def handle(self) -> TappedPublisher:
