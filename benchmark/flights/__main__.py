@@ -25,7 +25,7 @@ from benchmark.flights.judge import judge
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fly the missions; return 1 if one of them failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--missions", type=int, default=1000)
+    parser.add_argument("--missions", type=int, default=1000, help=f"in groups of {SIZE}")
     parser.add_argument("--seed", type=int, default=0, help="of the first group")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--replay", metavar="SEED/DRONE", help="repeat one flight, and print it")

@@ -13,7 +13,7 @@ from benchmark.flights.conditions import described
 from benchmark.flights.flown import fly, group
 from benchmark.flights.judge import Verdict, judge
 
-SIZE = 64
+SIZE = 128
 """Drones of a group."""
 _WORST = 5  # flights that are named, of each kind of worst
 
@@ -28,9 +28,9 @@ class Result(NamedTuple):
     verdict: Verdict
 
 
-def flown(seed: int, size: int) -> list[Result]:
+def flown(seed: int) -> list[Result]:
     """Fly and judge one group."""
-    conditions, missions = group(seed, size)
+    conditions, missions = group(seed, SIZE)
     records = fly(conditions, missions, seed)
     return [
         Result(f"{seed}/{i}", record.mission.kind, described(conditions), judge(conditions, record))
@@ -39,22 +39,21 @@ def flown(seed: int, size: int) -> list[Result]:
 
 
 def groups(seed: int, missions: int, processes: int) -> Iterator[list[Result]]:
-    """Fly missions in groups of `SIZE`, and yield the results of each group."""
-    sizes = [SIZE] * (missions // SIZE) + ([missions % SIZE] if missions % SIZE else [])
-    seeds = range(seed, seed + len(sizes))
+    """Fly at least so many missions in groups of `SIZE`, and yield the results of each group."""
+    seeds = range(seed, seed + -(-missions // SIZE))
     if processes == 1:
-        yield from map(flown, seeds, sizes)
+        yield from map(flown, seeds)
         return
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        yield from pool.map(flown, seeds, sizes)
+        yield from pool.map(flown, seeds)
 
 
 def report(results: Sequence[Result]) -> str:
     """Return a table by kind of mission, and the worst flights by name."""
     lines = [
         "| mission | flights | failed | largest tilt | farthest from the course | "
-        "farthest from the start at the end | fastest | lowest |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "farthest from the start at the end | drift | fastest | lowest |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for kind in [*sorted({result.kind for result in results}), "all"]:
         own = [r.verdict for r in results if kind in (r.kind, "all")]
@@ -62,7 +61,8 @@ def report(results: Sequence[Result]) -> str:
         lines.append(
             f"| {kind} | {len(own)} | {failed} "
             f"| {np.degrees(max(v.tilt for v in own)):.0f}° | {max(v.off for v in own):.2f} m "
-            f"| {max(v.error for v in own):.2f} m | {max(v.speed for v in own):.1f} m/s "
+            f"| {max(v.error for v in own):.2f} m | {100 * max(v.drift for v in own):.1f} % "
+            f"| {max(v.speed for v in own):.1f} m/s "
             f"| {min(v.low for v in own):.2f} m |"
         )
     lines.append("")

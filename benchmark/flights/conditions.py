@@ -13,10 +13,11 @@ from crazyflow_ros.dynamics.forces.floor import rest_height
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.runtime import SimulationConfig
 
-SPACING = 40.0
-"""Distance between two drones [m], which do not disturb each other."""
+SPACING = 8.0
+"""Distance between the starts of two drones [m], which pass through each other."""
 
-_MOST_WIND = 0.25  # drag over weight
+_COLUMNS = 16
+_MOST_WIND, _MOST_DRAUGHT = 0.25, 0.05  # drag over weight, outside and in rooms
 _POSITIONINGS = {
     "none": None,
     "flow": Positioning(),
@@ -44,17 +45,23 @@ class Conditions:
     def random(cls, rng: np.random.Generator) -> Conditions:
         """Draw conditions."""
         drone = str(rng.choice([*Drone]))
-        strength = 0.0 if rng.random() < _CALM else rng.uniform(0.0, most_wind(drone))
+        positioning = str(rng.choice([*_POSITIONINGS]))
+        strength = 0.0 if rng.random() < _CALM else rng.uniform(0.0, most_wind(drone, positioning))
         angle = rng.uniform(-np.pi, np.pi)
         wind = float(strength * np.cos(angle)), float(strength * np.sin(angle))
         return cls(
             drone,
             str(rng.choice([*Controller])),
-            str(rng.choice(["none", *_POSITIONINGS])),
+            positioning,
             bool(rng.random() < 0.5),
             wind,
             0.1 * strength if rng.random() < _WITH_GUSTS else 0.0,
         )
+
+    @property
+    def ceiling(self) -> float:
+        """Height above which drones are not told to fly [m]: a Flow deck sees for 4 m."""
+        return 3.0 if self.positioning == "flow" else 6.0
 
     def config(self, n_drones: int, seed: int) -> SimulationConfig:
         """Return the configuration of a simulation of so many drones, side by side on the floor."""
@@ -80,17 +87,22 @@ class Conditions:
         return replace(config, estimator=Estimator.kalman, positioning=positioning)
 
 
-def most_wind(drone: str) -> float:
-    """Return the strongest wind in which a drone flies missions [m/s]."""
+def most_wind(drone: str, positioning: str) -> float:
+    """Return the strongest wind in which a drone flies missions [m/s].
+
+    A Flow deck is for rooms: the filter neglects drag, as the firmware's does, and in wind it takes
+    the drag for a tilt, which only the measured position of other sensors makes up for.
+    """
     figures = load_drone(drone)
     weight = -float(figures["mass"] * figures["gravity_vec"][2])
-    return _MOST_WIND * weight / float(np.abs(np.diag(figures["drag_matrix"])).max())
+    share = _MOST_DRAUGHT if positioning == "flow" else _MOST_WIND
+    return share * weight / float(np.abs(np.diag(figures["drag_matrix"])).max())
 
 
 def home(number: np.ndarray | int) -> np.ndarray:
-    """Return x and y of the place where a drone starts, (..., 2) m."""
-    row, column = np.divmod(number, 16)
-    return SPACING * np.stack((column, row), axis=-1)
+    """Return x and y of the place where a drone starts, (..., 2) m: all are around the origin."""
+    row, column = np.divmod(number, _COLUMNS)
+    return SPACING * (np.stack((column, row), axis=-1) - (_COLUMNS - 1) / 2)
 
 
 def described(conditions: Conditions) -> str:

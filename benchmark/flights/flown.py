@@ -154,5 +154,7 @@ def group(
     missions = []
     for i in range(size):
         kind = kinds[i % len(kinds)] if kinds else ""
-        missions.append(mission(np.random.default_rng((seed, i)), home(i), rules, kind))
+        missions.append(
+            mission(np.random.default_rng((seed, i)), home(i), rules, conditions.ceiling, kind)
+        )
     return conditions, missions

@@ -13,8 +13,10 @@ from crazyflow_ros.flight import FlightState, Rules
 
 TILT, ROUGH_TILT = np.radians(60.0), np.radians(95.0)
 """Largest tilts [rad]: of drones on their courses, and of drones that are pushed or caught."""
-CLOSE, GUSTY, DRIFTED = 0.25, 0.5, 1.5
-"""Largest distances from the start at the end [m]: usually, in wind, and with a Flow deck."""
+CLOSE, GUSTY = 0.25, 0.5
+"""Largest distances from the start at the end [m], as the drone believes: usually, in wind."""
+DRIFT = 0.1
+"""Largest drift of a drone with a Flow deck, as a share of its way."""
 
 _TOUCH = 0.05  # of the weight
 _CLEAR = 0.12  # m above the rest, of the reference of a drone that flies
@@ -31,7 +33,9 @@ class Verdict(NamedTuple):
     off: float
     """Largest distance from the reference on the way, m; 0 for rough missions."""
     error: float
-    """Distance from the start at the end, m."""
+    """Distance from the start at the end, as the drone believes, m."""
+    drift: float
+    """Error of what it believes at the end, as a share of its way."""
     speed: float
     """Largest speed, m/s."""
     low: float
@@ -49,12 +53,15 @@ def judge(conditions: Conditions, record: Record) -> Verdict:
     away = np.linalg.norm(record.believed - record.reference, axis=1)
     back = (times > flown.back - 1.0) & (times < flown.back)
     goal = (*flown.home, 2.0)
-    error = float(np.linalg.norm(record.pos[back] - goal, axis=1).max()) if back.any() else np.inf
+    error = float(np.linalg.norm(record.believed[back] - goal, axis=1).max())
+    way = float(np.linalg.norm(np.diff(record.pos[times < flown.back], axis=0), axis=1).sum())
+    wrong = float(np.linalg.norm(record.believed[back] - record.pos[back], axis=1).max())
     verdict = Verdict(
         "",
         float(record.tilt[in_flight].max(initial=0.0)),
         0.0 if flown.rough else float(np.nanmax(away[in_flight], initial=0.0)),
         error,
+        wrong / way,
         float(np.linalg.norm(record.vel[in_flight], axis=1).max(initial=0.0)),
         float(height[in_flight].min(initial=np.inf)),
     )
@@ -77,14 +84,14 @@ def _fault(conditions: Conditions, record: Record, verdict: Verdict, touches: bo
         return kinds["off course"].text
     if verdict.error > _most_error(conditions):
         return f"was {verdict.error:.2f} m from its place at the end"
+    if verdict.drift > DRIFT:
+        return f"believed to be elsewhere, by {100 * verdict.drift:.0f} % of its way"
     if record.state != FlightState.landed:
         return f"was {record.state} at the end, not landed"
     return ""
 
 
 def _most_error(conditions: Conditions) -> float:
-    if conditions.positioning == "flow":
-        return DRIFTED
     # Brescianini's controller has no integral: wind moves it like a spring.
     springs = conditions.controller == Controller.brescianini
     return GUSTY * (2.0 if springs else 1.0) if any(conditions.wind) else CLOSE

@@ -40,7 +40,7 @@ BEGIN = 5.0
 """Time at which missions begin, after the take-off [s]."""
 RETURN, DESCENT = 12.0, 7.0
 """Times for the way back to the start, and for the landing [s]."""
-_LONGEST = 8.0  # s of what a mission consists of
+_LONGEST = 8.0  # s after which nothing begins any more
 _REACH = 5.0  # m from the start
 
 
@@ -71,16 +71,18 @@ class Mission:
 
 
 class World(NamedTuple):
-    """What a task may know: random numbers, the start, and the rules of the drone."""
+    """What a task may know: random numbers, the start, and what the drone can do."""
 
     rng: np.random.Generator
     home: np.ndarray
     rules: Rules
+    ceiling: float
+    """Height above which it is not told to fly [m]."""
 
     def place(self, reach: float = _REACH) -> np.ndarray:
         """Return a random place around the start, (3,) m."""
         away = self.rng.uniform(-reach, reach, 2)
-        return np.array([*(self.home + away), self.rng.uniform(0.5, 4.0)])
+        return np.array([*(self.home + away), self.rng.uniform(0.5, 2 / 3 * self.ceiling)])
 
     def yaw(self) -> float:
         """Return a random heading [rad]."""
@@ -160,12 +162,16 @@ def sticks(world: World) -> Task:
     rng, env = world.rng, world.rules.envelope
     kind = rng.choice(["velocity", "hover", "world", "altitude"])
     duration, hold = rng.uniform(3.0, _LONGEST), rng.uniform(0.3, 2.0)
+    begin = world.ceiling / 2
     pushed: dict[int, np.ndarray] = {}
 
     def setpoint(time: float) -> Setpoint:
         number = int(time / hold)
         if number not in pushed:
             pushed[number] = rng.choice([-1.0, 1.0], 4) * rng.choice([1.0, rng.random()], 4)
+            climbed = hold * 0.5 * env.climb * sum(stick[2] for stick in pushed.values())
+            if begin + climbed > world.ceiling:
+                pushed[number][2] *= -1.0
         x, y, z, turn = pushed[number]
         vel, rate = (x * env.speed, y * env.speed), float(turn * env.yaw_rate)
         if kind == "velocity":
@@ -176,8 +182,9 @@ def sticks(world: World) -> Task:
             return VelocityWorld((*vel, z * 0.5 * env.climb), rate)
         return AltitudeHold(0.3 * x, 0.3 * y, rate, 1.5 + z)
 
-    actions: list[tuple[float, Action]] = [(0.0, Pose((*world.home, 3.0), 0.0))]
+    actions: list[tuple[float, Action]] = [(0.0, Pose((*world.home, begin), 0.0))]
     actions += [(1.5 + arrives, setpoint(sent)) for sent, arrives in world.times(duration)]
+    actions.append((1.8 + duration, NotifySetpointsStop()))
     return Task(_in_order(actions), duration + 2.0)
 
 
@@ -185,8 +192,8 @@ def planner(world: World) -> Task:
     """Use the high-level commander: go_to under way, brisk durations, landings, take-offs."""
     rng = world.rng
     actions: list[tuple[float, Action]] = []
-    time = 0.0
-    for _ in range(rng.integers(1, 5)):
+    time, longest = 0.0, rng.uniform(1.0, _LONGEST)
+    while time < longest:
         duration = float(rng.choice([0.0, rng.uniform(0.5, 5.0)]))
         if rng.random() < 0.8:
             pos, relative = world.place(), bool(rng.random() < 0.3)
@@ -205,10 +212,10 @@ def trajectories(world: World) -> Task:
     """Fly trajectories, one of which may replace another."""
     rng, env = world.rng, world.rules.envelope
     actions: list[tuple[float, Action]] = []
-    time = 0.0
-    for _ in range(rng.integers(1, 4)):
+    time, longest = 0.0, rng.uniform(1.0, _LONGEST)
+    while time < longest:
         if rng.random() < 0.5:
-            n = int(rng.integers(1, 6))
+            n = int(rng.integers(1, 5))
             points = np.array([world.place(3.0) for _ in range(n)])
             ways = np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1)
             times = np.cumsum(1.5 + 2.5 * ways / env.speed)
@@ -221,7 +228,7 @@ def trajectories(world: World) -> Task:
             actions.append((time, FlyTrajectory(_polynomial(rng), float(rng.uniform(1.0, 2.0)))))
             length = 6.0
         time += float(rng.choice([length, rng.uniform(0.3, length)]))
-    return Task(actions, time + 0.5)
+    return Task(actions, min(time, _LONGEST) + 0.5)
 
 
 def push(world: World) -> Task:
@@ -250,7 +257,7 @@ def fall(world: World) -> Task:
     """Stop the rotors high above the floor, and start them again while the drone falls."""
     rng = world.rng
     time = float(rng.uniform(0.1, 0.4))
-    high = Pose((*world.home, 6.0), world.yaw())
+    high = Pose((*world.home, world.ceiling), world.yaw())
     caught: Setpoint = Velocity((0.5, 0.0, 0.0), 0.3)
     if rng.random() < 0.5:
         caught = Pose(world.place(2.0), world.yaw())
@@ -272,17 +279,20 @@ ROUGH = ("push", "put elsewhere", "fall")
 """Missions whose drones leave their courses."""
 
 
-def mission(rng: np.random.Generator, home: np.ndarray, rules: Rules, kind: str = "") -> Mission:
+def mission(
+    rng: np.random.Generator, home: np.ndarray, rules: Rules, ceiling: float, kind: str = ""
+) -> Mission:
     """Draw a mission.
 
     Args:
         rng: Random numbers.
         home: (2,) the place where the drone stands [m].
         rules: Rules of the drone.
+        ceiling: Height above which it is not told to fly [m].
         kind: A key of `TASKS`; by default a random one.
     """
     kind = kind or str(rng.choice([*TASKS]))
-    world = World(rng, home, rules)
+    world = World(rng, home, rules, ceiling)
     begin = float(BEGIN + rng.uniform(0.0, 0.5))
     before = _turn(world) if rng.random() < 0.3 and kind != "planner" else Task([], 0.0)
     task = TASKS[kind](world)

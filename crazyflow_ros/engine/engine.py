@@ -31,6 +31,8 @@ from crazyflow_ros.sim.policy import MEMORY
 from crazyflow_ros.sim.wind import N_FILTERS
 
 _DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
+_POSE = ("states.pos", "plugins." + POS_LOW, "states.quat")
+_ESTIMATED_QUAT = "estimate.quat"  # zeros let the filter start with the true state
 _NEVER = -1  # tick of loss of a drone that is not lost
 _NONE = np.zeros((0, 0, 0))
 _MANY = 1_000_000  # external poses, after which their numbers start again
@@ -171,8 +173,19 @@ class Engine:
         self.put([name], {"rotor_vel": np.zeros((1, SIZES["rotor_vel"]))})
 
     def put(self, names: Sequence[str], fields: Fields) -> None:
-        """Change the state of drones; their controllers keep their memory."""
-        self._fill(self._world.leaves, self._slots_of(names), fields)
+        """Change the state of drones; their controllers keep their memory.
+
+        The estimators of drones that are put elsewhere start again there: nothing that a drone
+        measures would tell it.
+        """
+        slots, leaves = self._slots_of(names), self._world.leaves
+        before = [leaves[path][0, slots] for path in _POSE]
+        self._fill(leaves, slots, fields)
+        if _ESTIMATED_QUAT in leaves:
+            after = [leaves[path][0, slots] for path in _POSE]
+            moved = np.any([(a != b).any(axis=1) for a, b in zip(before, after)], axis=0)
+            leaves[_ESTIMATED_QUAT][0, slots[moved]] = 0
+            self._world.leaves = leaves
 
     def capture_initial_state(self, state: Snapshot, *, commands: bool) -> None:
         """Make a state the initial one; with `commands`, include the commands in force."""
