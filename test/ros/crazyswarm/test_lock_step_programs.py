@@ -154,14 +154,14 @@ def test_a_program_flies_the_same_way_each_time(tmp_path: Path) -> None:
 def test_a_program_that_fails_ends_the_simulator_with_its_code(tmp_path: Path) -> None:
     done = fly(tmp_path, HEAD + "sleep(1.0)\nimport sys\nsys.exit(7)")
     assert done.code == 7 and "1.008 s of simulated time" in done.text, done.text
-    nothing = subprocess.run(
-        [sys.executable, "-m", "crazyflow_ros", "crazyflie-server", "--lock-step"],
-        capture_output=True,
-        text=True,
-        timeout=T,
-    )
-    assert nothing.returncode == 2
-    assert "--lock-step needs a program, at the end: -- python script.py" in nothing.stderr
+
+
+@pytest.mark.parametrize("command", [["crazyflie-server"], ["run"], []])
+def test_a_program_that_is_missing_is_asked_for(command: list[str]) -> None:
+    words = [sys.executable, "-m", "crazyflow_ros", *command, "--lock-step"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=T)
+    assert done.returncode == 2
+    assert "--lock-step needs a program, at the end: -- python script.py" in done.stderr
 
 
 @pytest.mark.skipif(
